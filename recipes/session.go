@@ -1,0 +1,90 @@
+// Package recipes holds ZooKeeper's recipes: algorithms over one narrow Session, each reading like its description in
+// the ZooKeeper manual. A recipe runs in its caller's goroutine; it starts none, logs nothing and calls nobody back.
+package recipes
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Errors that a Tree or a Session returns. Anything else is a surprise.
+var (
+	// ErrNoNode means that the node is not there.
+	ErrNoNode = errors.New("no such node")
+	// ErrBadVersion means that the node's data has another version.
+	ErrBadVersion = errors.New("node has another version")
+	// ErrDenied means that the ensemble's access control refused.
+	ErrDenied = errors.New("denied by the ensemble's access control")
+	// ErrUnreachable means that the ensemble does not answer; nothing was sent.
+	ErrUnreachable = errors.New("ensemble unreachable")
+	// ErrOutcomeUnknown means that a reply was lost and what became of the request cannot be found out.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
+	// ErrSessionEnded means that the session has ended, so that nothing it owned is owned any more.
+	ErrSessionEnded = errors.New("session ended")
+	// ErrTooManyBytes means that the session owns as many bytes of ephemeral paths as it may.
+	ErrTooManyBytes = errors.New("too many bytes of ephemeral paths in one session")
+)
+
+// A Node is what a read has shown of one znode.
+type Node struct {
+	Data    []byte
+	Version int32     // of the data
+	Czxid   int64     // the transaction that made the node
+	Owner   int64     // the session the node lives with; 0 if it is not ephemeral
+	Created time.Time // by the clock of the ensemble's leader
+	Read    time.Time // when this was read, by the local clock; ages are Read − Created
+}
+
+// A Tree is the ensemble as one sidecar's shared reader sees it. What it shows may be late, but never out of order: each
+// call sees all that an earlier call on the same Tree has shown. Calls return when the ensemble has answered, when
+// ctx ends (with its cause) or when the ensemble is given up (ErrUnreachable).
+type Tree interface {
+	// Children lists the names of a node's children, in no order. ErrNoNode if the node is missing.
+	Children(ctx context.Context, path string) ([]string, error)
+
+	// WatchChildren lists as Children does and returns a channel that is closed when the list may have changed. With
+	// ErrNoNode the channel is closed when the node may have been made.
+	WatchChildren(ctx context.Context, path string) ([]string, <-chan struct{}, error)
+
+	// Get reads a node.
+	Get(ctx context.Context, path string) (Node, error)
+
+	// Watch reads a node with a watch: the channel is closed when the node may have changed or gone. There is no channel
+	// with an error. A node that is already watched costs no request.
+	Watch(ctx context.Context, path string) (Node, <-chan struct{}, error)
+
+	// CatchUp returns when the Tree shows everything that had been committed when it was called.
+	CatchUp(ctx context.Context) error
+
+	// Set replaces a node's data if it has this version, −1 for any. ErrOutcomeUnknown if the reply was lost.
+	Set(ctx context.Context, path string, data []byte, version int32) error
+
+	// Remove deletes a node whatever its version. ErrOutcomeUnknown if the reply was lost.
+	Remove(ctx context.Context, path string) error
+}
+
+// A Session is what recipes need of one ZooKeeper session that owns things. Its calls return when the server has
+// answered or the session has ended (ErrSessionEnded), whichever is first.
+type Session interface {
+	Tree
+
+	// Enqueue makes an ephemeral sequential child of dir whose name is `_c_`, a fresh uuid, marker and the sequence
+	// number, and the missing parents with it. It cannot be cancelled: it returns when the node is certainly there and
+	// this session's, or certainly not. gone is closed if the session finds that the node was deleted by somebody else
+	// (it may find that late: a Watch is sooner).
+	Enqueue(dir, marker string, data []byte) (name string, gone <-chan struct{}, err error)
+
+	// Dequeue deletes a node that Enqueue made, and retries until it is gone or the session has ended.
+	Dequeue(path string)
+
+	// Owns says whether the node lives with this session.
+	Owns(node Node) bool
+
+	// Prove returns when the session's validity is running, that is, when it is certainly this caller's for some
+	// time to come.
+	Prove(ctx context.Context) error
+
+	// Done is closed when the session has ended, which it does once and for good.
+	Done() <-chan struct{}
+}
