@@ -22,6 +22,8 @@ var (
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 	// ErrSessionEnded means that the session has ended, so that nothing it owned is owned any more.
 	ErrSessionEnded = errors.New("session ended")
+	// ErrConnectionLimit means that the ensemble refuses further connections from this address.
+	ErrConnectionLimit = errors.New("the ensemble refuses further connections from this address (its maxClientCnxns)")
 	// ErrTooManyBytes means that the session owns as many bytes of ephemeral paths as it may.
 	ErrTooManyBytes = errors.New("too many bytes of ephemeral paths in one session")
 )
