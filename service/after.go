@@ -1,0 +1,42 @@
+package service
+
+import (
+	"context"
+
+	"google.golang.org/grpc/stats"
+)
+
+// afterStatus has fn run in the stream's own goroutine once its status has been handed to the transport, so that what
+// the caller is told goes out before what others may see. Functions run in the order in which they were given. It must
+// be called by the handler before it returns, and only in a call from the network.
+func afterStatus(ctx context.Context, fn func()) {
+	later := ctx.Value(laterKey{}).(*laterList)
+	later.functions = append(later.functions, fn)
+}
+
+type laterKey struct{}
+
+// A laterList belongs to one call and is touched by its goroutine only.
+type laterList struct{ functions []func() }
+
+// afterStatusHandler gives each call its list, and runs it at the call's end: grpc-go reports stats.End from the goroutine
+// that ran the handler, after WriteStatus.
+type afterStatusHandler struct{}
+
+func (afterStatusHandler) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, laterKey{}, new(laterList))
+}
+
+func (afterStatusHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	if _, ended := event.(*stats.End); !ended {
+		return
+	}
+	for _, fn := range ctx.Value(laterKey{}).(*laterList).functions {
+		fn()
+	}
+}
+
+func (afterStatusHandler) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	return ctx
+}
+func (afterStatusHandler) HandleConn(context.Context, stats.ConnStats) {}

@@ -1,0 +1,109 @@
+package service
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// An ending is how a connection ended. The first verdict stands.
+//
+// It is known before any stream's context ends: the transport (grpc-go v1.85, http2Server) cancels its streams only in
+// Close, after conn.Close; its reader calls Close after Read has returned an error, and its keepalive calls Close on
+// its own account. So what comes first, the reader's EOF or our Close, tells the two apart.
+type ending struct{ verdict atomic.Int32 }
+
+const (
+	connectionOpen   int32 = iota
+	connectionClosed       // by the peer's kernel, or by the peer in words
+	connectionLost         // given up without a word from the peer
+)
+
+func (e *ending) close()       { e.verdict.CompareAndSwap(connectionOpen, connectionClosed) }
+func (e *ending) lose()        { e.verdict.CompareAndSwap(connectionOpen, connectionLost) }
+func (e *ending) open() bool   { return e.verdict.Load() == connectionOpen }
+func (e *ending) silent() bool { return e.verdict.Load() == connectionLost }
+
+// A rawConn is the socket, and notes how it ends.
+type rawConn struct {
+	net.Conn
+	ending *ending
+	local  bool // whether the peer is on this machine
+}
+
+func (c *rawConn) Read(buffer []byte) (int, error) {
+	n, err := c.Conn.Read(buffer)
+	c.judge(err)
+	return n, err
+}
+
+func (c *rawConn) Write(buffer []byte) (int, error) {
+	n, err := c.Conn.Write(buffer)
+	if errors.Is(err, syscall.ECONNRESET) {
+		c.judge(err)
+	}
+	return n, err
+}
+
+func (c *rawConn) Close() error {
+	c.ending.lose()
+	return c.Conn.Close()
+}
+
+// judge decides what an error of the socket says about the peer. On this machine a reset is the peer's kernel speaking;
+// from elsewhere it may be any box on the way that forgot the connection, while the peer knows nothing of it.
+func (c *rawConn) judge(err error) {
+	switch {
+	case err == nil, isTimeout(err):
+	case err == io.EOF && c.peerFinished(), c.local && errors.Is(err, syscall.ECONNRESET):
+		c.ending.close()
+	default:
+		c.ending.lose()
+	}
+}
+
+// isTimeout says whether the socket is as it was: a deadline of ours has passed. ETIMEDOUT calls itself a timeout too,
+// and is the end of the connection.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, syscall.ETIMEDOUT)
+}
+
+// peerFinished says whether an end of file is the peer's own. A kernel reports a TCP connection's error once, to a Read or
+// to a Write, and every Read after it sees an end of file: so a connection that timed out under a Write would
+// look finished to the reader, but for the state it is in.
+func (c *rawConn) peerFinished() bool {
+	socket, ok := c.Conn.(*net.TCPConn)
+	if !ok {
+		return true
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	finished := false
+	err = raw.Control(func(descriptor uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(descriptor), unix.IPPROTO_TCP, unix.TCP_INFO)
+		finished = err == nil && info.State == unix.BPF_TCP_CLOSE_WAIT
+	})
+	return err == nil && finished
+}
+
+// A tlsConn is TLS over a rawConn. An end of file that the socket has not seen is the peer's close_notify: as certain as
+// its kernel's FIN, and usually read before that.
+type tlsConn struct {
+	net.Conn
+	ending *ending
+}
+
+func (c *tlsConn) Read(buffer []byte) (int, error) {
+	n, err := c.Conn.Read(buffer)
+	if err == io.EOF {
+		c.ending.close()
+	}
+	return n, err
+}
