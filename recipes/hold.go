@@ -1,0 +1,23 @@
+package recipes
+
+import (
+	"context"
+)
+
+// A Hold is a granted place, until the place is left or lost.
+type Hold struct {
+	Token int64 // the fencing token: larger than that of every earlier hold which this one excludes
+
+	place *Place
+}
+
+// Look reads what is asked of the hold. The channel is closed when it is worth to look again: the place's node may have
+// changed or gone. ErrGone if somebody else deleted it; other errors are those of the session, and say nothing about
+// the hold.
+func (h *Hold) Look(ctx context.Context) (Revocation, <-chan struct{}, error) {
+	own, changed, err := h.place.watchOwn(ctx)
+	if err != nil {
+		return Revocation{}, nil, err
+	}
+	return revocationIn(own.Data), changed, nil
+}

@@ -1,0 +1,112 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Errors of locks.
+var (
+	// ErrGone means that the node of a place or a hold was deleted by somebody else: the place is lost.
+	ErrGone = errors.New("place removed by somebody else")
+	// ErrKindMismatch means that a contender ahead uses the lock as the other kind, mutex or read/write lock.
+	ErrKindMismatch = errors.New("in use as a lock of the other kind")
+	// ErrDirectory means that the lock's directory holds other things than contenders.
+	ErrDirectory = errors.New("holds other things than contenders")
+	// ErrTokenMismatch means that nobody holds or waits for the lock with this fencing token.
+	ErrTokenMismatch = errors.New("no contender with this fencing token")
+)
+
+// About is what a contender says about itself.
+type About struct {
+	Owner    string
+	Metadata map[string]string
+}
+
+// Lock is one lock: a directory of contenders, which stand in the order in which they came. This is the lock recipe of
+// ZooKeeper's manual, and its shared lock, with the names that Curator gives the nodes, so that its clients and ours
+// exclude each other.
+type Lock struct {
+	Path string // of the directory
+
+	// Nested says that names may lie inside one another, so that a child which is no contender makes this directory
+	// one that is not a lock (ErrDirectory). Otherwise such children are not minded.
+	Nested bool
+}
+
+// A Place is one contender's node in a lock's queue. Its calls are for one goroutine, but Leave is for any.
+type Place struct {
+	lock    Lock
+	session Session
+	own     child
+	gone    <-chan struct{}
+	leave   sync.Once
+
+	wait  wait                 // what the last Look found ahead
+	known map[string]Contender // holders that were read, by the names of their nodes
+}
+
+// Join takes the last place. It cannot be cancelled: a create given up half-way could leave a node that blocks the queue
+// until the session ends. Whoever joins must Leave.
+func (l Lock) Join(session Session, mode Mode, about About) (*Place, error) {
+	name, gone, err := session.Enqueue(l.Path, mode.marker(), about.encode())
+	if err != nil {
+		return nil, err
+	}
+	place := &Place{lock: l, session: session, gone: gone, known: map[string]Contender{}}
+	var ok bool
+	if place.own, ok = parseChild(name); !ok {
+		session.Dequeue(l.Path + "/" + name)
+		return nil, fmt.Errorf("place %q has no sequence number", name)
+	}
+	return place, nil
+}
+
+// Leave gives the place up, held or not, and returns when its node or the session is gone. It takes no context, since it is
+// done for callers that have gone themselves. Later calls wait for the first.
+func (p *Place) Leave() {
+	p.leave.Do(func() { p.session.Dequeue(p.path()) })
+}
+
+// Gone is closed when the session finds that somebody else deleted the place's node. Look and Hold.Look find it sooner.
+func (p *Place) Gone() <-chan struct{} { return p.gone }
+
+// Grant turns a place whose turn it is into a hold: it checks that the node is still there and this session's, and that the
+// session is valid. Errors as of Look.
+func (p *Place) Grant(ctx context.Context) (*Hold, error) {
+	own, _, err := p.watchOwn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.session.Prove(ctx); err != nil {
+		return nil, err
+	}
+	return &Hold{Token: own.Czxid, place: p}, nil
+}
+
+// watchOwn reads the place's own node. What it shows, every later read on the same tree shows too.
+func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
+	own, changed, err := p.session.Watch(ctx, p.path())
+	if errors.Is(err, ErrNoNode) { // gone, or the reader has not heard of it yet
+		if err := p.session.CatchUp(ctx); err != nil {
+			return Node{}, nil, err
+		}
+		own, changed, err = p.session.Watch(ctx, p.path())
+	}
+	switch {
+	case errors.Is(err, ErrNoNode):
+		return Node{}, nil, ErrGone
+	case err != nil:
+		return Node{}, nil, err
+	case !p.session.Owns(own):
+		return Node{}, nil, ErrGone
+	}
+	return own, changed, nil
+}
+
+func (p *Place) path() string { return p.lock.child(p.own) }
+
+// child is the path of a contender's node.
+func (l Lock) child(c child) string { return l.Path + "/" + c.name }

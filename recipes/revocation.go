@@ -1,0 +1,121 @@
+package recipes
+
+import (
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+)
+
+// Revocation is what is asked of a contender. Holders count a grace from when they first see it, and the earliest end that
+// they have counted stands: then asking again never prolongs one.
+type Revocation struct {
+	Asked  bool
+	By     string         // who asked, if that is known
+	Reason string         // in the words of who asked
+	Grace  *time.Duration // until the hold is ended by force; nil if it never is
+	Break  bool           // end the hold now
+}
+
+// What others write into a holder's node to ask for the lock.
+const (
+	manualMark  = "unlock"     // the recipe in ZooKeeper's manual
+	curatorMark = "__REVOKE__" // Curator's Revoker
+)
+
+// maxForeignOwner bounds, in bytes, what is shown of what a foreign contender wrote about itself.
+const maxForeignOwner = 128
+
+// form is the data of our nodes: short JSON, since kazoo takes every contender's data for text. Form tells it from the
+// JSON of others.
+type form struct {
+	Form     int               `json:"sidekeeper"`
+	Owner    string            `json:"owner,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Revoke   *mark             `json:"revoke,omitempty"`
+}
+
+// mark is a revocation in our form.
+type mark struct {
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Grace  *int64 `json:"grace_ms,omitempty"`
+	Break  bool   `json:"break,omitempty"`
+}
+
+// encode is the data of a new place.
+func (a About) encode() []byte {
+	return form{Form: 1, Owner: a.Owner, Metadata: a.Metadata}.encode()
+}
+
+func (f form) encode() []byte {
+	data, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return data
+}
+
+// decode reads a node's data; ok is false if it is not in our form.
+func decode(data []byte) (f form, ok bool) {
+	err := json.Unmarshal(data, &f)
+	return f, err == nil && f.Form > 0
+}
+
+// revocationIn reads what is asked of a contender in its node's data, in any of the three forms.
+func revocationIn(data []byte) Revocation {
+	if text := string(data); text == manualMark || text == curatorMark {
+		return Revocation{Asked: true}
+	}
+	f, ok := decode(data)
+	if !ok || f.Revoke == nil {
+		return Revocation{}
+	}
+	asked := Revocation{Asked: true, By: f.Revoke.By, Reason: f.Revoke.Reason, Break: f.Revoke.Break}
+	if f.Revoke.Grace != nil {
+		grace := max(0, min(time.Duration(*f.Revoke.Grace), maxGrace/time.Millisecond)) * time.Millisecond
+		asked.Grace = &grace
+	}
+	return asked
+}
+
+// maxGrace bounds a grace that somebody wrote by hand.
+const maxGrace = 24 * time.Hour
+
+// mark writes a revocation into a node's data, as its holder will understand it. It makes what is already asked sooner or
+// more urgent, never later.
+func (r Revocation) mark(data []byte) []byte {
+	f, ok := decode(data)
+	if !ok {
+		return []byte(curatorMark)
+	}
+	before := revocationIn(data)
+	wanted := mark{By: r.By, Reason: r.Reason, Break: r.Break || before.Break}
+	if grace := sooner(r.Grace, before.Grace); grace != nil {
+		wanted.Grace = new(grace.Milliseconds())
+	}
+	f.Revoke = &wanted
+	return f.encode()
+}
+
+// sooner is the shorter of two graces; none is the longest.
+func sooner(a, b *time.Duration) *time.Duration {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
+
+// aboutIn reads what a contender says about itself: foreign if it did not say so in our form.
+func aboutIn(data []byte) (about About, foreign bool) {
+	if f, ok := decode(data); ok {
+		return About{Owner: f.Owner, Metadata: f.Metadata}, false
+	}
+	if !utf8.Valid(data) || revocationIn(data).Asked {
+		return About{}, true
+	}
+	text := string(data[:min(len(data), maxForeignOwner)])
+	for !utf8.ValidString(text) {
+		text = text[:len(text)-1]
+	}
+	return About{Owner: text}, true
+}

@@ -1,0 +1,152 @@
+package recipes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+)
+
+// maxAttempts bounds how often a mark is written whose reply was lost, or which somebody else has overtaken.
+const maxAttempts = 8
+
+// Revoke asks every holder to let go, and returns how many it asked. With a grace, holders that are Sidekeeper's are ended
+// by force when it is over. ErrOutcomeUnknown if a reply was lost: asking again is safe.
+func (l Lock) Revoke(ctx context.Context, tree Tree, by, reason string, grace *time.Duration) (asked int, err error) {
+	contenders, _, err := l.queue(tree.Children(ctx, l.Path))
+	if err != nil {
+		return 0, err
+	}
+	for _, holder := range contenders.holders() {
+		err := l.ask(ctx, tree, holder, Revocation{By: by, Reason: reason, Grace: grace}, 0)
+		if errors.Is(err, ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return asked, err
+		}
+		asked++
+	}
+	return asked, nil
+}
+
+// Break ends the hold, or the wait, of the contender with this fencing token, and returns when its node is gone. The
+// contender is asked first; when forceAfter is over the node is removed from outside, and forced says so: then the holder
+// may not have known in time. ErrTokenMismatch if there is no such contender.
+func (l Lock) Break(ctx context.Context, tree Tree, token int64, by, reason string, forceAfter time.Duration) (forced bool, err error) {
+	contender, err := l.find(ctx, tree, token)
+	if err != nil {
+		return false, err
+	}
+	err = l.ask(ctx, tree, contender, Revocation{By: by, Reason: reason, Break: true}, token)
+	if err == nil {
+		err = l.awaitRemoval(ctx, tree, contender, token, forceAfter)
+	}
+	switch {
+	case errors.Is(err, errOverdue):
+		return l.remove(ctx, tree, contender, token)
+	case errors.Is(err, ErrNoNode):
+		return false, nil
+	}
+	return false, err
+}
+
+// ask marks one contender's node, unless the mark says so already. ErrNoNode if the node is gone, or if it is another than
+// token's, where that is not 0.
+func (l Lock) ask(ctx context.Context, tree Tree, c child, asked Revocation, token int64) error {
+	var failure error
+	for range maxAttempts {
+		node, err := tree.Get(ctx, l.child(c))
+		if err != nil {
+			return err
+		}
+		if token != 0 && node.Czxid != token {
+			return ErrNoNode
+		}
+		marked := asked.mark(node.Data)
+		if bytes.Equal(marked, node.Data) || string(node.Data) == manualMark {
+			return nil
+		}
+		failure = tree.Set(ctx, l.child(c), marked, node.Version)
+		if !errors.Is(failure, ErrBadVersion) && !errors.Is(failure, ErrOutcomeUnknown) {
+			return failure
+		}
+		if err := tree.CatchUp(ctx); err != nil {
+			return errors.Join(failure, err)
+		}
+	}
+	return failure
+}
+
+// find looks for the contender with a fencing token. A tree that does not show it yet is made to catch up once.
+func (l Lock) find(ctx context.Context, tree Tree, token int64) (child, error) {
+	c, err := l.search(ctx, tree, token)
+	if !errors.Is(err, ErrTokenMismatch) {
+		return c, err
+	}
+	if err := tree.CatchUp(ctx); err != nil {
+		return child{}, err
+	}
+	return l.search(ctx, tree, token)
+}
+
+func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, error) {
+	contenders, _, err := l.queue(tree.Children(ctx, l.Path))
+	if err != nil {
+		return child{}, err
+	}
+	for _, c := range contenders {
+		node, err := tree.Get(ctx, l.child(c))
+		switch {
+		case errors.Is(err, ErrNoNode):
+		case err != nil:
+			return child{}, err
+		case node.Czxid == token:
+			return c, nil
+		}
+	}
+	return child{}, ErrTokenMismatch
+}
+
+// errOverdue means that a contender was still there when its time was over.
+var errOverdue = errors.New("still there")
+
+// awaitRemoval returns ErrNoNode when the contender's node is gone, or errOverdue when the time is over.
+func (l Lock) awaitRemoval(ctx context.Context, tree Tree, c child, token int64, forceAfter time.Duration) error {
+	overdue := time.NewTimer(forceAfter)
+	defer overdue.Stop()
+	for {
+		node, changed, err := tree.Watch(ctx, l.child(c))
+		switch {
+		case err != nil:
+			return err
+		case node.Czxid != token:
+			return ErrNoNode
+		}
+		select {
+		case <-changed:
+		case <-overdue.C:
+			return errOverdue
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// remove deletes the contender's node from outside. After a lost reply it counts as forced if the node is gone.
+func (l Lock) remove(ctx context.Context, tree Tree, c child, token int64) (forced bool, err error) {
+	for range maxAttempts {
+		err = tree.Remove(ctx, l.child(c))
+		if !errors.Is(err, ErrOutcomeUnknown) {
+			break
+		}
+		forced = true
+		if err := tree.CatchUp(ctx); err != nil {
+			return false, errors.Join(ErrOutcomeUnknown, err)
+		}
+	}
+	if errors.Is(err, ErrNoNode) {
+		return forced, nil
+	}
+	return err == nil, err
+}
