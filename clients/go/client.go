@@ -1,0 +1,136 @@
+// Package sidekeeper is the Go client of a Sidekeeper sidecar: leases and locks that end in time.
+//
+// A lock is a stream: while the stream is open the lock is yours, and it ends before anybody else can be granted the
+// lock. A frozen sidecar cannot end a stream, so the client keeps the deadline itself: it asks the sidecar regularly for
+// how long what it holds is certainly still its own (Check), counts the answer from when the question was sent, on a
+// clock that goes on while the machine is suspended, and takes for lost what was not confirmed in time, even if
+// the stream says nothing.
+//
+// What nobody can help is a program that stops between its look at the lock and its act. Hand the fencing token to
+// whatever the lock protects, and let that refuse smaller ones.
+package sidekeeper
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// A Client talks to one sidecar. It is safe for use by many goroutines at once; its holder must Close it.
+type Client struct {
+	clock      clock
+	connection *grpc.ClientConn
+	locks      lockv1.LockServiceClient
+	leases     leasev1.LeaseServiceClient
+	health     healthv1.HealthClient
+	holdKeeper *keeper
+	termKeeper *keeper // of leases
+
+	following sync.WaitGroup // one for the stream of each hold and each lease
+	keeping   sync.WaitGroup // the keepers
+	stop      context.CancelFunc
+}
+
+// An Option changes how Dial reaches the sidecar.
+type Option func(*settings)
+
+type settings struct {
+	tls   *tls.Config
+	clock clock
+}
+
+// WithTLS encrypts the connection. Addresses that are neither a Unix socket nor loopback need it.
+func WithTLS(config *tls.Config) Option {
+	return func(s *settings) { s.tls = config }
+}
+
+// Dial makes a client of the sidecar at target: `unix:///path`, a path, or `host:port`; empty, what SIDEKEEPER_ADDRESS
+// says, and without that DefaultAddress. It does not wait for a connection; the first call does.
+func Dial(target string, options ...Option) (*Client, error) {
+	chosen := settings{clock: systemClock{}}
+	for _, option := range options {
+		option(&chosen)
+	}
+	resolved, local, err := resolve(target)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := chosen.credentials(resolved, local)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := grpc.NewClient(resolved, append(dialing(), grpc.WithTransportCredentials(transport))...)
+	if err != nil {
+		return nil, fmt.Errorf("sidecar %s: %w", resolved, err)
+	}
+	return newClient(connection, chosen.clock), nil
+}
+
+func (s settings) credentials(target string, local bool) (credentials.TransportCredentials, error) {
+	if s.tls != nil {
+		return credentials.NewTLS(s.tls), nil
+	}
+	if !local {
+		return nil, fmt.Errorf("sidecar %s: an address that is neither a Unix socket nor loopback needs TLS", target)
+	}
+	return insecure.NewCredentials(), nil
+}
+
+// dialing is what every connection to a sidecar has. gRPC's own defaults would repeat calls that must not be repeated,
+// notice a dropped network after hours, and wait two minutes for a sidecar that was restarted.
+func dialing() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithNoProxy(),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true,
+		}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{
+				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second,
+			},
+			MinConnectTimeout: 5 * time.Second,
+		}),
+	}
+}
+
+func newClient(connection *grpc.ClientConn, clock clock) *Client {
+	ctx, stop := context.WithCancel(context.Background())
+	c := &Client{
+		clock:      clock,
+		connection: connection,
+		locks:      lockv1.NewLockServiceClient(connection),
+		leases:     leasev1.NewLeaseServiceClient(connection),
+		health:     healthv1.NewHealthClient(connection),
+		stop:       stop,
+	}
+	c.holdKeeper = newKeeper(clock, c.checkHolds)
+	c.termKeeper = newKeeper(clock, c.checkLeases)
+	for _, k := range []*keeper{c.holdKeeper, c.termKeeper} {
+		c.keeping.Go(func() { k.askRegularly(ctx) })
+		c.keeping.Go(func() { k.endExpired(ctx) })
+	}
+	return c
+}
+
+// Close gives up everything that this client holds and waits for, and returns when its goroutines have ended.
+func (c *Client) Close() error {
+	err := c.connection.Close()
+	c.following.Wait()
+	c.stop()
+	c.keeping.Wait()
+	return err
+}

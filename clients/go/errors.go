@@ -1,0 +1,136 @@
+package sidekeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	errorsv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1"
+)
+
+var (
+	// ErrLost is what every error of a lock or lease wraps that was the caller's and is not any more, without the
+	// caller having given it up.
+	ErrLost = errors.New("lost")
+	// ErrReleased is the cause with which the context of a lock or lease ends that the caller gave up.
+	ErrReleased = errors.New("released")
+)
+
+// Errors that the sidecar names; errors.Is finds them in whatever a Client returns. What each means stands at the
+// Reason of the same name in sidekeeper.errors.v1.
+var (
+	ErrLeaseLost            error = reason(errorsv1.Reason_REASON_LEASE_LOST)
+	ErrLeaseClosed          error = reason(errorsv1.Reason_REASON_LEASE_CLOSED)
+	ErrLockBroken           error = reason(errorsv1.Reason_REASON_LOCK_BROKEN)
+	ErrLockRevoked          error = reason(errorsv1.Reason_REASON_LOCK_REVOKED)
+	ErrSidecarStopping      error = reason(errorsv1.Reason_REASON_SIDECAR_STOPPING)
+	ErrEnsembleUnreachable  error = reason(errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE)
+	ErrOutcomeUnknown       error = reason(errorsv1.Reason_REASON_OUTCOME_UNKNOWN)
+	ErrEnsembleDenied       error = reason(errorsv1.Reason_REASON_ENSEMBLE_DENIED)
+	ErrWaitTimeout          error = reason(errorsv1.Reason_REASON_WAIT_TIMEOUT)
+	ErrLockHeld             error = reason(errorsv1.Reason_REASON_LOCK_HELD)
+	ErrLockKindMismatch     error = reason(errorsv1.Reason_REASON_LOCK_KIND_MISMATCH)
+	ErrAlreadyContending    error = reason(errorsv1.Reason_REASON_ALREADY_CONTENDING)
+	ErrFencingTokenMismatch error = reason(errorsv1.Reason_REASON_FENCING_TOKEN_MISMATCH)
+	ErrNameIsDirectory      error = reason(errorsv1.Reason_REASON_NAME_IS_DIRECTORY)
+	ErrLeaseNotFound        error = reason(errorsv1.Reason_REASON_LEASE_NOT_FOUND)
+	ErrHoldNotFound         error = reason(errorsv1.Reason_REASON_HOLD_NOT_FOUND)
+	ErrOperatorOnly         error = reason(errorsv1.Reason_REASON_OPERATOR_ONLY)
+	ErrInvalidField         error = reason(errorsv1.Reason_REASON_INVALID_FIELD)
+	ErrLeaseLimit           error = reason(errorsv1.Reason_REASON_LEASE_LIMIT)
+	ErrWaiterLimit          error = reason(errorsv1.Reason_REASON_WAITER_LIMIT)
+	ErrStreamLimit          error = reason(errorsv1.Reason_REASON_STREAM_LIMIT)
+	ErrConnectionLimit      error = reason(errorsv1.Reason_REASON_CONNECTION_LIMIT)
+	ErrEphemeralBytesLimit  error = reason(errorsv1.Reason_REASON_EPHEMERAL_BYTES_LIMIT)
+	ErrSlowReader           error = reason(errorsv1.Reason_REASON_SLOW_READER)
+	ErrInternal             error = reason(errorsv1.Reason_REASON_INTERNAL)
+)
+
+// An Error is a status that the sidecar, or gRPC on the way to it, ended a call with.
+type Error struct {
+	Code     codes.Code
+	Reason   string            // a name of sidekeeper.errors.v1.Reason without its prefix; empty if there is none
+	Message  string            // for people, without the reason
+	Metadata map[string]string // more about the reason
+	Fields   []FieldError      // with ErrInvalidField
+}
+
+// A FieldError says which rule a field of the request breaks.
+type FieldError struct{ Field, Rule string }
+
+func (e *Error) Error() string {
+	if e.Reason == "" {
+		return fmt.Sprintf("%s: %s", e.Code, e.Message)
+	}
+	return fmt.Sprintf("%s (%s): %s", e.Code, e.Reason, e.Message)
+}
+
+// Is tells errors.Is whether target is the sentinel of this error's reason or, where gRPC itself ended the call, the
+// context's error behind it.
+func (e *Error) Is(target error) bool {
+	switch r, isReason := target.(reason); {
+	case isReason:
+		return e.Reason == r.name()
+	case target == context.DeadlineExceeded:
+		return e.Reason == "" && e.Code == codes.DeadlineExceeded
+	case target == context.Canceled:
+		return e.Reason == "" && e.Code == codes.Canceled
+	default:
+		return false
+	}
+}
+
+// A reason is a sentinel.
+type reason errorsv1.Reason
+
+func (r reason) Error() string { return r.name() }
+
+func (r reason) name() string { return reasonName(errorsv1.Reason(r)) }
+
+func reasonName(r errorsv1.Reason) string { return strings.TrimPrefix(r.String(), "REASON_") }
+
+// ended is the error of something that ended for a reason which came without a status.
+func ended(reason, message string) *Error {
+	return &Error{Code: codes.Aborted, Reason: reason, Message: message}
+}
+
+// fromStatus makes an *Error of what gRPC returned.
+func fromStatus(err error) error {
+	from, ok := status.FromError(err)
+	if !ok || from.Code() == codes.OK {
+		return err
+	}
+	e := &Error{Code: from.Code()}
+	e.Reason, e.Message = splitReason(from.Message())
+	for _, detail := range from.Details() {
+		e.add(detail)
+	}
+	return e
+}
+
+func (e *Error) add(detail any) {
+	switch detail := detail.(type) {
+	case *errdetails.ErrorInfo:
+		if detail.GetDomain() == "sidekeeper" {
+			e.Reason, e.Metadata = detail.GetReason(), detail.GetMetadata()
+		}
+	case *errdetails.BadRequest:
+		for _, violation := range detail.GetFieldViolations() {
+			e.Fields = append(e.Fields, FieldError{violation.GetField(), violation.GetDescription()})
+		}
+	}
+}
+
+// splitReason takes the reason off a message that begins with one: what a proxy that drops details leaves.
+func splitReason(message string) (reason, rest string) {
+	first, rest, found := strings.Cut(message, ": ")
+	if _, known := errorsv1.Reason_value["REASON_"+first]; found && known {
+		return first, rest
+	}
+	return "", message
+}

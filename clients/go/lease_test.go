@@ -1,0 +1,116 @@
+package sidekeeper_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+)
+
+const leaseID = "0123456789abcdef0123456789abcdef"
+
+func open(t *testing.T, client *sidekeeper.Client, server *scripted.Server) (*sidekeeper.Lease, *scripted.Open) {
+	t.Helper()
+	type opened struct {
+		lease *sidekeeper.Lease
+		err   error
+	}
+	result := make(chan opened, 1)
+	go func() {
+		lease, err := client.OpenLease(t.Context(), sidekeeper.LeaseOptions{TTL: time.Minute, Owner: "billing"})
+		result <- opened{lease, err}
+	}()
+	call := server.NextOpen()
+	call.Accept(leaseID)
+	got := receive(t, result)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	return got.lease, call
+}
+
+func TestALeaseIsOpenUntilItIsClosed(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	lease, call := open(t, client, server)
+	if call.Request.GetOwner() != "billing" || call.Request.GetTtl().AsDuration() != time.Minute {
+		t.Errorf("%v", call.Request)
+	}
+	if lease.ID() != leaseID || lease.TTL() != 15*time.Second || !lease.Valid() {
+		t.Errorf("%v %v", lease.TTL(), lease.ValidFor())
+	}
+	for range 2 {
+		if err := lease.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if lease.Valid() || lease.Err() != nil || context.Cause(lease.Context()) != sidekeeper.ErrReleased {
+		t.Error(lease.Err())
+	}
+	call.AwaitGone()
+}
+
+func TestALeaseIsLostWithItsStream(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	lease, call := open(t, client, server)
+	call.End(scripted.Status(codes.Aborted, "LEASE_LOST", "expired"))
+	receive(t, lease.Done())
+	want(t, lease.Err(), "lease lost: Aborted (LEASE_LOST): expired", sidekeeper.ErrLost, sidekeeper.ErrLeaseLost)
+	want(t, lease.Close(t.Context()), lease.Err().Error())
+}
+
+func TestAFrozenSidecarLosesTheLease(t *testing.T) {
+	server := scripted.Start(t)
+	asked := atomic.Int32{}
+	server.CheckLease = func(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
+		if asked.Add(1) > 1 {
+			return scripted.Frozen[leasev1.CheckRequest, leasev1.CheckResponse](ctx, request)
+		}
+		return &leasev1.CheckResponse{ValidFor: durationpb.New(5 * time.Second)}, nil
+	}
+	client, clock := dial(t, server)
+	lease, call := open(t, client, server)
+	clock.Advance(5 * time.Second)
+	receive(t, lease.Done())
+	if !errors.Is(lease.Err(), sidekeeper.ErrLeaseLost) {
+		t.Error(lease.Err())
+	}
+	call.AwaitGone()
+}
+
+func TestALeaseThatCheckCallsEndedIsLost(t *testing.T) {
+	server := scripted.Start(t)
+	asked := atomic.Int32{}
+	server.CheckLease = func(context.Context, *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
+		if asked.Add(1) > 1 {
+			return nil, scripted.Status(codes.Aborted, "SIDECAR_STOPPING", "the drain time is over")
+		}
+		return &leasev1.CheckResponse{ValidFor: durationpb.New(8 * time.Second)}, nil
+	}
+	client, clock := dial(t, server)
+	lease, _ := open(t, client, server)
+	clock.Advance(3 * time.Second)
+	receive(t, lease.Done())
+	want(t, lease.Err(), "lease lost: Aborted (SIDECAR_STOPPING): the drain time is over", sidekeeper.ErrSidecarStopping)
+}
+
+func TestALeaseThatIsRefusedIsAnError(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	result := make(chan error, 1)
+	go func() {
+		_, err := client.OpenLease(t.Context(), sidekeeper.LeaseOptions{})
+		result <- err
+	}()
+	server.NextOpen().End(scripted.Status(codes.ResourceExhausted, "LEASE_LIMIT", "1000 leases"))
+	want(t, receive(t, result), "lease: ResourceExhausted (LEASE_LIMIT): 1000 leases", sidekeeper.ErrLeaseLimit)
+}

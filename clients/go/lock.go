@@ -1,0 +1,210 @@
+package sidekeeper
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// Mode is how a lock is held.
+type Mode = lockv1.Mode
+
+// The modes of a lock. A name is used either with Exclusive or with Read and Write.
+const (
+	Exclusive = lockv1.Mode_MODE_EXCLUSIVE
+	Read      = lockv1.Mode_MODE_READ
+	Write     = lockv1.Mode_MODE_WRITE
+)
+
+// LockOptions say how to acquire a lock. The zero value waits for ever for an exclusive lock with a lease of its own.
+// The functions are called one at a time while the stream is read: they must not block, nor release the lock.
+type LockOptions struct {
+	Mode     Mode
+	Lease    *Lease         // to hold the lock with; nil, a lease that lives as long as the lock
+	Wait     *time.Duration // how long to wait for the grant: 0 tries once, nil waits for ever
+	Owner    string         // who the caller is, for people
+	Metadata map[string]string
+
+	OnQueued     func(Queued)
+	OnSuspended  func(remaining time.Duration) // contact with the ensemble is lost, the lock is not; about once a second
+	OnResumed    func()
+	OnRevocation func(Revocation)
+}
+
+// Queued says who is ahead in the queue of a lock.
+type Queued struct {
+	Position int // how many are ahead, at least 1
+	Holders  []*Contender
+}
+
+// A Revocation asks the holder to release the lock soon.
+type Revocation struct {
+	RequestedBy, Reason string
+	Deadline            time.Time // when the hold is ended by force; zero if it never will be
+}
+
+// A Lock is a hold. Its holder must Release it, also after it was lost.
+type Lock struct {
+	*claim
+	client        *Client
+	holdID        string
+	token         int64
+	options       LockOptions
+	revocations   chan Revocation
+	releaseOnce   sync.Once
+	releaseResult error
+}
+
+// Acquire waits for its turn and returns when the lock is certainly the caller's for some time to come. The end of ctx
+// ends the waiting, and does not end a hold that Acquire has returned. Errors that a caller can act on: ErrLockHeld,
+// ErrWaitTimeout, ErrLockKindMismatch, ErrEnsembleUnreachable.
+func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
+	claim, streaming := c.newClaim(ctx, "lock "+name)
+	stopWaiting := context.AfterFunc(ctx, func() { claim.abandon(context.Cause(ctx)) })
+	defer stopWaiting()
+	stream, err := c.locks.Acquire(streaming, options.request(name))
+	if err != nil {
+		claim.cut()
+		return nil, claim.refused(err)
+	}
+	l := &Lock{claim: claim, client: c, options: options, revocations: make(chan Revocation, 1)}
+	if err := l.awaitGrant(stream); err != nil {
+		claim.cut()
+		return nil, claim.refused(err)
+	}
+	c.following.Go(func() { l.follow(stream) })
+	if err := c.holdKeeper.begin(l.holdID, claim); err != nil || !stopWaiting() {
+		err = claim.refused(err)
+		claim.abandon(err)
+		<-l.followed
+		return nil, err
+	}
+	return l, nil
+}
+
+func (o LockOptions) request(name string) *lockv1.AcquireRequest {
+	request := &lockv1.AcquireRequest{
+		Name: name, Mode: o.Mode, Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait),
+	}
+	if o.Lease != nil {
+		request.LeaseId = o.Lease.id
+	}
+	return request
+}
+
+func optionalDuration(d *time.Duration) *durationpb.Duration {
+	if d == nil {
+		return nil
+	}
+	return durationpb.New(*d)
+}
+
+type lockStream = grpc.ServerStreamingClient[lockv1.AcquireResponse]
+
+func (l *Lock) awaitGrant(stream lockStream) error {
+	for l.holdID == "" {
+		event, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		l.handle(event)
+	}
+	return nil
+}
+
+// follow reads the stream until its end, which is the end of the hold.
+func (l *Lock) follow(stream lockStream) {
+	defer close(l.followed)
+	defer l.client.holdKeeper.forget(l.holdID)
+	for {
+		event, err := stream.Recv()
+		if err != nil {
+			l.streamEnded(err)
+			return
+		}
+		l.handle(event)
+	}
+}
+
+func (l *Lock) handle(event *lockv1.AcquireResponse) {
+	switch event := event.GetEvent().(type) {
+	case *lockv1.AcquireResponse_Queued:
+		call(l.options.OnQueued, Queued{int(event.Queued.GetPosition()), event.Queued.GetHolders()})
+	case *lockv1.AcquireResponse_Granted:
+		if l.holdID == "" { // others read them by now
+			l.holdID, l.token = event.Granted.GetHoldId(), event.Granted.GetFencingToken()
+		}
+	case *lockv1.AcquireResponse_Suspended:
+		l.claim.suspended.Store(true)
+		call(l.options.OnSuspended, event.Suspended.GetRemaining().AsDuration())
+	case *lockv1.AcquireResponse_Resumed:
+		l.claim.suspended.Store(false)
+		if l.options.OnResumed != nil {
+			l.options.OnResumed()
+		}
+	case *lockv1.AcquireResponse_RevocationRequested:
+		l.revoked(event.RevocationRequested)
+	}
+}
+
+func call[T any](f func(T), argument T) {
+	if f != nil {
+		f(argument)
+	}
+}
+
+// revoked leaves the newest request in the channel.
+func (l *Lock) revoked(event *lockv1.RevocationRequested) {
+	revocation := Revocation{RequestedBy: event.GetRequestedBy(), Reason: event.GetReason()}
+	if event.GetGrace() != nil {
+		revocation.Deadline = time.Now().Add(event.GetGrace().AsDuration())
+	}
+	select {
+	case <-l.revocations:
+	default:
+	}
+	l.revocations <- revocation
+	call(l.options.OnRevocation, revocation)
+}
+
+// FencingToken orders the grants of this lock: it is larger than that of every earlier grant that this one excludes.
+func (l *Lock) FencingToken() int64 { return l.token }
+
+// HoldID is what Check and Release call this hold. It is a secret.
+func (l *Lock) HoldID() string { return l.holdID }
+
+// Revocation gets the newest request to let go that has not been read. It is never closed: wait for Done with it.
+func (l *Lock) Revocation() <-chan Revocation { return l.revocations }
+
+// Release gives the lock up; for the caller it is over at once. With nil the next waiter can have it. Its error wraps
+// ErrLost if the lock was lost before. Any other error says that the sidecar has not confirmed it: then the lock is
+// over for the caller all the same, and for others by the time its validity would have been. Releasing again
+// returns the same.
+func (l *Lock) Release(ctx context.Context) error {
+	l.releaseOnce.Do(func() { l.releaseResult = l.release(ctx) })
+	return l.releaseResult
+}
+
+func (l *Lock) release(ctx context.Context) error {
+	l.end(ErrReleased)
+	err := l.Err()
+	if err == nil {
+		err = l.confirmRelease(ctx)
+	}
+	l.cut()
+	<-l.followed
+	return err
+}
+
+func (l *Lock) confirmRelease(ctx context.Context) error {
+	err := confirmed(ctx, func(ctx context.Context) error {
+		_, err := l.client.locks.Release(ctx, &lockv1.ReleaseRequest{HoldId: l.holdID}, grpc.WaitForReady(true))
+		return err
+	})
+	return l.givenUp(err)
+}

@@ -1,0 +1,182 @@
+// Package scripted is a sidecar for tests whose every answer a test decides: a real gRPC server on a Unix socket, with
+// no ensemble and no locks behind it.
+package scripted
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 10 * time.Second
+
+// Validity is what Check answers unless the test says otherwise.
+const Validity = 10 * time.Second
+
+// A Server is a sidecar under a test's control. The functions may be replaced before the first call.
+type Server struct {
+	Target string
+	Health *health.Server
+
+	// CheckHolds, CheckLease and Release answer; at first as for holds and leases in the best of health.
+	CheckHolds func(context.Context, *lockv1.CheckRequest) (*lockv1.CheckResponse, error)
+	CheckLease func(context.Context, *leasev1.CheckRequest) (*leasev1.CheckResponse, error)
+	Release    func(context.Context, *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error)
+	Close      func(context.Context, *leasev1.CloseRequest) (*leasev1.CloseResponse, error)
+
+	// The others answer UNIMPLEMENTED at first.
+	Get    func(context.Context, *lockv1.GetRequest) (*lockv1.GetResponse, error)
+	List   func(context.Context, *lockv1.ListRequest) (*lockv1.ListResponse, error)
+	Watch  func(*lockv1.WatchRequest, grpc.ServerStreamingServer[lockv1.WatchResponse]) error
+	Revoke func(context.Context, *lockv1.RevokeRequest) (*lockv1.RevokeResponse, error)
+	Break  func(context.Context, *lockv1.BreakRequest) (*lockv1.BreakResponse, error)
+	Leases func(context.Context, *leasev1.ListRequest) (*leasev1.ListResponse, error)
+
+	t        testing.TB
+	grpc     *grpc.Server
+	acquires chan *Acquire
+	opens    chan *Open
+
+	mu    sync.Mutex
+	holds map[string]*Acquire
+	terms map[string]*Open
+}
+
+// Start serves until the test ends.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	// Not t.TempDir: its path can be longer than a Unix socket's may be.
+	dir, err := os.MkdirTemp("", "sidekeeper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "socket")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, "unix://"+path)
+	served := make(chan error, 1)
+	go func() { served <- s.grpc.Serve(listener) }()
+	t.Cleanup(func() {
+		s.Stop()
+		<-served
+	})
+	return s
+}
+
+func newServer(t testing.TB, target string) *Server {
+	s := &Server{
+		Target: target, Health: health.NewServer(), t: t, grpc: grpc.NewServer(),
+		acquires: make(chan *Acquire, 100), opens: make(chan *Open, 100),
+		holds: map[string]*Acquire{}, terms: map[string]*Open{},
+	}
+	s.CheckHolds, s.CheckLease, s.Release, s.Close = s.holdsAreValid, s.leaseIsValid, s.releaseHold, s.closeLease
+	s.Get, s.List, s.Revoke, s.Break, s.Leases = unscripted, unscripted, unscripted, unscripted, unscripted
+	s.Watch = func(*lockv1.WatchRequest, grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
+		return errUnscripted
+	}
+	lockv1.RegisterLockServiceServer(s.grpc, lockServer{s: s})
+	leasev1.RegisterLeaseServiceServer(s.grpc, leaseServer{s: s})
+	healthv1.RegisterHealthServer(s.grpc, s.Health)
+	return s
+}
+
+var errUnscripted = status.Error(codes.Unimplemented, "not scripted")
+
+func unscripted[Request, Response any](context.Context, *Request) (*Response, error) {
+	return nil, errUnscripted
+}
+
+// Stop breaks every connection, as the death of a sidecar does.
+func (s *Server) Stop() { s.grpc.Stop() }
+
+// NextAcquire is the next call of Acquire.
+func (s *Server) NextAcquire() *Acquire { s.t.Helper(); return next(s.t, s.acquires, "Acquire") }
+
+// NextOpen is the next call of Open.
+func (s *Server) NextOpen() *Open { s.t.Helper(); return next(s.t, s.opens, "Open") }
+
+func next[T any](t testing.TB, calls <-chan T, what string) T {
+	t.Helper()
+	select {
+	case call := <-calls:
+		return call
+	case <-time.After(patience):
+		t.Fatalf("nobody called %s", what)
+		panic("unreachable")
+	}
+}
+
+// Frozen is an answer that never comes.
+func Frozen[Request, Response any](ctx context.Context, _ *Request) (*Response, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// Status is an error as a sidecar sends it.
+func Status(code codes.Code, reason, message string) error {
+	plain := status.New(code, reason+": "+message)
+	detailed, err := plain.WithDetails(&errdetails.ErrorInfo{Domain: "sidekeeper", Reason: reason})
+	if err != nil {
+		panic(fmt.Sprintf("details of %s: %v", reason, err))
+	}
+	return detailed.Err()
+}
+
+// HoldsValidFor answers Check with the same time for every hold.
+func HoldsValidFor(request *lockv1.CheckRequest, validFor time.Duration) *lockv1.CheckResponse {
+	reply := &lockv1.CheckResponse{}
+	for _, id := range request.GetHoldIds() {
+		reply.Holds = append(reply.Holds, &lockv1.CheckedHold{HoldId: id, ValidFor: durationpb.New(validFor)})
+	}
+	return reply
+}
+
+func (s *Server) holdsAreValid(_ context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+	return HoldsValidFor(request, Validity), nil
+}
+
+func (s *Server) leaseIsValid(context.Context, *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
+	return &leasev1.CheckResponse{ValidFor: durationpb.New(Validity)}, nil
+}
+
+func (s *Server) releaseHold(_ context.Context, request *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
+	s.mu.Lock()
+	hold := s.holds[request.GetHoldId()]
+	s.mu.Unlock()
+	if hold == nil {
+		return nil, Status(codes.NotFound, "HOLD_NOT_FOUND", "no such hold")
+	}
+	hold.End(nil)
+	return &lockv1.ReleaseResponse{}, nil
+}
+
+func (s *Server) closeLease(_ context.Context, request *leasev1.CloseRequest) (*leasev1.CloseResponse, error) {
+	s.mu.Lock()
+	lease := s.terms[request.GetLeaseId()]
+	s.mu.Unlock()
+	if lease == nil {
+		return nil, Status(codes.NotFound, "LEASE_NOT_FOUND", "no such lease")
+	}
+	lease.End(nil)
+	return &leasev1.CloseResponse{}, nil
+}

@@ -1,0 +1,199 @@
+package scripted
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// A stream is one call that lives until the test or the caller ends it.
+type stream[Event any] struct {
+	t      testing.TB
+	caller context.Context // of the call: it is what Gone shows
+	send   func(*Event) error
+	end    chan error
+}
+
+func newStream[Event any](t testing.TB, server grpc.ServerStreamingServer[Event]) stream[Event] {
+	return stream[Event]{t: t, caller: server.Context(), send: server.Send, end: make(chan error, 1)}
+}
+
+// Send sends an event.
+func (s *stream[Event]) Send(event *Event) {
+	s.t.Helper()
+	if err := s.send(event); err != nil {
+		s.t.Errorf("send: %v", err)
+	}
+}
+
+// End ends the stream with err; nil means OK.
+func (s *stream[Event]) End(err error) {
+	select {
+	case s.end <- err:
+	default: // it has been ended before
+	}
+}
+
+// AwaitGone returns when the caller has left or the stream was ended.
+func (s *stream[Event]) AwaitGone() {
+	s.t.Helper()
+	select {
+	case <-s.caller.Done():
+	case <-time.After(patience):
+		s.t.Fatal("the caller has not left the stream")
+	}
+}
+
+// HasDeadline says whether the caller bound the stream with a gRPC deadline.
+func (s *stream[Event]) HasDeadline() bool {
+	_, has := s.caller.Deadline()
+	return has
+}
+
+func (s *stream[Event]) wait() error {
+	select {
+	case err := <-s.end:
+		return err
+	case <-s.caller.Done():
+		return s.caller.Err()
+	}
+}
+
+// An Acquire is one call of LockService.Acquire.
+type Acquire struct {
+	stream[lockv1.AcquireResponse]
+	Request *lockv1.AcquireRequest
+	s       *Server
+}
+
+// Queue tells the caller that this many are ahead.
+func (a *Acquire) Queue(position int32) {
+	a.t.Helper()
+	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: &lockv1.Queued{Position: position}}})
+}
+
+// Grant grants the lock, and returns the id of the hold.
+func (a *Acquire) Grant(token int64) string {
+	a.t.Helper()
+	id := fmt.Sprintf("%032x", token)
+	a.s.mu.Lock()
+	a.s.holds[id] = a
+	a.s.mu.Unlock()
+	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{
+		Granted: &lockv1.Granted{HoldId: id, FencingToken: token},
+	}})
+	return id
+}
+
+// Suspend says that contact with the ensemble is lost.
+func (a *Acquire) Suspend(remaining time.Duration) {
+	a.t.Helper()
+	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{
+		Suspended: &lockv1.Suspended{Remaining: durationpb.New(remaining)},
+	}})
+}
+
+// Resume says that contact is back.
+func (a *Acquire) Resume() {
+	a.t.Helper()
+	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}})
+}
+
+// AskBack asks the holder to let go.
+func (a *Acquire) AskBack(request *lockv1.RevocationRequested) {
+	a.t.Helper()
+	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: request}})
+}
+
+// An Open is one call of LeaseService.Open.
+type Open struct {
+	stream[leasev1.OpenResponse]
+	Request *leasev1.OpenRequest
+	s       *Server
+}
+
+// Accept opens the lease under this id.
+func (o *Open) Accept(id string) {
+	o.t.Helper()
+	o.s.mu.Lock()
+	o.s.terms[id] = o
+	o.s.mu.Unlock()
+	o.Send(&leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{
+		Opened: &leasev1.Opened{LeaseId: id, Ttl: durationpb.New(15 * time.Second)},
+	}})
+}
+
+type lockServer struct {
+	lockv1.UnsafeLockServiceServer
+	s *Server
+}
+
+func (l lockServer) Acquire(
+	request *lockv1.AcquireRequest, server grpc.ServerStreamingServer[lockv1.AcquireResponse],
+) error {
+	call := &Acquire{newStream(l.s.t, server), request, l.s}
+	l.s.acquires <- call
+	return call.wait()
+}
+
+func (l lockServer) Check(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+	return l.s.CheckHolds(ctx, request)
+}
+
+func (l lockServer) Release(ctx context.Context, request *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
+	return l.s.Release(ctx, request)
+}
+
+func (l lockServer) Revoke(ctx context.Context, request *lockv1.RevokeRequest) (*lockv1.RevokeResponse, error) {
+	return l.s.Revoke(ctx, request)
+}
+
+func (l lockServer) Break(ctx context.Context, request *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
+	return l.s.Break(ctx, request)
+}
+
+func (l lockServer) Get(ctx context.Context, request *lockv1.GetRequest) (*lockv1.GetResponse, error) {
+	return l.s.Get(ctx, request)
+}
+
+func (l lockServer) List(ctx context.Context, request *lockv1.ListRequest) (*lockv1.ListResponse, error) {
+	return l.s.List(ctx, request)
+}
+
+func (l lockServer) Watch(
+	request *lockv1.WatchRequest, server grpc.ServerStreamingServer[lockv1.WatchResponse],
+) error {
+	return l.s.Watch(request, server)
+}
+
+type leaseServer struct {
+	leasev1.UnsafeLeaseServiceServer
+	s *Server
+}
+
+func (l leaseServer) Open(
+	request *leasev1.OpenRequest, server grpc.ServerStreamingServer[leasev1.OpenResponse],
+) error {
+	call := &Open{newStream(l.s.t, server), request, l.s}
+	l.s.opens <- call
+	return call.wait()
+}
+
+func (l leaseServer) Check(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
+	return l.s.CheckLease(ctx, request)
+}
+
+func (l leaseServer) Close(ctx context.Context, request *leasev1.CloseRequest) (*leasev1.CloseResponse, error) {
+	return l.s.Close(ctx, request)
+}
+
+func (l leaseServer) List(ctx context.Context, request *leasev1.ListRequest) (*leasev1.ListResponse, error) {
+	return l.s.Leases(ctx, request)
+}
