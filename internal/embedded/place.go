@@ -1,0 +1,136 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A place is a node that a Session has enqueued.
+type place struct {
+	session *Session
+	gone    chan struct{}
+	leaving bool // its own session is deleting it
+	deleted bool // somebody else did; told once the session is in contact
+}
+
+// Enqueue implements recipes.Session.
+func (s *Session) Enqueue(dir, marker string, data []byte) (name string, gone <-chan struct{}, err error) {
+	prefix := dir + "/_c_" + uuid() + marker
+	err = s.call(context.Background(), s.over(), Operation{"Enqueue", dir}, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.cause != nil {
+			return s.cause
+		}
+		name, gone, err = s.ensemble().enqueue(s, dir, prefix, bytes.Clone(data))
+		return err
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	return name, gone, nil
+}
+
+// enqueue makes the node and what lies above it. The ensemble is locked.
+func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (string, <-chan struct{}, error) {
+	if e.bytesOf(s.server.id)+len(prefix)+len("0000000000") > e.options.EphemeralBytes {
+		return "", nil, recipes.ErrTooManyBytes
+	}
+	if err := e.makeParents(dir); err != nil {
+		return "", nil, err
+	}
+	var path string
+	err := e.write(caller{session: s.server.id}, func(t *transaction) (err error) {
+		path, _, err = t.create(creation{
+			path: prefix, data: data, acl: open, mode: EphemeralSequential, ttl: -1, kind: ephemeral,
+		})
+		return err
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	p := &place{session: s, gone: make(chan struct{})}
+	e.places[path] = p
+	_, name := splitPath(path)
+	return name, p.gone, nil
+}
+
+// bytesOf is the length of all paths a session owns.
+func (e *Ensemble) bytesOf(session int64) int {
+	total := 0
+	for path := range e.tree.ephemerals[session] {
+		total += len(path)
+	}
+	return total
+}
+
+// Dequeue implements recipes.Session.
+func (s *Session) Dequeue(path string) {
+	for {
+		err := s.call(context.Background(), s.over(), Operation{"Dequeue", path}, func() error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.ensemble().dequeue(s, path)
+		})
+		if err == nil || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrSessionEnded) {
+			return
+		}
+		_ = pause(context.Background(), s.over(), 10*time.Millisecond)
+	}
+}
+
+func (e *Ensemble) dequeue(s *Session, path string) error {
+	if p := e.places[path]; p != nil && p.session == s {
+		p.leaving = true
+	}
+	return e.write(caller{session: s.server.id}, func(t *transaction) error { return t.delete(path, -1) })
+}
+
+// noticeDeleted tells the session that had enqueued a node. The ensemble is locked.
+func (e *Ensemble) noticeDeleted(path string) {
+	p := e.places[path]
+	if p == nil {
+		return
+	}
+	if p.session.suspended && !p.leaving {
+		p.deleted = true
+		return
+	}
+	delete(e.places, path)
+	if !p.leaving {
+		close(p.gone)
+	}
+}
+
+// deliverGone tells a session that is in contact again which of its nodes others have deleted meanwhile.
+func (e *Ensemble) deliverGone(s *Session) {
+	for path, p := range e.places {
+		if p.session == s && p.deleted {
+			delete(e.places, path)
+			close(p.gone)
+		}
+	}
+}
+
+// forgetPlaces forgets the places of a session that has ended: what becomes of them is not told.
+func (e *Ensemble) forgetPlaces(session int64) {
+	for path, p := range e.places {
+		if p.session.server.id == session {
+			delete(e.places, path)
+		}
+	}
+}
+
+// uuid is a random one, version 4, in its usual form.
+func uuid() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

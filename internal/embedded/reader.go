@@ -1,0 +1,176 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A Reader is the ensemble as one sidecar's shared reader sees it, without a connection.
+type Reader struct {
+	*line
+	view view
+}
+
+var _ recipes.Tree = (*Reader)(nil)
+
+// NewReader makes a reader. Nothing need be done to end it.
+func (e *Ensemble) NewReader() *Reader {
+	r := &Reader{line: newLine(&e.mu)}
+	r.view = view{
+		ensemble: e, line: r.line,
+		nodes: map[string]chan struct{}{}, lists: map[string]chan struct{}{},
+	}
+	return r
+}
+
+// Suspend takes contact with the ensemble away: calls wait, watches are silent.
+func (r *Reader) Suspend() { r.set(func() { r.suspend(true) }) }
+
+// Resume gives contact back.
+func (r *Reader) Resume() { r.set(r.resume) }
+
+func (r *Reader) resume() {
+	if r.suspend(false) {
+		r.view.deliver()
+	}
+}
+
+// Lag stops the reader from seeing changes, until KeepUp and save for what CatchUp brings in.
+func (r *Reader) Lag() { r.set(r.view.freeze) }
+
+// KeepUp ends Lag: all that had been held back is seen at once.
+func (r *Reader) KeepUp() { r.set(r.view.thaw) }
+
+// Children implements recipes.Tree.
+func (r *Reader) Children(ctx context.Context, path string) ([]string, error) {
+	return r.children(ctx, r.line, over{}, path)
+}
+
+// WatchChildren implements recipes.Tree.
+func (r *Reader) WatchChildren(ctx context.Context, path string) ([]string, <-chan struct{}, error) {
+	return r.watchChildren(ctx, r.line, over{}, path)
+}
+
+// Get implements recipes.Tree.
+func (r *Reader) Get(ctx context.Context, path string) (recipes.Node, error) {
+	return r.get(ctx, r.line, over{}, path)
+}
+
+// Watch implements recipes.Tree.
+func (r *Reader) Watch(ctx context.Context, path string) (recipes.Node, <-chan struct{}, error) {
+	return r.watch(ctx, r.line, over{}, path)
+}
+
+// CatchUp implements recipes.Tree.
+func (r *Reader) CatchUp(ctx context.Context) error { return r.catchUp(ctx, r.line, over{}) }
+
+// Set implements recipes.Tree.
+func (r *Reader) Set(ctx context.Context, path string, data []byte, version int32) error {
+	return r.replace(ctx, r.line, over{}, path, data, version)
+}
+
+// Remove implements recipes.Tree.
+func (r *Reader) Remove(ctx context.Context, path string) error {
+	return r.remove(ctx, r.line, over{}, path)
+}
+
+func (r *Reader) children(ctx context.Context, l *line, o over, path string) (names []string, err error) {
+	err = l.call(ctx, o, Operation{"Children", path}, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		names, err = r.view.names(path)
+		return err
+	})
+	return names, err
+}
+
+func (r *Reader) watchChildren(
+	ctx context.Context, l *line, o over, path string,
+) (names []string, changed <-chan struct{}, err error) {
+	err = l.call(ctx, o, Operation{"WatchChildren", path}, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if names, err = r.view.names(path); err == nil {
+			changed = r.view.watchList(path)
+		} else if codeOf(err) == codeNoNode {
+			changed = r.view.watchNode(path)
+		}
+		return err
+	})
+	return names, changed, err
+}
+
+func (r *Reader) get(ctx context.Context, l *line, o over, path string) (n recipes.Node, err error) {
+	err = l.call(ctx, o, Operation{"Get", path}, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		n, err = r.view.read(path)
+		return err
+	})
+	return n, err
+}
+
+func (r *Reader) watch(
+	ctx context.Context, l *line, o over, path string,
+) (n recipes.Node, changed <-chan struct{}, err error) {
+	err = l.call(ctx, o, Operation{"Watch", path}, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if n, err = r.view.read(path); err != nil {
+			return err
+		}
+		if r.view.nodes[path] != nil {
+			l.uncount("Watch")
+		}
+		changed = r.view.watchNode(path)
+		return nil
+	})
+	if err != nil {
+		return recipes.Node{}, nil, err
+	}
+	return n, changed, nil
+}
+
+func (r *Reader) catchUp(ctx context.Context, l *line, o over) error {
+	return l.call(ctx, o, Operation{Name: "CatchUp"}, func() error {
+		r.set(r.view.catchUp)
+		return nil
+	})
+}
+
+func (r *Reader) replace(ctx context.Context, l *line, o over, path string, data []byte, version int32) error {
+	return r.write(ctx, l, o, Operation{"Set", path}, func(t *transaction) error {
+		_, err := t.set(path, bytes.Clone(data), version)
+		return err
+	})
+}
+
+func (r *Reader) remove(ctx context.Context, l *line, o over, path string) error {
+	return r.write(ctx, l, o, Operation{"Remove", path}, func(t *transaction) error { return t.delete(path, -1) })
+}
+
+// write does a transaction in nobody's name.
+func (r *Reader) write(
+	ctx context.Context, l *line, o over, operation Operation, change func(*transaction) error,
+) error {
+	return l.call(ctx, o, operation, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.view.ensemble.write(caller{}, change)
+	})
+}
+
+// read gives a node as recipes see it.
+func (t *tree) read(path string) (recipes.Node, error) {
+	n, err := t.find(path)
+	if err != nil {
+		return recipes.Node{}, err
+	}
+	return recipes.Node{
+		Data: bytes.Clone(n.data), Version: n.stat.version, Czxid: n.stat.czxid, Owner: n.stat.owner,
+		Created: time.UnixMilli(n.stat.ctime), Read: time.Now(),
+	}, nil
+}

@@ -1,0 +1,150 @@
+package embedded
+
+import "slices"
+
+// A Stat is what ZooKeeper tells of a node besides its data.
+type Stat struct {
+	Czxid, Mzxid int64 // transactions that made the node and changed its data
+	Ctime, Mtime int64 // their times, in milliseconds since 1970
+	Version      int32 // changes of the data
+	Cversion     int32 // changes of the list of children
+	Aversion     int32 // changes of the access control list
+	Owner        int64 // the session of an ephemeral node; marks containers and TTL nodes
+	DataLength   int32
+	ChildCount   int32
+	Pzxid        int64 // transaction that last changed the list of children
+}
+
+// A node is one znode.
+type node struct {
+	data     []byte // nil and empty differ on the wire
+	acl      []ACL
+	stat     nodeStat
+	children map[string]struct{}
+}
+
+// nodeStat is the part of a Stat that is stored.
+type nodeStat struct {
+	czxid, mzxid, pzxid int64
+	ctime, mtime        int64
+	version, aversion   int32
+	created             int32 // children ever made here: the next sequence number
+	owner               int64
+}
+
+// describe gives the Stat that clients see. Its Cversion counts creates and deletes of children.
+func (n *node) describe() Stat {
+	return Stat{
+		Czxid: n.stat.czxid, Mzxid: n.stat.mzxid, Pzxid: n.stat.pzxid,
+		Ctime: n.stat.ctime, Mtime: n.stat.mtime,
+		Version: n.stat.version, Aversion: n.stat.aversion,
+		Cversion: 2*n.stat.created - int32(len(n.children)),
+		Owner:    n.stat.owner, DataLength: int32(len(n.data)), ChildCount: int32(len(n.children)),
+	}
+}
+
+// names lists the children.
+func (n *node) names() []string {
+	names := make([]string, 0, len(n.children))
+	for name := range n.children {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A tree is all znodes by path. The root lies under "", the path of the parent of "/a".
+type tree struct {
+	nodes      map[string]*node
+	ephemerals map[int64]map[string]struct{} // by session
+	ttls       map[string]struct{}
+	idle       map[string]struct{} // containers that had children and have none
+}
+
+func newTree() *tree {
+	t := &tree{
+		nodes:      map[string]*node{},
+		ephemerals: map[int64]map[string]struct{}{},
+		ttls:       map[string]struct{}{},
+		idle:       map[string]struct{}{},
+	}
+	t.nodes[""] = &node{data: []byte{}, children: map[string]struct{}{}}
+	for _, path := range []string{"/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
+		t.attach(path, &node{data: []byte{}})
+	}
+	t.nodes["/zookeeper/config"].acl = readableByAll
+	t.nodes["/zookeeper/config"].stat.aversion = -1
+	return t
+}
+
+// find looks a node up by the path a client gave.
+func (t *tree) find(path string) (*node, error) {
+	if path == "/" {
+		path = ""
+	}
+	n, found := t.nodes[path]
+	if !found {
+		return nil, codeNoNode
+	}
+	return n, nil
+}
+
+// attach puts a node in its place and into the books of its kind. Its parent must be there.
+func (t *tree) attach(path string, n *node) {
+	parentPath, name := splitPath(path)
+	parent := t.nodes[parentPath]
+	if parent.children == nil {
+		parent.children = map[string]struct{}{}
+	}
+	parent.children[name] = struct{}{}
+	delete(t.idle, parentPath)
+	t.nodes[path] = n
+	switch kind := kindOf(n.stat.owner); {
+	case kind == ephemeral:
+		t.owned(n.stat.owner)[path] = struct{}{}
+	case kind == expiring:
+		t.ttls[path] = struct{}{}
+	}
+}
+
+// detach takes a node out of its place and out of the books.
+func (t *tree) detach(path string) {
+	n := t.nodes[path]
+	delete(t.nodes, path)
+	delete(t.ttls, path)
+	delete(t.idle, path)
+	if kindOf(n.stat.owner) == ephemeral {
+		delete(t.ephemerals[n.stat.owner], path)
+		if len(t.ephemerals[n.stat.owner]) == 0 {
+			delete(t.ephemerals, n.stat.owner)
+		}
+	}
+	parentPath, name := splitPath(path)
+	parent := t.nodes[parentPath]
+	delete(parent.children, name)
+	if len(parent.children) == 0 && kindOf(parent.stat.owner) == container {
+		t.idle[parentPath] = struct{}{}
+	}
+}
+
+// owned is the set of a session's ephemeral nodes.
+func (t *tree) owned(session int64) map[string]struct{} {
+	if t.ephemerals[session] == nil {
+		t.ephemerals[session] = map[string]struct{}{}
+	}
+	return t.ephemerals[session]
+}
+
+// clone copies the tree, for a reader that lags behind. Data and access control lists are never changed in place.
+func (t *tree) clone() *tree {
+	copied := &tree{nodes: make(map[string]*node, len(t.nodes))}
+	for path, n := range t.nodes {
+		twin := *n
+		twin.children = make(map[string]struct{}, len(n.children))
+		for name := range n.children {
+			twin.children[name] = struct{}{}
+		}
+		copied.nodes[path] = &twin
+	}
+	return copied
+}
