@@ -1,0 +1,74 @@
+# Everything is done from here, locally and in CI. It takes Go; tests and `make run` also take Java and Maven.
+
+MAKEFLAGS += --no-print-directory
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Tools are pinned by the module files below tools/ and built by Go itself.
+BUF := go tool -modfile=tools/buf/go.mod buf
+GOLANGCI := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
+MODULES := . tools tools/buf tools/golangci-lint tools/grpcurl
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Start ZooKeeper and a sidecar in front of it, until Ctrl-C
+	@tools/run
+
+.PHONY: build
+build: ## Build the programs into bin/
+	@go build -o bin/ ./cmd/...
+
+.PHONY: test
+test: ## Run all tests, with the race detector, on real ensembles too
+	go test -race -timeout 30m ./...
+
+.PHONY: check
+check: check-proto check-generated check-modules check-code check-house ## Check everything that is no test of behaviour
+
+.PHONY: fix
+fix: fix-proto generate fix-modules fix-code ## Repair what `make check` finds, where a program can
+
+.PHONY: generate
+generate: ## Write gen/ anew from proto/
+	@$(BUF) generate --clean
+
+.PHONY: ensemble
+ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
+	@bin/ensemble
+
+.PHONY: check-proto fix-proto
+check-proto:
+	$(BUF) lint
+	$(BUF) format --diff --exit-code
+	BUF="$(BUF)" tools/check-breaking
+
+fix-proto:
+	$(BUF) format --write
+
+.PHONY: check-generated
+check-generated:
+	BUF="$(BUF)" tools/check-generated
+
+.PHONY: check-modules fix-modules
+check-modules:
+	@for module in $(MODULES); do echo "go -C $$module mod tidy -diff"; go -C $$module mod tidy -diff; done
+
+fix-modules:
+	@for module in $(MODULES); do echo "go -C $$module mod tidy"; go -C $$module mod tidy; done
+
+.PHONY: check-code fix-code
+check-code:
+	$(GOLANGCI) fmt --diff
+	$(GOLANGCI) run
+
+fix-code:
+	$(GOLANGCI) fmt
+	$(GOLANGCI) run --fix
+
+.PHONY: check-house
+check-house:
+	go test ./internal/house

@@ -1,0 +1,40 @@
+package house
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// longest is how many lines a file of ours may have. A longer one holds two things.
+const longest = 400
+
+// emptyNames say nothing about what a folder holds, so that anything ends up in it.
+var emptyNames = []string{"util", "utils", "common", "helpers", "helper", "types", "misc", "shared", "base"}
+
+func TestNoFolderHasANameThatSaysNothing(t *testing.T) {
+	t.Parallel()
+
+	for _, file := range files(t) {
+		for folder := range strings.SplitSeq(path.Dir(file.path), "/") {
+			if slices.Contains(emptyNames, folder) {
+				t.Errorf("%s: name the folder %q after what it holds", file.path, folder)
+			}
+		}
+	}
+}
+
+func TestNoFileIsTooLong(t *testing.T) {
+	t.Parallel()
+
+	for _, file := range files(t, ".go", ".proto", ".sh", "Makefile", "Dockerfile") {
+		if file.isGenerated() || file.isTest() {
+			continue
+		}
+
+		if lines := file.lines(); lines > longest {
+			t.Errorf("%s has %d lines, more than %d: it holds two things", file.path, lines, longest)
+		}
+	}
+}
