@@ -104,6 +104,9 @@ func New(options Options) (*Link, error) {
 // Address is where the link listens.
 func (l *Link) Address() string { return l.listener.Addr().String() }
 
+// Port is the port of Address.
+func (l *Link) Port() int { return l.listener.Addr().(*net.TCPAddr).Port }
+
 // SetTarget sets where connections accepted from now on are forwarded to.
 func (l *Link) SetTarget(address string) {
 	l.change(func() { l.target = address })
