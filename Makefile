@@ -8,7 +8,10 @@ SHELL := bash
 # Tools are pinned by the module files below tools/ and built by Go itself.
 BUF := go tool -modfile=tools/buf/go.mod buf
 GOLANGCI := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
-MODULES := . tools tools/buf tools/golangci-lint tools/grpcurl
+
+# The modules that `go mod tidy` looks after. The others below tools/ hold one program each and are as `go get -tool`
+# wrote them: to tidy them is to download what their tests need.
+MODULES := . tools
 
 .PHONY: help
 help: ## List the targets
