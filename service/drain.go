@@ -1,0 +1,80 @@
+package service
+
+import (
+	"sync"
+	"time"
+)
+
+// A drain is how far the sidecar's stopping has come.
+type drain struct {
+	notice   chan struct{} // closed when it has begun: nothing new begins, and nobody waits any longer
+	deadline time.Time     // of the holders; set before notice is closed
+	over     chan struct{} // closed when the holders' streams must end
+
+	begun, finished sync.Once
+}
+
+func newDrain() *drain {
+	return &drain{notice: make(chan struct{}), over: make(chan struct{})}
+}
+
+func (d *drain) begin(timeout time.Duration) {
+	d.begun.Do(func() {
+		d.deadline = time.Now().Add(timeout)
+		close(d.notice)
+	})
+}
+
+func (d *drain) finish() { d.finished.Do(func() { close(d.over) }) }
+
+func (d *drain) hasBegun() bool {
+	select {
+	case <-d.notice:
+		return true
+	default:
+		return false
+	}
+}
+
+// A tally counts what is open.
+type tally struct {
+	mu    sync.Mutex
+	count int
+	none  chan struct{} // closed when the count falls to zero; nil if nobody asked
+}
+
+// enter counts one more, if there are fewer than most.
+func (t *tally) enter(most int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.count >= most {
+		return false
+	}
+	t.count++
+	return true
+}
+
+func (t *tally) leave() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count--
+	if t.count == 0 && t.none != nil {
+		close(t.none)
+		t.none = nil
+	}
+}
+
+// empty returns a channel that is closed when nothing is open.
+func (t *tally) empty() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.none == nil {
+		t.none = make(chan struct{})
+	}
+	none := t.none
+	if t.count == 0 {
+		close(none)
+		t.none = nil
+	}
+	return none
+}

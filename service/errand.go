@@ -1,0 +1,36 @@
+package service
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// An errand is a question to the ensemble that may take long, asked in a goroutine of its own so that whoever
+// waits for the answer can leave. Whoever starts one waits for its end, at the latest after the stream's status.
+type errand[T any] struct {
+	done  chan struct{}
+	value T
+	err   error
+}
+
+func run[T any](ask func() (T, error)) *errand[T] {
+	e := &errand[T]{done: make(chan struct{})}
+	go func() {
+		defer close(e.done)
+		defer e.contain()
+		e.value, e.err = ask()
+	}()
+	return e
+}
+
+// contain makes an error of a panic, as the recovery interceptor does for what runs in a handler.
+func (e *errand[T]) contain() {
+	if reason := recover(); reason != nil {
+		e.err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+	}
+}
+
+func (e *errand[T]) wait() (T, error) {
+	<-e.done
+	return e.value, e.err
+}

@@ -1,0 +1,199 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	errorsv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// errorDomain stands in every ErrorInfo.
+const errorDomain = "sidekeeper"
+
+// retryDelay is what RetryInfo asks of a caller that met UNAVAILABLE.
+const retryDelay = time.Second
+
+// The errors of this service. What stands after the colon of a status message is their text.
+var (
+	errLeaseLost         = errors.New("the lease has expired or can no longer be proved alive")
+	errLeaseClosed       = errors.New("the lease is closed")
+	errLockBroken        = errors.New("an operator ended the hold, or somebody removed the place by hand")
+	errLockRevoked       = errors.New("the grace of a revocation is over")
+	errHoldStopped       = errors.New("the sidecar went down and its drain time was over")
+	errStopping          = errors.New("the sidecar is going down; nothing is held")
+	errEnsembleLost      = errors.New("the ensemble does not answer; nothing is held")
+	errWaitTimeout       = errors.New("not granted within wait_timeout")
+	errLockHeld          = errors.New("somebody else holds the lock")
+	errAlreadyContending = errors.New("the lease already waits for or holds this lock")
+	errLeaseNotFound     = errors.New("no such lease of this caller")
+	errHoldNotFound      = errors.New("no such hold of this caller")
+	errOperatorOnly      = errors.New("offered on the operators' listener only")
+	errInvalidField      = errors.New("a field breaks a rule")
+	errLeaseLimit        = errors.New("the sidecar has as many leases as it may have")
+	errWaiterLimit       = errors.New("the lock has as many waiters as it may have")
+	errStreamLimit       = errors.New("the connection carries as many long-lived streams as it may carry")
+	errSlowReader        = errors.New("the caller did not read its stream")
+)
+
+// An answer is what the caller is told of one error.
+type answer struct {
+	err    error
+	code   codes.Code
+	reason errorsv1.Reason
+}
+
+// answers is every error this service names, and what its caller is told. The first match wins.
+var answers = []answer{
+	{errInvalidField, codes.InvalidArgument, errorsv1.Reason_REASON_INVALID_FIELD},
+	{errLeaseLost, codes.Aborted, errorsv1.Reason_REASON_LEASE_LOST},
+	{errLeaseClosed, codes.Aborted, errorsv1.Reason_REASON_LEASE_CLOSED},
+	{errLockBroken, codes.Aborted, errorsv1.Reason_REASON_LOCK_BROKEN},
+	{errLockRevoked, codes.Aborted, errorsv1.Reason_REASON_LOCK_REVOKED},
+	{errHoldStopped, codes.Aborted, errorsv1.Reason_REASON_SIDECAR_STOPPING},
+	{errStopping, codes.Unavailable, errorsv1.Reason_REASON_SIDECAR_STOPPING},
+	{errEnsembleLost, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},
+	{errWaitTimeout, codes.DeadlineExceeded, errorsv1.Reason_REASON_WAIT_TIMEOUT},
+	{errLockHeld, codes.FailedPrecondition, errorsv1.Reason_REASON_LOCK_HELD},
+	{errAlreadyContending, codes.FailedPrecondition, errorsv1.Reason_REASON_ALREADY_CONTENDING},
+	{errLeaseNotFound, codes.NotFound, errorsv1.Reason_REASON_LEASE_NOT_FOUND},
+	{errHoldNotFound, codes.NotFound, errorsv1.Reason_REASON_HOLD_NOT_FOUND},
+	{errOperatorOnly, codes.PermissionDenied, errorsv1.Reason_REASON_OPERATOR_ONLY},
+	{errLeaseLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_LEASE_LIMIT},
+	{errWaiterLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_WAITER_LIMIT},
+	{errStreamLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_STREAM_LIMIT},
+	{errSlowReader, codes.ResourceExhausted, errorsv1.Reason_REASON_SLOW_READER},
+	{recipes.ErrKindMismatch, codes.FailedPrecondition, errorsv1.Reason_REASON_LOCK_KIND_MISMATCH},
+	{recipes.ErrDirectory, codes.FailedPrecondition, errorsv1.Reason_REASON_NAME_IS_DIRECTORY},
+	{recipes.ErrTokenMismatch, codes.FailedPrecondition, errorsv1.Reason_REASON_FENCING_TOKEN_MISMATCH},
+	{recipes.ErrGone, codes.Aborted, errorsv1.Reason_REASON_LOCK_BROKEN},
+	{recipes.ErrSessionEnded, codes.Aborted, errorsv1.Reason_REASON_LEASE_LOST},
+	{recipes.ErrConnectionLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_CONNECTION_LIMIT},
+	{recipes.ErrTooManyBytes, codes.ResourceExhausted, errorsv1.Reason_REASON_EPHEMERAL_BYTES_LIMIT},
+	{recipes.ErrDenied, codes.PermissionDenied, errorsv1.Reason_REASON_ENSEMBLE_DENIED},
+	{recipes.ErrOutcomeUnknown, codes.Aborted, errorsv1.Reason_REASON_OUTCOME_UNKNOWN},
+	{recipes.ErrUnreachable, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},
+	{context.Canceled, codes.Canceled, errorsv1.Reason_REASON_UNSPECIFIED},
+	{context.DeadlineExceeded, codes.DeadlineExceeded, errorsv1.Reason_REASON_UNSPECIFIED},
+}
+
+// unnamed is what the caller is told of everything else.
+var unnamed = answer{errors.New("internal error"), codes.Internal, errorsv1.Reason_REASON_INTERNAL}
+
+// A fault is an error of the table with what its caller may know beyond its kind.
+type fault struct {
+	kind  error
+	facts map[string]string // for ErrorInfo
+	text  string            // for people; empty if kind says it all
+}
+
+func (f *fault) Error() string { return strings.TrimSuffix(f.kind.Error()+": "+f.text, ": ") }
+func (f *fault) Unwrap() error { return f.kind }
+
+// invalid says that a field of the request breaks a rule.
+func invalid(field, value, rule string) error {
+	return &fault{
+		kind:  errInvalidField,
+		facts: map[string]string{"field": field, "rule": rule},
+		text:  fmt.Sprintf("%s is %s: %s", field, quoted(value), rule),
+	}
+}
+
+// limited says which limit is reached, and at how many.
+func limited(kind error, limit string, most int) error {
+	return &fault{
+		kind:  kind,
+		facts: map[string]string{"limit": limit, "most": fmt.Sprint(most)},
+		text:  fmt.Sprintf("%s is %d", limit, most),
+	}
+}
+
+// quoted makes a caller's value fit for a message: escaped, and no longer than a line.
+func quoted(value string) string {
+	const most = 64
+	if len(value) > most {
+		return fmt.Sprintf("%q…", value[:most])
+	}
+	return fmt.Sprintf("%q", value)
+}
+
+// answerTo finds what the caller is told of err.
+func answerTo(err error) answer {
+	for _, known := range answers {
+		if errors.Is(err, known.err) {
+			return known
+		}
+	}
+	return unnamed
+}
+
+// reasonOf is the reason of an error as it stands on the wire, without the enum's prefix; empty if it has none.
+func reasonOf(err error) string {
+	return reasonText(answerTo(err).reason)
+}
+
+func reasonText(reason errorsv1.Reason) string {
+	if reason == errorsv1.Reason_REASON_UNSPECIFIED {
+		return ""
+	}
+	return strings.TrimPrefix(reason.String(), "REASON_")
+}
+
+// toStatus makes the status that err leaves with, and the reason for the trailer (empty if it has none). What the
+// error's wrapping says stays here, since it may name what must not leave the sidecar: only the table's text and the facts of a
+// fault go out. An error that is a status already, which only the transport makes, leaves as it is.
+func toStatus(err error) (*status.Status, string) {
+	if err == nil {
+		return nil, ""
+	}
+	if made, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
+		return made.GRPCStatus(), ""
+	}
+	known := answerTo(err)
+	reason := reasonText(known.reason)
+	if reason == "" {
+		return status.New(known.code, known.err.Error()), ""
+	}
+	made := status.New(known.code, reason+": "+messageOf(err, known))
+	detailed, failure := made.WithDetails(detailsOf(err, known)...)
+	if failure != nil { // only if the details cannot be marshalled, and then the code still counts
+		return made, reason
+	}
+	return detailed, reason
+}
+
+func messageOf(err error, known answer) string {
+	var of *fault
+	if errors.As(err, &of) {
+		return of.Error()
+	}
+	return known.err.Error()
+}
+
+func detailsOf(err error, known answer) []protoadapt.MessageV1 {
+	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonText(known.reason), Metadata: map[string]string{}}
+	details := []protoadapt.MessageV1{info}
+	var of *fault
+	if errors.As(err, &of) {
+		maps.Copy(info.Metadata, of.facts)
+	}
+	if known.reason == errorsv1.Reason_REASON_INVALID_FIELD {
+		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{
+			Field: info.Metadata["field"], Description: info.Metadata["rule"], Reason: info.Reason,
+		}}})
+	}
+	if known.code == codes.Unavailable {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(retryDelay)})
+	}
+	return details
+}

@@ -1,0 +1,234 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A Session is what a lease stands on: one ZooKeeper session.
+type Session interface {
+	recipes.Session
+
+	// Timeout is the session's, as negotiated.
+	Timeout() time.Duration
+
+	// ValidFor is how long the session is certainly this caller's; 0 when it is not any more.
+	ValidFor() time.Duration
+
+	// Suspended says whether a heartbeat is late, with a channel that is closed when that changes.
+	Suspended() (bool, <-chan struct{})
+
+	// Close gives up all that the session owns. It returns when that is confirmed or the session is over.
+	Close()
+
+	// Err says, after Done, why the session has ended.
+	Err() error
+}
+
+// An Ensemble is what the services stand on: a tree that all callers read, and sessions that own things.
+type Ensemble interface {
+	recipes.Tree
+
+	// Open opens a session. It returns when the ensemble has agreed, when ctx ends, or when the ensemble is given up
+	// (recipes.ErrUnreachable). recipes.ErrUnsafeTimeout if sessions of this timeout cannot be kept proved.
+	Open(ctx context.Context, timeout time.Duration) (Session, error)
+}
+
+// leaseService answers sidekeeper.lease.v1.LeaseService.
+type leaseService struct {
+	leasev1.UnsafeLeaseServiceServer
+
+	services *Services
+}
+
+const longestTTL = 24 * time.Hour // beyond which nobody means a ttl; the ensemble's own limit is far below
+
+func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStreamingServer[leasev1.OpenResponse]) error {
+	about, err := parseAbout(request.GetOwner(), request.GetMetadata())
+	if err != nil {
+		return err
+	}
+	ttl, err := parseDuration("ttl", request.GetTtl(), time.Millisecond, longestTTL)
+	if err != nil {
+		return err
+	}
+	if ttl == nil {
+		ttl = &l.services.options.SessionTimeout
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	ctx := stream.Context()
+	opened, err := l.services.leases.begin(ctx, callerOf(ctx), about, *ttl)
+	if errors.Is(err, recipes.ErrUnsafeTimeout) && request.GetTtl() != nil {
+		return invalid("ttl", ttl.String(), "long enough for the sidecar to prove the lease alive")
+	}
+	if err != nil {
+		return err
+	}
+	return l.keep(ctx, opened, newOutbox(stream.Send))
+}
+
+// keep keeps a lease open for as long as its stream lives.
+func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
+	leases := l.services.leases
+	id, key := leases.book.enter(opened.identity, opened)
+	var patience time.Duration
+	afterStatus(ctx, func() {
+		leases.finish(opened, patience)
+		box.wait()
+	})
+	defer func() { // also after a panic
+		opened.end(errLeaseClosed)
+		leases.book.end(key, past{why: opened.lost(), gone: opened.gone})
+	}()
+	box.put(topicPlace, func() (*leasev1.OpenResponse, bool) { return openedEvent(id, opened), opened.lost() == nil })
+	why := l.watchOver(ctx, opened, box)
+	if ctx.Err() != nil && callerOf(ctx).fellSilent() {
+		patience = opened.session.ValidFor()
+	}
+	if errors.Is(why, errHoldStopped) {
+		opened.end(why)
+	}
+	if errors.Is(why, errLeaseClosed) {
+		return nil
+	}
+	return why
+}
+
+// watchOver returns when the lease must end, with the reason.
+func (l *leaseService) watchOver(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
+	contact := newContact(opened.session)
+	defer contact.stop()
+	if contact.suspended {
+		box.put(topicContact, contactEvent(opened, true))
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-opened.session.Done():
+			return errLeaseLost
+		case <-opened.ended:
+			return opened.lost()
+		case <-l.services.drain.over:
+			return errHoldStopped
+		case <-box.slow:
+			return errSlowReader
+		case <-contact.changed:
+			if contact.look() {
+				box.put(topicContact, contactEvent(opened, contact.suspended))
+			}
+		case <-contact.tick:
+			box.put(topicContact, contactEvent(opened, true))
+		}
+	}
+}
+
+func openedEvent(id string, opened *lease) *leasev1.OpenResponse {
+	return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{Opened: &leasev1.Opened{
+		LeaseId: id, Ttl: durationpb.New(opened.session.Timeout()),
+	}}}
+}
+
+func contactEvent(opened *lease, suspended bool) func() (*leasev1.OpenResponse, bool) {
+	return func() (*leasev1.OpenResponse, bool) {
+		remaining := opened.validFor()
+		event := &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: &leasev1.Resumed{}}}
+		if suspended {
+			event.Event = &leasev1.OpenResponse_Suspended{Suspended: &leasev1.Suspended{Remaining: durationpb.New(remaining)}}
+		}
+		return event, remaining > 0
+	}
+}
+
+func (l *leaseService) Check(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
+	found, err := l.services.leases.find(callerOf(ctx), request.GetLeaseId())
+	if err != nil {
+		return nil, err
+	}
+	validFor := found.validFor()
+	if err := found.lost(); err != nil {
+		return nil, err
+	}
+	return &leasev1.CheckResponse{ValidFor: durationpb.New(validFor)}, nil
+}
+
+func (l *leaseService) Close(ctx context.Context, request *leasev1.CloseRequest) (*leasev1.CloseResponse, error) {
+	if err := parseID("lease_id", request.GetLeaseId()); err != nil {
+		return nil, err
+	}
+	found, ended, ok := l.services.leases.book.find(request.GetLeaseId(), callerOf(ctx).identity)
+	if !ok {
+		return nil, errLeaseNotFound
+	}
+	if ended == nil {
+		found.end(errLeaseClosed)
+		ended = &past{why: found.lost(), gone: found.gone}
+	}
+	if !errors.Is(ended.why, errLeaseClosed) {
+		return nil, ended.why
+	}
+	select {
+	case <-ended.gone:
+		return &leasev1.CloseResponse{}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *leaseService) List(_ context.Context, request *leasev1.ListRequest) (*leasev1.ListResponse, error) {
+	page, err := parsePage(request)
+	if err != nil {
+		return nil, err
+	}
+	after := int64(0)
+	if page.after != "" {
+		if after, err = strconv.ParseInt(page.after, 10, 64); err != nil {
+			return nil, invalidToken(request)
+		}
+	}
+	open := l.services.leases.all()
+	open = slices.DeleteFunc(open, func(l *lease) bool { return l.serial <= after })
+	slices.SortFunc(open, func(a, b *lease) int { return cmp.Compare(a.serial, b.serial) })
+	response := &leasev1.ListResponse{}
+	for _, found := range open[:min(len(open), page.size)] {
+		response.Leases = append(response.Leases, found.described())
+	}
+	if len(open) > page.size {
+		response.NextPageToken = nextToken(strconv.FormatInt(open[page.size-1].serial, 10))
+	}
+	return response, nil
+}
+
+// mostPossessions is how many things a lease is described with.
+const mostPossessions = 100
+
+func (l *lease) described() *leasev1.Lease {
+	state := leasev1.State_STATE_CONNECTED
+	if suspended, _ := l.session.Suspended(); suspended {
+		state = leasev1.State_STATE_SUSPENDED
+	}
+	described := &leasev1.Lease{
+		Owner: l.about.Owner, Metadata: l.about.Metadata, State: state,
+		Age: durationpb.New(time.Since(l.opened)), ValidFor: durationpb.New(l.validFor()),
+		Ttl: durationpb.New(l.session.Timeout()),
+	}
+	for thing, held := range l.possessions() {
+		described.Possessions = append(described.Possessions, &leasev1.Possession{Kind: "lock", Name: thing.text, Held: held})
+	}
+	slices.SortFunc(described.Possessions, func(a, b *leasev1.Possession) int { return cmp.Compare(a.Name, b.Name) })
+	described.Possessions = described.Possessions[:min(len(described.Possessions), mostPossessions)]
+	return described
+}

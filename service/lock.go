@@ -1,0 +1,196 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// lockService answers sidekeeper.lock.v1.LockService.
+type lockService struct {
+	lockv1.UnsafeLockServiceServer
+
+	services  *Services
+	directory directory
+}
+
+// An order is an AcquireRequest whose fields are in order.
+type order struct {
+	name     name
+	mode     recipes.Mode
+	about    recipes.About
+	leaseID  string
+	patience *time.Duration // nil waits for ever
+}
+
+func parseOrder(request *lockv1.AcquireRequest) (order, error) {
+	asked, err := parseName("name", request.GetName())
+	if err != nil {
+		return order{}, err
+	}
+	mode, err := parseMode(request.GetMode())
+	if err != nil {
+		return order{}, err
+	}
+	about, err := parseAbout(request.GetOwner(), request.GetMetadata())
+	if err != nil {
+		return order{}, err
+	}
+	patience, err := parseDuration("wait_timeout", request.GetWaitTimeout(), 0, longestWait)
+	if err != nil {
+		return order{}, err
+	}
+	if request.GetLeaseId() != "" {
+		err = parseID("lease_id", request.GetLeaseId())
+	}
+	return order{name: asked, mode: mode, about: about, leaseID: request.GetLeaseId(), patience: patience}, err
+}
+
+func (o order) triesOnce() bool { return o.patience != nil && *o.patience == 0 }
+
+func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
+	order, err := parseOrder(request)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	a := &acquisition{
+		services: l.services, order: order, lock: l.directory.lock(order.name), caller: callerOf(stream.Context()),
+		box: newOutbox(stream.Send), begun: time.Now(),
+	}
+	return a.run(stream.Context())
+}
+
+func (l *lockService) Check(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+	ids := request.GetHoldIds()
+	if len(ids) == 0 || len(ids) > mostHolds {
+		return nil, invalid("hold_ids", strconv.Itoa(len(ids))+" ids", "from 1 to 1000 ids")
+	}
+	response := &lockv1.CheckResponse{}
+	for _, id := range ids {
+		found, ended, err := l.findHold(ctx, "hold_ids", id)
+		if err != nil {
+			return nil, err
+		}
+		response.Holds = append(response.Holds, checked(id, found, ended))
+	}
+	return response, nil
+}
+
+// checked answers for one hold, which lives or has ended.
+func checked(id string, found *hold, ended *past) *lockv1.CheckedHold {
+	if ended == nil {
+		validFor := found.lease.validFor()
+		why := found.lease.lost()
+		if why == nil {
+			return &lockv1.CheckedHold{HoldId: id, ValidFor: durationpb.New(validFor), FencingToken: found.token}
+		}
+		ended = &past{why: why, token: found.token}
+	}
+	return &lockv1.CheckedHold{
+		HoldId: id, ValidFor: durationpb.New(0), FencingToken: ended.token, Reason: endOf(ended.why),
+	}
+}
+
+func (l *lockService) Release(ctx context.Context, request *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
+	found, ended, err := l.findHold(ctx, "hold_id", request.GetHoldId())
+	if err != nil {
+		return nil, err
+	}
+	if ended == nil {
+		found.release()
+		ended = &past{gone: found.gone}
+	}
+	select {
+	case <-ended.gone:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if _, ended, err = l.findHold(ctx, "hold_id", request.GetHoldId()); err != nil {
+		return nil, err
+	}
+	return &lockv1.ReleaseResponse{}, ended.why
+}
+
+// findHold returns the caller's hold with this id, or how it has ended.
+func (l *lockService) findHold(ctx context.Context, field, id string) (*hold, *past, error) {
+	if err := parseID(field, id); err != nil {
+		return nil, nil, err
+	}
+	found, ended, ok := l.services.holds.find(id, callerOf(ctx).identity)
+	if !ok {
+		return nil, nil, errHoldNotFound
+	}
+	return found, ended, nil
+}
+
+func (l *lockService) Revoke(ctx context.Context, request *lockv1.RevokeRequest) (*lockv1.RevokeResponse, error) {
+	asked, err := parseName("name", request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if err := parseText("reason", request.GetReason(), longestReason); err != nil {
+		return nil, err
+	}
+	grace, err := parseDuration("grace", request.GetGrace(), 0, longestGrace)
+	if err != nil {
+		return nil, err
+	}
+	from := callerOf(ctx)
+	if grace != nil && !from.operator {
+		return nil, errOperatorOnly
+	}
+	reached, err := l.directory.lock(asked).Revoke(ctx, l.services.ensemble, from.identity, request.GetReason(), grace)
+	if err != nil {
+		return nil, err
+	}
+	return &lockv1.RevokeResponse{Asked: int32(reached)}, nil
+}
+
+func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
+	from := callerOf(ctx)
+	if !from.operator {
+		return nil, errOperatorOnly
+	}
+	broken, err := parseName("name", request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if request.GetFencingToken() <= 0 {
+		return nil, invalid("fencing_token", strconv.FormatInt(request.GetFencingToken(), 10), "a hold's, from Get: larger than 0")
+	}
+	if err := parseText("reason", request.GetReason(), longestReason); err != nil {
+		return nil, err
+	}
+	forceAfter, err := parseDuration("force_after", request.GetForceAfter(), 0, longestGrace)
+	if err != nil {
+		return nil, err
+	}
+	if forceAfter == nil {
+		forceAfter = new(l.services.options.SessionTimeout + l.services.options.TickTime)
+	}
+	forced, err := l.directory.lock(broken).Break(ctx, l.services.ensemble, request.GetFencingToken(), from.identity,
+		request.GetReason(), *forceAfter)
+	if err != nil {
+		return nil, err
+	}
+	return &lockv1.BreakResponse{Forced: forced}, nil
+}
+
+// endOf is how a hold's end is told by Check and in metrics.
+func endOf(why error) string {
+	if why == nil || errors.Is(why, context.Canceled) {
+		return "RELEASED"
+	}
+	return reasonOf(why)
+}

@@ -1,0 +1,88 @@
+package service
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// The rules of names, as the protos state them.
+const (
+	longestName    = 200
+	longestSegment = 64
+)
+
+// A name is what a caller calls a lock. It has passed parseName, so that it cannot lead out of its directory.
+type name struct{ text string }
+
+func (n name) String() string { return n.text }
+
+// parseName checks the name in a request's field.
+func parseName(field, value string) (name, error) {
+	if rule := brokenRule(value); rule != "" {
+		return name{}, invalid(field, value, rule)
+	}
+	return name{value}, nil
+}
+
+// brokenRule says which rule of names the value breaks; it is empty for a good name.
+func brokenRule(value string) string {
+	if value == "" || len(value) > longestName {
+		return fmt.Sprintf("a name has 1 to %d bytes", longestName)
+	}
+	for i, segment := range strings.Split(value, "/") {
+		switch {
+		case segment == "":
+			return "no segment of a name is empty"
+		case len(segment) > longestSegment:
+			return fmt.Sprintf("a segment of a name has at most %d bytes", longestSegment)
+		case segment == ".", segment == "..":
+			return "no segment of a name is . or .."
+		case i == 0 && segment == "zookeeper":
+			return "no name begins with zookeeper"
+		case strings.ContainsFunc(segment, isForbidden):
+			return "a name has only letters, digits and . _ - in segments joined by /"
+		}
+	}
+	return ""
+}
+
+func isForbidden(r rune) bool {
+	switch {
+	case r >= 'A' && r <= 'Z', r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+		return false
+	}
+	return true
+}
+
+// under says whether the name lies under the prefix, counted by whole segments. Every name lies under the empty prefix.
+func (n name) under(prefix string) bool {
+	return prefix == "" || n.text == prefix || strings.HasPrefix(n.text, prefix+"/")
+}
+
+// A directory is where names of one kind lie in the ensemble. Paths of names are built here and nowhere else.
+type directory struct {
+	root   string
+	nested bool // a name's segments are nodes; otherwise a name is one node, so that none lies in another's
+}
+
+// slash is how `/` stands in the node of a name.
+const slash = "%2F"
+
+func (d directory) lock(n name) recipes.Lock {
+	if d.nested {
+		return recipes.Lock{Path: path.Join(d.root, n.text), Nested: true}
+	}
+	return recipes.Lock{Path: path.Join(d.root, strings.ReplaceAll(n.text, "/", slash))}
+}
+
+// name reads a node's path, relative to the directory, back into a name. What others have put there may be none.
+func (d directory) name(relative string) (name, bool) {
+	text := relative
+	if !d.nested {
+		text = strings.ReplaceAll(relative, slash, "/")
+	}
+	return name{text}, brokenRule(text) == ""
+}

@@ -1,0 +1,154 @@
+// Package service is the gRPC edge: names, requests, replies and statuses. Each rpc parses its request, gets the lease's
+// session, runs a recipe and replies.
+//
+// Every long-lived stream is one goroutine in one select. What may block runs beside it: questions to the ensemble as
+// errands, messages to the caller in an outbox. So no slow ensemble and no slow reader keeps a stream from ending in
+// time.
+//
+// Ends come before hand-overs: a handler first zeroes what Check answers (settle), then returns its status, and only
+// what it gave to afterStatus lets go of anything in the ensemble.
+package service
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// Options is how the services behave. Zero values mean what stands behind them.
+type Options struct {
+	LockRoot       string        // where locks lie; "/sidekeeper/locks"
+	NestedLocks    bool          // a name's segments are nodes, for directories that foreign clients made
+	SessionTimeout time.Duration // of leases that ask for none; Break assumes it of others'; 15 s
+	TickTime       time.Duration // the ensemble's; 2 s
+	MostLeases     int           // per sidecar; 10,000
+	MostWaiters    int           // per lock and sidecar; 1,000
+	Log            *zap.Logger   // nowhere
+	Events         Events        // nobody
+}
+
+// Events is told what happens to leases and locks, for metrics. Its methods return at once.
+type Events interface {
+	LeaseOpened()
+	LeaseEnded(reason string, lasted time.Duration) // `CLOSED` or a reason of errors.proto
+	WaitBegun()
+	WaitEnded(granted bool, waited time.Duration)
+	HoldEnded(reason string, held time.Duration) // `RELEASED` or a reason of errors.proto
+}
+
+// Services are this sidecar's services. Make them with New.
+type Services struct {
+	options  Options
+	ensemble Ensemble
+	leases   *leases
+	holds    book[*hold]
+	held     tally // the holds that have not ended
+	crowd    crowd
+	drain    *drain
+}
+
+// New makes the services over an ensemble.
+func New(options Options, ensemble Ensemble) *Services {
+	options = options.orDefaults()
+	drain := newDrain()
+	return &Services{
+		options:  options,
+		ensemble: ensemble,
+		leases:   newLeases(options, ensemble, drain),
+		crowd:    crowd{most: options.MostWaiters, waiting: map[name]int{}},
+		drain:    drain,
+	}
+}
+
+// Register offers the services on a server.
+func (s *Services) Register(registrar grpc.ServiceRegistrar) {
+	leasev1.RegisterLeaseServiceServer(registrar, &leaseService{services: s})
+	lockv1.RegisterLockServiceServer(registrar, &lockService{services: s, directory: s.lockDirectory()})
+}
+
+// Drain ends everything in an orderly way: waiters at once, holders when they let go or when timeout is over, whichever is
+// first. It returns when every session is closed, so that all locks are free, or with ctx's cause when ctx ends. Callers
+// that fell silent keep their sessions until their validity is over, also now.
+func (s *Services) Drain(ctx context.Context, timeout time.Duration) error {
+	s.drain.begin(timeout)
+	defer s.drain.finish()
+	over := time.NewTimer(timeout)
+	defer over.Stop()
+	select {
+	case <-s.held.empty():
+	case <-over.C:
+	case <-ctx.Done():
+	}
+	s.drain.finish()
+	select {
+	case <-s.leases.sessions.empty():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Stop ends everything now and returns when every session is closed, or with ctx's cause.
+func (s *Services) Stop(ctx context.Context) error { return s.Drain(ctx, 0) }
+
+func (s *Services) lockDirectory() directory {
+	return directory{root: s.options.LockRoot, nested: s.options.NestedLocks}
+}
+
+func (o Options) orDefaults() Options {
+	orElse(&o.LockRoot, "/sidekeeper/locks")
+	orElse(&o.SessionTimeout, 15*time.Second)
+	orElse(&o.TickTime, 2*time.Second)
+	orElse(&o.MostLeases, 10000)
+	orElse(&o.MostWaiters, 1000)
+	orElse(&o.Log, zap.NewNop())
+	orElse(&o.Events, Events(noEvents{}))
+	return o
+}
+
+func orElse[T comparable](setting *T, otherwise T) {
+	var none T
+	if *setting == none {
+		*setting = otherwise
+	}
+}
+
+type noEvents struct{}
+
+func (noEvents) LeaseOpened()                     {}
+func (noEvents) LeaseEnded(string, time.Duration) {}
+func (noEvents) WaitBegun()                       {}
+func (noEvents) WaitEnded(bool, time.Duration)    {}
+func (noEvents) HoldEnded(string, time.Duration)  {}
+
+// A crowd counts the callers that wait for each lock through this sidecar.
+type crowd struct {
+	most    int
+	mu      sync.Mutex
+	waiting map[name]int
+}
+
+func (c *crowd) enter(lock name) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting[lock] >= c.most {
+		return limited(errWaiterLimit, "waiters per lock", c.most)
+	}
+	c.waiting[lock]++
+	return nil
+}
+
+func (c *crowd) leave(lock name) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting[lock]--
+	if c.waiting[lock] == 0 {
+		delete(c.waiting, lock)
+	}
+}
