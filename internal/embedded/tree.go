@@ -68,9 +68,9 @@ func newTree() *tree {
 		ttls:       map[string]struct{}{},
 		idle:       map[string]struct{}{},
 	}
-	t.nodes[""] = &node{data: []byte{}, children: map[string]struct{}{}}
+	t.nodes[""] = &node{data: []byte{}, acl: open, children: map[string]struct{}{}}
 	for _, path := range []string{"/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
-		t.attach(path, &node{data: []byte{}})
+		t.attach(path, &node{data: []byte{}, acl: open})
 	}
 	t.nodes["/zookeeper/config"].acl = readableByAll
 	t.nodes["/zookeeper/config"].stat.aversion = -1

@@ -184,3 +184,23 @@ func successor(current, expected int32) (int32, error) {
 	}
 	return current + 1, nil
 }
+
+// deleteContainer takes a childless node away that is not ephemeral, without asking for rights: servers send this to
+// themselves, and answer clients that do.
+func (t *transaction) deleteContainer(path string) error {
+	if _, err := parentOf(path); err != nil || special(path) {
+		return codeBadArguments
+	}
+	n, err := t.tree.find(path)
+	if err != nil {
+		return err
+	}
+	if len(n.children) > 0 {
+		return codeNotEmpty
+	}
+	if kindOf(n.stat.owner) == ephemeral {
+		return codeBadVersion
+	}
+	t.remove(path, n)
+	return nil
+}

@@ -1,0 +1,171 @@
+package embedded
+
+// A step is one operation of a multi: it writes its result or fails.
+type step func(t *transaction, out *encoder) error
+
+// handleMulti does all of several operations, or none. If one fails, the reply says so for each of them: nothing for
+// those before it, its code for itself, "inconsistent" for those after it.
+func handleMulti(c *connection, in *decoder, out *encoder) error {
+	steps, err := readSteps(in)
+	if err != nil {
+		c.server.ensemble.zxid++ // ZooKeeper has taken a number by now
+		return err
+	}
+	results := &encoder{}
+	failed := 0
+	err = c.write(func(t *transaction) error {
+		for i, step := range steps {
+			if err := step(t, results); err != nil {
+				failed = i
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		results = refusals(len(steps), failed, codeOf(err))
+	}
+	out.buffer = append(out.buffer, results.buffer...)
+	out.endOfMulti()
+	return nil
+}
+
+// refusals writes the results of a multi whose step number failed has failed.
+func refusals(count, failed int, code Code) *encoder {
+	out := &encoder{}
+	for i := range count {
+		switch {
+		case i < failed:
+			out.refused(codeOK)
+		case i == failed:
+			out.refused(code)
+		default:
+			out.refused(codeRuntimeInconsist)
+		}
+	}
+	return out
+}
+
+// readSteps reads the operations of a multi, up to the mark that there are no more.
+func readSteps(in *decoder) ([]step, error) {
+	var steps []step
+	for {
+		op, done, _ := opcode(in.int32()), in.bool(), in.int32()
+		if in.failed || done {
+			return steps, in.err()
+		}
+		next, err := readStep(op, in)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, next)
+	}
+}
+
+func readStep(op opcode, in *decoder) (step, error) {
+	switch op {
+	case opCreate:
+		return createStep(op, in, readCreate)
+	case opCreate2:
+		return createStep(opCreate2, in, readCreate)
+	case opCreateContainer:
+		return createStep(opCreate2, in, readContainer)
+	case opCreateTTL:
+		return createStep(opCreate2, in, readTTL)
+	case opDelete:
+		return versionStep(op, in, (*transaction).delete)
+	case opCheck:
+		return versionStep(op, in, (*transaction).check)
+	case opSetData:
+		return setStep(in)
+	}
+	return nil, codeMarshalling
+}
+
+func createStep(op opcode, in *decoder, read func(*decoder) (creation, error)) (step, error) {
+	wanted, err := read(in)
+	return func(t *transaction, out *encoder) error {
+		path, made, err := t.create(wanted)
+		if err != nil {
+			return err
+		}
+		out.done(op)
+		if op == opCreate {
+			out.string(path)
+		} else {
+			out.created(path, made)
+		}
+		return nil
+	}, err
+}
+
+// versionStep is a step that has a path and a version and no result.
+func versionStep(op opcode, in *decoder, do func(*transaction, string, int32) error) (step, error) {
+	path, version := in.string(), in.int32()
+	return func(t *transaction, out *encoder) error {
+		if err := do(t, path, version); err != nil {
+			return err
+		}
+		out.done(op)
+		return nil
+	}, in.err()
+}
+
+func setStep(in *decoder) (step, error) {
+	path, data, version := in.string(), in.bytes(), in.int32()
+	return func(t *transaction, out *encoder) error {
+		n, err := t.set(path, data, version)
+		if err != nil {
+			return err
+		}
+		out.done(opSetData)
+		out.stat(n.describe())
+		return nil
+	}, in.err()
+}
+
+// handleMultiRead does several reads, each with a result of its own.
+func handleMultiRead(c *connection, in *decoder, out *encoder) error {
+	for {
+		op, done, _ := opcode(in.int32()), in.bool(), in.int32()
+		if in.failed || op != opGetData && op != opGetChildren && !done {
+			return codeMarshalling
+		}
+		if done {
+			out.endOfMulti()
+			return nil
+		}
+		result := &encoder{}
+		err := served[op].handle(c, in, result)
+		if in.failed {
+			return codeMarshalling
+		}
+		if err != nil {
+			out.refused(codeOf(err))
+			continue
+		}
+		out.done(op)
+		out.buffer = append(out.buffer, result.buffer...)
+	}
+}
+
+// done begins the result of an operation that was done.
+func (e *encoder) done(op opcode) {
+	e.int32(int32(op))
+	e.bool(false)
+	e.int32(0)
+}
+
+// refused is the result of an operation that was not.
+func (e *encoder) refused(code Code) {
+	e.int32(int32(opError))
+	e.bool(false)
+	e.int32(int32(code))
+	e.int32(int32(code))
+}
+
+func (e *encoder) endOfMulti() {
+	e.int32(-1)
+	e.bool(true)
+	e.int32(-1)
+}

@@ -1,0 +1,153 @@
+package embedded
+
+import "strings"
+
+// readable finds a node that the client may use in one of these ways.
+func (c *connection) readable(path string, permission int32) (*node, error) {
+	n, err := c.server.ensemble.tree.find(path)
+	if err != nil {
+		return nil, err
+	}
+	return n, permitted(n.acl, permission, c.identities)
+}
+
+// readNamed reads the path and the watch flag that most reads have and finds the node.
+func (c *connection) readNamed(in *decoder) (path string, watch bool, n *node, err error) {
+	path, watch = in.string(), in.bool()
+	if in.failed {
+		return "", false, nil, codeMarshalling
+	}
+	n, err = c.readable(path, permRead)
+	return path, watch, n, err
+}
+
+func handleExists(c *connection, in *decoder, out *encoder) error {
+	path, watch, n, err := c.readNamed(in)
+	if strings.IndexByte(path, 0) >= 0 {
+		return codeBadArguments
+	}
+	if watch && (err == nil || codeOf(err) == codeNoNode) {
+		c.server.ensemble.nodeWatches.add(path, c, watchOnce)
+	}
+	if err == nil {
+		out.stat(n.describe())
+	}
+	return err
+}
+
+func handleGetData(c *connection, in *decoder, out *encoder) error {
+	path, watch, n, err := c.readNamed(in)
+	if err != nil {
+		return err
+	}
+	if watch {
+		c.server.ensemble.nodeWatches.add(path, c, watchOnce)
+	}
+	out.bytes(n.data)
+	out.stat(n.describe())
+	return nil
+}
+
+func (c *connection) listChildren(in *decoder) (*node, error) {
+	path, watch, n, err := c.readNamed(in)
+	if err == nil && watch {
+		c.server.ensemble.childWatches.add(path, c, watchOnce)
+	}
+	return n, err
+}
+
+func handleGetChildren(c *connection, in *decoder, out *encoder) error {
+	n, err := c.listChildren(in)
+	if err == nil {
+		out.strings(n.names())
+	}
+	return err
+}
+
+func handleGetChildren2(c *connection, in *decoder, out *encoder) error {
+	n, err := c.listChildren(in)
+	if err == nil {
+		out.strings(n.names())
+		out.stat(n.describe())
+	}
+	return err
+}
+
+func handleGetACL(c *connection, in *decoder, out *encoder) error {
+	path := in.string()
+	if in.failed {
+		return codeMarshalling
+	}
+	n, err := c.readable(path, permRead|permAdmin)
+	if err != nil {
+		return err
+	}
+	list := n.acl
+	if permitted(list, permAdmin, c.identities) != nil {
+		list = mask(list)
+	}
+	out.acl(list)
+	out.stat(n.describe())
+	return nil
+}
+
+func handleGetAllChildrenNumber(c *connection, in *decoder, out *encoder) error {
+	path := in.string()
+	if in.failed {
+		return codeMarshalling
+	}
+	if _, err := c.readable(path, permRead); err != nil {
+		return err
+	}
+	out.int32(c.server.ensemble.tree.countBelow(path))
+	return nil
+}
+
+// countBelow is how many nodes lie below path.
+func (t *tree) countBelow(path string) int32 {
+	prefix := strings.TrimSuffix(path, "/") + "/"
+	count := int32(0)
+	for other := range t.nodes {
+		if strings.HasPrefix(other, prefix) {
+			count++
+		}
+	}
+	return count
+}
+
+func handleGetEphemerals(c *connection, in *decoder, out *encoder) error {
+	prefix := strings.TrimSpace(in.optional())
+	if in.failed {
+		return codeMarshalling
+	}
+	var paths []string
+	for _, path := range c.server.ensemble.ephemeralsOf(c.session.id) {
+		if strings.HasPrefix(path, prefix) {
+			paths = append(paths, path)
+		}
+	}
+	out.strings(paths)
+	return nil
+}
+
+func handleSync(_ *connection, in *decoder, out *encoder) error {
+	path := in.string()
+	if in.failed {
+		return codeMarshalling
+	}
+	out.string(path)
+	return nil
+}
+
+func handleWhoAmI(c *connection, _ *decoder, out *encoder) error {
+	out.int32(int32(len(c.identities)))
+	for _, identity := range c.identities {
+		user := identity.ID
+		if identity.Scheme == "digest" {
+			user, _, _ = strings.Cut(user, ":")
+		}
+		out.string(identity.Scheme)
+		out.string(user)
+	}
+	return nil
+}
