@@ -1,6 +1,61 @@
 package service
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Limits of one connection that no setting changes.
+const (
+	longestMessage    = 1 << 20         // bytes of one request
+	longestHeaders    = 16 << 10        // bytes of one call's headers
+	handshakeTimeout  = 5 * time.Second // from accept to the HTTP/2 preface
+	shortestPing      = 5 * time.Second // how often a client may ping
+	streamWindow      = 64 << 10        // bytes a caller may send on one stream before they are read
+	connectionWindow  = 1 << 20
+	connectionBuffers = 4 << 10 // small: a thousand connections are to stay small
+)
+
+// limitsOf are the transport's limits and its keepalive, each set on purpose: by default gRPC notices neither a frozen caller
+// nor a dropped network within minutes, and bounds neither streams nor headers. There is no MaxConnectionAge,
+// since a connection's end is the end of every lock held over it.
+func limitsOf(options ServerOptions) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: options.KeepaliveTime, Timeout: options.KeepaliveTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: shortestPing, PermitWithoutStream: true}),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.MaxRecvMsgSize(longestMessage),
+		grpc.MaxHeaderListSize(longestHeaders),
+		// Twice the long-lived streams, so that Check and Release never queue behind them.
+		grpc.MaxConcurrentStreams(uint32(2 * options.MaxStreams)),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connectionWindow),
+		grpc.ReadBufferSize(connectionBuffers),
+		grpc.WriteBufferSize(connectionBuffers),
+		grpc.SharedWriteBuffer(true),
+	}
+}
 
 // A streamCount counts the long-lived streams of one connection.
 type streamCount struct{ open atomic.Int64 }
+
+// enter admits one more stream unless there are most already. Who was admitted calls leave.
+func (c *streamCount) enter(most int) error {
+	if c == nil {
+		return nil
+	}
+	if c.open.Add(1) > int64(most) {
+		c.open.Add(-1)
+		return limited(errStreamLimit, "max-streams", most)
+	}
+	return nil
+}
+
+func (c *streamCount) leave() {
+	if c != nil {
+		c.open.Add(-1)
+	}
+}

@@ -1,0 +1,120 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/credentials"
+)
+
+// handshake is how a server meets a new connection: it finds out who calls, and has the connection note how it ends.
+// A Unix socket's peer is known by its uid; on TCP it is a client certificate if secure is set, else loopback.
+type handshake struct {
+	secure    credentials.TransportCredentials // TLS that demands a client certificate; nil for plaintext on loopback
+	operators bool                             // whether only root and the sidecar's own user may call, as operators
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (h handshake) ServerHandshake(socket net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	raw := &rawConn{Conn: socket, ending: new(ending), local: isLocal(socket)}
+	conn, caller, err := h.meet(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	caller.operator = h.operators
+	caller.ending = raw.ending
+	caller.streams = new(streamCount)
+	return conn, caller, nil
+}
+
+func (h handshake) meet(raw *rawConn) (net.Conn, caller, error) {
+	if socket, ok := raw.Conn.(*net.UnixConn); ok {
+		caller, err := h.meetProcess(socket)
+		return raw, caller, err
+	}
+	if h.secure == nil {
+		return raw, caller{identity: "tcp:loopback"}, nil
+	}
+	conn, info, err := h.secure.ServerHandshake(raw)
+	if err != nil {
+		return nil, caller{}, err
+	}
+	certificate := info.(credentials.TLSInfo).State.PeerCertificates[0]
+	return &tlsConn{Conn: conn, ending: raw.ending}, caller{identity: identityOf(certificate)}, nil
+}
+
+// meetProcess asks the kernel who connected.
+func (h handshake) meetProcess(socket *net.UnixConn) (caller, error) {
+	credential, err := peerCredential(socket)
+	if err != nil {
+		return caller{}, fmt.Errorf("peer of the Unix socket: %w", err)
+	}
+	if h.operators && credential.Uid != 0 && int(credential.Uid) != os.Getuid() {
+		return caller{}, fmt.Errorf("uid %d is neither root nor the sidecar's user: no operator", credential.Uid)
+	}
+	return caller{identity: fmt.Sprintf("uid:%d", credential.Uid), process: credential.Pid}, nil
+}
+
+func peerCredential(socket *net.UnixConn) (*unix.Ucred, error) {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var credential *unix.Ucred
+	var failure error
+	err = raw.Control(func(descriptor uintptr) {
+		credential, failure = unix.GetsockoptUcred(int(descriptor), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	return credential, errors.Join(err, failure)
+}
+
+// identityOf names the subject of a verified certificate in words that outlive its renewal.
+func identityOf(certificate *x509.Certificate) string {
+	for _, uri := range certificate.URIs {
+		if uri.Scheme == "spiffe" {
+			return uri.String()
+		}
+	}
+	if len(certificate.DNSNames) > 0 {
+		return "cert:" + certificate.DNSNames[0]
+	}
+	if certificate.Subject.CommonName != "" {
+		return "cert:" + certificate.Subject.CommonName
+	}
+	key := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
+	return "cert:key:" + hex.EncodeToString(key[:16])
+}
+
+func isLocal(socket net.Conn) bool {
+	remote, ok := socket.RemoteAddr().(*net.TCPAddr)
+	return !ok || remote.IP.IsLoopback()
+}
+
+// Info implements credentials.TransportCredentials.
+func (h handshake) Info() credentials.ProtocolInfo {
+	return credentials.ProtocolInfo{SecurityProtocol: "sidekeeper"}
+}
+
+// Clone implements credentials.TransportCredentials.
+func (h handshake) Clone() credentials.TransportCredentials { return h }
+
+// OverrideServerName implements credentials.TransportCredentials, for clients, which this is not for.
+func (h handshake) OverrideServerName(string) error { return errServerOnly }
+
+// ClientHandshake implements credentials.TransportCredentials, for clients, which this is not for.
+func (h handshake) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return nil, nil, errServerOnly
+}
+
+var errServerOnly = errors.New("credentials of a server cannot dial")
+
+// secured makes TLS of config for a handshake.
+func secured(config *tls.Config) credentials.TransportCredentials { return credentials.NewTLS(config) }

@@ -1,0 +1,160 @@
+package service
+
+import (
+	"context"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// operatorMethods are offered to operators only. A method that only some requests may use so is not here: its handler
+// asks the caller.
+var operatorMethods = map[string]bool{
+	lockv1.LockService_Break_FullMethodName: true,
+}
+
+// reasonTrailer carries an error's reason to clients without the library of rich errors.
+const reasonTrailer = "sidekeeper-reason"
+
+// interceptorsOf are what every call goes through, outermost first: metrics, log, status, recovery, admission.
+func interceptorsOf(options ServerOptions) []grpc.ServerOption {
+	log, logged := logger(options.Log), loggedAs()
+	admission := admission{mostStreams: options.MaxStreams}
+	return []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(
+			options.Metrics.calls.UnaryServerInterceptor(),
+			logging.UnaryServerInterceptor(log, logged...),
+			answerUnary,
+			recovery.UnaryServerInterceptor(),
+			admission.unary,
+		),
+		grpc.ChainStreamInterceptor(
+			options.Metrics.calls.StreamServerInterceptor(),
+			logging.StreamServerInterceptor(log, logged...),
+			answerStream,
+			recovery.StreamServerInterceptor(),
+			admission.stream,
+		),
+	}
+}
+
+// admission decides who may make a call, and how many at once.
+type admission struct{ mostStreams int }
+
+func (a admission) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if err := allowed(callerOf(ctx), info.FullMethod); err != nil {
+		return nil, err
+	}
+	return handler(ctx, request)
+}
+
+func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	caller := callerOf(stream.Context())
+	if err := allowed(caller, info.FullMethod); err != nil {
+		return err
+	}
+	if err := caller.streams.enter(a.mostStreams); err != nil {
+		return err
+	}
+	defer caller.streams.leave()
+	return handler(server, stream)
+}
+
+func allowed(caller caller, method string) error {
+	if operatorMethods[method] && !caller.operator {
+		return errOperatorOnly
+	}
+	return nil
+}
+
+// An answered error is what the caller is told, with its cause for the log.
+type answered struct {
+	status *status.Status
+	reason string
+	cause  error
+}
+
+func (a *answered) Error() string              { return a.cause.Error() }
+func (a *answered) Unwrap() error              { return a.cause }
+func (a *answered) GRPCStatus() *status.Status { return a.status }
+
+// answerWith makes what a handler returned into a status, and gives its reason to setTrailer.
+func answerWith(err error, setTrailer func(metadata.MD)) error {
+	if err == nil {
+		return nil
+	}
+	status, reason := toStatus(err)
+	if reason != "" {
+		setTrailer(metadata.Pairs(reasonTrailer, reason))
+	}
+	return &answered{status, reason, err}
+}
+
+func answerUnary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	reply, err := handler(ctx, request)
+	return reply, answerWith(err, func(trailer metadata.MD) {
+		_ = grpc.SetTrailer(ctx, trailer) // fails only for a call that has ended
+	})
+}
+
+func answerStream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return answerWith(handler(server, stream), stream.SetTrailer)
+}
+
+// logger writes the middleware's lines to a zap log.
+func logger(log *zap.Logger) logging.Logger {
+	return logging.LoggerFunc(func(_ context.Context, level logging.Level, message string, fields ...any) {
+		entry := log.Check(zapcore.Level(level/4), message) // slog's levels are zap's times four
+		if entry == nil {
+			return
+		}
+		each := logging.Fields(fields).Iterator()
+		var written []zap.Field
+		for each.Next() {
+			name, value := each.At()
+			written = append(written, zap.Any(name, value))
+		}
+		entry.Write(written...)
+	})
+}
+
+// loggedAs has one line written per call, when it has ended. Requests and replies never stand in it, since ids of leases and
+// holds are secrets.
+func loggedAs() []logging.Option {
+	return []logging.Option{
+		logging.WithLogOnEvents(logging.FinishCall),
+		logging.WithLevels(levelOf),
+		logging.WithDisableLoggingFields(logging.SystemTag[0], logging.ComponentFieldKey, logging.MethodTypeFieldKey),
+		logging.WithFieldsFromContext(func(ctx context.Context) logging.Fields {
+			return logging.Fields{"caller", callerOf(ctx).identity}
+		}),
+		logging.WithErrorFields(reasonField),
+	}
+}
+
+func reasonField(err error) logging.Fields {
+	if told, ok := err.(*answered); ok && told.reason != "" {
+		return logging.Fields{"reason", told.reason}
+	}
+	return nil
+}
+
+// levelOf is how much a call's end matters to whoever runs the sidecar: what callers did wrong or lost is normal.
+func levelOf(code codes.Code) logging.Level {
+	switch code {
+	case codes.Internal, codes.Unknown, codes.DataLoss, codes.Unimplemented:
+		return logging.LevelError
+	case codes.Unavailable, codes.ResourceExhausted:
+		return logging.LevelWarn
+	default:
+		return logging.LevelInfo
+	}
+}

@@ -1,0 +1,126 @@
+package service
+
+import (
+	"net/http"
+	"time"
+
+	grpcprometheus "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics counts what happens in one sidecar. It is the Events of its services, and takes the ensemble's part through
+// HeartbeatLate and RequestDone. Each Metrics has a registry of its own.
+type Metrics struct {
+	registry *prometheus.Registry
+	calls    *grpcprometheus.ServerMetrics
+
+	leases, holds, waiters  prometheus.Gauge
+	leaseTime, holdTime     prometheus.Histogram
+	waitTime                *prometheus.HistogramVec
+	leaseLosses, holdLosses *prometheus.CounterVec
+	heartbeatsLate          prometheus.Counter
+	requestTime             *prometheus.HistogramVec
+}
+
+// Buckets, in seconds. Calls and requests take milliseconds; waits and holds anything up to days.
+var (
+	shortTimes = prometheus.ExponentialBuckets(0.0005, 2, 15)
+	longTimes  = prometheus.ExponentialBuckets(0.002, 4, 12)
+)
+
+// NewMetrics makes the metrics of one sidecar.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		calls:    grpcprometheus.NewServerMetrics(),
+
+		leases:         gauge("leases_open", "Leases that are open."),
+		holds:          gauge("holds", "Locks that are held through this sidecar."),
+		waiters:        gauge("waiters", "Callers that wait for a lock."),
+		leaseTime:      histogram("lease_seconds", "How long leases lasted.", longTimes),
+		holdTime:       histogram("hold_seconds", "How long locks were held.", longTimes),
+		waitTime:       histograms("wait_seconds", "How long callers waited for a lock.", longTimes, "granted"),
+		leaseLosses:    counters("lease_losses_total", "Leases that ended without their caller asking, by reason.", "reason"),
+		holdLosses:     counters("hold_losses_total", "Holds that ended without their caller asking, by reason.", "reason"),
+		heartbeatsLate: counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
+		requestTime: histograms("zookeeper_request_seconds", "How long the ensemble took to answer, by operation.",
+			shortTimes, "operation"),
+	}
+	m.registry.MustRegister(m.calls, m.leases, m.holds, m.waiters, m.leaseTime, m.holdTime, m.waitTime, m.leaseLosses,
+		m.holdLosses, m.heartbeatsLate, m.requestTime, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Handler serves the metrics in Prometheus' format.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// LeaseOpened implements Events.
+func (m *Metrics) LeaseOpened() { m.leases.Inc() }
+
+// LeaseEnded implements Events.
+func (m *Metrics) LeaseEnded(reason string, lasted time.Duration) {
+	m.leases.Dec()
+	m.leaseTime.Observe(lasted.Seconds())
+	if reason != "CLOSED" {
+		m.leaseLosses.WithLabelValues(reason).Inc()
+	}
+}
+
+// WaitBegun implements Events.
+func (m *Metrics) WaitBegun() { m.waiters.Inc() }
+
+// WaitEnded implements Events.
+func (m *Metrics) WaitEnded(granted bool, waited time.Duration) {
+	m.waiters.Dec()
+	if !granted {
+		m.waitTime.WithLabelValues("no").Observe(waited.Seconds())
+		return
+	}
+	m.waitTime.WithLabelValues("yes").Observe(waited.Seconds())
+	m.holds.Inc()
+}
+
+// HoldEnded implements Events.
+func (m *Metrics) HoldEnded(reason string, held time.Duration) {
+	m.holds.Dec()
+	m.holdTime.Observe(held.Seconds())
+	if reason != "RELEASED" {
+		m.holdLosses.WithLabelValues(reason).Inc()
+	}
+}
+
+// HeartbeatLate counts a heartbeat that the ensemble did not answer in time.
+func (m *Metrics) HeartbeatLate() { m.heartbeatsLate.Inc() }
+
+// RequestDone counts a request to the ensemble.
+func (m *Metrics) RequestDone(operation string, took time.Duration) {
+	m.requestTime.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+const namespace = "sidekeeper"
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func counters(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, []string{label})
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
+}
+
+func histograms(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(
+		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, []string{label})
+}

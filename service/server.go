@@ -1,0 +1,258 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+)
+
+// ServerOptions is where and how a Server serves. Addresses are `unix:///path` or `host:port`; an empty one is none.
+type ServerOptions struct {
+	Listen         []string    // for callers
+	SocketMode     fs.FileMode // of their Unix sockets
+	OperatorListen string      // for operators; a Unix socket
+	MetricsListen  string      // for scrapers and probes, over HTTP
+	AdminListen    string      // for pprof, over HTTP; loopback only
+	TLS            TLSFiles    // of every TCP address in Listen; without them these are loopback only
+
+	KeepaliveTime    time.Duration // without a word from a caller until it is pinged
+	KeepaliveTimeout time.Duration // until an unanswered ping ends the connection
+	MaxStreams       int           // long-lived streams of one connection
+	DrainTimeout     time.Duration // what holders get to let go when the sidecar stops
+	SilenceTimeout   time.Duration // what sessions of callers that fell silent get on top of that
+	Reflection       bool          // whether clients may ask for the services' descriptions
+
+	Log     *zap.Logger
+	Metrics *Metrics
+}
+
+// Handlers are what a Server serves; see Services.
+type Handlers interface {
+	Register(registrar grpc.ServiceRegistrar)
+	Drain(ctx context.Context, timeout time.Duration) error
+}
+
+// stopTimeout is what calls that have been told to end get until their connections are cut.
+const stopTimeout = 2 * time.Second
+
+// A Server is one sidecar's listeners and what answers on them.
+type Server struct {
+	options  ServerOptions
+	handlers Handlers
+	ensemble Reachability
+	health   *health.Server
+	doors    []door
+	grpc     []*grpc.Server
+	http     []*http.Server
+}
+
+// A door is one listener and who serves it.
+type door struct {
+	purpose  string
+	listener net.Listener
+	serve    func(net.Listener) error
+}
+
+// NewServer opens every listener, so that an address that is refused or taken is known before anything is served. Serve
+// closes them.
+func NewServer(options ServerOptions, handlers Handlers, ensemble Reachability) (*Server, error) {
+	s := &Server{options: options, handlers: handlers, ensemble: ensemble, health: health.NewServer()}
+	if err := s.open(); err != nil {
+		for _, door := range s.doors {
+			err = errors.Join(err, door.listener.Close())
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// Addresses are those of Listen, with the ports that were chosen.
+func (s *Server) Addresses() []string {
+	var addresses []string
+	for _, door := range s.doors {
+		if door.purpose == forCallers {
+			addresses = append(addresses, addressOf(door.listener))
+		}
+	}
+	return addresses
+}
+
+// The purposes of doors, as the flags are called.
+const (
+	forCallers   = "listen"
+	forOperators = "operator-listen"
+	forMetrics   = "metrics-listen"
+	forAdmin     = "admin-listen"
+)
+
+func (s *Server) open() error {
+	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
+}
+
+func (s *Server) openCallers() error {
+	hands := handshake{}
+	secure, err := s.options.TLS.complete()
+	if err != nil {
+		return err
+	}
+	if secure {
+		ring, err := newKeyring(s.options.TLS, s.options.Log)
+		if err != nil {
+			return err
+		}
+		hands.secure = secured(ring.config())
+	}
+	server := s.newGRPC(hands)
+	for _, address := range s.options.Listen {
+		listener, err := listen(address, s.options.SocketMode, secure)
+		if err := s.add(forCallers, address, listener, err, server.Serve); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) openOperators() error {
+	address := s.options.OperatorListen
+	if address == "" {
+		return nil
+	}
+	listener, err := listenOperators(address)
+	return s.add(forOperators, address, listener, err, s.newGRPC(handshake{operators: true}).Serve)
+}
+
+func (s *Server) openMetrics() error {
+	address := s.options.MetricsListen
+	if address == "" {
+		return nil
+	}
+	// Scrapers come from elsewhere, and learn nothing here that is not in every metric of a process.
+	listener, err := listen(address, s.options.SocketMode, true)
+	return s.add(forMetrics, address, listener, err, s.newHTTP(monitoring(s.options.Metrics, s.health)).Serve)
+}
+
+func (s *Server) openAdmin() error {
+	address := s.options.AdminListen
+	if address == "" {
+		return nil
+	}
+	listener, err := listenLoopback(address)
+	return s.add(forAdmin, address, listener, err, s.newHTTP(profiles()).Serve)
+}
+
+func (s *Server) add(purpose, address string, listener net.Listener, err error, serve func(net.Listener) error) error {
+	if err != nil {
+		return fmt.Errorf("--%s %s: %w", purpose, address, err)
+	}
+	s.doors = append(s.doors, door{purpose, listener, serve})
+	return nil
+}
+
+func (s *Server) newGRPC(hands handshake) *grpc.Server {
+	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options),
+		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(afterStatusHandler{})})
+	server := grpc.NewServer(options...)
+	s.handlers.Register(server)
+	healthpb.RegisterHealthServer(server, s.health)
+	if s.options.Reflection {
+		reflection.Register(server)
+	}
+	s.grpc = append(s.grpc, server)
+	return server
+}
+
+func (s *Server) newHTTP(handler http.Handler) *http.Server {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: handshakeTimeout, IdleTimeout: time.Minute}
+	s.http = append(s.http, server)
+	return server
+}
+
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// Serve serves until ctx ends or a listener fails, then stops in order: health says so, the handlers drain, the servers
+// close. It returns nil if everything ended as it should: every session closed, so that all locks are free.
+func (s *Server) Serve(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, door := range s.doors {
+		s.options.Log.Info("listening", zap.String("for", door.purpose), zap.String("address", addressOf(door.listener)))
+		group.Go(func() error { return s.serveDoor(door) })
+	}
+	group.Go(func() error {
+		follow(ctx, s.health, s.ensemble, s.services())
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		return s.stop(context.WithoutCancel(ctx))
+	})
+	return group.Wait()
+}
+
+func (s *Server) serveDoor(door door) error {
+	err := door.serve(door.listener)
+	if err == nil || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return fmt.Errorf("--%s %s: %w", door.purpose, addressOf(door.listener), err)
+}
+
+// services are the names whose health is the ensemble's.
+func (s *Server) services() []string {
+	names := []string{readiness}
+	if len(s.grpc) > 0 {
+		names = slices.AppendSeq(names, maps.Keys(s.grpc[0].GetServiceInfo()))
+	}
+	return names
+}
+
+func (s *Server) stop(ctx context.Context) error {
+	s.options.Log.Info("stopping", zap.Duration("drain", s.options.DrainTimeout))
+	s.health.Shutdown()
+	bounded, cancel := context.WithTimeout(ctx, s.options.DrainTimeout+s.options.SilenceTimeout)
+	defer cancel()
+	err := s.handlers.Drain(bounded, s.options.DrainTimeout)
+	if err != nil {
+		err = fmt.Errorf("draining: %w", err)
+	}
+	return errors.Join(err, s.close(ctx))
+}
+
+// close lets calls under way end, and cuts the connections of those that do not.
+func (s *Server) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	var group errgroup.Group
+	for _, server := range s.grpc {
+		group.Go(func() error {
+			defer context.AfterFunc(ctx, server.Stop)()
+			server.GracefulStop()
+			return nil
+		})
+	}
+	for _, server := range s.http {
+		group.Go(func() error { return errors.Join(server.Shutdown(ctx), server.Close()) })
+	}
+	return group.Wait()
+}
