@@ -24,6 +24,8 @@ var (
 	ErrSessionEnded = errors.New("session ended")
 	// ErrConnectionLimit means that the ensemble refuses further connections from this address.
 	ErrConnectionLimit = errors.New("the ensemble refuses further connections from this address (its maxClientCnxns)")
+	// ErrUnsafeTimeout means that sessions of this timeout cannot be kept proved.
+	ErrUnsafeTimeout = errors.New("session timeout too short to be proved")
 	// ErrTooManyBytes means that the session owns as many bytes of ephemeral paths as it may.
 	ErrTooManyBytes = errors.New("too many bytes of ephemeral paths in one session")
 )

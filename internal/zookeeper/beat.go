@@ -1,0 +1,189 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// jitter is by how much of itself the interval between two heartbeats varies, so that a thousand leases spread.
+const jitter = 0.1
+
+// heart proves the session for as long as it lives: one heartbeat at a time, each sent after the one before was answered,
+// about every interval, and at once on a new connection. The handshake has just proved the session.
+func (s *Session) heart() {
+	defer s.work.Done()
+	pause := s.interval
+	for s.rest(pause) {
+		began := now()
+		pause = time.Millisecond
+		if s.heartbeat() == nil {
+			spread := 1 + jitter*(2*rand.Float64()-1)
+			pause = max(pause, time.Duration(spread*float64(s.interval))-now().since(began))
+		}
+		s.look()
+	}
+}
+
+// rest waits, but not across a change of the connection. It returns false when the session has ended.
+func (s *Session) rest(pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	before, changed := s.connection()
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case <-changed:
+		case <-s.done:
+			return false
+		}
+		var generation int
+		if generation, changed = s.connection(); generation != before {
+			return true
+		}
+	}
+}
+
+func (s *Session) connection() (generation int, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation, s.changed
+}
+
+// heartbeat sends one heartbeat and counts its answer. One that is not answered for an interval makes the session
+// suspended; half an interval later the connection is given up for one to the next server.
+func (s *Session) heartbeat() error {
+	late := time.AfterFunc(s.interval, s.suspend)
+	defer late.Stop()
+	generation, err := s.awaitConnected()
+	if err != nil {
+		return err
+	}
+	stuck := time.AfterFunc(s.interval*3/2, func() { s.giveUp(generation) })
+	defer stuck.Stop()
+	sent := now()
+	if err := s.beat(); err != nil {
+		return err
+	}
+	s.answered(generation, exchange{sent: sent, answered: now()})
+	return nil
+}
+
+// beat is one request that proves the session: a transaction that checks one of its places, or a plain read.
+func (s *Session) beat() error {
+	if readsProve || s.proof.static {
+		_, _, err := s.conn.Exists("/")
+		return err
+	}
+	path, gone := s.somePlace()
+	err := s.commit(path)
+	if gone != nil && errors.Is(err, zk.ErrNoNode) {
+		s.placeGone(path, gone)
+	}
+	if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
+		return nil // the transaction was committed, with whatever verdict
+	}
+	return err
+}
+
+// commit sends a transaction that changes nothing. Only transactions pass through the quorum.
+func (s *Session) commit(path string) error {
+	_, err := s.conn.Multi(&zk.CheckVersionRequest{Path: path, Version: -1})
+	return err
+}
+
+// answered counts a heartbeat, unless it crossed a change of the connection, or came too late to count.
+func (s *Session) answered(generation int, heartbeat exchange) {
+	s.mu.Lock()
+	late := heartbeat.answered >= s.proof.deadline
+	if generation == s.generation && !late {
+		s.proof.answeredHeartbeat(heartbeat)
+		if s.suspended {
+			s.suspended = false
+			s.change()
+		}
+	}
+	s.mu.Unlock()
+	if late {
+		s.lose(errUnproved)
+	}
+}
+
+func (s *Session) suspend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil && !s.suspended {
+		s.suspended = true
+		s.change()
+		s.client.config.Late()
+	}
+}
+
+// giveUp closes the connection if it is still the one with that number.
+func (s *Session) giveUp(generation int) {
+	s.mu.Lock()
+	w := s.wire
+	same := generation == s.generation && s.connected
+	s.mu.Unlock()
+	if same {
+		w.drop()
+	}
+}
+
+// look ends the session if its deadline has passed, and else arranges for the next look.
+func (s *Session) look() {
+	s.mu.Lock()
+	remaining := s.proof.deadline.since(now())
+	if remaining > 0 && s.err == nil {
+		s.guard.Reset(remaining)
+	}
+	s.mu.Unlock()
+	if remaining <= 0 {
+		s.lose(errUnproved)
+	}
+}
+
+// somePlace returns one of the places the session owns, another each time, or the root.
+func (s *Session) somePlace() (path string, gone chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path, gone := range s.places {
+		return path, gone
+	}
+	return "/", nil
+}
+
+// placeGone tells that somebody else deleted a place.
+func (s *Session) placeGone(path string, gone chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.places[path] == gone {
+		s.forget(path)
+		close(gone)
+	}
+}
+
+// Prove returns when the session's validity is running and no heartbeat is late.
+func (s *Session) Prove(ctx context.Context) error {
+	for {
+		suspended, changed := s.Suspended()
+		if s.ValidFor() > 0 && !suspended {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-s.done:
+			return s.Err()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+var _ recipes.Session = (*Session)(nil)

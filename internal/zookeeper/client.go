@@ -1,0 +1,185 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+const (
+	handshakesAtOnce = 32 // a server's backlog is 50 by default
+	openingsAtOnce   = 16 // each throws 1.5 MiB of the library's default buffer away
+
+	leaseBuffer  = 16 << 10 // of leases, for sending and receiving: they only make, check and delete nodes
+	readerBuffer = 4 << 20  // the longest list of children that can be read
+)
+
+// A Client is one sidecar's access to one ensemble: it opens a session for each lease, and keeps one of its own, the reader,
+// that lists and watches for all of them. Close it after its sessions.
+type Client struct {
+	config     Config
+	authFrame  []byte
+	permanent  map[string]bool
+	handshakes gate
+	openings   gate
+	reader     *reader
+	stop       context.CancelFunc
+	work       sync.WaitGroup
+}
+
+// New checks the settings and starts connecting. A setting that cannot be safe is an error; an ensemble that does not
+// answer is not: see Reachable.
+func New(config Config) (*Client, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	c := &Client{
+		config:     config,
+		permanent:  make(map[string]bool),
+		handshakes: make(gate, handshakesAtOnce),
+		openings:   make(gate, openingsAtOnce),
+	}
+	for _, dir := range config.Directories {
+		c.permanent[dir] = true
+	}
+	if len(config.Auth) > 0 {
+		c.authFrame = authFrame("digest", config.Auth)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	c.reader = &reader{client: c, changed: make(chan struct{})}
+	c.work.Go(func() { c.reader.run(ctx) })
+	return c, nil
+}
+
+// Close ends the reader and waits until every session's connection has been closed.
+func (c *Client) Close() {
+	c.stop()
+	c.work.Wait()
+}
+
+// Open opens a session with this timeout, or the configured one if it is 0. It gives up with ErrUnreachable after a
+// third of the timeout, and with ErrConnectionLimit as soon as the servers are seen to refuse it for being one too many.
+func (c *Client) Open(ctx context.Context, timeout time.Duration) (*Session, error) {
+	if timeout == 0 {
+		timeout = c.config.SessionTimeout
+	}
+	if err := c.config.safe(timeout); err != nil {
+		return nil, err
+	}
+	return c.open(ctx, timeout, false)
+}
+
+func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*Session, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, max(timeout/3, time.Second), recipes.ErrUnreachable)
+	defer cancel()
+	leave, err := c.openings.enter(ctx.Done())
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	defer leave()
+	s := c.newSession(timeout, brief)
+	if err := s.start(timeout); err != nil {
+		return nil, err
+	}
+	if err := s.awaitEstablished(ctx); err != nil {
+		s.lose(errClosed)
+		return nil, err
+	}
+	if err := c.config.safe(s.Timeout()); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("the ensemble changed the timeout %v: %w", timeout, err)
+	}
+	if !s.startWork() {
+		return nil, s.Err()
+	}
+	go s.heart()
+	return s, nil
+}
+
+func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
+	return &Session{
+		client:     c,
+		log:        c.config.Log,
+		brief:      brief,
+		negotiated: timeout,
+		done:       make(chan struct{}),
+		refusals:   make(map[string]bool),
+		changed:    make(chan struct{}),
+		places:     make(map[string]chan struct{}),
+		sizes:      make(map[string]int),
+		ready:      make(chan struct{}),
+	}
+}
+
+// start lets the library connect.
+func (s *Session) start(timeout time.Duration) error {
+	preferred := ""
+	if !s.brief {
+		preferred = s.client.reader.address()
+	}
+	servers := serversFrom(s.client.config.Servers, preferred)
+	send, receive := zk.WithMaxConnBufferSize(leaseBuffer), zk.WithMaxBufferSize(leaseBuffer)
+	if s.brief {
+		send, receive = zk.WithMaxConnBufferSize(readerBuffer), zk.WithMaxBufferSize(readerBuffer)
+	}
+	conn, _, err := zk.Connect(servers, timeout, send, receive,
+		zk.WithHostProvider(&hosts{session: s, servers: servers}),
+		zk.WithDialer(s.dial),
+		zk.WithEventCallback(s.event),
+		zk.WithLogInfo(false),
+		zk.WithLogger(libraryLog{s.log.Sugar()}))
+	if err != nil {
+		return err
+	}
+	s.conn = conn
+	close(s.ready)
+	return nil
+}
+
+// awaitEstablished waits for the first connection.
+func (s *Session) awaitEstablished(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		connected, changed, err := s.connected, s.changed, s.err
+		refused := len(s.refusals) == len(s.client.config.Servers) && s.refusals[s.client.reader.address()]
+		s.mu.Unlock()
+		switch {
+		case err != nil:
+			return err
+		case connected:
+			return nil
+		case refused:
+			return recipes.ErrConnectionLimit
+		}
+		select {
+		case <-changed:
+		case <-s.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// discard closes what an ended session leaves behind. The library takes up to three seconds to stop.
+func (c *Client) discard(s *Session) {
+	c.work.Go(func() {
+		<-s.ready
+		s.conn.Close()
+		s.work.Wait()
+	})
+}
+
+// Reachable says whether the ensemble answers, with a channel that is closed when that may have changed.
+func (c *Client) Reachable() (bool, <-chan struct{}) { return c.reader.reachable() }
+
+// libraryLog gives the library's errors to the log as details.
+type libraryLog struct{ *zap.SugaredLogger }
+
+func (l libraryLog) Printf(format string, args ...any) { l.Debugf(format, args...) }

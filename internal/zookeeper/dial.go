@@ -1,0 +1,117 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+)
+
+// A gate lets so many handshakes through at a time: a server's backlog is short, and a storm of a thousand sessions that
+// reconnect would overflow it.
+type gate chan struct{}
+
+// enter returns once there is room and gives a function that leaves, any number of times.
+func (g gate) enter(done <-chan struct{}) (leave func(), err error) {
+	select {
+	case g <- struct{}{}:
+		return sync.OnceFunc(func() { <-g }), nil
+	case <-done:
+		return nil, errFenced
+	}
+}
+
+// hosts hands the library one server after the other, unresolved, for ever; the dialer is where it waits. It implements the
+// library's HostProvider.
+type hosts struct {
+	session *Session
+	servers []string
+	next    int
+}
+
+func (h *hosts) Init([]string) error { return nil }
+func (h *hosts) Len() int            { return len(h.servers) }
+func (h *hosts) Connected()          {}
+
+// Next returns the next server. Only a fenced session's library is told to pause, for there it looks whether it
+// shall stop.
+func (h *hosts) Next() (server string, retryStart bool) {
+	server = h.servers[h.next%len(h.servers)]
+	h.next++
+	return server, h.session.fenced.Load()
+}
+
+// serversFrom is the servers in random order but for the first, which is the preferred one if it is among them.
+func serversFrom(servers []string, preferred string) []string {
+	order := make([]string, 0, len(servers))
+	for _, i := range rand.Perm(len(servers)) {
+		order = append(order, servers[i])
+	}
+	for i, server := range order {
+		if server == preferred {
+			order[0], order[i] = order[i], order[0]
+		}
+	}
+	return order
+}
+
+// dial is the library's dialer: it waits as long as the failures so far ask for, resolves the name, and connects.
+func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
+	if err := s.backOff(); err != nil {
+		return nil, err
+	}
+	leave, err := s.client.handshakes.enter(s.done)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := s.connect(address)
+	if err != nil {
+		leave()
+		s.dialFailed(address, err)
+		return nil, err
+	}
+	w := &wire{Conn: conn, session: s, release: leave}
+	if !s.attach(w, address) {
+		w.Close()
+		return nil, errFenced
+	}
+	return w, nil
+}
+
+func (s *Session) connect(address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), min(time.Second, s.patience()))
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil || s.client.config.TLS == nil {
+		return conn, err
+	}
+	config := s.client.config.TLS.Clone()
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(address)
+	}
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secured, nil
+}
+
+// backOff waits before every attempt but the first since the session last had a connection: full jitter, doubling.
+func (s *Session) backOff() error {
+	attempt := s.nextAttempt()
+	if attempt == 0 {
+		return nil
+	}
+	limit := min(20*time.Millisecond<<min(attempt-1, 10), s.timeout()/8)
+	timer := time.NewTimer(rand.N(limit) + time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-s.done:
+		return errFenced
+	}
+}

@@ -1,0 +1,267 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// Bounds of what is handed to the library, far below the size of its buffers: a request that ends exactly at the end of
+// one ends the process.
+const (
+	maxPathBytes = 1024
+	maxPlaceData = 8 << 10
+	sequenceSize = 11 // digits and sign
+)
+
+// Enqueue makes an ephemeral sequential child of dir; see recipes.Session.
+func (s *Session) Enqueue(dir, marker string, data []byte) (string, <-chan struct{}, error) {
+	prefix := "_c_" + uuid() + marker
+	size := len(dir) + 1 + len(prefix) + sequenceSize
+	if size > maxPathBytes || len(data) > maxPlaceData {
+		return "", nil, fmt.Errorf("path of %d and data of %d bytes: too long", size, len(data))
+	}
+	if err := s.reserve(size); err != nil {
+		return "", nil, err
+	}
+	name, err := s.create(dir, prefix, data)
+	if err != nil {
+		s.unreserve(size)
+		return "", nil, err
+	}
+	return name, s.own(dir+"/"+name, size), nil
+}
+
+// create makes the node, and finds out what became of it where a reply was lost.
+func (s *Session) create(dir, prefix string, data []byte) (name string, err error) {
+	for {
+		made, err := call(s, "create", func(c *zk.Conn) (string, error) {
+			return c.Create(dir+"/"+prefix, data, zk.FlagEphemeralSequential, s.client.config.acl)
+		})
+		switch {
+		case err == nil:
+			return path.Base(made), nil
+		case errors.Is(err, recipes.ErrNoNode):
+			if err := s.makeParents(dir); err != nil {
+				return "", err
+			}
+		case errors.Is(err, recipes.ErrOutcomeUnknown):
+			if name, err := s.search(dir, prefix); name != "" || err != nil {
+				return name, err
+			}
+		default:
+			return "", err
+		}
+	}
+}
+
+// search looks for a node whose creation was not answered. Its absence is believed only after a transaction of this
+// session, before which the server has carried out or dropped whatever it had of the old connection, and then one of the
+// reader's, on the connection that lists.
+func (s *Session) search(dir, prefix string) (name string, err error) {
+	if err := s.flush(); err != nil {
+		return "", err
+	}
+	if err := s.CatchUp(context.Background()); err != nil {
+		return "", err
+	}
+	names, err := s.Children(context.Background(), dir)
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+		return "", err
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		node, err := s.Get(context.Background(), dir+"/"+name)
+		if err == nil && s.Owns(node) {
+			return name, nil
+		}
+	}
+	return "", s.Err()
+}
+
+// flush returns when a transaction of this session that was begun after the call has been committed.
+func (s *Session) flush() error {
+	for {
+		_, err := call(s, "check", func(c *zk.Conn) (struct{}, error) {
+			return struct{}{}, s.commit("/")
+		})
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			if errors.Is(err, recipes.ErrSessionEnded) {
+				return err
+			}
+			return nil
+		}
+	}
+}
+
+// makeParents makes dir and what it lies in, as containers, which vanish by themselves once they are empty.
+func (s *Session) makeParents(dir string) error {
+	err := s.makeContainer(dir)
+	if !errors.Is(err, recipes.ErrNoNode) {
+		return err
+	}
+	if parent := path.Dir(dir); parent != "/" {
+		if err := s.makeParents(parent); err != nil {
+			return err
+		}
+	}
+	return s.makeContainer(dir)
+}
+
+// makeContainer makes one container, or a plain node where the ensemble has no containers. That somebody else made it, or
+// that the answer was lost, is as good.
+func (s *Session) makeContainer(dir string) error {
+	if s.client.permanent[dir] {
+		return s.makeNode("create", func(c *zk.Conn) (string, error) {
+			return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
+		})
+	}
+	err := s.makeNode("createContainer", func(c *zk.Conn) (string, error) {
+		return c.CreateContainer(dir, nil, zk.FlagContainer, s.client.config.acl)
+	})
+	if errors.Is(err, recipes.ErrOutcomeUnknown) {
+		err = s.makeNode("create", func(c *zk.Conn) (string, error) {
+			return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
+		})
+	}
+	if errors.Is(err, recipes.ErrOutcomeUnknown) {
+		return nil
+	}
+	return err
+}
+
+func (s *Session) makeNode(operation string, create func(*zk.Conn) (string, error)) error {
+	_, err := call(s, operation, create)
+	if errors.Is(err, errExists) {
+		return nil
+	}
+	return err
+}
+
+// Dequeue deletes a place; see recipes.Session.
+func (s *Session) Dequeue(place string) {
+	s.mu.Lock()
+	s.forget(place)
+	s.mu.Unlock()
+	s.delete(place)
+}
+
+// delete retries until the node is gone or the session has ended. The name holds a uuid, so that it can be no other
+// node's.
+func (s *Session) delete(place string) {
+	for {
+		_, err := call(s, "delete", func(c *zk.Conn) (struct{}, error) {
+			return struct{}{}, c.Delete(place, -1)
+		})
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			return
+		}
+	}
+}
+
+// reserve counts the bytes of a path against what one session may own: the transaction that closes a session names all of
+// them, and one that is too long stops the ensemble (ZOOKEEPER-4306).
+func (s *Session) reserve(size int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.err != nil:
+		return s.err
+	case s.closing:
+		return errClosed
+	case s.bytes+size > s.client.config.EphemeralBytes:
+		return fmt.Errorf("%w: %d", recipes.ErrTooManyBytes, s.client.config.EphemeralBytes)
+	}
+	s.bytes += size
+	return nil
+}
+
+func (s *Session) unreserve(size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes -= size
+}
+
+func (s *Session) own(place string, size int) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := make(chan struct{})
+	s.places[place] = gone
+	s.sizes[place] = size
+	return gone
+}
+
+// forget drops a place from the books. The lock is held.
+func (s *Session) forget(place string) {
+	s.bytes -= s.sizes[place]
+	delete(s.places, place)
+	delete(s.sizes, place)
+}
+
+// Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended.
+func (s *Session) Close() {
+	s.mu.Lock()
+	s.closing = true
+	places := make([]string, 0, len(s.places))
+	for place := range s.places {
+		places = append(places, place)
+	}
+	s.mu.Unlock()
+	for len(places) > 0 {
+		chunk := places[:min(len(places), 16)]
+		places = places[len(chunk):]
+		s.deleteAll(chunk)
+	}
+	select {
+	case <-s.done:
+	default:
+		s.hangUp()
+	}
+}
+
+// deleteAll deletes in one transaction, and one by one where that does not go.
+func (s *Session) deleteAll(places []string) {
+	if len(places) > 1 {
+		operations := make([]any, len(places))
+		for i, place := range places {
+			operations[i] = &zk.DeleteRequest{Path: place, Version: -1}
+		}
+		_, err := call(s, "multi", func(c *zk.Conn) ([]zk.MultiResponse, error) {
+			return c.Multi(operations...)
+		})
+		if err == nil {
+			places = nil
+		}
+	}
+	for _, place := range places {
+		s.Dequeue(place)
+	}
+}
+
+// hangUp tells the ensemble that the session is over, if there is a connection to tell it on.
+func (s *Session) hangUp() {
+	s.mu.Lock()
+	connected := s.connected
+	s.mu.Unlock()
+	if connected {
+		s.conn.Close()
+	}
+	s.lose(errClosed)
+}
+
+// uuid returns 128 random bits in the canonical form.
+func uuid() string {
+	var b [16]byte
+	rand.Read(b[:])
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

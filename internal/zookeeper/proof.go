@@ -1,0 +1,70 @@
+package zookeeper
+
+import "time"
+
+// clockRateError is how far from true the rate of a machine's clock may be, sidecar and ensemble alike.
+const clockRateError = 0.01
+
+// An exchange is a request of one session on one connection that the server has answered.
+type exchange struct {
+	sent     instant
+	answered instant
+}
+
+// A proof knows until when a session is certainly alive. It is the formula of the package comment, and does nothing else:
+// no clock, no lock, no network.
+type proof struct {
+	timeout time.Duration // negotiated
+	margin  time.Duration // kept for late timers and for ending the streams
+	slack   time.Duration // how much older than Q an answer must be to have been passed on to the leader
+	static  bool          // heartbeats are plain reads, which no quorum has seen
+
+	attached  exchange   // the handshake of the current connection; it extends the session once its leader has committed
+	exchanges []exchange // the heartbeats answered on the current connection, oldest first, as few as are needed
+	deadline  instant
+}
+
+// opened starts the proof with the handshake that made the session, which is a transaction: the leader's timer for the
+// session started while it was under way.
+func (p *proof) opened(handshake exchange) {
+	p.extend(handshake.sent)
+	p.reattached(handshake)
+}
+
+// reattached forgets the heartbeats of the old connection, whose server may have died with what it had not passed on. The
+// deadline they gave stands.
+func (p *proof) reattached(handshake exchange) {
+	p.attached, p.exchanges = handshake, p.exchanges[:0]
+	if p.static {
+		p.exchanges = append(p.exchanges, handshake)
+	}
+}
+
+// answeredHeartbeat counts a committed heartbeat of the current connection, sent after the one before was answered.
+func (p *proof) answeredHeartbeat(heartbeat exchange) {
+	p.exchanges = append(p.exchanges, heartbeat)
+	if since, ok := p.vouched(); ok {
+		p.extend(since)
+	}
+}
+
+func (p *proof) extend(since instant) {
+	lifetime := time.Duration(float64(p.timeout)*(1-2*clockRateError)) - p.margin
+	if until := since.add(lifetime); until > p.deadline {
+		p.deadline = until
+	}
+}
+
+// forget drops the heartbeats that are older than the one at keep: they cannot extend the deadline any more.
+func (p *proof) forget(keep int) {
+	p.exchanges = append(p.exchanges[:0], p.exchanges[keep:]...)
+}
+
+// sustainable says whether a session of this timeout can be kept proved by heartbeats every interval: in the worst case
+// the newest heartbeat that counts was sent two intervals and the slack before the newest answered one, and contact may be
+// missed for another two intervals before the lease would be lost in vain.
+func (p *proof) sustainable(interval time.Duration) bool {
+	spread := time.Duration(float64(interval) * (1 + jitter))
+	lifetime := time.Duration(float64(p.timeout)*(1-2*clockRateError)) - p.margin
+	return lifetime > 4*spread+p.slack
+}

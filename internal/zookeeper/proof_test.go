@@ -1,0 +1,150 @@
+package zookeeper
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+var schedules = flag.Int("schedules", 1500, "how many random schedules to try the formula on, for each setting")
+
+func seconds(s float64) instant { return instant(s * float64(time.Second)) }
+
+// outlived returns by how much a proof says a session lives longer than the leader lets it, having seen the events.
+func outlived(p proof, expired float64, seen []observed, decide func(*proof, exchange)) time.Duration {
+	for i, o := range seen {
+		e := exchange{sent: seconds(o.sent), answered: seconds(o.answered)}
+		switch {
+		case i == 0:
+			p.opened(e)
+		case o.handshake:
+			p.reattached(e)
+		default:
+			decide(&p, e)
+		}
+	}
+	exact := time.Duration(float64(p.timeout) * 2 * clockRateError) // the model's clocks are right
+	return p.deadline.add(exact + p.margin).since(seconds(expired))
+}
+
+var settings = []scheduleOptions{
+	{timeout: 15, tick: 2, interval: 2, syncLimit: 5},
+	{timeout: 15, tick: 2, interval: 0.5, syncLimit: 5},
+	{timeout: 6, tick: 2, interval: 0.8, syncLimit: 5},
+	{timeout: 4, tick: 2, interval: 0.3, syncLimit: 5},
+	{timeout: 2, tick: 0.2, interval: 0.25, syncLimit: 5},
+	{timeout: 30, tick: 2, interval: 2, syncLimit: 5},
+}
+
+func vary(options scheduleOptions, seed uint64) scheduleOptions {
+	options.idleFirst = seed%2 == 1
+	options.moves = seed%3 == 1
+	return options
+}
+
+func (o scheduleOptions) proof(static bool) proof {
+	config := Config{TickTime: time.Duration(o.tick * float64(time.Second)), SyncLimit: o.syncLimit}
+	if static {
+		config.Proof = ProofStatic
+	}
+	return config.proof(time.Duration(o.timeout * float64(time.Second)))
+}
+
+func TestTheFormulaNeverOutlivesTheSession(t *testing.T) {
+	for _, options := range settings {
+		t.Run(fmt.Sprintf("T=%v tick=%v h=%v", options.timeout, options.tick, options.interval), func(t *testing.T) {
+			worst := -time.Hour
+			for seed := range uint64(*schedules) {
+				s := schedule{random: rand.New(rand.NewPCG(seed, 1)), options: vary(options, seed)}
+				expired, seen := s.run()
+				by := outlived(s.options.proof(false), expired, seen, (*proof).answeredHeartbeat)
+				if by > 0 {
+					t.Errorf("seed %d: outlived the session by %v", seed, by)
+				}
+				worst = max(worst, by)
+			}
+			t.Logf("closest to the session's end: %v", -worst)
+		})
+	}
+}
+
+func TestTheStaticFormulaNeverOutlivesTheSession(t *testing.T) {
+	for _, options := range []scheduleOptions{
+		{timeout: 40, tick: 2, interval: 1, syncLimit: 5, reads: true},
+		{timeout: 8, tick: 0.2, interval: 0.5, syncLimit: 5, reads: true},
+	} {
+		for seed := range uint64(*schedules) {
+			s := schedule{random: rand.New(rand.NewPCG(seed, 2)), options: vary(options, seed)}
+			expired, seen := s.run()
+			if by := outlived(s.options.proof(true), expired, seen, (*proof).answeredHeartbeat); by > 0 {
+				t.Errorf("T=%v seed %d: outlived the session by %v", options.timeout, seed, by)
+			}
+		}
+	}
+}
+
+// The schedules must be able to show a wrong formula: these are wrong, and look right.
+func TestTheSchedulesCatchWrongFormulas(t *testing.T) {
+	wrong := map[string]func(*proof, exchange){
+		"newest answered": func(p *proof, e exchange) { p.extend(e.sent) },
+		"newest answered, half a tick and an interval earlier": func(p *proof, e exchange) {
+			p.extend(e.sent.add(-p.slack - 2*time.Second))
+		},
+		"answered half a tick before the newest was sent": func(p *proof, e exchange) {
+			p.exchanges = append(p.exchanges, e)
+			if since, ok := p.answeredBefore(e.sent.add(-p.slack)); ok {
+				p.extend(since)
+			}
+		},
+		"answered before the second newest was sent": func(p *proof, e exchange) {
+			p.exchanges = append(p.exchanges, e)
+			if n := len(p.exchanges); n > 1 {
+				p.extend(p.exchanges[n-2].sent)
+			}
+		},
+		"one list for all connections": func(p *proof, e exchange) {
+			p.exchanges = append(p.exchanges, e)
+			p.extend(p.exchanges[max(0, len(p.exchanges)-2)].sent)
+		},
+	}
+	for name, decide := range wrong {
+		t.Run(name, func(t *testing.T) {
+			caught := 0
+			for seed := range uint64(*schedules) {
+				s := schedule{random: rand.New(rand.NewPCG(seed, 1)), options: vary(settings[0], seed)}
+				expired, seen := s.run()
+				if outlived(s.options.proof(false), expired, seen, decide) > 0 {
+					caught++
+				}
+			}
+			if caught == 0 {
+				t.Errorf("not one of %d schedules shows that it outlives the session", *schedules)
+			}
+			t.Logf("outlives the session in %d of %d schedules", caught, *schedules)
+		})
+	}
+}
+
+func TestASettingThatCannotBeSafeIsRefused(t *testing.T) {
+	cases := []struct {
+		name    string
+		config  Config
+		timeout time.Duration
+		safe    bool
+	}{
+		{"defaults", Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second}, 15 * time.Second, true},
+		{"short timeout, heartbeats adapt", Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second}, 6 * time.Second, true},
+		{"shorter than a tick", Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second}, time.Second, false},
+		{"static on defaults", Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: time.Second, Proof: ProofStatic}, 30 * time.Second, false},
+		{"static at the longest timeout", Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: time.Second, Proof: ProofStatic}, 40 * time.Second, true},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if err := c.config.safe(c.timeout); (err == nil) != c.safe {
+				t.Errorf("safe: got %v, want safe %v", err, c.safe)
+			}
+		})
+	}
+}

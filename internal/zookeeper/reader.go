@@ -1,0 +1,254 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A reader lists and watches for all sessions of a sidecar. It stands on one session after the other, each of which ends with
+// its connection: the library would arm its watches again by itself, but loses some on the way. A new session starts with
+// a transaction that its server has carried out, so that it shows all that an earlier one has shown.
+type reader struct {
+	client *Client
+
+	mu      sync.Mutex
+	view    *view // nil while there is none
+	changed chan struct{}
+}
+
+// A view is what the reader sees through one of its sessions.
+type view struct {
+	session *Session
+
+	mu        sync.Mutex
+	nodes     map[string]*watched // by path, while their watch is armed or being armed
+	lists     map[string]*watched
+	listings  flights[[]string]
+	catchings flights[struct{}]
+}
+
+// run keeps a view until ctx ends.
+func (r *reader) run(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		session, err := r.client.open(ctx, r.client.config.SessionTimeout, true)
+		if err == nil {
+			err = session.makePermanent()
+		}
+		if err != nil {
+			failures++
+			r.client.config.Log.Debug("ensemble not reached", zap.Error(err))
+			pause(ctx, rand.N(50*time.Millisecond<<min(failures, 5)))
+			continue
+		}
+		failures = 0
+		v := newView(session)
+		r.show(v)
+		select {
+		case <-session.Done():
+		case <-ctx.Done():
+			session.Close()
+		}
+		r.show(nil)
+		v.fireAll()
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// makePermanent makes the configured directories. If the session fails on the way it is over anyway.
+func (s *Session) makePermanent() error {
+	for _, dir := range s.client.config.Directories {
+		if err := s.makeParents(dir); err != nil {
+			s.Close()
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) show(v *view) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.view = v
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *reader) current() (*view, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.view, r.changed
+}
+
+// address is the server the reader is attached to. Sessions prefer it: what they have written is there at once.
+func (r *reader) address() string {
+	v, _ := r.current()
+	if v == nil {
+		return ""
+	}
+	v.session.mu.Lock()
+	defer v.session.mu.Unlock()
+	return v.session.address
+}
+
+func (r *reader) reachable() (bool, <-chan struct{}) {
+	v, changed := r.current()
+	if v == nil {
+		return false, changed
+	}
+	suspended, changed := v.session.Suspended()
+	return !suspended && v.session.Err() == nil, changed
+}
+
+// fired takes a watch's event from the library.
+func (r *reader) fired(s *Session, e zk.Event) {
+	if v, _ := r.current(); v != nil && v.session == s {
+		v.fire(e.Type, e.Path)
+	}
+}
+
+// ask asks the present view, and the next one if a view ends under the question. Only for what may be asked twice.
+func ask[T any](r *reader, a asker, question func(*view) (T, error)) (T, error) {
+	var none T
+	for {
+		v, changed := r.current()
+		if v == nil {
+			if err := a.wait(changed); err != nil {
+				return none, err
+			}
+			continue
+		}
+		answer, err := question(v)
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) && (err == nil || v.session.Err() == nil) {
+			return answer, err
+		}
+		if err := v.retired(r, a, changed); err != nil {
+			return none, err
+		}
+	}
+}
+
+// retired waits until the reader has another view than this one, whose session has failed.
+func (v *view) retired(r *reader, a asker, changed <-chan struct{}) error {
+	if v.session.Err() == nil {
+		return a.pause(time.Millisecond) // the connection is gone; the library is about to say so
+	}
+	if now, _ := r.current(); now != v {
+		return a.wait(closed)
+	}
+	return a.wait(changed)
+}
+
+func (r *reader) children(a asker, path string) ([]string, error) {
+	return ask(r, a, func(v *view) ([]string, error) {
+		return wait(a, v.listings.join(v.session, path, func() ([]string, error) {
+			return call(v.session, "getChildren", func(c *zk.Conn) ([]string, error) {
+				names, _, err := c.Children(path)
+				return names, err
+			})
+		}))
+	})
+}
+
+func (r *reader) get(a asker, path string) (recipes.Node, error) {
+	return ask(r, a, func(v *view) (recipes.Node, error) { return v.get(a, path) })
+}
+
+func (r *reader) catchUp(a asker) error {
+	_, err := ask(r, a, func(v *view) (struct{}, error) {
+		return wait(a, v.catchings.join(v.session, "", func() (struct{}, error) {
+			_, err := call(v.session, "check", func(c *zk.Conn) (struct{}, error) {
+				return struct{}{}, v.session.commit("/")
+			})
+			if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrDenied) {
+				err = nil
+			}
+			return struct{}{}, err
+		}))
+	})
+	return err
+}
+
+type watchedNode struct {
+	node    recipes.Node
+	changed <-chan struct{}
+}
+
+func (r *reader) watch(a asker, path string) (recipes.Node, <-chan struct{}, error) {
+	w, err := ask(r, a, func(v *view) (watchedNode, error) { return v.watch(a, path) })
+	return w.node, w.changed, err
+}
+
+type watchedList struct {
+	names   []string
+	changed <-chan struct{}
+	err     error
+}
+
+func (r *reader) watchChildren(a asker, path string) ([]string, <-chan struct{}, error) {
+	w, err := ask(r, a, func(v *view) (watchedList, error) { return v.watchChildren(a, path) })
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.names, w.changed, w.err
+}
+
+func (r *reader) set(a asker, path string, data []byte, version int32) error {
+	if len(path) > maxPathBytes || len(data) > readerBuffer/2 {
+		return fmt.Errorf("path of %d and data of %d bytes: too long", len(path), len(data))
+	}
+	return r.write(a, "setData", func(c *zk.Conn) error {
+		_, err := c.Set(path, data, version)
+		return err
+	})
+}
+
+func (r *reader) remove(a asker, path string) error {
+	return r.write(a, "delete", func(c *zk.Conn) error { return c.Delete(path, -1) })
+}
+
+// write sends a write once, as soon as there is a view to send it through. An asker that goes before the answer leaves the
+// outcome unknown.
+func (r *reader) write(a asker, operation string, request func(*zk.Conn) error) error {
+	for {
+		v, changed := r.current()
+		if v == nil {
+			if err := a.wait(changed); err != nil {
+				return err
+			}
+			continue
+		}
+		answer := newFuture[struct{}]().launch(v.session, func() (struct{}, error) {
+			return call(v.session, operation, func(c *zk.Conn) (struct{}, error) { return struct{}{}, request(c) })
+		})
+		if err := a.wait(answer.done); err != nil {
+			return fmt.Errorf("%w: %w", recipes.ErrOutcomeUnknown, err)
+		}
+		switch err := answer.err; {
+		case errors.Is(err, errUnsent):
+			if err := v.retired(r, a, changed); err != nil {
+				return err
+			}
+		case err != nil && v.session.Err() != nil:
+			return fmt.Errorf("%w: %w", recipes.ErrOutcomeUnknown, err)
+		default:
+			return err
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package zookeeper
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A watched is what one armed watch covers. It is shared by all who look at the same node while nothing has happened to it.
+type watched struct {
+	ready   chan struct{} // closed when the read that arms the watch has been answered
+	changed chan struct{} // closed when the watch fires or can be relied upon no longer
+	fired   bool
+
+	node  recipes.Node // of a node
+	names []string     // of a list
+	err   error
+}
+
+func newView(s *Session) *view {
+	return &view{session: s, nodes: make(map[string]*watched), lists: make(map[string]*watched)}
+}
+
+// closed is a channel that is closed.
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// fire tells those who watch the path, and lets the next one arm another watch. The event comes before the answer to any
+// read that shows the change.
+func (v *view) fire(event zk.EventType, path string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if event != zk.EventNodeChildrenChanged {
+		drop(v.nodes, path)
+	}
+	if event != zk.EventNodeDataChanged {
+		drop(v.lists, path)
+	}
+}
+
+// fireAll tells everybody: the view has ended.
+func (v *view) fireAll() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for path := range v.nodes {
+		drop(v.nodes, path)
+	}
+	for path := range v.lists {
+		drop(v.lists, path)
+	}
+}
+
+func drop(watches map[string]*watched, path string) {
+	if w := watches[path]; w != nil && !w.fired {
+		w.fired = true
+		close(w.changed)
+		delete(watches, path)
+	}
+}
+
+// share returns the watch on path, and whether the caller has to arm it.
+func (v *view) share(watches map[string]*watched, path string) (w *watched, arm bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if w := watches[path]; w != nil {
+		return w, false
+	}
+	w = &watched{ready: make(chan struct{}), changed: make(chan struct{})}
+	watches[path] = w
+	return w, true
+}
+
+// settle publishes the answer to the read that arms w. A watch that was not armed is dropped.
+func (v *view) settle(watches map[string]*watched, path string, w *watched, armed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !armed && watches[path] == w {
+		drop(watches, path)
+	}
+	if v.session.Err() != nil && watches[path] == w {
+		drop(watches, path) // fireAll may have been there before
+	}
+	close(w.ready)
+}
+
+// arm reads and then settles, in a goroutine of the session's: whoever comes first arms the watch for all, so it must not
+// end with that asker.
+func (v *view) arm(w *watched, read, settle func()) {
+	if !v.session.startWork() {
+		w.err = fmt.Errorf("%w: %w", errUnsent, v.session.Err())
+		settle()
+		return
+	}
+	go func() {
+		defer v.session.work.Done()
+		read()
+		settle()
+	}()
+}
+
+// now is the node as it still is: its watch has not fired.
+func (w *watched) now() recipes.Node {
+	node := w.node
+	node.Read = time.Now()
+	return node
+}
+
+// get reads a node, for nothing if its watch says that it has not changed.
+func (v *view) get(a asker, path string) (recipes.Node, error) {
+	v.mu.Lock()
+	w := v.nodes[path]
+	v.mu.Unlock()
+	if w != nil {
+		select {
+		case <-w.ready:
+			if w.err == nil {
+				return w.now(), nil
+			}
+		default:
+		}
+	}
+	return wait(a, newFuture[recipes.Node]().launch(v.session, func() (recipes.Node, error) {
+		return call(v.session, "getData", func(c *zk.Conn) (recipes.Node, error) {
+			data, stat, err := c.Get(path)
+			return nodeOf(data, stat, err), err
+		})
+	}))
+}
+
+// watch reads a node and arms a watch, unless there is one.
+func (v *view) watch(a asker, path string) (watchedNode, error) {
+	w, arm := v.share(v.nodes, path)
+	if arm {
+		v.arm(w, func() {
+			w.node, w.err = call(v.session, "getData", func(c *zk.Conn) (recipes.Node, error) {
+				data, stat, _, err := c.GetW(path)
+				return nodeOf(data, stat, err), err
+			})
+		}, func() { v.settle(v.nodes, path, w, w.err == nil) })
+	}
+	if err := a.wait(w.ready); err != nil {
+		return watchedNode{}, err
+	}
+	return watchedNode{w.now(), w.changed}, w.err
+}
+
+// watchChildren lists a node's children and arms a watch, or one for its creation if it is missing.
+func (v *view) watchChildren(a asker, path string) (watchedList, error) {
+	w, arm := v.share(v.lists, path)
+	if arm {
+		v.arm(w, func() {
+			w.names, w.err = v.armList(path)
+		}, func() { v.settle(v.lists, path, w, w.err == nil || errors.Is(w.err, recipes.ErrNoNode)) })
+	}
+	if err := a.wait(w.ready); err != nil {
+		return watchedList{}, err
+	}
+	if w.err != nil && !errors.Is(w.err, recipes.ErrNoNode) {
+		return watchedList{}, w.err
+	}
+	return watchedList{w.names, w.changed, w.err}, nil
+}
+
+func (v *view) armList(path string) ([]string, error) {
+	for {
+		names, err := call(v.session, "getChildren", func(c *zk.Conn) ([]string, error) {
+			names, _, _, err := c.ChildrenW(path)
+			return names, err
+		})
+		if !errors.Is(err, recipes.ErrNoNode) {
+			return names, err
+		}
+		there, err := call(v.session, "exists", func(c *zk.Conn) (bool, error) {
+			there, _, _, err := c.ExistsW(path)
+			return there, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			return nil, recipes.ErrNoNode
+		}
+	}
+}
+
+func nodeOf(data []byte, stat *zk.Stat, err error) recipes.Node {
+	if err != nil {
+		return recipes.Node{}
+	}
+	return recipes.Node{
+		Data:    data,
+		Version: stat.Version,
+		Czxid:   stat.Czxid,
+		Owner:   stat.EphemeralOwner,
+		Created: time.UnixMilli(stat.Ctime),
+		Read:    time.Now(),
+	}
+}
+
+// flights let callers who ask the same thing share one request, provided it was not sent before they asked.
+type flights[T any] struct {
+	mu      sync.Mutex
+	waiting map[string]*future[T] // not sent yet
+	sent    map[string]*future[T]
+}
+
+// join asks, together with all who come before the request is sent; it is sent when the one before it has been answered.
+func (f *flights[T]) join(s *Session, key string, request func() (T, error)) *future[T] {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting == nil {
+		f.waiting, f.sent = make(map[string]*future[T]), make(map[string]*future[T])
+	}
+	if mine := f.waiting[key]; mine != nil {
+		return mine
+	}
+	before := f.sent[key]
+	mine := newFuture[T]()
+	f.waiting[key] = mine
+	return mine.launch(s, func() (T, error) {
+		if before != nil {
+			<-before.done
+		}
+		f.leave(key, mine)
+		defer f.land(key, mine)
+		return request()
+	})
+}
+
+func (f *flights[T]) leave(key string, mine *future[T]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.waiting, key)
+	f.sent[key] = mine
+}
+
+func (f *flights[T]) land(key string, mine *future[T]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sent[key] == mine {
+		delete(f.sent, key)
+	}
+}
