@@ -20,6 +20,7 @@ type child struct {
 	name     string
 	mode     Mode
 	sequence int32
+	czxid    int64 // 0 unless the order was taken from it
 }
 
 // markers tells contenders apart by what stands between the unique part of the name and the sequence number: Curator's
@@ -84,12 +85,12 @@ func parseChild(name string) (contender child, ok bool) {
 			break
 		}
 		sequence, ok := parseSequence(name[split:])
-		if !ok {
+		if !ok || width == 11 && sequence >= 0 {
 			continue
 		}
 		for _, m := range markers {
 			if strings.HasSuffix(name[:split], m.text) {
-				return child{name, m.mode, sequence}, true
+				return child{name: name, mode: m.mode, sequence: sequence}, true
 			}
 		}
 	}
@@ -106,7 +107,3 @@ func parseSequence(text string) (int32, bool) {
 	number, err := strconv.ParseInt(text, 10, 32)
 	return int32(number), err == nil
 }
-
-// isAheadOf says whether c took its place before other. The counter wraps after 2³¹−1, so that only the difference counts;
-// it is right as long as fewer than 2³¹ places were taken between the two.
-func (c child) isAheadOf(other child) bool { return c.sequence-other.sequence < 0 }

@@ -44,8 +44,11 @@ type Place struct {
 	gone    <-chan struct{}
 	leave   sync.Once
 
-	wait  wait                 // what the last Look found ahead
-	known map[string]Contender // holders that were read, by the names of their nodes
+	seen   bool                 // the tree has shown the node
+	listed bool                 // the queue was listed
+	dates  map[string]int64     // then: czxids by name, if numbers do not tell the order; else nil
+	wait   wait                 // what the last Look found ahead
+	known  map[string]Contender // holders that were read, by the names of their nodes
 }
 
 // Join takes the last place. It cannot be cancelled: a create given up half-way could leave a node that blocks the queue
@@ -89,7 +92,7 @@ func (p *Place) Grant(ctx context.Context) (*Hold, error) {
 // watchOwn reads the place's own node. What it shows, every later read on the same tree shows too.
 func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
 	own, changed, err := p.session.Watch(ctx, p.path())
-	if errors.Is(err, ErrNoNode) { // gone, or the reader has not heard of it yet
+	if errors.Is(err, ErrNoNode) && !p.seen { // perhaps the reader has not heard of it yet
 		if err := p.session.CatchUp(ctx); err != nil {
 			return Node{}, nil, err
 		}
@@ -103,6 +106,7 @@ func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
 	case !p.session.Owns(own):
 		return Node{}, nil, ErrGone
 	}
+	p.seen = true
 	return own, changed, nil
 }
 
@@ -110,3 +114,8 @@ func (p *Place) path() string { return p.lock.child(p.own) }
 
 // child is the path of a contender's node.
 func (l Lock) child(c child) string { return l.Path + "/" + c.name }
+
+// reader reads contenders' nodes.
+func (l Lock) reader(ctx context.Context, tree Tree) func(child) (Node, error) {
+	return func(c child) (Node, error) { return tree.Get(ctx, l.child(c)) }
+}

@@ -25,8 +25,11 @@ const (
 // maxForeignOwner bounds, in bytes, what is shown of what a foreign contender wrote about itself.
 const maxForeignOwner = 128
 
-// form is the data of our nodes: short JSON, since kazoo takes every contender's data for text. Form tells it from the
-// JSON of others.
+// currentForm numbers the form that we write; later ones must remain readable as this one.
+const currentForm = 1
+
+// form is the data of our nodes: short JSON, since kazoo takes every contender's data for text. Its number tells it from
+// the JSON of others.
 type form struct {
 	Form     int               `json:"sidekeeper"`
 	Owner    string            `json:"owner,omitempty"`
@@ -44,7 +47,7 @@ type mark struct {
 
 // encode is the data of a new place.
 func (a About) encode() []byte {
-	return form{Form: 1, Owner: a.Owner, Metadata: a.Metadata}.encode()
+	return form{Form: currentForm, Owner: a.Owner, Metadata: a.Metadata}.encode()
 }
 
 func (f form) encode() []byte {
@@ -55,10 +58,12 @@ func (f form) encode() []byte {
 	return data
 }
 
-// decode reads a node's data; ok is false if it is not in our form.
-func decode(data []byte) (f form, ok bool) {
-	err := json.Unmarshal(data, &f)
-	return f, err == nil && f.Form > 0
+// decode reads a node's data, if it is in our form.
+func decode(data []byte) (f form, ours bool) {
+	if err := json.Unmarshal(data, &f); err != nil || f.Form < currentForm {
+		return form{}, false
+	}
+	return f, true
 }
 
 // revocationIn reads what is asked of a contender in its node's data, in any of the three forms.
@@ -66,8 +71,8 @@ func revocationIn(data []byte) Revocation {
 	if text := string(data); text == manualMark || text == curatorMark {
 		return Revocation{Asked: true}
 	}
-	f, ok := decode(data)
-	if !ok || f.Revoke == nil {
+	f, ours := decode(data)
+	if !ours || f.Revoke == nil {
 		return Revocation{}
 	}
 	asked := Revocation{Asked: true, By: f.Revoke.By, Reason: f.Revoke.Reason, Break: f.Revoke.Break}
@@ -81,19 +86,22 @@ func revocationIn(data []byte) Revocation {
 // maxGrace bounds a grace that somebody wrote by hand.
 const maxGrace = 24 * time.Hour
 
-// mark writes a revocation into a node's data, as its holder will understand it. It makes what is already asked sooner or
-// more urgent, never later.
+// mark writes a revocation into a node's data, as its holder will understand it: in Curator's form if the data is not
+// ours. Where a plain mark stands already, a Curator holder has been asked, and the holder may still be ours, its data
+// overwritten; so what only our form can say is then said in our form. A mark never makes what is asked later or less.
 func (r Revocation) mark(data []byte) []byte {
-	f, ok := decode(data)
-	if !ok {
-		return []byte(curatorMark)
-	}
 	before := revocationIn(data)
-	wanted := mark{By: r.By, Reason: r.Reason, Break: r.Break || before.Break}
-	if grace := sooner(r.Grace, before.Grace); grace != nil {
-		wanted.Grace = new(grace.Milliseconds())
+	f, ours := decode(data)
+	switch {
+	case !ours && !before.Asked:
+		return []byte(curatorMark)
+	case !ours && !r.Break && r.Grace == nil:
+		return data
 	}
-	f.Revoke = &wanted
+	f.Form, f.Revoke = currentForm, &mark{By: r.By, Reason: r.Reason, Break: r.Break || before.Break}
+	if grace := sooner(r.Grace, before.Grace); grace != nil {
+		f.Revoke.Grace = new(grace.Milliseconds())
+	}
 	return f.encode()
 }
 
@@ -107,7 +115,7 @@ func sooner(a, b *time.Duration) *time.Duration {
 
 // aboutIn reads what a contender says about itself: foreign if it did not say so in our form.
 func aboutIn(data []byte) (about About, foreign bool) {
-	if f, ok := decode(data); ok {
+	if f, ours := decode(data); ours {
 		return About{Owner: f.Owner, Metadata: f.Metadata}, false
 	}
 	if !utf8.Valid(data) || revocationIn(data).Asked {

@@ -13,7 +13,7 @@ const maxAttempts = 8
 // Revoke asks every holder to let go, and returns how many it asked. With a grace, holders that are Sidekeeper's are ended
 // by force when it is over. ErrOutcomeUnknown if a reply was lost: asking again is safe.
 func (l Lock) Revoke(ctx context.Context, tree Tree, by, reason string, grace *time.Duration) (asked int, err error) {
-	contenders, _, err := l.queue(tree.Children(ctx, l.Path))
+	contenders, _, err := l.queue(ctx, tree)
 	if err != nil {
 		return 0, err
 	}
@@ -64,7 +64,7 @@ func (l Lock) ask(ctx context.Context, tree Tree, c child, asked Revocation, tok
 			return ErrNoNode
 		}
 		marked := asked.mark(node.Data)
-		if bytes.Equal(marked, node.Data) || string(node.Data) == manualMark {
+		if bytes.Equal(marked, node.Data) {
 			return nil
 		}
 		failure = tree.Set(ctx, l.child(c), marked, node.Version)
@@ -91,7 +91,7 @@ func (l Lock) find(ctx context.Context, tree Tree, token int64) (child, error) {
 }
 
 func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, error) {
-	contenders, _, err := l.queue(tree.Children(ctx, l.Path))
+	contenders, _, err := l.queue(ctx, tree)
 	if err != nil {
 		return child{}, err
 	}

@@ -80,22 +80,44 @@ func (p *Place) ahead(ctx context.Context) (queue, error) {
 		return nil, err
 	}
 	contenders, strangers := readQueue(names)
-	if !slices.Contains(contenders, p.own) { // the tree has shown it before, so it is not the reader that lags
-		return nil, ErrGone
-	}
-	ahead := contenders.aheadOf(p.own)
-	switch {
-	case p.lock.Nested && strangers > 0:
+	if p.lock.Nested && strangers > 0 {
 		return nil, ErrDirectory
+	}
+	contenders, err = p.inOrder(ctx, contenders)
+	if err != nil {
+		return nil, err
+	}
+	ahead, ok := contenders.aheadOf(p.own.name)
+	switch {
+	case !ok: // the tree has shown it before, so it is not the reader that lags
+		return nil, ErrGone
 	case ahead.hasOtherKind(p.own.mode):
 		return nil, ErrKindMismatch
 	}
 	return ahead, nil
 }
 
+// inOrder sorts a list of contenders, of which those that came later than this place may be missing. How it is done is found
+// out with the first list, since whoever was not in it came later.
+func (p *Place) inOrder(ctx context.Context, contenders queue) (queue, error) {
+	if !p.listed && !contenders.numbersTell() {
+		dates, err := contenders.dates(p.lock.reader(ctx, p.session))
+		if err != nil {
+			return nil, err
+		}
+		p.dates = dates
+	}
+	p.listed = true
+	if p.dates != nil {
+		return contenders.dated(p.dates).inOrder(), nil
+	}
+	return contenders.numbered().inOrder(), nil
+}
+
 // waitFor notes whom the place waits for. Once it has seen who is ahead, nobody comes in between: numbers are given out in
-// order, and the directory that gives them out cannot start anew while our node is in it. The exception is Curator's
-// writer, who may become a reader and keep its number, which matters to those who wait for readers.
+// order, and the directory that gives them out cannot start anew while our node is in it; where they are not, the order is
+// that of the czxids. The exception is Curator's writer, who may become a reader and keep its number, which matters to
+// those who wait for readers.
 func (p *Place) waitFor(ahead, blocking queue) {
 	predecessor := blocking[len(blocking)-1]
 	holders := ahead.holders()
@@ -115,7 +137,7 @@ func (p *Place) watchPredecessor(ctx context.Context) error {
 		return err
 	}
 	p.wait.changed = changed
-	if slices.Contains(p.wait.holders, p.wait.predecessor) {
+	if p.wait.holders.contains(p.wait.predecessor) {
 		p.known[p.wait.predecessor.name] = p.wait.predecessor.contender(node)
 	}
 	return nil

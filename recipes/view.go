@@ -48,24 +48,28 @@ func (c Contender) size() int {
 
 // Contenders counts those that hold the lock or wait for it.
 func (l Lock) Contenders(ctx context.Context, tree Tree) (int, error) {
-	contenders, _, err := l.queue(tree.Children(ctx, l.Path))
+	names, err := tree.Children(ctx, l.Path)
+	contenders, _, err := l.contenders(names, err)
 	return len(contenders), err
 }
 
 // View reads who holds the lock and who waits for it. A lock that nobody has asked for has an empty view.
 func (l Lock) View(ctx context.Context, tree Tree) (View, error) {
-	contenders, strangers, err := l.queue(tree.Children(ctx, l.Path))
+	contenders, strangers, err := l.queue(ctx, tree)
 	if err != nil {
 		return View{}, err
 	}
-	return l.view(contenders, strangers, func(c child) (Node, error) { return tree.Get(ctx, l.child(c)) })
+	return l.view(contenders, strangers, l.reader(ctx, tree))
 }
 
 // WatchView reads as View does and returns what to wait for before the view is read again.
 func (l Lock) WatchView(ctx context.Context, tree Tree) (View, Changes, error) {
 	names, changed, err := tree.WatchChildren(ctx, l.Path)
 	changes := Changes{changed}
-	contenders, strangers, err := l.queue(names, err)
+	contenders, strangers, err := l.contenders(names, err)
+	if err == nil {
+		contenders, err = l.inOrder(ctx, tree, contenders)
+	}
 	if err != nil {
 		return View{}, nil, err
 	}
@@ -84,8 +88,19 @@ func (l Lock) WatchView(ctx context.Context, tree Tree) (View, Changes, error) {
 	return view, changes, err
 }
 
-// queue puts a list of children in order. A directory that is missing has none.
-func (l Lock) queue(names []string, err error) (contenders queue, strangers int, _ error) {
+// queue lists the contenders in order.
+func (l Lock) queue(ctx context.Context, tree Tree) (ordered queue, strangers int, _ error) {
+	names, err := tree.Children(ctx, l.Path)
+	contenders, strangers, err := l.contenders(names, err)
+	if err != nil {
+		return nil, 0, err
+	}
+	ordered, err = l.inOrder(ctx, tree, contenders)
+	return ordered, strangers, err
+}
+
+// contenders picks them out of a list. A directory that is missing has none.
+func (l Lock) contenders(names []string, err error) (contenders queue, strangers int, _ error) {
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return nil, 0, err
 	}
@@ -93,7 +108,15 @@ func (l Lock) queue(names []string, err error) (contenders queue, strangers int,
 	if l.Nested && strangers > 0 {
 		return nil, strangers, ErrDirectory
 	}
-	return contenders.inOrder(), strangers, nil
+	return contenders, strangers, nil
+}
+
+func (l Lock) inOrder(ctx context.Context, tree Tree, contenders queue) (queue, error) {
+	if contenders.numbersTell() {
+		return contenders.inOrder(), nil
+	}
+	dates, err := contenders.dates(l.reader(ctx, tree))
+	return contenders.dated(dates).inOrder(), err
 }
 
 // view reads each contender, until the view has its size.
