@@ -53,6 +53,7 @@ type Session struct {
 	bytes      int                      // of the places' paths
 	closing    bool
 	err        error
+	ended      instant // when err was set
 
 	ready chan struct{}  // closed when conn is set
 	work  sync.WaitGroup // goroutines that use the library
@@ -221,7 +222,7 @@ func (s *Session) lose(err error) {
 		return
 	}
 	s.fenced.Store(true)
-	s.err = err
+	s.err, s.ended = err, now()
 	s.connected = false
 	w := s.wire
 	if s.guard != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,6 +33,7 @@ type wire struct {
 	scanned   int // bytes of scan that are filled
 	remaining int // bytes of the frame behind scan that are still to come
 	replies   int
+	welcomed  atomic.Bool // the handshake has been answered
 
 	closing sync.Once
 }
@@ -92,6 +94,7 @@ func (w *wire) reply(head []byte) {
 	w.replies++
 	if w.replies == 1 {
 		w.handshake.answered = now()
+		w.welcomed.Store(true)
 		w.release()
 		timeout := time.Duration(int32(binary.BigEndian.Uint32(head[4:]))) * time.Millisecond
 		w.session.connectAnswered(w, int64(binary.BigEndian.Uint64(head[8:])), timeout)
@@ -134,7 +137,7 @@ func (w *wire) SetWriteDeadline(t time.Time) error {
 
 func (w *wire) sooner(t time.Time) time.Time {
 	limit := w.session.patience()
-	if w.replies > 0 {
+	if w.welcomed.Load() {
 		limit = w.session.timeout() * 2 / 3
 	}
 	if soon := time.Now().Add(limit); soon.Before(t) {

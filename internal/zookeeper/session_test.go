@@ -1,0 +1,202 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/ensemble"
+	"github.com/sidekeeper/sidekeeper/internal/link"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+func TestASession(t *testing.T) {
+	e := startEnsemble(t, ensemble.Options{Servers: 1, ContainerCheck: 100 * time.Millisecond, MaxClientConnections: 70})
+	link1 := e.Server(1).ClientLink()
+	c := newClient(t, e)
+
+	t.Run("owns what it enqueues, until it dequeues it", func(t *testing.T) {
+		s := openSession(t, c)
+		path := enqueue(t, s, "/sidekeeper/a/b")
+		node, changed, err := s.Watch(t.Context(), path)
+		if err != nil || !s.Owns(node) || node.Czxid == 0 || string(node.Data) != "{}" {
+			t.Fatalf("node %+v, %v", node, err)
+		}
+		s.Dequeue(path)
+		await(t, "the watch", 5*time.Second, changed)
+		if _, err := s.Get(t.Context(), path); !errors.Is(err, recipes.ErrNoNode) {
+			t.Errorf("after Dequeue: %v", err)
+		}
+	})
+	t.Run("drops everything when it is closed", func(t *testing.T) {
+		s := openSession(t, c)
+		var paths []string
+		for range 40 {
+			paths = append(paths, enqueue(t, s, "/sidekeeper/closing"))
+		}
+		s.Close()
+		for _, path := range paths {
+			if _, err := c.Get(t.Context(), path); !errors.Is(err, recipes.ErrNoNode) {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		if s.ValidFor() != 0 || !errors.Is(s.Err(), recipes.ErrSessionEnded) {
+			t.Errorf("valid for %v, %v", s.ValidFor(), s.Err())
+		}
+	})
+	t.Run("does not end when somebody takes it over and goes", func(t *testing.T) {
+		s := openSession(t, c)
+		path := enqueue(t, s, "/sidekeeper/moved")
+		for range 5 {
+			takeOver(t, e.Server(1).RealAddress(), s.id, false)
+			if err := s.flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if node, err := s.Get(t.Context(), path); err != nil || !s.Owns(node) {
+			t.Errorf("own node: %+v, %v", node, err)
+		}
+	})
+	t.Run("ends once when it is expired by force, and never comes back", func(t *testing.T) {
+		s := openSession(t, c)
+		path := enqueue(t, s, "/sidekeeper/expired")
+		id := s.id
+		takeOver(t, e.Server(1).RealAddress(), id, true)
+		await(t, "the end", 5*time.Second, s.Done())
+		if !errors.Is(s.Err(), errExpired) || s.ValidFor() != 0 {
+			t.Errorf("ended with %v, valid for %v", s.Err(), s.ValidFor())
+		}
+		if _, _, err := s.Enqueue("/sidekeeper/expired", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
+			t.Errorf("Enqueue afterwards: %v", err)
+		}
+		s.Dequeue(path) // returns
+		if got := s.conn.SessionID(); got != id && got != 0 {
+			t.Errorf("the library opened session %x", got)
+		}
+	})
+	t.Run("learns that somebody deleted its place", func(t *testing.T) {
+		s := openSession(t, c)
+		name, gone, err := s.Enqueue("/sidekeeper/broken", "-lock-", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Remove(t.Context(), "/sidekeeper/broken/"+name); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "gone", 5*time.Second, gone)
+	})
+	t.Run("refuses to own more bytes of paths than are safe", func(t *testing.T) {
+		small := newClient(t, e, func(c *Config) { c.EphemeralBytes = 500 })
+		s := openSession(t, small)
+		var err error
+		for range 10 {
+			if _, _, err = s.Enqueue("/sidekeeper/bytes", "-lock-", nil); err != nil {
+				break
+			}
+		}
+		if !errors.Is(err, recipes.ErrTooManyBytes) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("refuses what would crash the library", func(t *testing.T) {
+		s := openSession(t, c)
+		for size := leaseBuffer - 100; size < leaseBuffer+20; size += 7 {
+			if _, _, err := s.Enqueue("/sidekeeper/x", "-lock-", make([]byte, size)); err == nil {
+				t.Errorf("data of %d bytes: accepted", size)
+			}
+			if _, _, err := s.Enqueue("/"+strings.Repeat("x", size), "-lock-", nil); err == nil {
+				t.Errorf("path of %d bytes: accepted", size)
+			}
+		}
+	})
+	t.Run("leaves no orphan and no duplicate when replies are cut", func(t *testing.T) { testCuts(t, c, link1) })
+	t.Run("is refused clearly when the ensemble has enough connections", func(t *testing.T) {
+		var last error
+		var sessions []*Session
+		for range 80 {
+			s, err := c.Open(t.Context(), 0)
+			if last = err; err != nil {
+				break
+			}
+			sessions = append(sessions, s)
+		}
+		if !errors.Is(last, recipes.ErrConnectionLimit) || len(sessions) < 50 {
+			t.Errorf("after %d sessions: %v", len(sessions), last)
+		}
+		for _, s := range sessions {
+			if s.Close(); !errors.Is(s.Err(), errClosed) {
+				t.Errorf("another session ended with %v", s.Err())
+			}
+		}
+	})
+	t.Run("ends in time on a server that accepts and never answers", func(t *testing.T) {
+		s := openSession(t, c)
+		enqueue(t, s, "/sidekeeper/hung")
+		link1.Stall(link.ToServer)
+		t.Cleanup(func() { link1.Heal() })
+		began := time.Now()
+		if _, _, err := s.Enqueue("/sidekeeper/hung", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
+			t.Errorf("Enqueue: %v", err)
+		}
+		if took := time.Since(began); took > s.Timeout() {
+			t.Errorf("took %v of a timeout of %v", took, s.Timeout())
+		}
+		if !errors.Is(s.Err(), errUnproved) {
+			t.Errorf("ended with %v", s.Err())
+		}
+		if _, err := c.Children(t.Context(), "/"); !errors.Is(err, recipes.ErrUnreachable) {
+			t.Errorf("a list meanwhile: %v", err)
+		}
+		if _, err := c.Open(t.Context(), 0); !errors.Is(err, recipes.ErrUnreachable) {
+			t.Errorf("another session meanwhile: %v", err)
+		}
+	})
+}
+
+// testCuts cuts replies and requests of each kind, a thousand in all, and looks at what is left each time.
+func testCuts(t *testing.T, c *Client, l *link.Link) {
+	const dir = "/sidekeeper/cuts"
+	opcodes := []link.Opcode{link.Create, link.Delete, link.Multi}
+	s := openSession(t, c)
+	cuts := 0
+	for round := 0; cuts < 1000; round++ {
+		cut := l.CutReply
+		if round%4 == 3 {
+			cut = l.CutRequest
+		}
+		match := link.Is(opcodes[round%len(opcodes)])
+		trap := cut(func(f link.Frame) bool { return match(f) && strings.HasPrefix(f.Path(), dir) }, 1+round%3)
+		path := enqueue(t, s, dir)
+		if err := s.CatchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		names, err := s.Children(t.Context(), dir)
+		if err != nil || len(names) != 1 || dir+"/"+names[0] != path {
+			t.Fatalf("round %d: %v, %v instead of %s", round, names, err, path)
+		}
+		s.Dequeue(path)
+		trap.Release()
+		cuts += trap.Count()
+	}
+	names, err := c.Children(t.Context(), dir)
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) || len(names) != 0 {
+		t.Errorf("left: %v, %v", names, err)
+	}
+	if s.Err() != nil {
+		t.Errorf("the session ended: %v", s.Err())
+	}
+	t.Logf("%d cuts", cuts)
+}
+
+func TestOpenGivesUpWithItsCaller(t *testing.T) {
+	e := startEnsemble(t, ensemble.Options{Servers: 1})
+	e.Server(1).Kill()
+	c := newClient(t, e)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Open(ctx, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,183 @@
+package zookeeper
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/ensemble"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// tick is short, so that tests wait little: all times of the ensemble follow from it.
+const tick = 200 * time.Millisecond
+
+func startEnsemble(t *testing.T, options ensemble.Options) *ensemble.Ensemble {
+	t.Helper()
+	if options.TickTime == 0 {
+		options.TickTime = tick
+	}
+	if options.MaxSessionTimeout == 0 {
+		options.MaxSessionTimeout = 30 * time.Second
+	}
+	e, err := ensemble.Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func newClient(t *testing.T, e *ensemble.Ensemble, adjust ...func(*Config)) *Client {
+	t.Helper()
+	config := Config{
+		Servers:        e.ClientAddresses(),
+		SessionTimeout: 4 * time.Second,
+		TickTime:       tick,
+		SyncLimit:      5,
+		Heartbeat:      250 * time.Millisecond,
+		Directories:    []string{"/sidekeeper"},
+	}
+	if os.Getenv("SIDEKEEPER_TEST_LOG") != "" {
+		config.Log, _ = zap.NewDevelopment()
+	}
+	for _, a := range adjust {
+		a(&config)
+	}
+	c, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func openSession(t *testing.T, c *Client) *Session {
+	t.Helper()
+	s, err := c.Open(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// within ends the test's patience.
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// await waits for a channel to be closed.
+func await(t *testing.T, what string, d time.Duration, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(d):
+		t.Fatalf("%s: not within %v", what, d)
+	}
+}
+
+// awaitSuspended waits until the session is suspended, or is not.
+func awaitSuspended(t *testing.T, s *Session, want bool) {
+	t.Helper()
+	for ctx := within(t, 20*time.Second); ; {
+		suspended, changed := s.Suspended()
+		if suspended == want {
+			return
+		}
+		select {
+		case <-changed:
+		case <-s.Done():
+			t.Fatalf("the session ended: %v", s.Err())
+		case <-ctx.Done():
+			t.Fatalf("suspended: still %v", suspended)
+		}
+	}
+}
+
+func enqueue(t *testing.T, s *Session, dir string) string {
+	t.Helper()
+	name, _, err := s.Enqueue(dir, "-lock-", []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir + "/" + name
+}
+
+// awaitGone waits until the node is gone and returns when that was seen.
+func awaitGone(t *testing.T, tree recipes.Tree, path string) instant {
+	t.Helper()
+	for ctx := within(t, 40*time.Second); ; {
+		_, changed, err := tree.Watch(ctx, path)
+		if errors.Is(err, recipes.ErrNoNode) {
+			return now()
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("%s: still there", path)
+		}
+	}
+}
+
+// takeOver attaches to a session from outside, knowing only its id, from which servers compute its password, and closes it
+// if told to. It is what anybody can do who can reach the ensemble's port.
+func takeOver(t *testing.T, address string, id int64, closeIt bool) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	request := make([]byte, 48)
+	binary.BigEndian.PutUint32(request, 44)
+	binary.BigEndian.PutUint32(request[16:], 4000)
+	binary.BigEndian.PutUint64(request[20:], uint64(id))
+	binary.BigEndian.PutUint32(request[28:], 16)
+	copy(request[32:], password(id))
+	answer := make([]byte, 4+36)
+	if _, err := conn.Write(request); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		t.Fatal(err)
+	}
+	if got := int64(binary.BigEndian.Uint64(answer[12:])); got != id {
+		t.Fatalf("took over session %x instead of %x", got, id)
+	}
+	if closeIt {
+		frame := binary.BigEndian.AppendUint32(nil, 8)
+		frame = binary.BigEndian.AppendUint32(frame, 1)
+		opClose := int32(-11)
+		frame = binary.BigEndian.AppendUint32(frame, uint32(opClose))
+		if _, err := conn.Write(frame); err != nil {
+			t.Fatal(err)
+		}
+		io.ReadFull(conn, answer[:20])
+	}
+}
+
+// password is how ZooKeeper derives the password of a session: java.util.Random seeded with the id and a constant.
+func password(id int64) []byte {
+	const multiplier, mask = 0x5DEECE66D, 1<<48 - 1
+	seed := (uint64(id^0xB3415C00) ^ multiplier) & mask
+	var b []byte
+	for range 4 {
+		seed = (seed*multiplier + 0xB) & mask
+		b = binary.LittleEndian.AppendUint32(b, uint32(seed>>16))
+	}
+	return b
+}
