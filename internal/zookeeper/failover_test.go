@@ -25,7 +25,8 @@ func attached(e *ensemble.Ensemble, s *Session) *ensemble.Server {
 
 func TestNoSessionIsLostWhileAQuorumServes(t *testing.T) {
 	e := startEnsemble(t, ensemble.Options{})
-	c := newClient(t, e)
+	// Longer than a busy machine takes to elect a leader.
+	c := newClient(t, e, func(c *Config) { c.SessionTimeout = 10 * time.Second })
 	var sessions []*Session
 	for range 9 {
 		s := openSession(t, c)

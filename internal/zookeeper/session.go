@@ -234,7 +234,7 @@ func (s *Session) lose(err error) {
 	if w != nil {
 		w.drop()
 	}
-	if !errors.Is(err, errClosed) {
+	if !s.brief && !errors.Is(err, errClosed) {
 		s.log.Info("session ended", zap.Error(err))
 	}
 	s.client.discard(s)
