@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+)
+
+func newLeasesCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "leases", Short: "List the leases of the sidecar, oldest first", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				var leases []*sidekeeper.LeaseInfo
+				for lease, err := range client.Leases(ctx) {
+					if err != nil {
+						return err
+					}
+					leases = append(leases, lease)
+				}
+				return reach.showLeases(command.OutOrStdout(), leases)
+			})
+		},
+	}
+}
+
+func (r *reach) showLeases(to io.Writer, leases []*sidekeeper.LeaseInfo) error {
+	if r.json() {
+		return writeMessage(to, &leasev1.ListResponse{Leases: leases})
+	}
+	rows := make([][]string, 0, len(leases))
+	for _, lease := range leases {
+		rows = append(rows, []string{
+			printable(lease.GetOwner()), enumWord(lease.GetState()), age(lease.GetAge()), age(lease.GetValidFor()),
+			age(lease.GetTtl()), possessionWords(lease.GetPossessions()), metadataWords(lease.GetMetadata()),
+		})
+	}
+	return writeTable(to, "OWNER STATE AGE VALID TTL HOLDS METADATA", rows)
+}
+
+func possessionWords(possessions []*leasev1.Possession) string {
+	words := ""
+	for _, possession := range possessions {
+		word := possession.GetKind() + " " + possession.GetName()
+		if !possession.GetHeld() {
+			word += " (waiting)"
+		}
+		words = joinNotes(words, word)
+	}
+	return printable(words)
+}
+
+func newHealthCommand(reach *reach) *cobra.Command {
+	ready := false
+	command := &cobra.Command{
+		Use: "health", Short: "Say whether the sidecar serves: exits with 0, or with 69 if not", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				serves, err := client.Alive(ctx)
+				if ready && err == nil {
+					serves, err = client.Ready(ctx)
+				}
+				if err != nil {
+					return err
+				}
+				return reach.showHealth(command.OutOrStdout(), serves)
+			})
+		},
+	}
+	command.Flags().BoolVar(&ready, "ready", false, "ask whether it reaches the ensemble, too")
+	return command
+}
+
+func (r *reach) showHealth(to io.Writer, serves bool) error {
+	if r.json() {
+		if err := writeJSON(to, map[string]bool{"serving": serves}); err != nil || serves {
+			return err
+		}
+		return exitError{code: exitUnreachable}
+	}
+	if !serves {
+		return exitError{exitUnreachable, errors.New("not serving")}
+	}
+	_, err := fmt.Fprintln(to, "serving")
+	return err
+}
+
+// A build is what a binary knows of itself.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"`
+	Go       string `json:"go"`
+}
+
+func newVersionCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Say which build this is", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			info, _ := debug.ReadBuildInfo()
+			built := describe(info)
+			if reach.json() {
+				return writeJSON(command.OutOrStdout(), built)
+			}
+			_, err := fmt.Fprintf(command.OutOrStdout(), "sidekeeper %s, revision %s, %s\n",
+				built.Version, built.Revision, built.Go)
+			return err
+		},
+	}
+}
+
+func describe(info *debug.BuildInfo) build {
+	if info == nil {
+		info = &debug.BuildInfo{}
+	}
+	settings := map[string]string{}
+	for _, setting := range info.Settings {
+		settings[setting.Key] = setting.Value
+	}
+	revision := cmp.Or(settings["vcs.revision"], "unknown")
+	if settings["vcs.modified"] == "true" {
+		revision += " and changes"
+	}
+	return build{cmp.Or(info.Main.Version, "unknown"), revision, cmp.Or(info.GoVersion, "unknown")}
+}

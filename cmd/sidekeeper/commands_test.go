@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// wantOutput runs a command towards the server and compares all that a person sees.
+func wantOutput(t *testing.T, server *scripted.Server, code int, want string, args ...string) {
+	t.Helper()
+	stdout, stderr, got := output(t, append([]string{"--address", server.Target}, args...)...)
+	if seen := stdout + stderr; got != code || seen != want {
+		t.Errorf("%s: exit code %d, want %d\n%s\nwant\n%s", strings.Join(args, " "), got, code, seen, want)
+	}
+}
+
+func view() *lockv1.View {
+	return &lockv1.View{
+		Name: "orders",
+		Holders: []*lockv1.Contender{{
+			Mode: lockv1.Mode_MODE_WRITE, Owner: "billing", Metadata: map[string]string{"pod": "b-1", "az": "x"},
+			FencingToken: 4294967321, Age: durationpb.New(83 * time.Second), RevocationRequested: true,
+		}},
+		Waiters: []*lockv1.Contender{{
+			Mode: lockv1.Mode_MODE_READ, Owner: "\x1b[2J", FencingToken: 4294967330,
+			Age: durationpb.New(1234 * time.Millisecond), Foreign: true,
+		}},
+		WaitersOmitted: 4,
+	}
+}
+
+func TestLockShowShowsTheQueue(t *testing.T) {
+	server := scripted.Start(t)
+	server.Get = func(context.Context, *lockv1.GetRequest) (*lockv1.GetResponse, error) {
+		return &lockv1.GetResponse{View: view()}, nil
+	}
+	wantOutput(t, server, 0, ""+
+		"STATE    MODE   TOKEN       OWNER      AGE    METADATA      NOTES\n"+
+		"held     write  4294967321  billing    1m23s  az=x,pod=b-1  asked to let go\n"+
+		"waiting  read   4294967330  \"\\x1b[2J\"  1.2s   -             not Sidekeeper's\n"+
+		"and 4 more\n", "lock", "show", "orders")
+	wantOutput(t, server, 0, `{"name":"orders","holders":[{"mode":"MODE_WRITE","owner":"billing",`+
+		`"metadata":{"az":"x","pod":"b-1"},"fencingToken":"4294967321","age":"83s","foreign":false,`+
+		`"revocationRequested":true}],"waiters":[{"mode":"MODE_READ","owner":"\u001b[2J","metadata":{},`+
+		`"fencingToken":"4294967330","age":"1.234s","foreign":true,"revocationRequested":false}],"waitersOmitted":4}`+
+		"\n", "lock", "show", "orders", "--output", "json")
+}
+
+func TestLockShowSaysThatALockIsFree(t *testing.T) {
+	server := scripted.Start(t)
+	server.Get = func(_ context.Context, request *lockv1.GetRequest) (*lockv1.GetResponse, error) {
+		return &lockv1.GetResponse{View: &lockv1.View{Name: request.GetName()}}, nil
+	}
+	wantOutput(t, server, 0, "orders is free\n", "lock", "show", "orders")
+}
+
+func TestLockShowWatchesUntilTheStreamEnds(t *testing.T) {
+	server := scripted.Start(t)
+	server.Watch = func(r *lockv1.WatchRequest, stream grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
+		for range 2 {
+			if err := stream.Send(&lockv1.WatchResponse{View: &lockv1.View{Name: r.GetName()}}); err != nil {
+				return err
+			}
+		}
+		return scripted.Status(codes.Unavailable, "SIDECAR_STOPPING", "the sidecar is going down")
+	}
+	wantOutput(t, server, 69, "orders is free\norders is free\n"+
+		"sidekeeper: the sidecar is going down (SIDECAR_STOPPING)\n", "lock", "show", "orders", "--watch")
+}
+
+func TestLockLsListsNames(t *testing.T) {
+	server := scripted.Start(t)
+	server.List = func(_ context.Context, request *lockv1.ListRequest) (*lockv1.ListResponse, error) {
+		return &lockv1.ListResponse{Locks: []*lockv1.Lock{{Name: request.GetPrefix() + "/eu", Contenders: 3}}}, nil
+	}
+	wantOutput(t, server, 0, "NAME       CONTENDERS\norders/eu  3\n", "lock", "ls", "orders")
+	wantOutput(t, server, 0, `{"locks":[{"name":"orders/eu","contenders":3}],"nextPageToken":""}`+"\n",
+		"lock", "ls", "orders", "-o", "json")
+}
+
+func TestLockRevokeAsksAndWithAGraceAsAnOperator(t *testing.T) {
+	server, operators := scripted.Start(t), scripted.Start(t)
+	server.Revoke = func(_ context.Context, request *lockv1.RevokeRequest) (*lockv1.RevokeResponse, error) {
+		if request.GetGrace() != nil || request.GetReason() != "moving" {
+			return nil, scripted.Status(codes.PermissionDenied, "OPERATOR_ONLY", "a grace is for operators")
+		}
+		return &lockv1.RevokeResponse{Asked: 2}, nil
+	}
+	operators.Revoke = func(_ context.Context, request *lockv1.RevokeRequest) (*lockv1.RevokeResponse, error) {
+		return &lockv1.RevokeResponse{Asked: int32(request.GetGrace().GetSeconds())}, nil
+	}
+	wantOutput(t, server, 0, "holders asked: 2\n", "lock", "revoke", "orders", "--reason", "moving")
+	wantOutput(t, server, 0, `{"asked":30}`+"\n",
+		"lock", "revoke", "orders", "--grace", "30s", "--operator-address", operators.Target, "-o", "json")
+	wantOutput(t, server, 77, "sidekeeper: a grace is for operators (OPERATOR_ONLY): use the operators' socket, "+
+		"see --operator-address\n", "lock", "revoke", "orders", "--grace", "1s", "--operator-address", server.Target)
+}
+
+func TestLockBreakEndsTheHoldWithThisToken(t *testing.T) {
+	server := scripted.Start(t)
+	server.Break = func(_ context.Context, request *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
+		if request.GetFencingToken() != 42 {
+			return nil, scripted.Status(codes.FailedPrecondition, "FENCING_TOKEN_MISMATCH", "nobody has this token")
+		}
+		return &lockv1.BreakResponse{Forced: request.GetForceAfter() != nil}, nil
+	}
+	as := []string{"lock", "break", "orders", "--operator-address", server.Target}
+	wantOutput(t, server, 0, "hold 42 of orders: ended by its sidecar\n", append(as, "--token", "42")...)
+	wantOutput(t, server, 0, "hold 42 of orders: removed from outside: its holder may not have known in time\n",
+		append(as, "--token", "42", "--force-after", "0s")...)
+	wantOutput(t, server, 1, "sidekeeper: nobody has this token (FENCING_TOKEN_MISMATCH)\n", append(as, "--token", "1")...)
+	wantOutput(t, server, 64, "sidekeeper: say which hold: --token, from `sidekeeper lock show orders`\n", as...)
+}
+
+func TestLeasesListsWhatEachHolds(t *testing.T) {
+	server := scripted.Start(t)
+	server.Leases = func(context.Context, *leasev1.ListRequest) (*leasev1.ListResponse, error) {
+		return &leasev1.ListResponse{Leases: []*leasev1.Lease{{
+			Owner: "billing", State: leasev1.State_STATE_SUSPENDED, Age: durationpb.New(time.Hour),
+			ValidFor: durationpb.New(4 * time.Second), Ttl: durationpb.New(15 * time.Second),
+			Possessions: []*leasev1.Possession{
+				{Kind: "lock", Name: "orders", Held: true}, {Kind: "lock", Name: "users"},
+			},
+		}}}, nil
+	}
+	wantOutput(t, server, 0, ""+
+		"OWNER    STATE      AGE     VALID  TTL  HOLDS                              METADATA\n"+
+		"billing  suspended  1h0m0s  4s     15s  lock orders, lock users (waiting)  -\n", "leases")
+}
+
+func TestHealthTellsTheProcessFromTheEnsembleByItsExitCode(t *testing.T) {
+	server := scripted.Start(t)
+	server.Health.SetServingStatus("sidekeeper.readiness", healthv1.HealthCheckResponse_NOT_SERVING)
+	wantOutput(t, server, 0, "serving\n", "health")
+	wantOutput(t, server, 69, "sidekeeper: not serving\n", "health", "--ready")
+	wantOutput(t, server, 69, `{"serving":false}`+"\n", "health", "--ready", "-o", "json")
+	server.Health.SetServingStatus("sidekeeper.readiness", healthv1.HealthCheckResponse_SERVING)
+	wantOutput(t, server, 0, "serving\n", "health", "--ready")
+}
+
+func TestVersionNamesTheToolchain(t *testing.T) {
+	stdout, _, code := output(t, "version", "-o", "json")
+	var built build
+	if err := json.Unmarshal([]byte(stdout), &built); err != nil || code != 0 || built.Go != runtime.Version() {
+		t.Errorf("%s %v %d", stdout, err, code)
+	}
+}
+
+func TestASidecarThatIsNotThereIsNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none")
+	stdout, stderr, code := output(t, "--address", path, "lock", "ls")
+	want := fmt.Sprintf("sidekeeper: cannot reach the sidecar at %s: dial unix %s: connect: no such file or directory\n",
+		path, path)
+	if code != 69 || stdout != "" || stderr != want {
+		t.Errorf("%d %q", code, stderr)
+	}
+	if _, stderr, code = output(t, "--address", path, "lock", "run", "orders", "--", "true"); code != 69 {
+		t.Errorf("%d %q", code, stderr)
+	}
+}
+
+func TestASidecarThatDoesNotAnswerIsNamed(t *testing.T) {
+	server := scripted.Start(t)
+	server.Get = scripted.Frozen
+	wantOutput(t, server, 69, "sidekeeper: the sidecar at "+server.Target+" does not answer in time\n",
+		"lock", "show", "orders", "--timeout", "50ms")
+}
+
+func TestABadNameIsToldWithItsFieldAndRule(t *testing.T) {
+	server := scripted.Start(t)
+	server.Get = func(context.Context, *lockv1.GetRequest) (*lockv1.GetResponse, error) {
+		bad, err := status.New(codes.InvalidArgument, "INVALID_FIELD: name").WithDetails(
+			&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
+				{Field: "name", Description: "a segment is at most 64 bytes"},
+			}})
+		if err != nil {
+			return nil, err
+		}
+		return nil, bad.Err()
+	}
+	wantOutput(t, server, 64, "sidekeeper: name: a segment is at most 64 bytes\n", "lock", "show", "x")
+}
+
+func TestWrongUseIsToldInOneLine(t *testing.T) {
+	for args, said := range map[string]string{
+		"bogus":                              `unknown command "bogus" for "sidekeeper"`,
+		"lock bogus":                         `unknown command "bogus" for "sidekeeper lock"`,
+		"lock show":                          "accepts 1 arg(s), received 0",
+		"lock ls --bogus":                    "unknown flag: --bogus",
+		"lock ls -o xml":                     `invalid argument "xml" for "-o, --output" flag: must be one of table|json`,
+		"lock run orders true":               "say it like this: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]",
+		"lock run -- true":                   "say it like this: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]",
+		"lock run a --try --wait 1s -- true": "--try does not wait: leave --wait away",
+		"--address example.org:1 lock ls": "sidecar example.org:1: an address that is neither a Unix socket nor loopback " +
+			"needs TLS",
+		"--tls-ca /nonexistent lock ls": "open /nonexistent: no such file or directory",
+	} {
+		stdout, stderr, code := output(t, strings.Fields(args)...)
+		if code != 64 || stdout != "" || stderr != "sidekeeper: "+said+"\n" {
+			t.Errorf("%s: %d %q %q", args, code, stdout, stderr)
+		}
+	}
+}
+
+func TestAGroupOfCommandsShowsItsHelpAsAnError(t *testing.T) {
+	stdout, stderr, code := output(t, "lock")
+	if code != 64 || stdout != "" || !strings.Contains(stderr, "Available Commands") ||
+		!strings.HasSuffix(stderr, "sidekeeper: say what to do\n") {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+}
+
+func TestShellsCompleteTheNamesOfLocks(t *testing.T) {
+	server := scripted.Start(t)
+	server.List = func(context.Context, *lockv1.ListRequest) (*lockv1.ListResponse, error) {
+		return &lockv1.ListResponse{Locks: []*lockv1.Lock{{Name: "orders"}, {Name: "users"}}}, nil
+	}
+	stdout, _, code := output(t, "__complete", "--address", server.Target, "lock", "show", "")
+	if code != 0 || !strings.HasPrefix(stdout, "orders\nusers\n") {
+		t.Errorf("%d %q", code, stdout)
+	}
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// runs starts `lock run` of a command of this test binary.
+func runs(t *testing.T, server *scripted.Server, flags []string, behaviour string) *program {
+	t.Helper()
+	args := append([]string{"lock", "run", "orders"}, flags...)
+	return start(t, server, append(args, "--", os.Args[0], behaviour)...)
+}
+
+func TestTheCommandGetsNameAndTokenAndItsExitCodeIsPassedOn(t *testing.T) {
+	server := scripted.Start(t)
+	p := runs(t, server, []string{"--mode", "read", "--owner", "me", "--wait", "3s"}, "environment")
+	call := server.NextAcquire()
+	if r := call.Request; r.GetMode() != lockv1.Mode_MODE_READ || r.GetOwner() != "me" ||
+		r.GetWaitTimeout().AsDuration() != 3*time.Second {
+		t.Errorf("%v", r)
+	}
+	call.Grant(77)
+	p.wantLine(t, "orders 77 false")
+	p.want(t, 3)
+	call.AwaitGone()
+}
+
+func TestInputAndOutputPassStraightThrough(t *testing.T) {
+	server := scripted.Start(t)
+	p := runs(t, server, nil, "copy")
+	server.NextAcquire().Grant(1)
+	p.wantLine(t, "input")
+	p.want(t, 0, "copied")
+}
+
+func TestACommandEndedByASignalGives128AndItsNumber(t *testing.T) {
+	server := scripted.Start(t)
+	p := runs(t, server, nil, "die")
+	server.NextAcquire().Grant(1)
+	p.want(t, 128+15)
+}
+
+func TestSignalsReachTheCommand(t *testing.T) {
+	server := scripted.Start(t)
+	p := runs(t, server, nil, "polite")
+	server.NextAcquire().Grant(1)
+	p.wantLine(t, "ready")
+	for _, c := range []struct {
+		number syscall.Signal
+		line   string
+	}{
+		{syscall.SIGINT, "interrupt"},
+		{syscall.SIGHUP, "hangup"},
+		{syscall.SIGQUIT, "quit"},
+		{syscall.SIGUSR1, "user defined signal 1"},
+		{syscall.SIGUSR2, "user defined signal 2"},
+		{syscall.SIGWINCH, "window changed"},
+		{syscall.SIGTERM, "terminated"},
+	} {
+		if err := syscall.Kill(os.Getpid(), c.number); err != nil {
+			t.Fatal(err)
+		}
+		p.wantLine(t, c.line)
+	}
+	p.want(t, 5)
+}
+
+// TestACommandAtRisk is on the system's clock: the child is a process.
+func TestACommandAtRiskIsTerminatedAndKilledBeforeTheValidityEnds(t *testing.T) {
+	const validity = 3 * time.Second
+	server := scripted.Start(t)
+	var first atomic.Pointer[time.Time]
+	server.CheckHolds = func(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+		if !first.CompareAndSwap(nil, new(time.Now())) {
+			return scripted.Frozen[lockv1.CheckRequest, lockv1.CheckResponse](ctx, request)
+		}
+		return scripted.HoldsValidFor(request, validity), nil
+	}
+	p := runs(t, server, []string{"--kill-grace", "2s"}, "stubborn")
+	server.NextAcquire().Grant(1)
+	p.wantLine(t, "ready")
+	p.wantLine(t, "terminated")
+	terminated := time.Since(*first.Load())
+	if _, more := <-p.lines; more {
+		t.Error("another signal than SIGTERM and SIGKILL")
+	}
+	// The validity counts from when the question was sent, which was before the server saw it.
+	if killed := time.Since(*first.Load()); terminated < validity/4 || killed >= validity {
+		t.Errorf("terminated after %v and killed after %v of %v", terminated, killed, validity)
+	}
+	p.want(t, 70, "the lock is at risk: safe for ", "lock orders was at risk, and the command ended for it")
+}
+
+func TestACommandThatEndsInTimeWhenItsLockIsAtRiskHasStillBeenEnded(t *testing.T) {
+	server := scripted.Start(t)
+	p := runs(t, server, []string{"--kill-grace", "1h"}, "polite")
+	server.NextAcquire().Grant(1)
+	p.want(t, 70, "at risk")
+}
+
+func TestACommandIsKilledWhenItsLockIsLost(t *testing.T) {
+	server := scripted.Start(t)
+	p := runs(t, server, nil, "stubborn")
+	call := server.NextAcquire()
+	call.Grant(1)
+	p.wantLine(t, "ready")
+	call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
+	p.want(t, 70, "sidekeeper: lock orders lost: by an operator (LOCK_BROKEN)\n")
+}
+
+func TestSuspensionIsToldAndTheCommandGoesOn(t *testing.T) {
+	server := scripted.Start(t)
+	p := runs(t, server, nil, "polite")
+	call := server.NextAcquire()
+	call.Grant(1)
+	p.wantLine(t, "ready")
+	call.Suspend(4 * time.Second)
+	call.Resume()
+	call.AskBack(&lockv1.RevocationRequested{RequestedBy: "uid 7", Reason: "maintenance"})
+	p.wantLine(t, "terminated")
+	p.want(t, 5, "no contact with the ensemble: lock orders is safe for 4s", "contact with the ensemble is back",
+		"uid 7 asks for the lock: maintenance")
+}
+
+func TestARevocationThatIsIgnoredKillsTheCommandBeforeItsGraceIsOver(t *testing.T) {
+	server := scripted.Start(t)
+	p := runs(t, server, []string{"--on-revoke", "ignore"}, "stubborn")
+	call := server.NextAcquire()
+	call.Grant(1)
+	p.wantLine(t, "ready")
+	asked := time.Now()
+	call.AskBack(&lockv1.RevocationRequested{Grace: durationpb.New(2 * time.Second)})
+	for line := range p.lines {
+		t.Errorf("the command got %s", line)
+	}
+	if lasted := time.Since(asked); lasted >= 2*time.Second {
+		t.Errorf("killed after %v", lasted)
+	}
+	p.want(t, 70, "the grace is over")
+}
+
+func TestALockThatIsNotObtainedRunsNothing(t *testing.T) {
+	for reason, c := range map[string]struct {
+		code  codes.Code
+		exits int
+	}{
+		"LOCK_HELD":            {codes.FailedPrecondition, 75},
+		"WAIT_TIMEOUT":         {codes.DeadlineExceeded, 75},
+		"WAITER_LIMIT":         {codes.ResourceExhausted, 75},
+		"LOCK_KIND_MISMATCH":   {codes.FailedPrecondition, 1},
+		"ENSEMBLE_UNREACHABLE": {codes.Unavailable, 69},
+		"SIDECAR_STOPPING":     {codes.Unavailable, 69},
+		"LEASE_LOST":           {codes.Aborted, 69},
+		"ENSEMBLE_DENIED":      {codes.PermissionDenied, 77},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			server := scripted.Start(t)
+			p := runs(t, server, []string{"--try"}, "environment")
+			call := server.NextAcquire()
+			if wait := call.Request.GetWaitTimeout(); wait == nil || wait.AsDuration() != 0 {
+				t.Errorf("--try waits for %v", wait)
+			}
+			call.End(scripted.Status(c.code, reason, "so it is"))
+			p.want(t, c.exits, "sidekeeper: lock orders: so it is ("+reason+")\n")
+			if line, ran := <-p.lines; ran {
+				t.Errorf("the command ran and said %q", line)
+			}
+		})
+	}
+}
+
+func TestAnInterruptWhileWaitingGivesThePlaceUp(t *testing.T) {
+	for number, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143} {
+		t.Run(number.String(), func(t *testing.T) {
+			server := scripted.Start(t)
+			p := runs(t, server, nil, "environment")
+			call := server.NextAcquire()
+			call.Queue(3)
+			if err := syscall.Kill(os.Getpid(), number); err != nil {
+				t.Fatal(err)
+			}
+			p.want(t, code, "lock orders: given up: "+number.String())
+			call.AwaitGone()
+		})
+	}
+}
+
+func TestACommandThatIsNotThereIsToldBeforeTheLockIsTaken(t *testing.T) {
+	server := scripted.Start(t)
+	start(t, server, "lock", "run", "orders", "--", "no-such-command-anywhere").want(t, 127, "no-such-command-anywhere")
+}
+
+func TestAReleaseThatIsNotConfirmedDoesNotFailTheCommand(t *testing.T) {
+	server := scripted.Start(t)
+	server.Release = func(context.Context, *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
+		return nil, scripted.Status(codes.Internal, "INTERNAL", "a surprise")
+	}
+	p := runs(t, server, nil, "environment")
+	server.NextAcquire().Grant(1)
+	p.want(t, 3, "give up lock orders: a surprise (INTERNAL)")
+}
+
+func TestTheCommandDiesWithSidekeeper(t *testing.T) {
+	server := scripted.Start(t)
+	process := exec.Command(os.Args[0], "lock", "run", "orders", "--", os.Args[0], "stubborn")
+	process.Env = append(os.Environ(), role+"=sidekeeper", sidekeeper.AddressVariable+"="+server.Target)
+	stdout, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	server.NextAcquire().Grant(1)
+	reader := bufio.NewReader(stdout)
+	if line, err := reader.ReadString('\n'); line != "ready\n" {
+		t.Fatal(line, err)
+	}
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, reader) // ends when nobody can write any more
+		ended <- err
+	}()
+	if err := receive(t, ended); err != nil {
+		t.Error(err)
+	}
+	process.Wait()
+}

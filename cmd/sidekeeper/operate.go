@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+func newLockRevokeCommand(reach *reach) *cobra.Command {
+	var options sidekeeper.RevokeOptions
+	var grace time.Duration
+	command := &cobra.Command{
+		Use: "revoke NAME", Short: "Ask the holders of a lock to let go", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: reach.completeLock,
+		RunE: func(command *cobra.Command, args []string) error {
+			address := reach.address
+			if command.Flags().Changed("grace") {
+				options.Grace, address = &grace, reach.operatorAddress
+			}
+			return reach.call(command.Context(), address, func(ctx context.Context, client *sidekeeper.Client) error {
+				asked, err := client.Revoke(ctx, args[0], options)
+				if err != nil {
+					return err
+				}
+				return reach.showRevoked(command, asked)
+			})
+		},
+	}
+	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holders")
+	command.Flags().DurationVar(&grace, "grace", 0, "end the holds by force after this long (operators' socket)")
+	return command
+}
+
+func (r *reach) showRevoked(command *cobra.Command, asked int) error {
+	if r.json() {
+		return writeMessage(command.OutOrStdout(), &lockv1.RevokeResponse{Asked: int32(asked)})
+	}
+	_, err := fmt.Fprintf(command.OutOrStdout(), "holders asked: %d\n", asked)
+	return err
+}
+
+func newLockBreakCommand(reach *reach) *cobra.Command {
+	var options sidekeeper.BreakOptions
+	var token int64
+	var forceAfter time.Duration
+	command := &cobra.Command{
+		Use: "break NAME --token N", Short: "End exactly the hold with this fencing token (operators' socket)",
+		Long: "End exactly the hold with this fencing token, which `lock show` tells. The holder's sidecar is asked first; " +
+			"only if it does not answer in time is the place removed from outside, and then its holder may not know.",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeLock,
+		RunE: func(command *cobra.Command, args []string) error {
+			if !command.Flags().Changed("token") {
+				return usageError(errors.New("say which hold: --token, from `sidekeeper lock show " + args[0] + "`"))
+			}
+			if command.Flags().Changed("force-after") {
+				options.ForceAfter = &forceAfter
+			}
+			return reach.breakHold(command, args[0], token, options)
+		},
+	}
+	command.Flags().Int64Var(&token, "token", 0, "the hold's fencing token")
+	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holder")
+	command.Flags().DurationVar(&forceAfter, "force-after", 0,
+		"how long it is left to the holder's sidecar (default: until its lease must have expired)")
+	return command
+}
+
+// breakHold waits longer than other calls: for the holder's sidecar first.
+func (r *reach) breakHold(
+	command *cobra.Command, name string, token int64, options sidekeeper.BreakOptions,
+) error {
+	client, err := r.dial(r.operatorAddress)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(command.Context(), breakTime(r.timeout, options.ForceAfter))
+	defer cancel()
+	forced, err := client.Break(ctx, name, token, options)
+	if err != nil {
+		return err
+	}
+	if r.json() {
+		return writeMessage(command.OutOrStdout(), &lockv1.BreakResponse{Forced: forced})
+	}
+	how := "ended by its sidecar"
+	if forced {
+		how = "removed from outside: its holder may not have known in time"
+	}
+	_, err = fmt.Fprintf(command.OutOrStdout(), "hold %d of %s: %s\n", token, name, how)
+	return err
+}
+
+// leaseTime is longer than any lease of a default ensemble lives without being heard of.
+const leaseTime = 45 * time.Second
+
+func breakTime(answer time.Duration, forceAfter *time.Duration) time.Duration {
+	if forceAfter == nil {
+		return answer + leaseTime
+	}
+	return answer + *forceAfter
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+)
+
+const (
+	defaultOperatorAddress  = "unix:///run/sidekeeper/operator.sock"
+	operatorAddressVariable = "SIDEKEEPER_OPERATOR_ADDRESS"
+)
+
+// A reach is how the commands for people get to the sidecar, and how they show what it answers.
+type reach struct {
+	address, operatorAddress    string
+	authority, certificate, key string
+	timeout                     time.Duration
+	output                      choice
+	last                        string // the address that was dialled
+}
+
+func (r *reach) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&r.address, "address", fromEnvironment(sidekeeper.AddressVariable, sidekeeper.DefaultAddress),
+		"where the sidecar listens: unix:///path or host:port ($"+sidekeeper.AddressVariable+")")
+	flags.StringVar(&r.operatorAddress, "operator-address",
+		fromEnvironment(operatorAddressVariable, defaultOperatorAddress),
+		"where the sidecar listens for operators ($"+operatorAddressVariable+")")
+	flags.DurationVar(&r.timeout, "timeout", 10*time.Second, "how long an answer may take")
+	flags.StringVar(&r.authority, "tls-ca", "", "file with the authorities to trust, for an address elsewhere")
+	flags.StringVar(&r.certificate, "tls-cert", "", "file with the client certificate")
+	flags.StringVar(&r.key, "tls-key", "", "file with the client certificate's key")
+	r.output = choice{values: []string{"table", "json"}}
+	flags.VarP(&r.output, "output", "o", "table for people, or json for programs")
+}
+
+func fromEnvironment(variable, fallback string) string {
+	if value := os.Getenv(variable); value != "" {
+		return value
+	}
+	return fallback
+}
+
+// call dials the sidecar and makes one call in time.
+func (r *reach) call(ctx context.Context, address string, do func(context.Context, *sidekeeper.Client) error) error {
+	client, err := r.dial(address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	return do(ctx, client)
+}
+
+// dial makes a client, which the caller must close.
+func (r *reach) dial(address string) (*sidekeeper.Client, error) {
+	r.last = address
+	var options []sidekeeper.Option
+	if r.authority != "" || r.certificate != "" {
+		config, err := r.tlsConfig()
+		if err != nil {
+			return nil, usageError(err)
+		}
+		options = append(options, sidekeeper.WithTLS(config))
+	}
+	client, err := sidekeeper.Dial(address, options...)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	return client, nil
+}
+
+func (r *reach) tlsConfig() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if r.certificate != "" {
+		pair, err := tls.LoadX509KeyPair(r.certificate, r.key)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	if r.authority != "" {
+		authorities, err := os.ReadFile(r.authority)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(authorities) {
+			return nil, errors.New(r.authority + " has no certificate in PEM")
+		}
+	}
+	return config, nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// run is the program. It returns the code to exit with.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	reach := &reach{}
+	root := newRootCommand(reach)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+
+	// Whatever fails before a command begins is the fault of how it was called.
+	begun := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+
+	err := root.ExecuteContext(ctx)
+	if err != nil && !begun {
+		err = usageError(err)
+	}
+	if line := explain(err, reach.last); line != "" {
+		fmt.Fprintln(stderr, "sidekeeper: "+line)
+	}
+	return exitCode(err)
+}
+
+func newRootCommand(reach *reach) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "sidekeeper",
+		Short:         "Distributed locks on ZooKeeper that end in time",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          showHelp,
+	}
+	reach.addFlags(root.PersistentFlags())
+	root.AddCommand(
+		newLockCommand(reach),
+		newLeasesCommand(reach),
+		newHealthCommand(reach),
+		newVersionCommand(reach),
+	)
+	return root
+}
+
+// showHelp is for commands that only group others.
+func showHelp(command *cobra.Command, _ []string) error {
+	command.SetOut(command.ErrOrStderr())
+	if err := command.Help(); err != nil {
+		return err
+	}
+	return usageError(errors.New("say what to do"))
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// A rule is what a setting must obey.
+type rule struct {
+	flag   string
+	value  any
+	obeyed bool
+	text   string
+}
+
+// check finds the first setting that breaks a rule. What only the parts themselves can judge, such as whether a
+// session timeout can be proved, they judge when they are made.
+func (s *settings) check() error {
+	for _, rule := range s.rules() {
+		if !rule.obeyed {
+			return fmt.Errorf("--%s %v: %s", rule.flag, rule.value, rule.text)
+		}
+	}
+	return nil
+}
+
+func (s *settings) rules() []rule {
+	rules := []rule{
+		{"listen", s.listen, len(s.listen) > 0, "say where callers are served"},
+		{"zookeeper", s.zookeeper, len(s.zookeeper) > 0, "say which servers the ensemble has, as host:port,…"},
+		{"root", s.root, isNodePath(s.root), nodePathRule},
+		{"lock-root", s.lockRoot, s.lockRoot == "" || isNodePath(s.lockRoot), nodePathRule},
+		{"tick-time", s.tickTime, s.tickTime > 0, positiveRule},
+		{"sync-limit", s.syncLimit, s.syncLimit > 0, positiveRule},
+		{"heartbeat", s.heartbeat, s.heartbeat > 0, positiveRule},
+		{"session-timeout", s.sessionTimeout, s.sessionTimeout >= 2*s.tickTime, "an ensemble grants no less than two ticks"},
+		{"ephemeral-bytes", s.ephemeralBytes.String(), s.ephemeralBytes >= 1<<10, "at least 1KiB, or no lock fits"},
+		{"max-leases", s.maxLeases, s.maxLeases > 0, positiveRule},
+		{"max-waiters", s.maxWaiters, s.maxWaiters > 0, positiveRule},
+		{"max-streams", s.maxStreams, s.maxStreams > 0 && s.maxStreams <= 1<<20, "between 1 and 1048576"},
+		{"keepalive-time", s.keepaliveTime, s.keepaliveTime >= time.Second, secondRule},
+		{"keepalive-timeout", s.keepaliveTimeout, s.keepaliveTimeout >= time.Second, secondRule},
+		{"drain-timeout", s.drainTimeout, s.drainTimeout >= 0, "not negative"},
+		{"zookeeper-tls-cert", s.tlsCert, (s.tlsCert == "") == (s.tlsKey == ""), "goes together with --zookeeper-tls-key"},
+		{"zookeeper-tls-cert", s.tlsCert, s.tlsCert == "" || s.tlsCA != "", "needs --zookeeper-tls-ca, which switches TLS on"},
+		{"zookeeper-tls-server-name", s.tlsServerName, s.tlsServerName == "" || s.tlsCA != "", "needs --zookeeper-tls-ca"},
+	}
+	for _, server := range s.zookeeper {
+		rules = append(rules, rule{"zookeeper", server, isHostPort(server), "a server is host:port"})
+	}
+	return rules
+}
+
+const (
+	positiveRule = "more than nothing"
+	secondRule   = "at least 1s"
+	nodePathRule = "an absolute path in the ensemble, without empty, . or .. segments, and not below /zookeeper"
+)
+
+func isHostPort(server string) bool {
+	host, port, err := net.SplitHostPort(server)
+	return err == nil && host != "" && port != ""
+}
+
+func isNodePath(path string) bool {
+	below, absolute := strings.CutPrefix(path, "/")
+	segments := strings.Split(below, "/")
+	for _, segment := range segments {
+		if segment == "" || segment == "." || segment == ".." {
+			return false
+		}
+	}
+	return absolute && segments[0] != "zookeeper"
+}

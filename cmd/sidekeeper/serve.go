@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/sidekeeper/sidekeeper/service"
+)
+
+// newServeCommand is the sidecar itself.
+func newServeCommand() *cobra.Command {
+	settings := &settings{}
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the sidecar",
+		Long: "Run the sidecar until SIGTERM or SIGINT, and then let holders let go before it ends. A second signal ends it at once.\n" +
+			"Each flag has an environment variable: SIDEKEEPER_, then the flag's name in capitals with _ for -.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
+				return usageError(err)
+			}
+			if err := settings.check(); err != nil {
+				return usageError(err)
+			}
+			ctx, stop := untilSignal(command.Context())
+			defer stop()
+			return settings.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	command.Flags().SortFlags = false
+	command.Flags().AddFlagSet(settings.flags())
+	command.SetUsageFunc(func(command *cobra.Command) error {
+		_, err := fmt.Fprintf(command.OutOrStderr(), "Usage:\n  %s\n\nSettings:\n%s",
+			command.UseLine(), command.LocalFlags().FlagUsagesWrapped(100))
+		return err
+	})
+	return command
+}
+
+// untilSignal returns a context that ends with the first signal to stop; the second one exits. The caller must call stop.
+func untilSignal(ctx context.Context) (until context.Context, stop func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	until, cancel := context.WithCancel(ctx)
+	over, watching := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watching)
+		for range 2 {
+			select {
+			case <-signals:
+			case <-over:
+				return
+			}
+			if until.Err() != nil {
+				os.Exit(exitSignal + int(syscall.SIGINT))
+			}
+			cancel()
+		}
+	}()
+	return until, func() {
+		signal.Stop(signals)
+		close(over)
+		<-watching
+		cancel()
+	}
+}
+
+// serve puts the parts together and runs them until ctx ends. What it listens on goes to out, its log to logged.
+func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
+	log := s.newLog(logged)
+	metrics := service.NewMetrics()
+	ensemble, err := s.openEnsemble(log, metrics)
+	if err != nil {
+		return usageError(err)
+	}
+	services := service.New(s.serviceOptions(log, metrics), ensemble)
+	server, err := service.NewServer(s.serverOptions(log, metrics), services, ensemble)
+	if err != nil {
+		ensemble.Close()
+		return usageError(err)
+	}
+	for _, address := range server.Addresses() {
+		fmt.Fprintln(out, "listening on", address)
+	}
+	if err := server.Serve(ctx); err != nil {
+		return err // sessions that are still open run out by themselves, as they must
+	}
+	ensemble.Close()
+	log.Info("stopped: every session is closed")
+	return nil
+}
+
+func (s *settings) serviceOptions(log *zap.Logger, metrics *service.Metrics) service.Options {
+	return service.Options{
+		LockRoot:       s.lockDirectory(),
+		NestedLocks:    s.lockLayout.String() == "nested",
+		SessionTimeout: s.sessionTimeout,
+		TickTime:       s.tickTime,
+		MostLeases:     s.maxLeases,
+		MostWaiters:    s.maxWaiters,
+		Log:            log,
+		Events:         metrics,
+	}
+}
+
+func (s *settings) serverOptions(log *zap.Logger, metrics *service.Metrics) service.ServerOptions {
+	return service.ServerOptions{
+		Listen:           s.listen,
+		SocketMode:       fs.FileMode(s.socketMode),
+		OperatorListen:   s.operatorListen,
+		MetricsListen:    s.metricsListen,
+		AdminListen:      s.adminListen,
+		TLS:              s.tls,
+		KeepaliveTime:    s.keepaliveTime,
+		KeepaliveTimeout: s.keepaliveTimeout,
+		MaxStreams:       s.maxStreams,
+		DrainTimeout:     s.drainTimeout,
+		SilenceTimeout:   s.sessionTimeout,
+		Reflection:       s.reflection,
+		Log:              log,
+		Metrics:          metrics,
+	}
+}
+
+func (s *settings) newLog(out io.Writer) *zap.Logger {
+	level, err := zapcore.ParseLevel(s.logLevel.String())
+	if err != nil {
+		level = zapcore.InfoLevel // the flag's words are zap's
+	}
+	config := zap.NewProductionEncoderConfig()
+	config.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	config.EncodeDuration = zapcore.StringDurationEncoder
+	config.TimeKey = "time"
+	encoder := zapcore.NewJSONEncoder(config)
+	if s.logFormat.String() == "console" {
+		encoder = zapcore.NewConsoleEncoder(config)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level))
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+func (r *reach) json() bool { return r.output.String() == "json" }
+
+// writeMessage writes a message of the API as JSON on one line. Its own marshaller puts in blanks at random.
+func writeMessage(to io.Writer, message proto.Message) error {
+	text, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(message)
+	if err != nil {
+		return err
+	}
+	var line bytes.Buffer
+	if err := json.Compact(&line, text); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(to, line.String())
+	return err
+}
+
+func writeJSON(to io.Writer, value any) error { return json.NewEncoder(to).Encode(value) }
+
+// writeTable writes rows below a header.
+func writeTable(to io.Writer, header string, rows [][]string) error {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, strings.ReplaceAll(header, " ", "\t"))
+	for _, row := range rows {
+		fmt.Fprintln(table, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	}
+	return table.Flush()
+}
+
+// printable shows words of others. They may hold what a terminal takes for commands.
+func printable(words string) string {
+	if words == "" {
+		return "-"
+	}
+	if strings.ContainsFunc(words, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(words)
+	}
+	return words
+}
+
+func metadataWords(metadata map[string]string) string {
+	pairs := make([]string, 0, len(metadata))
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		pairs = append(pairs, key+"="+metadata[key])
+	}
+	return printable(strings.Join(pairs, ","))
+}
+
+// age shows a time that has passed to the second, or less exactly if it was short.
+func age(d *durationpb.Duration) string {
+	if passed := d.AsDuration(); passed >= 10*time.Second {
+		return passed.Round(time.Second).String()
+	}
+	return d.AsDuration().Round(100 * time.Millisecond).String()
+}
+
+// enumWord is the last word of an enum's value: MODE_READ is read.
+func enumWord(value fmt.Stringer) string {
+	name := value.String()
+	return strings.ToLower(name[strings.LastIndex(name, "_")+1:])
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+)
+
+// forwarded are the signals that the command gets when sidekeeper gets them.
+var forwarded = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGWINCH,
+}
+
+// ending are those of them that end a program which waits.
+var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+// killMargin is how long before the end of the validity a command gets SIGKILL, at most.
+const killMargin = 500 * time.Millisecond
+
+// A supervisor sees to it that a command does not outlive its lock.
+type supervisor struct {
+	lock      *sidekeeper.Lock
+	child     *child
+	grace     time.Duration // less than this left: SIGTERM
+	margin    time.Duration // less than this left: SIGKILL
+	terminate bool          // when somebody asks for the lock
+	say       func(string, ...any)
+	endedIt   atomic.Bool
+}
+
+// newSupervisor takes the validity told last for the usual one, unless a grace is set.
+func newSupervisor(lock *sidekeeper.Lock, child *child, r *lockRun, say func(string, ...any)) *supervisor {
+	grace := r.killGrace
+	if grace == 0 {
+		grace = lock.ValidFor() / 3
+	}
+	return &supervisor{
+		lock: lock, child: child, grace: grace, margin: min(grace/5, killMargin),
+		terminate: r.onRevoke.String() == "term", say: say,
+	}
+}
+
+// run returns when the command has ended.
+func (s *supervisor) run(ctx context.Context, signals <-chan os.Signal) {
+	guarding, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var guards sync.WaitGroup
+	defer guards.Wait()
+	defer stop()
+	guards.Go(func() { s.guard(guarding) })
+
+	cancelled := ctx.Done()
+	var deadline <-chan time.Time
+	for {
+		select {
+		case got := <-signals:
+			s.child.signal(got.(syscall.Signal)) //nolint:forcetypeassert // every signal of this system is one
+		case <-cancelled:
+			cancelled = nil
+			s.child.signal(syscall.SIGTERM)
+		case revocation := <-s.lock.Revocation():
+			deadline = s.revoked(revocation)
+		case <-deadline:
+			s.say("the grace is over")
+			s.end(syscall.SIGKILL)
+		case <-s.child.exited:
+			return
+		}
+	}
+}
+
+// guard ends the command before its lock ends.
+func (s *supervisor) guard(ctx context.Context) {
+	if s.lock.AwaitRisk(ctx, s.grace) != nil {
+		return
+	}
+	if err := s.lock.Err(); err != nil {
+		s.say("%s", explain(err, "its address"))
+	} else {
+		s.say("the lock is at risk: safe for %v", s.lock.ValidFor().Round(time.Millisecond))
+	}
+	s.end(syscall.SIGTERM)
+	if s.lock.AwaitRisk(ctx, s.margin) == nil {
+		s.end(syscall.SIGKILL)
+	}
+}
+
+// end sends the command a signal because of the lock.
+func (s *supervisor) end(with syscall.Signal) {
+	if s.child.signal(with) {
+		s.endedIt.Store(true)
+	}
+}
+
+// ended says whether the command got a signal because of the lock.
+func (s *supervisor) ended() bool { return s.endedIt.Load() }
+
+// revoked returns when to kill the command, if ever: the hold ends with the grace. A command that lets go in time when
+// it is asked has lost nothing.
+func (s *supervisor) revoked(r sidekeeper.Revocation) <-chan time.Time {
+	s.say("%s asks for the lock: %s", printable(r.RequestedBy), printable(r.Reason))
+	if s.terminate {
+		s.child.signal(syscall.SIGTERM)
+	}
+	if r.Deadline.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(r.Deadline) - s.margin)
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+)
+
+// role makes the test binary another program: real commands that need no shell.
+const role = "SIDEKEEPER_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(role) {
+	case "sidekeeper":
+		os.Setenv(role, "command")
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	case "command":
+		os.Exit(command(os.Args[1:]))
+	default:
+		goleak.VerifyTestMain(m)
+	}
+}
+
+// command is what lock run runs in these tests.
+func command(args []string) int {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, forwarded...)
+	switch args[0] {
+	case "environment":
+		fmt.Println(os.Getenv("SIDEKEEPER_LOCK_NAME"), os.Getenv("SIDEKEEPER_FENCING_TOKEN"), environmentHas("HOLD"))
+		return 3
+	case "copy":
+		io.Copy(os.Stdout, os.Stdin)
+		fmt.Fprintln(os.Stderr, "copied")
+		return 0
+	case "die":
+		signal.Reset(syscall.SIGTERM)
+		syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		select {}
+	case "polite": // says which signals it gets, and ends with SIGTERM
+		fmt.Println("ready")
+		for got := range signals {
+			fmt.Println(got)
+			if got == syscall.SIGTERM {
+				return 5
+			}
+		}
+	case "stubborn": // says which signals it gets, and never ends
+		fmt.Println("ready")
+		for got := range signals {
+			fmt.Println(got)
+		}
+	}
+	return 99
+}
+
+func environmentHas(word string) bool {
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, "SIDEKEEPER_"+word) {
+			return true
+		}
+	}
+	return false
+}
+
+// patience is how long a test waits for what must happen.
+const patience = 10 * time.Second
+
+func receive[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case value := <-from:
+		return value
+	case <-time.After(patience):
+		t.Fatal("what had to happen has not happened")
+		panic("unreachable")
+	}
+}
+
+// A program is a running sidekeeper in this process.
+type program struct {
+	lines  chan string
+	stderr *buffer
+	code   chan int
+}
+
+// start runs sidekeeper in this process towards the server.
+func start(t *testing.T, server *scripted.Server, args ...string) *program {
+	t.Helper()
+	t.Setenv(role, "command")
+	t.Setenv(sidekeeper.AddressVariable, server.Target)
+	reader, writer := io.Pipe()
+	p := &program{lines: make(chan string, 100), stderr: &buffer{}, code: make(chan int, 1)}
+	go func() {
+		defer close(p.lines)
+		for scanner := bufio.NewScanner(reader); scanner.Scan(); {
+			p.lines <- scanner.Text()
+		}
+	}()
+	go func() {
+		code := run(context.Background(), args, strings.NewReader("input"), writer, p.stderr)
+		writer.Close()
+		p.code <- code
+	}()
+	return p
+}
+
+// want compares the exit code and what was said on stderr.
+func (p *program) want(t *testing.T, code int, said ...string) {
+	t.Helper()
+	got := receive(t, p.code)
+	for _, words := range said {
+		if !strings.Contains(p.stderr.String(), words) {
+			t.Errorf("stderr is %q, want %q in it", p.stderr, words)
+		}
+	}
+	if got != code {
+		t.Errorf("exit code %d, want %d; stderr: %s", got, code, p.stderr)
+	}
+}
+
+// wantLine compares the next line of the output.
+func (p *program) wantLine(t *testing.T, want string) {
+	t.Helper()
+	if line := receive(t, p.lines); line != want {
+		t.Errorf("got line %q, want %q; stderr: %s", line, want, p.stderr)
+	}
+}
+
+// output runs sidekeeper to its end.
+func output(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = run(t.Context(), args, strings.NewReader(""), &out, &err)
+	return out.String(), err.String(), code
+}
+
+type buffer struct {
+	mu      sync.Mutex
+	content bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.content.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.content.String()
+}
