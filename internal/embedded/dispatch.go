@@ -45,7 +45,7 @@ func (c *connection) dispatch(xid int32, op opcode, in *decoder) bool {
 	}
 	out := &encoder{}
 	err := operation.handle(c, in, out)
-	if err != nil {
+	if err != nil && err != errWithReply {
 		out.buffer = nil
 	}
 	c.reply(xid, operation.name, codeOf(err), out.buffer)

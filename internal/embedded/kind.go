@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A kind says what a node's life depends on. The number in Stat.Owner tells it.
+// A kind says what a node's life depends on. The number stored as its owner tells it.
 type kind int
 
 const (

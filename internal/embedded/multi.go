@@ -1,5 +1,10 @@
 package embedded
 
+import "fmt"
+
+// errWithReply refuses a request that is answered in full nevertheless.
+var errWithReply = fmt.Errorf("%w, but in part", codeMarshalling)
+
 // A step is one operation of a multi: it writes its result or fails.
 type step func(t *transaction, out *encoder) error
 
@@ -124,29 +129,47 @@ func setStep(in *decoder) (step, error) {
 	}, in.err()
 }
 
-// handleMultiRead does several reads, each with a result of its own.
+// handleMultiRead does several reads, each with a result of its own. They set no watches. Writes in their place are
+// answered with an empty list of results beside the error; writes among them with the error alone.
 func handleMultiRead(c *connection, in *decoder, out *encoder) error {
-	for {
+	for first := true; ; first = false {
 		op, done, _ := opcode(in.int32()), in.bool(), in.int32()
-		if in.failed || op != opGetData && op != opGetChildren && !done {
+		read := op == opGetData || op == opGetChildren
+		switch {
+		case in.failed, !done && !read && !first:
 			return codeMarshalling
-		}
-		if done {
+		case done:
 			out.endOfMulti()
 			return nil
+		case !read:
+			out.endOfMulti()
+			return errWithReply
 		}
-		result := &encoder{}
-		err := served[op].handle(c, in, result)
-		if in.failed {
-			return codeMarshalling
+		if err := c.readOne(op, in, out); err != nil {
+			return err
 		}
-		if err != nil {
-			out.refused(codeOf(err))
-			continue
-		}
-		out.done(op)
-		out.buffer = append(out.buffer, result.buffer...)
 	}
+}
+
+// readOne does one of several reads.
+func (c *connection) readOne(op opcode, in *decoder, out *encoder) error {
+	path, _ := in.string(), in.bool()
+	if in.failed {
+		return codeMarshalling
+	}
+	n, err := c.readable(path, permRead)
+	if err != nil {
+		out.refused(codeOf(err))
+		return nil
+	}
+	out.done(op)
+	if op == opGetChildren {
+		out.strings(n.names())
+		return nil
+	}
+	out.bytes(n.data)
+	out.stat(n.describe())
+	return nil
 }
 
 // done begins the result of an operation that was done.

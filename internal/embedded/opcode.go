@@ -15,7 +15,7 @@ const (
 	opSync                 opcode = 9
 	opPing                 opcode = 11
 	opGetChildren2         opcode = 12
-	opCheck                opcode = 13
+	opCheck                opcode = 13 // in a multi only
 	opMulti                opcode = 14
 	opCreate2              opcode = 15
 	opReconfig             opcode = 16
@@ -68,7 +68,6 @@ func init() {
 		opDeleteContainer:      {"DELE", handleDeleteContainer},
 		opSetData:              {"SETD", handleSetData},
 		opSetACL:               {"SETA", handleSetACL},
-		opCheck:                {"CHEC", handleCheck},
 		opMulti:                {"MULT", handleMulti},
 		opMultiRead:            {"MLTR", handleMultiRead},
 		opReconfig:             {"RECO", handleReconfig},

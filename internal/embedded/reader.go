@@ -170,7 +170,7 @@ func (t *tree) read(path string) (recipes.Node, error) {
 		return recipes.Node{}, err
 	}
 	return recipes.Node{
-		Data: bytes.Clone(n.data), Version: n.stat.version, Czxid: n.stat.czxid, Owner: n.stat.owner,
+		Data: bytes.Clone(n.data), Version: n.stat.version, Czxid: n.stat.czxid, Owner: n.describe().Owner,
 		Created: time.UnixMilli(n.stat.ctime), Read: time.Now(),
 	}, nil
 }

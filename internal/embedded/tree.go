@@ -9,7 +9,7 @@ type Stat struct {
 	Version      int32 // changes of the data
 	Cversion     int32 // changes of the list of children
 	Aversion     int32 // changes of the access control list
-	Owner        int64 // the session of an ephemeral node; marks containers and TTL nodes
+	Owner        int64 // the session of an ephemeral node, else 0
 	DataLength   int32
 	ChildCount   int32
 	Pzxid        int64 // transaction that last changed the list of children
@@ -32,14 +32,19 @@ type nodeStat struct {
 	owner               int64
 }
 
-// describe gives the Stat that clients see. Its Cversion counts creates and deletes of children.
+// describe gives the Stat that clients see. Its Cversion counts creates and deletes of children, and its Owner does not
+// show that a node is a container or has a time to live.
 func (n *node) describe() Stat {
+	owner := int64(0)
+	if kindOf(n.stat.owner) == ephemeral {
+		owner = n.stat.owner
+	}
 	return Stat{
 		Czxid: n.stat.czxid, Mzxid: n.stat.mzxid, Pzxid: n.stat.pzxid,
 		Ctime: n.stat.ctime, Mtime: n.stat.mtime,
 		Version: n.stat.version, Aversion: n.stat.aversion,
 		Cversion: 2*n.stat.created - int32(len(n.children)),
-		Owner:    n.stat.owner, DataLength: int32(len(n.data)), ChildCount: int32(len(n.children)),
+		Owner:    owner, DataLength: int32(len(n.data)), ChildCount: int32(len(n.children)),
 	}
 }
 

@@ -73,7 +73,7 @@ func (c creation) validate() error {
 	return nil
 }
 
-// owner is what Stat.Owner shall say.
+// owner is the number that stands for the new node's kind, or its session.
 func (c creation) owner(session int64) int64 {
 	switch c.kind {
 	case container:

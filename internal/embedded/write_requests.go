@@ -101,14 +101,6 @@ func handleSetACL(c *connection, in *decoder, out *encoder) error {
 	})
 }
 
-func handleCheck(c *connection, in *decoder, _ *encoder) error {
-	path, version := in.string(), in.int32()
-	if in.failed {
-		return codeMarshalling
-	}
-	return c.write(func(t *transaction) error { return t.check(path, version) })
-}
-
 // handleReconfig refuses, as a server does by default. Its configuration is to be read at /zookeeper/config.
 func handleReconfig(c *connection, in *decoder, _ *encoder) error {
 	_, _, _, _ = in.optional(), in.optional(), in.optional(), in.int64()
