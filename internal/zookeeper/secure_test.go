@@ -1,0 +1,189 @@
+package zookeeper
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/ensemble"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+func TestWithCredentialsOnlyTheCreatorSeesItsNodes(t *testing.T) {
+	e := startEnsemble(t, ensemble.Options{Servers: 1})
+	own := newClient(t, e, func(c *Config) { c.Auth = []byte("sidekeeper:secret"); c.Directories = nil })
+	same := newClient(t, e, func(c *Config) { c.Auth = []byte("sidekeeper:secret"); c.Directories = nil })
+	other := newClient(t, e, func(c *Config) { c.Directories = nil })
+	s := openSession(t, own)
+	path := enqueue(t, s, "/secure/locks/orders")
+
+	if _, err := same.Get(t.Context(), path); err != nil {
+		t.Errorf("a sidecar with the same credentials: %v", err)
+	}
+	if _, err := other.Get(t.Context(), path); !errors.Is(err, recipes.ErrDenied) {
+		t.Errorf("without credentials, read: %v", err)
+	}
+	if err := other.Remove(t.Context(), path); !errors.Is(err, recipes.ErrDenied) {
+		t.Errorf("without credentials, delete: %v", err)
+	}
+	if _, _, err := openSession(t, other).Enqueue("/secure/locks/orders", "-lock-", nil); !errors.Is(err, recipes.ErrDenied) {
+		t.Errorf("without credentials, create: %v", err)
+	}
+	// The credentials are sent again on every connection.
+	e.Server(1).ClientLink().Reset()
+	if err := s.flush(); err != nil {
+		t.Fatal(err)
+	}
+	s.Dequeue(path)
+	if _, err := own.Get(t.Context(), path); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("after a new connection and Dequeue: %v", err)
+	}
+}
+
+func TestACLs(t *testing.T) {
+	cases := []struct {
+		acl, auth, want string
+	}{
+		{"", "", "world:anyone:31"},
+		{"", "a:b", "auth::31"},
+		{"creator", "a:b", "auth::31"},
+		{"creator", "", "error"},
+		{"open", "a:b", "world:anyone:31"},
+		{"digest:u:hash=:rw,ip:10.0.0.1:r", "", "digest:u:hash=:3 ip:10.0.0.1:1"},
+		{"digest", "", "error"},
+		{"world:anyone:x", "", "error"},
+	}
+	for _, c := range cases {
+		config := Config{ACL: c.acl, Auth: []byte(c.auth)}
+		acl, err := config.parseACL()
+		got := ""
+		for i, entry := range acl {
+			if i > 0 {
+				got += " "
+			}
+			got += entry.Scheme + ":" + entry.ID + ":" + big.NewInt(int64(entry.Perms)).String()
+		}
+		if err != nil {
+			got = "error"
+		}
+		if got != c.want {
+			t.Errorf("%q with %q: got %q (%v), want %q", c.acl, c.auth, got, err, c.want)
+		}
+	}
+}
+
+func TestTLSTowardsTheEnsembleNeedsTheRightCertificates(t *testing.T) {
+	authority, server, client := newAuthority(t), certificate{}, certificate{}
+	server, client = authority.issue(t, "server"), authority.issue(t, "sidekeeper")
+	stranger := newAuthority(t).issue(t, "stranger")
+	e := startEnsemble(t, ensemble.Options{Servers: 1, TLS: &ensemble.TLS{KeyStore: server.both, TrustStore: authority.file}})
+	with := func(pair *tls.Certificate) func(*Config) {
+		return func(c *Config) {
+			c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authority.pool, ServerName: "127.0.0.1"}
+			if pair != nil {
+				c.TLS.Certificates = []tls.Certificate{*pair}
+			}
+		}
+	}
+	s := openSession(t, newClient(t, e, with(&client.pair)))
+	path := enqueue(t, s, "/sidekeeper/tls") // creator-only: the certificate is the credential
+	s.Dequeue(path)
+	for name, pair := range map[string]*tls.Certificate{"no certificate": nil, "a stranger's": &stranger.pair} {
+		if _, err := newClient(t, e, with(pair)).Open(t.Context(), 0); !errors.Is(err, recipes.ErrUnreachable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+type authority struct {
+	key  *ecdsa.PrivateKey
+	self *x509.Certificate
+	pool *x509.CertPool
+	file string
+}
+
+type certificate struct {
+	pair tls.Certificate
+	both string // file with key and chain
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{pool: x509.NewCertPool(), file: filepath.Join(t.TempDir(), "ca.pem")}
+	template := template("authority")
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	var der []byte
+	a.key, der = sign(t, template, nil, nil)
+	var err error
+	if a.self, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	a.pool.AddCert(a.self)
+	writePEM(t, a.file, &pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return a
+}
+
+func (a *authority) issue(t *testing.T, name string) certificate {
+	t.Helper()
+	key, der := sign(t, template(name), a.self, a.key)
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := certificate{both: filepath.Join(t.TempDir(), name+".pem")}
+	c.pair = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	writePEM(t, c.both, &pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}, &pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return c
+}
+
+func template(name string) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(time.Hour),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		DNSNames:     []string{"localhost"},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+}
+
+// sign makes a key and a certificate for it, signed by the issuer or by itself.
+func sign(t *testing.T, template, issuer *x509.Certificate, issuerKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if issuer == nil {
+		issuer, issuerKey = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, issuer, &key.PublicKey, issuerKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, der
+}
+
+func writePEM(t *testing.T, file string, blocks ...*pem.Block) {
+	t.Helper()
+	var content []byte
+	for _, block := range blocks {
+		content = append(content, pem.EncodeToMemory(block)...)
+	}
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
