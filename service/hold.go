@@ -85,6 +85,7 @@ type sight struct {
 
 // A request is a revocation as its holder counts it.
 type request struct {
+	told       bool // false only before there was any
 	by, reason string
 	deadline   time.Time // zero if the hold is never ended by force
 }
@@ -130,7 +131,7 @@ func (t *tenure) next(ctx, looks context.Context) (over bool, why error) {
 		return true, errSlowReader
 	case <-t.notice:
 		t.notice = nil
-		t.request(request{"sidekeeper", "the sidecar is stopping", t.services.drain.deadline})
+		t.request(request{true, "sidekeeper", "the sidecar is stopping", t.services.drain.deadline})
 	case <-t.contact.changed:
 		if t.contact.look() {
 			t.tellContact()
@@ -182,7 +183,7 @@ func (t *tenure) broken() error {
 
 // counted begins to count a revocation's grace. A deadline that is running stands, unless the new one is sooner.
 func (t *tenure) counted(asked recipes.Revocation) request {
-	counted := request{by: asked.By, reason: asked.Reason, deadline: t.asked.deadline}
+	counted := request{told: true, by: asked.By, reason: asked.Reason, deadline: t.asked.deadline}
 	if asked.Grace == nil {
 		return counted
 	}

@@ -1,0 +1,199 @@
+package service
+
+import (
+	"testing"
+	"time"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+func TestASuspendedHolderIsToldHowLongItStillHasAndThenThatItIsLost(t *testing.T) {
+	s := newScene(t)
+	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	session := <-s.ensemble.opened
+	session.Suspend()
+	a.sees("suspended")
+	first := a.last.GetSuspended().GetRemaining().AsDuration()
+	a.sees("suspended")
+	second := a.last.GetSuspended().GetRemaining().AsDuration()
+	if first <= second || second <= 0 {
+		t.Errorf("remaining %v, then %v", first, second)
+	}
+	a.sees("Aborted LEASE_LOST")
+	same(t, "Check", s.checked(s.callers, a.hold), "LEASE_LOST")
+}
+
+func TestContactThatComesBackIsToldAndNothingIsLost(t *testing.T) {
+	s := newScene(t)
+	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	session := <-s.ensemble.opened
+	session.Suspend()
+	a.sees("suspended")
+	session.Resume()
+	a.sees("resumed")
+	same(t, "Check", s.checked(s.callers, a.hold), "held")
+}
+
+func TestALostLockEndsBeforeTheNextIsGranted(t *testing.T) {
+	s := newScene(t)
+	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	session := <-s.ensemble.opened
+	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	b.sees("queued 1")
+	session.Suspend()
+	a.skips("suspended", "Aborted LEASE_LOST")
+	same(t, "contenders while the first's session has not expired", s.contenders("orders"), 2)
+	b.sees("granted")
+}
+
+func TestRevocationIsToldWithWhoAndWhy(t *testing.T) {
+	s := newScene(t)
+	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	response, err := s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Reason: "please"})
+	s.must(err)
+	same(t, "asked", response.GetAsked(), 1)
+	identity := a.identity(s)
+	a.sees("asked by " + identity + " please")
+	if grace := a.last.GetRevocationRequested().GetGrace(); grace != nil {
+		t.Errorf("grace %v, though none was given", grace)
+	}
+}
+
+func TestAGraceEndsTheHoldAndIsNotProlonged(t *testing.T) {
+	s := newScene(t)
+	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	by := "asked by " + a.identity(s)
+	_, err := s.operators.Revoke(s.context(), &lockv1.RevokeRequest{
+		Name: "orders", Reason: "one", Grace: lasting(300 * time.Millisecond),
+	})
+	s.must(err)
+	a.sees(by + " one")
+	_, err = s.operators.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Reason: "two", Grace: lasting(time.Hour)})
+	s.must(err)
+	a.sees(by + " two")
+	if grace := a.last.GetRevocationRequested().GetGrace().AsDuration(); grace > 300*time.Millisecond {
+		t.Errorf("the grace was prolonged to %v", grace)
+	}
+	a.sees("Aborted LOCK_REVOKED")
+	same(t, "Check", s.checked(s.callers, a.hold), "LOCK_REVOKED")
+	s.awaitContenders("orders", 0)
+}
+
+func TestRevocationsOfOthersAreUnderstood(t *testing.T) {
+	for _, form := range []string{"unlock", "__REVOKE__"} {
+		s := newScene(t)
+		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+		s.must(s.ensemble.memory.Set("/locks/orders/"+s.ensemble.memory.Names("/locks/orders")[0], []byte(form)))
+		a.sees("asked by")
+	}
+}
+
+func TestBreakEndsTheHoldAndAnswersWhenItIsGone(t *testing.T) {
+	s := newScene(t)
+	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token + 1})
+	same(t, "Break with a wrong token", outcome(err), "FailedPrecondition FENCING_TOKEN_MISMATCH")
+	response, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token})
+	s.must(err)
+	same(t, "forced", response.GetForced(), false)
+	same(t, "contenders", s.contenders("orders"), 0)
+	a.sees("Aborted LOCK_BROKEN")
+	same(t, "Check", s.checked(s.callers, a.hold), "LOCK_BROKEN")
+}
+
+func TestBreakEndsAWaiterToo(t *testing.T) {
+	s := newScene(t)
+	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	b.sees("queued 1")
+	view, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
+	s.must(err)
+	token := view.GetView().GetWaiters()[0].GetFencingToken()
+	_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: token})
+	s.must(err)
+	b.sees("Aborted LOCK_BROKEN")
+}
+
+func TestBreakByForceRemovesThePlaceOfAHolderThatDoesNotHear(t *testing.T) {
+	s := newScene(t)
+	path, err := s.ensemble.memory.Create("/locks/orders/_c_x-lock-", nil, 3, 7)
+	s.must(err)
+	node, err := s.ensemble.memory.Read(path)
+	s.must(err)
+	response, err := s.operators.Break(s.context(), &lockv1.BreakRequest{
+		Name: "orders", FencingToken: node.Czxid, ForceAfter: lasting(10 * time.Millisecond),
+	})
+	s.must(err)
+	same(t, "forced", response.GetForced(), true)
+	same(t, "contenders", s.contenders("orders"), 0)
+}
+
+func TestAPlaceThatSomebodyRemovesByHandIsBroken(t *testing.T) {
+	s := newScene(t)
+	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
+	a.sees("Aborted LOCK_BROKEN")
+}
+
+func TestOperatorMethodsAreForOperators(t *testing.T) {
+	s := newScene(t)
+	_, err := s.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: 1})
+	same(t, "Break", outcome(err), "PermissionDenied OPERATOR_ONLY")
+	_, err = s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Grace: lasting(0)})
+	same(t, "Revoke with a grace", outcome(err), "PermissionDenied OPERATOR_ONLY")
+	_, err = s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders"})
+	same(t, "Break of no token", outcome(err), "InvalidArgument INVALID_FIELD fencing_token")
+	_, err = s.operators.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Grace: lasting(25 * time.Hour)})
+	same(t, "Revoke with too long a grace", outcome(err), "InvalidArgument INVALID_FIELD grace")
+}
+
+func TestASilentCallerKeepsItsPlaceUntilItsTimeIsOver(t *testing.T) {
+	s := newScene(t)
+	silent, fallSilent := s.dialSilent()
+	a := s.hold(silent, &lockv1.AcquireRequest{Name: "orders"})
+	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	b.sees("queued 1")
+	fallSilent()
+	ended := s.awaitEnd(a.hold)
+	b.sees("granted")
+	if kept := time.Since(ended); kept < 1500*time.Millisecond {
+		t.Errorf("the next was granted %v after a silent caller, that may have counted on 1.9 s", kept)
+	}
+}
+
+func TestASilentCallersLeaseIsKeptUntilItsTimeIsOver(t *testing.T) {
+	s := newScene(t)
+	silent, fallSilent := s.dialSilent()
+	lease := s.open(silent, &leasev1.OpenRequest{})
+	a := s.hold(silent, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	b.sees("queued 1")
+	fallSilent()
+	ended := s.awaitEnd(a.hold)
+	b.sees("granted")
+	if kept := time.Since(ended); kept < 1500*time.Millisecond {
+		t.Errorf("the next was granted %v after a silent caller, that may have counted on 1.9 s", kept)
+	}
+}
+
+// awaitEnd asks until Check says that a hold has ended, and returns when that was.
+func (s *scene) awaitEnd(hold string) time.Time {
+	s.t.Helper()
+	ctx := s.context()
+	for range time.Tick(10 * time.Millisecond) {
+		if s.checked(s.callers, hold) != "held" {
+			break
+		}
+		s.must(ctx.Err())
+	}
+	return time.Now()
+}
+
+// identity is the caller's, as the sidecar knows it.
+func (a *acquiring) identity(s *scene) string {
+	a.t.Helper()
+	s.services.holds.mu.Lock()
+	defer s.services.holds.mu.Unlock()
+	return s.services.holds.entries[digestOf(a.hold)].identity
+}

@@ -1,0 +1,359 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"go.uber.org/zap"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A scene is a sidecar over an ensemble in memory, with a Unix socket for callers and one for operators.
+type scene struct {
+	t        *testing.T
+	ensemble *sceneEnsemble
+	services *Services
+	socket   string
+	callers
+	operators callers
+	stop      func() error
+}
+
+// callers are the stubs of one connection.
+type callers struct {
+	lockv1.LockServiceClient
+	leases leasev1.LeaseServiceClient
+}
+
+// A sceneEnsemble opens sessions and keeps them for the test to play with.
+type sceneEnsemble struct {
+	*embedded.Reader
+	memory *embedded.Ensemble
+	opened chan *embedded.Session
+
+	mu     sync.Mutex
+	refuse error // what Open answers, if not nil
+	hang   bool  // whether Open waits for its context
+}
+
+func (e *sceneEnsemble) Open(ctx context.Context, timeout time.Duration) (Session, error) {
+	e.mu.Lock()
+	refuse, hang := e.refuse, e.hang
+	e.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	if refuse != nil {
+		return nil, refuse
+	}
+	session := e.OpenSession(timeout)
+	e.opened <- session
+	return session, nil
+}
+
+func (e *sceneEnsemble) answer(refuse error, hang bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refuse, e.hang = refuse, hang
+}
+
+func (e *sceneEnsemble) Reachable() (bool, <-chan struct{}) { return true, nil }
+
+// newScene starts a sidecar. The ensemble's tick is so short that its sessions may be short, too.
+func newScene(t *testing.T, change ...func(*Options)) *scene {
+	t.Helper()
+	memory := embedded.New(embedded.Options{Tick: 100 * time.Millisecond})
+	t.Cleanup(memory.Close)
+	s := &scene{t: t, ensemble: &sceneEnsemble{
+		Reader: memory.NewReader(), memory: memory, opened: make(chan *embedded.Session, 2000),
+	}}
+	options := Options{LockRoot: "/locks", SessionTimeout: 2 * time.Second, TickTime: 100 * time.Millisecond}
+	for _, change := range change {
+		change(&options)
+	}
+	s.services = New(options, s.ensemble)
+	s.serve()
+	s.callers = s.dial(s.socket)
+	s.operators = s.dial(filepath.Dir(s.socket) + "/operators")
+	return s
+}
+
+func (s *scene) serve() {
+	folder, err := os.MkdirTemp("", "scene")
+	s.must(err)
+	s.t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	s.socket = folder + "/callers"
+	server, err := NewServer(ServerOptions{
+		Listen: []string{"unix://" + s.socket}, SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators",
+		KeepaliveTime: time.Second, KeepaliveTimeout: 500 * time.Millisecond, MaxStreams: 1024,
+		SilenceTimeout: 5 * time.Second, Log: zap.NewNop(), Metrics: NewMetrics(),
+	}, s.services, s.ensemble)
+	s.must(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ctx) }()
+	s.stop = sync.OnceValue(func() error { cancel(); return <-served })
+	s.t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			s.t.Errorf("the sidecar stopped with %v", err)
+		}
+	})
+}
+
+func (s *scene) dial(socket string, options ...grpc.DialOption) callers {
+	s.t.Helper()
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient("unix:"+socket, options...)
+	s.must(err)
+	s.t.Cleanup(func() { _ = connection.Close() })
+	return callers{lockv1.NewLockServiceClient(connection), leasev1.NewLeaseServiceClient(connection)}
+}
+
+func (s *scene) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// patient bounds a test that would wait for ever.
+const patient = 20 * time.Second
+
+func (s *scene) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+// same fails unless what a caller saw is what it should have seen.
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("%s: got %q, want %q", what, fmt.Sprint(got), fmt.Sprint(want))
+	}
+}
+
+// outcome is an error as a caller sees it: "OK", or code and reason as in "Aborted LEASE_LOST".
+func outcome(err error) string {
+	if err == nil || errors.Is(err, io.EOF) {
+		return "OK"
+	}
+	seen := status.Convert(err)
+	words := []string{seen.Code().String()}
+	for _, detail := range seen.Details() {
+		switch detail := detail.(type) {
+		case *errdetails.ErrorInfo:
+			words = append(words, detail.GetReason())
+		case *errdetails.BadRequest:
+			words = append(words, detail.GetFieldViolations()[0].GetField())
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// An acquiring is one Acquire stream.
+type acquiring struct {
+	t      *testing.T
+	stream grpc.ServerStreamingClient[lockv1.AcquireResponse]
+	cancel context.CancelFunc
+	last   *lockv1.AcquireResponse
+	hold   string
+	token  int64
+}
+
+func (s *scene) acquire(from callers, request *lockv1.AcquireRequest) *acquiring {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.context())
+	s.t.Cleanup(cancel)
+	stream, err := from.Acquire(ctx, request)
+	s.must(err)
+	return &acquiring{t: s.t, stream: stream, cancel: cancel}
+}
+
+// hold acquires a lock that is free.
+func (s *scene) hold(from callers, request *lockv1.AcquireRequest) *acquiring {
+	s.t.Helper()
+	a := s.acquire(from, request)
+	a.sees("granted")
+	return a
+}
+
+// next is the next event or the end, in words.
+func (a *acquiring) next() string {
+	event, err := a.stream.Recv()
+	if err != nil {
+		return outcome(err)
+	}
+	a.last = event
+	switch event := event.GetEvent().(type) {
+	case *lockv1.AcquireResponse_Queued:
+		return fmt.Sprintf("queued %d", event.Queued.GetPosition())
+	case *lockv1.AcquireResponse_Granted:
+		a.hold, a.token = event.Granted.GetHoldId(), event.Granted.GetFencingToken()
+		return "granted"
+	case *lockv1.AcquireResponse_Suspended:
+		return "suspended"
+	case *lockv1.AcquireResponse_Resumed:
+		return "resumed"
+	case *lockv1.AcquireResponse_RevocationRequested:
+		return strings.TrimSpace("asked by " + event.RevocationRequested.GetRequestedBy() + " " +
+			event.RevocationRequested.GetReason())
+	}
+	return "an event without a name"
+}
+
+// sees fails unless these come next, in this order.
+func (a *acquiring) sees(events ...string) {
+	a.t.Helper()
+	for _, event := range events {
+		same(a.t, "event", a.next(), event)
+	}
+}
+
+// skips reads over events of one kind and fails unless the next is another one.
+func (a *acquiring) skips(kind, then string) {
+	a.t.Helper()
+	for {
+		if next := a.next(); next != kind {
+			same(a.t, "event after "+kind, next, then)
+			return
+		}
+	}
+}
+
+// An opening is one Open stream.
+type opening struct {
+	t       *testing.T
+	stream  grpc.ServerStreamingClient[leasev1.OpenResponse]
+	cancel  context.CancelFunc
+	last    *leasev1.OpenResponse
+	id      string
+	session *embedded.Session
+}
+
+func (s *scene) open(from callers, request *leasev1.OpenRequest) *opening {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.context())
+	s.t.Cleanup(cancel)
+	stream, err := from.leases.Open(ctx, request)
+	s.must(err)
+	o := &opening{t: s.t, stream: stream, cancel: cancel}
+	o.sees("opened")
+	o.session = <-s.ensemble.opened
+	return o
+}
+
+func (o *opening) next() string {
+	event, err := o.stream.Recv()
+	if err != nil {
+		return outcome(err)
+	}
+	o.last = event
+	switch event := event.GetEvent().(type) {
+	case *leasev1.OpenResponse_Opened:
+		o.id = event.Opened.GetLeaseId()
+		return "opened"
+	case *leasev1.OpenResponse_Suspended:
+		return "suspended"
+	case *leasev1.OpenResponse_Resumed:
+		return "resumed"
+	}
+	return "an event without a name"
+}
+
+func (o *opening) sees(events ...string) {
+	o.t.Helper()
+	for _, event := range events {
+		same(o.t, "event", o.next(), event)
+	}
+}
+
+// checked is what Check says of a hold: "held", or why it has ended.
+func (s *scene) checked(from callers, hold string) string {
+	s.t.Helper()
+	response, err := from.Check(s.context(), &lockv1.CheckRequest{HoldIds: []string{hold}})
+	if err != nil {
+		return outcome(err)
+	}
+	answer := response.GetHolds()[0]
+	if answer.GetReason() == "" && answer.GetValidFor().AsDuration() > 0 {
+		return "held"
+	}
+	same(s.t, "valid_for of a hold that has ended", answer.GetValidFor().AsDuration(), time.Duration(0))
+	return answer.GetReason()
+}
+
+// contenders are the nodes of a lock in the ensemble.
+func (s *scene) contenders(lock string) int { return len(s.ensemble.memory.Names("/locks/" + lock)) }
+
+// awaitContenders returns when a lock has so many of them.
+func (s *scene) awaitContenders(lock string, count int) {
+	s.t.Helper()
+	ctx := s.context()
+	for s.contenders(lock) != count {
+		_, changed, err := s.ensemble.WatchChildren(ctx, "/locks/"+lock)
+		if err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			s.t.Fatal(err)
+		}
+		if s.contenders(lock) == count {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			s.t.Fatalf("lock %s has %d contenders, not %d", lock, s.contenders(lock), count)
+		}
+	}
+}
+
+// A frozenCaller is a connection whose other end can be made to fall silent: it neither reads nor writes, and stays open.
+type frozenCaller struct {
+	net.Conn
+	freeze <-chan struct{}
+	over   <-chan struct{}
+}
+
+func (f frozenCaller) Read(buffer []byte) (int, error) {
+	read, err := f.Conn.Read(buffer)
+	select {
+	case <-f.freeze:
+		<-f.over
+		return 0, net.ErrClosed
+	default:
+		return read, err
+	}
+}
+
+// dialSilent gives callers that fall silent when the function it returns is called.
+func (s *scene) dialSilent() (callers, func()) {
+	freeze, over := make(chan struct{}), make(chan struct{})
+	dialer := func(ctx context.Context, _ string) (net.Conn, error) {
+		socket, err := (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
+		return frozenCaller{socket, freeze, over}, err
+	}
+	silent := s.dial(s.socket, grpc.WithContextDialer(dialer))
+	s.t.Cleanup(func() { close(over) })
+	return silent, func() { close(freeze) }
+}
+
+func lasting(duration time.Duration) *durationpb.Duration { return durationpb.New(duration) }
