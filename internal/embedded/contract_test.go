@@ -1,13 +1,11 @@
 package embedded
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -106,17 +104,7 @@ func realServer(t *testing.T) string {
 	if address := os.Getenv("SIDEKEEPER_TEST_ZOOKEEPER"); address != "" {
 		return address
 	}
-	if testing.Short() {
-		t.Skip("starts a Java virtual machine")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	e, err := ensemble.Start(ctx, ensemble.Options{Servers: 1, MaxClientConnections: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	return e.Server(1).RealAddress()
+	return realServerWith(t, ensemble.Options{Servers: 1, MaxClientConnections: -1})
 }
 
 func writeContract(t *testing.T, chapters []chapter) {

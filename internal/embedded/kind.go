@@ -57,6 +57,8 @@ func (m Mode) sequential() bool {
 	return m == PersistentSequential || m == EphemeralSequential || m == TTLSequential
 }
 
+func (m Mode) known() bool { return Persistent <= m && m <= TTLSequential }
+
 func (m Mode) expiring() bool { return m == TTL || m == TTLSequential }
 
 // kind is what a plain create makes. A container or a TTL node needs an operation of its own.

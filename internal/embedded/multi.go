@@ -69,14 +69,8 @@ func readSteps(in *decoder) ([]step, error) {
 
 func readStep(op opcode, in *decoder) (step, error) {
 	switch op {
-	case opCreate:
-		return createStep(op, in, readCreate)
-	case opCreate2:
-		return createStep(opCreate2, in, readCreate)
-	case opCreateContainer:
-		return createStep(opCreate2, in, readContainer)
-	case opCreateTTL:
-		return createStep(opCreate2, in, readTTL)
+	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
+		return createStep(op, in)
 	case opDelete:
 		return versionStep(op, in, (*transaction).delete)
 	case opCheck:
@@ -87,17 +81,31 @@ func readStep(op opcode, in *decoder) (step, error) {
 	return nil, codeMarshalling
 }
 
-func createStep(op opcode, in *decoder, read func(*decoder) (creation, error)) (step, error) {
-	wanted, err := read(in)
+// createStep is a step that makes a node. In a multi, other than alone, a create with the mode of a container makes
+// one, a mode that is none cannot be read, and a create with a time to live and another mode is a plain one.
+func createStep(op opcode, in *decoder) (step, error) {
+	wanted, err := readCreation(in, Mode.kind, op == opCreateTTL)
+	switch {
+	case op == opCreateTTL && wanted.mode.expiring():
+		wanted.kind = expiring
+	case op == opCreateTTL:
+		op, wanted.ttl = opCreate, -1
+	case wanted.mode.expiring() || !wanted.mode.known():
+		err = codeMarshalling
+	}
+	if op == opCreateContainer || wanted.mode == Container {
+		op, wanted.kind = opCreateContainer, container
+	}
 	return func(t *transaction, out *encoder) error {
 		path, made, err := t.create(wanted)
 		if err != nil {
 			return err
 		}
-		out.done(op)
 		if op == opCreate {
+			out.done(opCreate)
 			out.string(path)
 		} else {
+			out.done(opCreate2)
 			out.created(path, made)
 		}
 		return nil
@@ -132,18 +140,19 @@ func setStep(in *decoder) (step, error) {
 // handleMultiRead does several reads, each with a result of its own. They set no watches. Writes in their place are
 // answered with an empty list of results beside the error; writes among them with the error alone.
 func handleMultiRead(c *connection, in *decoder, out *encoder) error {
-	for first := true; ; first = false {
+	ahead := *in
+	if steps, err := readSteps(&ahead); err == nil && len(steps) > 0 {
+		out.endOfMulti()
+		return errWithReply
+	}
+	for {
 		op, done, _ := opcode(in.int32()), in.bool(), in.int32()
-		read := op == opGetData || op == opGetChildren
-		switch {
-		case in.failed, !done && !read && !first:
+		if in.failed || !done && op != opGetData && op != opGetChildren {
 			return codeMarshalling
-		case done:
+		}
+		if done {
 			out.endOfMulti()
 			return nil
-		case !read:
-			out.endOfMulti()
-			return errWithReply
 		}
 		if err := c.readOne(op, in, out); err != nil {
 			return err

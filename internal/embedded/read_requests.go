@@ -131,11 +131,11 @@ func handleGetEphemerals(c *connection, in *decoder, out *encoder) error {
 }
 
 func handleSync(_ *connection, in *decoder, out *encoder) error {
-	path := in.string()
+	path := in.bytes() // of any kind: nothing depends on it
 	if in.failed {
 		return codeMarshalling
 	}
-	out.string(path)
+	out.bytes(path)
 	return nil
 }
 

@@ -68,6 +68,9 @@ func (s *script) connect(name string, arguments []string) string {
 		case "old":
 			readOnly = false
 		case "session":
+			if s.clients[value] == nil {
+				return "not connected"
+			}
 			session, password = s.clients[value].session, s.clients[value].password
 		case "password":
 			password = []byte("0123456789abcdef")

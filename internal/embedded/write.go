@@ -64,7 +64,7 @@ func (t *transaction) place(c creation, parent *node) (string, error) {
 
 // validate checks mode and time to live against each other.
 func (c creation) validate() error {
-	if c.mode < Persistent || c.mode > TTLSequential {
+	if !c.mode.known() {
 		return codeBadArguments
 	}
 	if c.mode.expiring() && (c.ttl <= 0 || c.ttl > longestTTL) || !c.mode.expiring() && c.ttl >= 0 {
