@@ -149,13 +149,15 @@ var faults = []struct {
 	{"server hung", func(_ *testing.T, _ *ensemble.Ensemble, _, follower *ensemble.Server) {
 		follower.ClientLink().Stall()
 	}},
-	{"leader to follower stalls and heals, then follower to leader dies",
+	{
+		"leader to follower stalls and heals, then follower to leader dies",
 		func(t *testing.T, e *ensemble.Ensemble, leader, follower *ensemble.Server) {
 			e.CutPeers(leader.ID(), follower.ID(), link.Stall)
 			await(t, "the stall", 10*time.Second, after(2*time.Second))
 			e.CutPeers(leader.ID(), follower.ID(), link.Pass)
 			e.CutPeers(follower.ID(), leader.ID(), link.Drop)
-		}},
+		},
+	},
 }
 
 // after is closed when d is over: a part of the schedule, not a wait for something.

@@ -128,17 +128,19 @@ func TestTheSchedulesCatchWrongFormulas(t *testing.T) {
 }
 
 func TestASettingThatCannotBeSafeIsRefused(t *testing.T) {
+	config := Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second}
+	static := Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: time.Second, Proof: ProofStatic}
 	cases := []struct {
 		name    string
 		config  Config
 		timeout time.Duration
 		safe    bool
 	}{
-		{"defaults", Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second}, 15 * time.Second, true},
-		{"short timeout, heartbeats adapt", Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second}, 6 * time.Second, true},
-		{"shorter than a tick", Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second}, time.Second, false},
-		{"static on defaults", Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: time.Second, Proof: ProofStatic}, 30 * time.Second, false},
-		{"static at the longest timeout", Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: time.Second, Proof: ProofStatic}, 40 * time.Second, true},
+		{"defaults", config, 15 * time.Second, true},
+		{"short timeout, heartbeats adapt", config, 4 * time.Second, true},
+		{"shorter than a tick", config, time.Second, false},
+		{"static on defaults", static, 30 * time.Second, false},
+		{"static at the longest timeout", static, 40 * time.Second, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

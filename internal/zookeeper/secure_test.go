@@ -84,8 +84,8 @@ func TestACLs(t *testing.T) {
 }
 
 func TestTLSTowardsTheEnsembleNeedsTheRightCertificates(t *testing.T) {
-	authority, server, client := newAuthority(t), certificate{}, certificate{}
-	server, client = authority.issue(t, "server"), authority.issue(t, "sidekeeper")
+	authority := newAuthority(t)
+	server, client := authority.issue(t, "server"), authority.issue(t, "sidekeeper")
 	stranger := newAuthority(t).issue(t, "stranger")
 	e := startEnsemble(t, ensemble.Options{Servers: 1, TLS: &ensemble.TLS{KeyStore: server.both, TrustStore: authority.file}})
 	with := func(pair *tls.Certificate) func(*Config) {
@@ -121,7 +121,7 @@ type certificate struct {
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{pool: x509.NewCertPool(), file: filepath.Join(t.TempDir(), "ca.pem")}
-	template := template("authority")
+	template := template(t, "authority")
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	var der []byte
 	a.key, der = sign(t, template, nil, nil)
@@ -136,7 +136,7 @@ func newAuthority(t *testing.T) *authority {
 
 func (a *authority) issue(t *testing.T, name string) certificate {
 	t.Helper()
-	key, der := sign(t, template(name), a.self, a.key)
+	key, der := sign(t, template(t, name), a.self, a.key)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
@@ -147,9 +147,14 @@ func (a *authority) issue(t *testing.T, name string) certificate {
 	return c
 }
 
-func template(name string) *x509.Certificate {
+func template(t *testing.T, name string) *x509.Certificate {
+	t.Helper()
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: name},
 		NotBefore:    time.Now().Add(-time.Hour),
 		NotAfter:     time.Now().Add(time.Hour),

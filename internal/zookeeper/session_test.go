@@ -126,9 +126,24 @@ func TestASession(t *testing.T) {
 			t.Errorf("after %d sessions: %v", len(sessions), last)
 		}
 		for _, s := range sessions {
-			if s.Close(); !errors.Is(s.Err(), errClosed) {
+			s.Close()
+			if !errors.Is(s.Err(), errClosed) {
 				t.Errorf("another session ended with %v", s.Err())
 			}
+		}
+	})
+	t.Run("is suspended while its heartbeats are not answered, and goes on", func(t *testing.T) {
+		s := openSession(t, c)
+		path := enqueue(t, s, "/sidekeeper/suspended")
+		link1.Stall(link.ToServer)
+		awaitSuspended(t, s, true)
+		if left := s.ValidFor(); left <= 0 || left > s.Timeout() {
+			t.Errorf("suspended, and valid for %v", left)
+		}
+		link1.Heal()
+		awaitSuspended(t, s, false)
+		if node, err := s.Get(t.Context(), path); err != nil || !s.Owns(node) {
+			t.Errorf("own node: %+v, %v", node, err)
 		}
 	})
 	t.Run("ends in time on a server that accepts and never answers", func(t *testing.T) {

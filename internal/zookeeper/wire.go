@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +53,7 @@ func (w *wire) Write(frame []byte) (int, error) {
 		}
 	}
 	w.handshake.sent = now()
-	if _, err := w.Conn.Write(append(frame[:len(frame):len(frame)], w.session.client.authFrame...)); err != nil {
+	if _, err := w.Conn.Write(append(slices.Clip(frame), w.session.client.authFrame...)); err != nil {
 		return 0, err
 	}
 	return len(frame), nil
