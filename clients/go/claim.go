@@ -15,7 +15,7 @@ import (
 type claim struct {
 	what      string // for errors: `lock orders`
 	clock     clock
-	context   context.Context // ends with the claim; kept, since it is what Context and Done hand out
+	context   context.Context //nolint:containedctx // ends with the claim: what Context and Done hand out
 	end       context.CancelCauseFunc
 	cut       context.CancelFunc // ends the stream
 	followed  chan struct{}      // closed when nobody reads the stream any more

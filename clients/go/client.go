@@ -108,7 +108,7 @@ func dialing() []grpc.DialOption {
 }
 
 func newClient(connection *grpc.ClientConn, clock clock) *Client {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background()) // until Close
 	c := &Client{
 		clock:      clock,
 		connection: connection,

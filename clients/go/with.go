@@ -26,7 +26,9 @@ func (c *Client) WithLock(
 	}()
 	held, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	unlink := context.AfterFunc(lock.Context(), func() { cancel(context.Cause(lock.Context())) })
+	unlink := context.AfterFunc(lock.Context(), func() { //nolint:contextcheck // the lock ends by itself
+		cancel(context.Cause(lock.Context()))
+	})
 	defer unlink()
 	return f(held, lock)
 }

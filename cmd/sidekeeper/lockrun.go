@@ -100,23 +100,25 @@ func (r *lockRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 	signal.Notify(signals, slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)...)
 	defer signal.Stop(signals)
 
-	client, err := r.reach.dial(r.reach.address)
+	client, err := r.reach.dial(r.reach.address) //nolint:contextcheck // it lives until Close
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	say := func(format string, words ...any) { fmt.Fprintf(stderr, "sidekeeper: "+format+"\n", words...) }
+	say := func(format string, words ...any) {
+		_, _ = fmt.Fprintf(stderr, "sidekeeper: "+format+"\n", words...) // nobody may be reading
+	}
 	lock, err := r.acquire(ctx, client, signals, say)
 	if err != nil {
 		return err
 	}
 	child, err := startChild(r.command, environment(lock, r.name), stdin, stdout, stderr)
 	if err != nil {
-		return errors.Join(exitError{exitNoCommand, err}, r.release(lock))
+		return errors.Join(exitError{exitNoCommand, err}, r.release(lock)) //nolint:contextcheck // see release
 	}
 	supervisor := newSupervisor(lock, child, r, say)
 	supervisor.run(ctx, signals)
-	return r.outcome(supervisor, r.release(lock), say)
+	return r.outcome(supervisor, r.release(lock), say) //nolint:contextcheck // see release
 }
 
 func environment(lock *sidekeeper.Lock, name string) []string {

@@ -51,7 +51,7 @@ func fromEnvironment(variable, fallback string) string {
 
 // call dials the sidecar and makes one call in time.
 func (r *reach) call(ctx context.Context, address string, do func(context.Context, *sidekeeper.Client) error) error {
-	client, err := r.dial(address)
+	client, err := r.dial(address) //nolint:contextcheck // it lives until Close
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 // run is the program. It returns the code to exit with.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	reach := &reach{}
-	root := newRootCommand(reach)
+	root := newRootCommand(reach) //nolint:contextcheck // its commands get ctx when they run
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -27,7 +27,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		err = usageError(err)
 	}
 	if line := explain(err, reach.last); line != "" {
-		fmt.Fprintln(stderr, "sidekeeper: "+line)
+		_, _ = fmt.Fprintln(stderr, "sidekeeper: "+line) // the code says the same
 	}
 	return exitCode(err)
 }
@@ -43,6 +43,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 	}
 	reach.addFlags(root.PersistentFlags())
 	root.AddCommand(
+		newServeCommand(),
 		newLockCommand(reach),
 		newLeasesCommand(reach),
 		newHealthCommand(reach),

@@ -39,9 +39,12 @@ func writeJSON(to io.Writer, value any) error { return json.NewEncoder(to).Encod
 // writeTable writes rows below a header.
 func writeTable(to io.Writer, header string, rows [][]string) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, strings.ReplaceAll(header, " ", "\t"))
+	lines := []string{strings.ReplaceAll(header, " ", "\t")}
 	for _, row := range rows {
-		fmt.Fprintln(table, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+		lines = append(lines, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	}
+	if _, err := io.WriteString(table, strings.Join(lines, "\n")+"\n"); err != nil {
+		return err
 	}
 	return table.Flush()
 }

@@ -41,7 +41,7 @@ func command(args []string) int {
 	signal.Notify(signals, forwarded...)
 	switch args[0] {
 	case "environment":
-		fmt.Println(os.Getenv("SIDEKEEPER_LOCK_NAME"), os.Getenv("SIDEKEEPER_FENCING_TOKEN"), environmentHas("HOLD"))
+		fmt.Fprintln(os.Stdout, os.Getenv("SIDEKEEPER_LOCK_NAME"), os.Getenv("SIDEKEEPER_FENCING_TOKEN"), environmentHas("HOLD"))
 		return 3
 	case "copy":
 		io.Copy(os.Stdout, os.Stdin)
@@ -52,17 +52,17 @@ func command(args []string) int {
 		syscall.Kill(os.Getpid(), syscall.SIGTERM)
 		select {}
 	case "polite": // says which signals it gets, and ends with SIGTERM
-		fmt.Println("ready")
+		fmt.Fprintln(os.Stdout, "ready")
 		for got := range signals {
-			fmt.Println(got)
+			fmt.Fprintln(os.Stdout, got)
 			if got == syscall.SIGTERM {
 				return 5
 			}
 		}
 	case "stubborn": // says which signals it gets, and never ends
-		fmt.Println("ready")
+		fmt.Fprintln(os.Stdout, "ready")
 		for got := range signals {
-			fmt.Println(got)
+			fmt.Fprintln(os.Stdout, got)
 		}
 	}
 	return 99

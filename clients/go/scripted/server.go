@@ -84,6 +84,7 @@ func Start(t testing.TB) *Server {
 }
 
 func newServer(t testing.TB, target string) *Server {
+	t.Helper()
 	s := &Server{
 		Target: target, Health: health.NewServer(), t: t, grpc: grpc.NewServer(),
 		acquires: make(chan *Acquire, 100), opens: make(chan *Open, 100),

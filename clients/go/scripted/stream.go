@@ -22,6 +22,7 @@ type stream[Event any] struct {
 }
 
 func newStream[Event any](t testing.TB, server grpc.ServerStreamingServer[Event]) stream[Event] {
+	t.Helper()
 	return stream[Event]{t: t, caller: server.Context(), send: server.Send, end: make(chan error, 1)}
 }
 
