@@ -41,10 +41,15 @@ func TestALostLockEndsBeforeTheNextIsGranted(t *testing.T) {
 	session := <-s.ensemble.opened
 	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	b.sees("queued 1")
+	granted := make(chan time.Time, 1)
+	go func() { b.next(); granted <- time.Now() }()
 	session.Suspend()
 	a.skips("suspended", "Aborted LEASE_LOST")
-	same(t, "contenders while the first's session has not expired", s.contenders("orders"), 2)
-	b.sees("granted")
+	lost := time.Now()
+	if margin := (<-granted).Sub(lost); margin <= 0 {
+		t.Errorf("the next was granted %v before the first knew", -margin)
+	}
+	same(t, "the next holder", s.checked(s.callers, b.hold), "held")
 }
 
 func TestRevocationIsToldWithWhoAndWhy(t *testing.T) {

@@ -1,0 +1,121 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	errorsv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// A failing server answers every call with one error.
+type failing struct {
+	err    error
+	client lockv1.LockServiceClient
+}
+
+func newFailing(t *testing.T) *failing {
+	f := &failing{}
+	fail := func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) { return nil, f.err }
+	server := grpc.NewServer(grpc.ChainUnaryInterceptor(answerUnary, fail))
+	lockv1.RegisterLockServiceServer(server, &lockService{})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = connection.Close()
+		server.Stop()
+		<-served
+	})
+	f.client = lockv1.NewLockServiceClient(connection)
+	return f
+}
+
+// fail has the server fail with err and returns what arrives.
+func (f *failing) fail(t *testing.T, err error) (*status.Status, metadata.MD) {
+	f.err = err
+	var trailer metadata.MD
+	_, seen := f.client.Get(t.Context(), &lockv1.GetRequest{}, grpc.Trailer(&trailer))
+	return status.Convert(seen), trailer
+}
+
+func detail[T any](from *status.Status) (found T, ok bool) {
+	for _, each := range from.Details() {
+		if found, ok = each.(T); ok {
+			return found, true
+		}
+	}
+	return found, false
+}
+
+func TestEveryErrorReachesTheCallerInAllItsForms(t *testing.T) {
+	f := newFailing(t)
+	for _, known := range answers {
+		seen, trailer := f.fail(t, fmt.Errorf("/secret/path: %w", known.err))
+		reason := reasonText(known.reason)
+		same(t, "code of "+reason, seen.Code(), known.code)
+		if strings.Contains(seen.Message(), "secret") {
+			t.Errorf("%s tells more than it should: %s", reason, seen.Message())
+		}
+		_, retries := detail[*errdetails.RetryInfo](seen)
+		same(t, "RetryInfo with "+reason, retries, known.code == codes.Unavailable)
+		if reason == "" {
+			same(t, "details", len(seen.Details()), 0)
+			continue
+		}
+		info, _ := detail[*errdetails.ErrorInfo](seen)
+		same(t, "ErrorInfo", info.GetDomain()+" "+info.GetReason(), "sidekeeper "+reason)
+		same(t, "trailer", trailer.Get(reasonTrailer), []string{reason})
+		same(t, "message", strings.HasPrefix(seen.Message(), reason+": "), true)
+	}
+}
+
+func TestEveryReasonHasAnError(t *testing.T) {
+	for number := range errorsv1.Reason_name {
+		reason := errorsv1.Reason(number)
+		named := slices.ContainsFunc(append(answers, unnamed), func(a answer) bool { return a.reason == reason })
+		if !named {
+			t.Errorf("nothing ends with %s", reason)
+		}
+	}
+}
+
+func TestAnErrorWithoutANameLeavesInTwoWords(t *testing.T) {
+	seen, trailer := newFailing(t).fail(t, errors.New("the password is 12345"))
+	same(t, "status", seen.Code().String()+" "+seen.Message(), "Internal INTERNAL: internal error")
+	same(t, "trailer", trailer.Get(reasonTrailer), []string{"INTERNAL"})
+}
+
+func TestAnInvalidFieldNamesFieldValueAndRule(t *testing.T) {
+	seen, _ := newFailing(t).fail(t, invalid("name", strings.Repeat("x", 100)+"\n", "short"))
+	request, _ := detail[*errdetails.BadRequest](seen)
+	violation := request.GetFieldViolations()[0]
+	same(t, "violation", violation.GetField()+": "+violation.GetDescription(), "name: short")
+	same(t, "message", seen.Message(),
+		`INVALID_FIELD: a field breaks a rule: name is "`+strings.Repeat("x", 64)+`"…: short`)
+}
+
+func TestALimitSaysWhichAndHowMuch(t *testing.T) {
+	seen, _ := newFailing(t).fail(t, limited(errLeaseLimit, "leases", 7))
+	info, _ := detail[*errdetails.ErrorInfo](seen)
+	same(t, "metadata", info.GetMetadata(), map[string]string{"limit": "leases", "most": "7"})
+}

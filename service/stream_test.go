@@ -1,0 +1,71 @@
+package service
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func says(text string) func() (string, bool) { return func() (string, bool) { return text, true } }
+
+// A slowReader takes a message when the test says so.
+type slowReader struct {
+	reads chan struct{}
+	seen  []string
+}
+
+func (r *slowReader) send(message string) error {
+	if _, open := <-r.reads; !open {
+		return errors.New("the stream has ended")
+	}
+	r.seen = append(r.seen, message)
+	return nil
+}
+
+func TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := &slowReader{reads: make(chan struct{})}
+		box := newOutbox(reader.send)
+		box.put(topicPlace, says("queued 2"))
+		synctest.Wait() // it is being sent
+		box.put(topicPlace, says("queued 1"))
+		box.put(topicPlace, says("granted"))
+		box.put(topicContact, says("suspended"))
+		box.put(topicContact, says("resumed"))
+		box.put(topicRevocation, func() (string, bool) { return "too late", false })
+		for range 3 {
+			reader.reads <- struct{}{}
+		}
+		box.wait()
+		same(t, "sent", reader.seen, "[queued 2 granted resumed]")
+	})
+}
+
+func TestAnOutboxGivesUpAReaderAfterTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := &slowReader{reads: make(chan struct{})}
+		box := newOutbox(reader.send)
+		begun := time.Now()
+		box.put(topicPlace, says("granted"))
+		<-box.slow
+		same(t, "patience", time.Since(begun), 10*time.Second)
+		close(reader.reads)
+		box.wait()
+		box.put(topicPlace, says("nobody hears this"))
+		box.wait()
+	})
+}
+
+func TestAnIdleOutboxHasNoGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := &slowReader{reads: make(chan struct{}, 2)}
+		box := newOutbox(reader.send)
+		for range 2 {
+			reader.reads <- struct{}{}
+			box.put(topicPlace, says("hello"))
+			synctest.Wait()
+			same(t, "sending", box.sending, false)
+		}
+	})
+}
