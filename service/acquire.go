@@ -1,12 +1,9 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -46,6 +43,7 @@ func (a *acquisition) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	err = errInterrupted
 	err = a.keep(ctx, granted)
 	return err
 }
@@ -207,15 +205,20 @@ func (a *acquisition) settle(ctx context.Context, why error) {
 		why = nil // given up by the caller, or by its silence
 	}
 	if a.hold != nil {
-		if ctx.Err() != nil && a.caller.fellSilent() {
+		if mayCount(ctx, a.caller, why) {
 			a.patience = a.lease.session.ValidFor()
 		}
 		a.services.endHold(a.hold, why)
 	}
 	a.lease.drop(a.order.name)
 	if a.single {
-		a.lease.end(cmp.Or(why, errLeaseClosed))
+		a.lease.end(endOfLease(why))
 	}
+}
+
+// mayCount says whether a caller whose stream ends may not learn of it and go on counting on what it was told.
+func mayCount(ctx context.Context, from caller, why error) bool {
+	return ctx.Err() != nil && from.fellSilent() || errors.Is(why, errSlowReader)
 }
 
 // giveUp lets go of the place, after the status. For a caller that only fell silent it waits until the time is over that
@@ -250,58 +253,4 @@ func (a *acquisition) leave() {
 	default:
 		place.Leave()
 	}
-}
-
-func after(pause time.Duration) <-chan struct{} {
-	done := make(chan struct{})
-	time.AfterFunc(pause, func() { close(done) })
-	return done
-}
-
-func isClosed(channel <-chan struct{}) bool {
-	select {
-	case <-channel:
-		return true
-	default:
-		return false
-	}
-}
-
-// queueNews tells a waiting caller how it stands: at once, and again when that has changed. How often it is worth to look
-// grows with the distance, up front once a second, so that a long queue does not keep reading itself.
-type queueNews struct {
-	box  *outbox[*lockv1.AcquireResponse]
-	told *lockv1.Queued // without ages
-	next time.Time
-}
-
-const (
-	glanceLeast   = time.Second
-	glancePerRank = 250 * time.Millisecond
-)
-
-// due is closed when it is time to tell again; nil if only the predecessor can change anything.
-func (q *queueNews) due(turn recipes.Turn) <-chan struct{} {
-	if q.told != nil && turn.Position == 1 && q.told.Position == 1 {
-		return nil
-	}
-	return after(time.Until(q.next))
-}
-
-func (q *queueNews) tell(turn recipes.Turn) {
-	q.next = time.Now().Add(max(glanceLeast, time.Duration(turn.Position)*glancePerRank))
-	queued := &lockv1.Queued{Position: int32(turn.Position)}
-	ageless := &lockv1.Queued{Position: int32(turn.Position)}
-	for _, holder := range turn.Holders {
-		queued.Holders = append(queued.Holders, contenderOnWire(holder))
-		holder.Age = 0
-		ageless.Holders = append(ageless.Holders, contenderOnWire(holder))
-	}
-	if proto.Equal(ageless, q.told) {
-		return
-	}
-	q.told = ageless
-	q.box.put(topicPlace, func() (*lockv1.AcquireResponse, bool) {
-		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: queued}}, true
-	})
 }

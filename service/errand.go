@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"runtime/debug"
+	"time"
 )
 
 // An errand is a question to the ensemble that may take long, asked in a goroutine of its own so that whoever
@@ -33,4 +34,20 @@ func (e *errand[T]) contain() {
 func (e *errand[T]) wait() (T, error) {
 	<-e.done
 	return e.value, e.err
+}
+
+// after is closed when the time has passed.
+func after(pause time.Duration) <-chan struct{} {
+	done := make(chan struct{})
+	time.AfterFunc(pause, func() { close(done) })
+	return done
+}
+
+func isClosed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
+	}
 }

@@ -1,11 +1,13 @@
 package service
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
 )
 
 func TestASuspendedHolderIsToldHowLongItStillHasAndThenThatItIsLost(t *testing.T) {
@@ -202,3 +204,50 @@ func (a *acquiring) identity(s *scene) string {
 	defer s.services.holds.mu.Unlock()
 	return s.services.holds.entries[digestOf(a.hold)].identity
 }
+
+func TestEveryDeliberateEndComesBeforeTheHandOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		end           func(s *scene, a *acquiring) error
+		status, check string
+	}{
+		"Release": {func(s *scene, a *acquiring) error {
+			_, err := s.Release(s.context(), &lockv1.ReleaseRequest{HoldId: a.hold})
+			return err
+		}, "OK", "RELEASED"},
+		"Break": {func(s *scene, a *acquiring) error {
+			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token})
+			return err
+		}, "Aborted LOCK_BROKEN", "LOCK_BROKEN"},
+		"Revoke": {func(s *scene, a *acquiring) error {
+			_, err := s.operators.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Grace: lasting(0)})
+			return err
+		}, "Aborted LOCK_REVOKED", "LOCK_REVOKED"},
+		"cancel": {func(_ *scene, a *acquiring) error {
+			a.cancel()
+			return nil
+		}, "Canceled", "RELEASED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			lease := s.open(s.callers, &leasev1.OpenRequest{})
+			a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+			removed := make(chan string, 1)
+			lease.session.Before(func(operation embedded.Operation) error {
+				if operation.Name == "Dequeue" { // the place is still there, and its caller knows already
+					end := a.next()
+					for end != test.status && s.t.Context().Err() == nil && isEvent(end) {
+						end = a.next()
+					}
+					removed <- end + ", Check " + s.checked(s.callers, a.hold)
+				}
+				return nil
+			})
+			s.must(test.end(s, a))
+			same(t, "before the place is removed", <-removed, test.status+", Check "+test.check)
+			s.awaitContenders("orders", 0)
+		})
+	}
+}
+
+// isEvent says whether something that was seen was not the end.
+func isEvent(seen string) bool { return strings.HasPrefix(seen, "asked by") }

@@ -95,12 +95,10 @@ func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*lea
 	}()
 	box.put(topicPlace, func() (*leasev1.OpenResponse, bool) { return openedEvent(id, opened), opened.lost() == nil })
 	why := l.watchOver(ctx, opened, box)
-	if ctx.Err() != nil && callerOf(ctx).fellSilent() {
+	if mayCount(ctx, callerOf(ctx), why) {
 		patience = opened.session.ValidFor()
 	}
-	if errors.Is(why, errHoldStopped) {
-		opened.end(why)
-	}
+	opened.end(endOfLease(why))
 	if errors.Is(why, errLeaseClosed) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package service
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"time"
@@ -39,6 +40,14 @@ func (l *lease) end(why error) {
 		l.why = cmp.Or(l.lostLocked(), why)
 		close(l.ended)
 	}
+}
+
+// endOfLease says how a lease ends whose stream ends so: if it is not lost, it is closed, whatever became of the stream.
+func endOfLease(why error) error {
+	if errors.Is(why, errHoldStopped) {
+		return why
+	}
+	return errLeaseClosed
 }
 
 // lost says why the lease is not its caller's any more; nil while it is.
@@ -210,12 +219,12 @@ func (l *leases) finish(ended *lease, patience time.Duration) {
 }
 
 func (l *leases) note(ended *lease) {
-	reason := reasonOf(ended.lost())
+	reason, cause := reasonOf(ended.lost()), ended.session.Err()
 	if reason == reasonOf(errLeaseClosed) {
-		reason = "CLOSED"
+		reason, cause = "CLOSED", nil
 	}
 	l.options.Events.LeaseEnded(reason, time.Since(ended.opened))
-	l.options.Log.Info("lease ended", append(ended.fields(), zap.String("reason", reason))...)
+	l.options.Log.Info("lease ended", append(ended.fields(), zap.String("reason", reason), zap.NamedError("session", cause))...)
 }
 
 // fields are a lease in the log; its id is a secret.

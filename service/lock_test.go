@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -192,5 +194,67 @@ func TestHeadersComeAtOnce(t *testing.T) {
 	a := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	if _, err := a.stream.Header(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestIDsAreOfNoUseToSomebodyElse(t *testing.T) {
+	s := newScene(t)
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+	same(t, "Check", s.checked(s.strangers, a.hold), "NotFound HOLD_NOT_FOUND")
+	_, err := s.strangers.Release(s.context(), &lockv1.ReleaseRequest{HoldId: a.hold})
+	same(t, "Release", outcome(err), "NotFound HOLD_NOT_FOUND")
+	_, err = s.strangers.leases.Close(s.context(), &leasev1.CloseRequest{LeaseId: lease.id})
+	same(t, "Close", outcome(err), "NotFound LEASE_NOT_FOUND")
+	s.acquire(s.strangers, &lockv1.AcquireRequest{Name: "b", LeaseId: lease.id}).sees("NotFound LEASE_NOT_FOUND")
+	same(t, "Check by its caller", s.checked(s.callers, a.hold), "held")
+}
+
+func TestALeaseThatOwnsTooMuchIsLimited(t *testing.T) {
+	s := newScene(t)
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	lease.session.Before(func(operation embedded.Operation) error {
+		if operation.Name == "Enqueue" {
+			return recipes.ErrTooManyBytes
+		}
+		return nil
+	})
+	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id}).
+		sees("ResourceExhausted EPHEMERAL_BYTES_LIMIT")
+}
+
+func TestADeadlineEndsTheHold(t *testing.T) {
+	s := newScene(t)
+	ctx, cancel := context.WithTimeout(s.context(), 200*time.Millisecond)
+	defer cancel()
+	stream, err := s.Acquire(ctx, &lockv1.AcquireRequest{Name: "orders"})
+	s.must(err)
+	a := &acquiring{t: t, stream: stream}
+	a.sees("granted", "DeadlineExceeded")
+	s.awaitContenders("orders", 0)
+}
+
+func TestWaitTimeoutEndsAWaitAtAnEnsembleThatDoesNotAnswer(t *testing.T) {
+	s := newScene(t)
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	lease.session.Suspend()
+	lease.sees("suspended")
+	s.acquire(s.callers, &lockv1.AcquireRequest{
+		Name: "orders", LeaseId: lease.id, WaitTimeout: lasting(50 * time.Millisecond),
+	}).sees("DeadlineExceeded WAIT_TIMEOUT")
+	lease.session.Resume()
+	s.awaitContenders("orders", 0)
+}
+
+func TestALeaseIsTheOwnerOfWhatNamesNoOther(t *testing.T) {
+	s := newScene(t)
+	lease := s.open(s.callers, &leasev1.OpenRequest{Owner: "lease", Metadata: map[string]string{"k": "v"}})
+	s.hold(s.callers, &lockv1.AcquireRequest{Name: "a", LeaseId: lease.id})
+	s.hold(s.callers, &lockv1.AcquireRequest{Name: "b", LeaseId: lease.id, Owner: "call"})
+	for name, owner := range map[string]string{"a": "lease", "b": "call"} {
+		view, err := s.Get(s.context(), &lockv1.GetRequest{Name: name})
+		s.must(err)
+		holder := view.GetView().GetHolders()[0]
+		same(t, "owner of "+name, holder.GetOwner()+" "+holder.GetMetadata()["k"], owner+" v")
 	}
 }

@@ -35,6 +35,7 @@ type scene struct {
 	socket   string
 	callers
 	operators callers
+	strangers callers // over TCP, so that they are somebody else
 	stop      func() error
 }
 
@@ -92,19 +93,21 @@ func newScene(t *testing.T, change ...func(*Options)) *scene {
 		change(&options)
 	}
 	s.services = New(options, s.ensemble)
-	s.serve()
-	s.callers = s.dial(s.socket)
-	s.operators = s.dial(filepath.Dir(s.socket) + "/operators")
+	tcp := s.serve()
+	s.callers = s.dial("unix:" + s.socket)
+	s.operators = s.dial("unix:" + filepath.Dir(s.socket) + "/operators")
+	s.strangers = s.dial(tcp)
 	return s
 }
 
-func (s *scene) serve() {
+// serve starts the sidecar and returns its TCP address.
+func (s *scene) serve() string {
 	folder, err := os.MkdirTemp("", "scene")
 	s.must(err)
 	s.t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	s.socket = folder + "/callers"
 	server, err := NewServer(ServerOptions{
-		Listen: []string{"unix://" + s.socket}, SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators",
+		Listen: []string{"unix://" + s.socket, "127.0.0.1:0"}, SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators",
 		KeepaliveTime: time.Second, KeepaliveTimeout: 500 * time.Millisecond, MaxStreams: 1024,
 		SilenceTimeout: 5 * time.Second, Log: zap.NewNop(), Metrics: NewMetrics(),
 	}, s.services, s.ensemble)
@@ -118,12 +121,13 @@ func (s *scene) serve() {
 			s.t.Errorf("the sidecar stopped with %v", err)
 		}
 	})
+	return server.Addresses()[1]
 }
 
-func (s *scene) dial(socket string, options ...grpc.DialOption) callers {
+func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 	s.t.Helper()
 	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	connection, err := grpc.NewClient("unix:"+socket, options...)
+	connection, err := grpc.NewClient(target, options...)
 	s.must(err)
 	s.t.Cleanup(func() { _ = connection.Close() })
 	return callers{lockv1.NewLockServiceClient(connection), leasev1.NewLeaseServiceClient(connection)}
@@ -351,7 +355,7 @@ func (s *scene) dialSilent() (callers, func()) {
 		socket, err := (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
 		return frozenCaller{socket, freeze, over}, err
 	}
-	silent := s.dial(s.socket, grpc.WithContextDialer(dialer))
+	silent := s.dial("unix:"+s.socket, grpc.WithContextDialer(dialer))
 	s.t.Cleanup(func() { close(over) })
 	return silent, func() { close(freeze) }
 }
