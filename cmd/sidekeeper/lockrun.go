@@ -118,6 +118,9 @@ func (r *lockRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 	}
 	supervisor := newSupervisor(lock, child, r, say)
 	supervisor.run(ctx, signals)
+	if supervisor.ended() { // to wait for longer than the lock is safe would be in vain
+		r.reach.timeout = min(r.reach.timeout, max(lock.ValidFor(), killMargin))
+	}
 	return r.outcome(supervisor, r.release(lock), say) //nolint:contextcheck // see release
 }
 

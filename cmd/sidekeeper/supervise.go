@@ -79,9 +79,7 @@ func (s *supervisor) guard(ctx context.Context) {
 	if s.lock.AwaitRisk(ctx, s.grace) != nil {
 		return
 	}
-	if err := s.lock.Err(); err != nil {
-		s.say("%s", explain(err, "its address"))
-	} else {
+	if s.lock.Valid() { // else the release will say why not
 		s.say("the lock is at risk: safe for %v", s.lock.ValidFor().Round(time.Millisecond))
 	}
 	s.end(syscall.SIGTERM)
