@@ -79,14 +79,20 @@ func (p *Place) Gone() <-chan struct{} { return p.gone }
 // Grant turns a place whose turn it is into a hold: it checks that the node is still there and this session's, and that the
 // session is valid. Errors as of Look.
 func (p *Place) Grant(ctx context.Context) (*Hold, error) {
-	own, _, err := p.watchOwn(ctx)
-	if err != nil {
-		return nil, err
+	for {
+		own, changed, err := p.watchOwn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := p.session.Prove(ctx); err != nil {
+			return nil, err
+		}
+		select {
+		case <-changed: // perhaps gone, while the session was proving itself
+		default:
+			return &Hold{Token: own.Czxid, place: p}, nil
+		}
 	}
-	if err := p.session.Prove(ctx); err != nil {
-		return nil, err
-	}
-	return &Hold{Token: own.Czxid, place: p}, nil
 }
 
 // watchOwn reads the place's own node. What it shows, every later read on the same tree shows too.

@@ -1,0 +1,423 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+const hex32 = "f81d4fae7dec11d0a76500a0c91e6bf6"
+
+func TestAMutexIsHeldByOneAtATimeInTheOrderOfArrival(t *testing.T) {
+	inBubble(t, func(w world) {
+		var contenders []*contender
+		for range 50 {
+			contenders = append(contenders, w.join(recipes.Exclusive))
+		}
+		token := int64(0)
+		for i, c := range contenders {
+			for j, other := range contenders {
+				if (other.state == "holding") != (i == j) {
+					w.Fatalf("at grant %d, contender %d is %s", i, j, other.state)
+				}
+			}
+			if c.hold.Token <= token {
+				w.Fatalf("token %d after %d", c.hold.Token, token)
+			}
+			token = c.hold.Token
+			c.quit()
+		}
+		w.empty()
+	})
+}
+
+func TestReadersHoldTogetherAndWritersAloneInTurn(t *testing.T) {
+	inBubble(t, func(w world) {
+		r1, r2, w3 := w.join(recipes.Read), w.join(recipes.Read), w.join(recipes.Write)
+		r4, r5, w6, w7 := w.join(recipes.Read), w.join(recipes.Read), w.join(recipes.Write), w.join(recipes.Write)
+		w.expect("holding, holding, waiting, waiting, waiting, waiting, waiting", r1, r2, w3, r4, r5, w6, w7)
+		r2.quit()
+		w.expect("holding, waiting, waiting", r1, w3, r4)
+		r1.quit()
+		w.expect("holding, waiting, waiting, waiting", w3, r4, r5, w6)
+		w3.quit()
+		w.expect("holding, holding, waiting, waiting", r4, r5, w6, w7)
+		r4.quit()
+		w.expect("holding, waiting, waiting", r5, w6, w7)
+		r5.quit()
+		w.expect("holding, waiting", w6, w7)
+		w6.quit()
+		w.expect("holding", w7)
+		w7.quit()
+		w.empty()
+	})
+}
+
+func TestTheOrderStandsWhenTheCounterEnds(t *testing.T) {
+	for _, stuck := range []bool{false, true} {
+		inBubbleWith(t, embedded.Options{StuckCounters: stuck}, func(w world) {
+			w.startAt(1<<31 - 3)
+			var contenders []*contender
+			for range 7 {
+				contenders = append(contenders, w.join(recipes.Exclusive))
+			}
+			for i, c := range contenders {
+				w.expect("holding", c)
+				if i < len(contenders)-1 {
+					w.expect("waiting", contenders[i+1:][0])
+				}
+				c.quit()
+			}
+			w.empty()
+		})
+	}
+}
+
+func TestNumbersThatGoBackAtTheCounterEndGrantNobodyEarly(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.startAt(1<<31 - 1)
+		first, second := w.join(recipes.Exclusive), w.join(recipes.Exclusive)
+		first.quit()
+		w.startAt(1<<31 - 1) // as ZooKeeper does when its pipeline has run empty
+		third := w.join(recipes.Exclusive)
+		w.startAt(-1 << 31)
+		fourth := w.join(recipes.Exclusive)
+		w.expect("holding, waiting, waiting", second, third, fourth)
+		second.quit()
+		w.expect("holding, waiting", third, fourth)
+		third.quit()
+		w.expect("holding", fourth)
+	})
+}
+
+func TestAPlaceFromBeforeTheCounterEndedStaysAhead(t *testing.T) {
+	inBubble(t, func(w world) {
+		holder, waiter := w.join(recipes.Exclusive), w.join(recipes.Exclusive)
+		w.startAt(-1 << 31)
+		late := w.join(recipes.Exclusive)
+		w.expect("holding, waiting, waiting", holder, waiter, late)
+		holder.quit()
+		w.expect("holding, waiting", waiter, late)
+		waiter.quit()
+		w.expect("holding", late)
+	})
+}
+
+func TestForeignContendersAreWaitedFor(t *testing.T) {
+	uuid := "_c_f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
+	for _, test := range []struct {
+		name string
+		mode recipes.Mode
+	}{
+		{uuid + "-lock-", recipes.Exclusive},
+		{"_c_" + hex32 + "-lock-", recipes.Exclusive},
+		{hex32 + "__lock__", recipes.Exclusive},
+		{hex32 + "-lock-", recipes.Exclusive},
+		{uuid + "-__WRIT__", recipes.Read},
+		{uuid + "-__WRIT__", recipes.Write},
+		{uuid + "-__READ__", recipes.Write},
+		{hex32 + "__rlock__", recipes.Write},
+	} {
+		inBubble(t, func(w world) {
+			path := w.foreign(test.name, embedded.EphemeralSequential, "10.0.0.1")
+			c := w.join(test.mode)
+			if w.expect("waiting", c); c.looks != 1 {
+				w.Errorf("looked %d times", c.looks)
+			}
+			w.delete(path)
+			w.expect("holding", c)
+		})
+	}
+}
+
+func TestStrangersInTheDirectoryAreNotMinded(t *testing.T) {
+	inBubble(t, func(w world) {
+		for _, name := range []string{"_c_x", "x", "\u202eé", "-latch-0000000000", "_c_", "lock-1", "n_0000000000"} {
+			w.foreign(name, embedded.Persistent, "\xff")
+		}
+		for range 3000 {
+			w.foreign("stranger-", embedded.PersistentSequential, "")
+		}
+		first, second := w.join(recipes.Exclusive), w.join(recipes.Exclusive)
+		w.expect("holding, waiting", first, second)
+		view, err := orders.View(w.Context(), first.session)
+		if err != nil || len(view.Holders) != 1 || len(view.Waiters) != 1 || view.Strangers != 3007 {
+			w.Errorf("%d strangers, %v", view.Strangers, err)
+		}
+		first.quit()
+		w.expect("holding", second)
+	})
+}
+
+func TestInANestedLayoutADirectoryOfOtherThingsIsNoLock(t *testing.T) {
+	inBubble(t, func(w world) {
+		nested := recipes.Lock{Path: orders.Path, Nested: true}
+		w.joinWith(w.session(), recipes.Lock{Path: orders.Path + "/eu", Nested: true}, recipes.Exclusive)
+		c := w.joinWith(w.session(), nested, recipes.Exclusive)
+		w.expect("directory", c)
+		if _, err := nested.View(w.Context(), w.NewReader()); !errors.Is(err, recipes.ErrDirectory) {
+			w.Errorf("view: %v", err)
+		}
+		if names := w.Names(orders.Path); len(names) != 1 {
+			w.Errorf("left behind: %q", names)
+		}
+	})
+}
+
+func TestOnlyWhoStandsBehindTheOtherKindIsRefused(t *testing.T) {
+	for _, test := range []struct{ first, second recipes.Mode }{
+		{recipes.Exclusive, recipes.Read}, {recipes.Exclusive, recipes.Write},
+		{recipes.Read, recipes.Exclusive}, {recipes.Write, recipes.Exclusive},
+	} {
+		inBubble(t, func(w world) {
+			first, second := w.join(test.first), w.join(test.second)
+			w.expect("holding, mismatch", first, second)
+			first.quit()
+			w.empty()
+		})
+	}
+}
+
+func TestOfTwoKindsThatComeTogetherExactlyOneIsRefused(t *testing.T) {
+	inBubble(t, func(w world) {
+		first, second := w.session(), w.session()
+		mutex, err := orders.Join(first, recipes.Exclusive, recipes.About{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		reader, err := orders.Join(second, recipes.Read, recipes.About{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		_, refused := reader.Look(w.Context())
+		turn, err := mutex.Look(w.Context())
+		if !errors.Is(refused, recipes.ErrKindMismatch) || err != nil || !turn.First {
+			w.Errorf("the reader got %v, the mutex %+v, %v", refused, turn, err)
+		}
+	})
+}
+
+func TestACuratorWriterThatBecomesAReaderIsStillAhead(t *testing.T) {
+	inBubble(t, func(w world) {
+		uuid := "_c_f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
+		writer := w.foreign(uuid+"-__WRIT__", embedded.EphemeralSequential, "")
+		behindWriter := w.join(recipes.Write)
+		reader := w.foreign("_c_a"+uuid[4:]+"-__READ__"+writer[len(writer)-10:], embedded.Ephemeral, "")
+		w.delete(writer)
+		w.expect("waiting", behindWriter)
+		w.delete(reader)
+		w.expect("holding", behindWriter)
+	})
+}
+
+func TestACancelledPlaceInTheMiddleLetsNobodyOvertake(t *testing.T) {
+	for _, mode := range []recipes.Mode{recipes.Exclusive, recipes.Write} {
+		inBubble(t, func(w world) {
+			first, second, third, fourth := w.join(mode), w.join(mode), w.join(mode), w.join(mode)
+			third.quit()
+			w.expect("holding, waiting, waiting", first, second, fourth)
+			second.quit()
+			w.expect("holding, waiting", first, fourth)
+			first.quit()
+			w.expect("holding", fourth)
+			fourth.quit()
+			w.empty()
+		})
+	}
+}
+
+func TestGivingUpLeavesNothingBehind(t *testing.T) {
+	inBubble(t, func(w world) {
+		holder, waiter := w.join(recipes.Exclusive), w.join(recipes.Exclusive)
+		waiter.quit()
+		waiter.place.Leave()
+		if names := w.Names(orders.Path); len(names) != 1 {
+			w.Errorf("children: %q", names)
+		}
+		holder.quit()
+		w.expect("left, left", holder, waiter)
+		w.empty()
+	})
+}
+
+func TestAPlaceRemovedByHandIsLost(t *testing.T) {
+	inBubble(t, func(w world) {
+		holder, waiter, last := w.join(recipes.Exclusive), w.join(recipes.Exclusive), w.join(recipes.Exclusive)
+		w.delete(w.pathOf(waiter))
+		w.expect("holding, gone, waiting", holder, waiter, last)
+		w.delete(w.pathOf(holder))
+		w.expect("gone, holding", holder, last)
+		select {
+		case <-holder.place.Gone():
+		default:
+			w.Error("Gone is not closed")
+		}
+	})
+}
+
+func TestANodeOfTheSameNameFromSomebodyElseIsNotOurs(t *testing.T) {
+	inBubble(t, func(w world) {
+		holder, waiter := w.join(recipes.Exclusive), w.session()
+		place, err := orders.Join(waiter, recipes.Exclusive, recipes.About{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		path := w.pathOf(&contender{session: waiter})
+		w.delete(path)
+		w.foreign(path[strings.LastIndexByte(path, '/')+1:], embedded.Ephemeral, "")
+		holder.quit()
+		if _, err := place.Look(w.Context()); !errors.Is(err, recipes.ErrGone) {
+			w.Errorf("look: %v", err)
+		}
+		if _, err := place.Grant(w.Context()); !errors.Is(err, recipes.ErrGone) {
+			w.Errorf("grant: %v", err)
+		}
+	})
+}
+
+func TestASessionThatEndsFreesItsPlaces(t *testing.T) {
+	inBubble(t, func(w world) {
+		holder, waiter, last := w.join(recipes.Exclusive), w.join(recipes.Exclusive), w.join(recipes.Exclusive)
+		waiter.session.Expire()
+		w.expect("holding, waiting", holder, last)
+		if _, err := waiter.place.Look(w.Context()); !errors.Is(err, recipes.ErrSessionEnded) {
+			w.Errorf("look: %v", err)
+		}
+		if _, err := waiter.place.Grant(w.Context()); !errors.Is(err, recipes.ErrSessionEnded) {
+			w.Errorf("grant: %v", err)
+		}
+		holder.session.Expire()
+		w.expect("holding", last)
+		if _, _, err := holder.hold.Look(w.Context()); !errors.Is(err, recipes.ErrSessionEnded) {
+			w.Errorf("hold: %v", err)
+		}
+		waiter.quit()
+		holder.quit()
+	})
+}
+
+func TestNothingIsGrantedToASessionWithoutContact(t *testing.T) {
+	inBubble(t, func(w world) {
+		holder := w.join(recipes.Exclusive)
+		waiter := w.joinWith(w.NewReader().OpenSession(10*time.Second), orders, recipes.Exclusive)
+		waiter.session.Suspend() // its reader sees on
+		holder.quit()
+		w.expect("waiting", waiter)
+		waiter.session.Resume()
+		w.expect("holding", waiter)
+	})
+}
+
+func TestAReaderThatLagsDelaysATurnAndNeverCausesOne(t *testing.T) {
+	inBubble(t, func(w world) {
+		reader := w.NewReader()
+		reader.Lag()
+		holder := w.join(recipes.Exclusive)
+		late := w.joinWith(reader.OpenSession(10*time.Second), orders, recipes.Exclusive)
+		w.expect("holding, waiting", holder, late)
+		if got := late.session.Count("CatchUp"); got != 1 {
+			w.Errorf("caught up %d times", got)
+		}
+		holder.quit()
+		w.expect("waiting", late)
+		reader.KeepUp()
+		w.expect("holding", late)
+	})
+}
+
+func TestATokenGrowsAlsoWhenTheDirectoryIsMadeAnew(t *testing.T) {
+	inBubble(t, func(w world) {
+		first := w.join(recipes.Exclusive)
+		first.quit()
+		time.Sleep(time.Hour) // of virtual time: empty containers are removed
+		if names := w.Names("/locks"); len(names) != 0 {
+			w.Fatalf("still there: %q", names)
+		}
+		second := w.join(recipes.Exclusive)
+		w.expect("holding", second)
+		if second.hold.Token <= first.hold.Token {
+			w.Errorf("token %d after %d", second.hold.Token, first.hold.Token)
+		}
+	})
+}
+
+func TestAReleaseWakesOneWaiter(t *testing.T) {
+	inBubble(t, func(w world) {
+		holder := w.join(recipes.Exclusive)
+		var waiters []*contender
+		for range 40 {
+			waiters = append(waiters, w.join(recipes.Exclusive))
+		}
+		holder.quit()
+		woken := 0
+		for _, c := range waiters {
+			woken += c.looks - 1
+		}
+		if woken != 1 {
+			w.Errorf("%d waiters looked again", woken)
+		}
+	})
+}
+
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	inBubble(t, func(w world) {
+		holder, session := w.join(recipes.Exclusive), w.session()
+		place, err := orders.Join(session, recipes.Exclusive, recipes.About{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		session.Reader().Delay(time.Hour)
+		session.Delay(time.Hour)
+		ctx, cancel := context.WithTimeoutCause(w.Context(), time.Minute, errors.New("enough"))
+		defer cancel()
+		if _, err := place.Look(ctx); err == nil || err.Error() != "enough" {
+			w.Errorf("look: %v", err)
+		}
+		session.Delay(0)
+		place.Leave()
+		holder.quit()
+		w.empty()
+	})
+}
+
+func TestAPredecessorThatMayNotBeReadIsAnError(t *testing.T) {
+	inBubble(t, func(w world) {
+		holder := w.join(recipes.Exclusive)
+		if err := w.Deny(w.pathOf(holder), true); err != nil {
+			w.Fatal(err)
+		}
+		w.expect("denied", w.join(recipes.Exclusive))
+	})
+}
+
+func TestWaitersSeeWhoHolds(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.join(recipes.Read)
+		w.join(recipes.Read)
+		writer := w.session()
+		place, err := orders.Join(writer, recipes.Write, recipes.About{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		turn, err := place.Look(w.Context())
+		if got := fmt.Sprintf("%d %v %v", turn.Position, owners(turn.Holders), err); got != "2 [read] <nil>" {
+			w.Errorf("look: %s", got)
+		}
+		for range 3 {
+			before := requests(writer)
+			turn, err = place.Glance(w.Context())
+			if got := fmt.Sprintf("%d %v %v", turn.Position, owners(turn.Holders), err); got != "2 [read read] <nil>" {
+				w.Errorf("glance: %s", got)
+			}
+			if got := requests(writer) - before; got > 2 {
+				w.Errorf("a glance took %d requests", got)
+			}
+		}
+	})
+}

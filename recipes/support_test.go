@@ -1,0 +1,220 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+var orders = recipes.Lock{Path: "/locks/orders"}
+
+// A world is an ensemble in virtual time and the test that goes on in it.
+type world struct {
+	*testing.T
+	*embedded.Ensemble
+	living context.Context // ends with the test, while its bubble is still there
+}
+
+func inBubble(t *testing.T, test func(world)) {
+	inBubbleWith(t, embedded.Options{}, test)
+}
+
+func inBubbleWith(t *testing.T, options embedded.Options, test func(world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		e := embedded.New(options)
+		defer e.Close()
+		ctx, end := context.WithCancel(context.Background())
+		defer synctest.Wait()
+		defer end()
+		test(world{t, e, ctx})
+	})
+}
+
+func (w world) session() *embedded.Session { return w.OpenSession(10 * time.Second) }
+
+// A contender is one place and how far it has come: "waiting", "holding", "asked" to let go, or how it has ended.
+type contender struct {
+	session *embedded.Session
+	place   *recipes.Place
+	leave   context.CancelFunc
+	over    chan struct{}
+
+	looks int
+	state string
+	hold  *recipes.Hold
+}
+
+// join takes a place with a session of its own, waits for its turn and holds until it is told to leave.
+func (w world) join(mode recipes.Mode) *contender {
+	w.Helper()
+	return w.joinWith(w.session(), orders, mode)
+}
+
+func (w world) joinWith(session *embedded.Session, lock recipes.Lock, mode recipes.Mode) *contender {
+	w.Helper()
+	place, err := lock.Join(session, mode, recipes.About{Owner: mode.String()})
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.living)
+	c := &contender{session: session, place: place, leave: cancel, over: make(chan struct{}), state: "waiting"}
+	go func() {
+		defer close(c.over)
+		defer place.Leave()
+		c.state = ending(c.live(ctx))
+	}()
+	synctest.Wait()
+	return c
+}
+
+// ending is a word for the error that ended a contender.
+func ending(err error) string {
+	for _, e := range []struct {
+		err  error
+		word string
+	}{
+		{context.Canceled, "left"}, {errBroken, "broken"}, {recipes.ErrGone, "gone"}, {recipes.ErrKindMismatch, "mismatch"},
+		{recipes.ErrDirectory, "directory"}, {recipes.ErrDenied, "denied"}, {recipes.ErrSessionEnded, "ended"},
+	} {
+		if errors.Is(err, e.err) {
+			return e.word
+		}
+	}
+	return err.Error()
+}
+
+var errBroken = errors.New("broken")
+
+func (c *contender) live(ctx context.Context) error {
+	hold, err := c.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	c.hold, c.state = hold, "holding"
+	for {
+		asked, changed, err := hold.Look(ctx)
+		switch {
+		case err != nil:
+			return err
+		case asked.Break:
+			return errBroken
+		case asked.Asked:
+			c.state = "asked"
+		}
+		if err := wait(ctx, changed, nil); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *contender) acquire(ctx context.Context) (*recipes.Hold, error) {
+	for {
+		c.looks++
+		turn, err := c.place.Look(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case turn.Revocation.Break:
+			return nil, errBroken
+		case turn.First:
+			return c.place.Grant(ctx)
+		}
+		if err := wait(ctx, turn.Changed, turn.Marked); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func wait(ctx context.Context, changed, marked <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-marked:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// quit has the contender leave and waits until it has.
+func (c *contender) quit() {
+	c.leave()
+	<-c.over
+	synctest.Wait()
+}
+
+// expect compares the states of contenders, in one string.
+func (w world) expect(want string, contenders ...*contender) {
+	w.Helper()
+	synctest.Wait()
+	var states []string
+	for _, c := range contenders {
+		states = append(states, c.state)
+	}
+	if got := strings.Join(states, ", "); got != want {
+		w.Fatalf("contenders are %s; want %s", got, want)
+	}
+}
+
+// foreign makes somebody else's node in the lock's directory.
+func (w world) foreign(name string, mode embedded.Mode, data string) (path string) {
+	w.Helper()
+	owner := int64(0)
+	if mode == embedded.Ephemeral || mode == embedded.EphemeralSequential {
+		owner = w.session().ID()
+	}
+	path, err := w.Create(orders.Path+"/"+name, []byte(data), mode, owner)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+func (w world) delete(path string) {
+	w.Helper()
+	if err := w.Delete(path); err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// startAt has the lock's next place get this number.
+func (w world) startAt(number int32) {
+	w.Helper()
+	if len(w.Names("/locks")) == 0 {
+		if _, err := w.Create(orders.Path, nil, embedded.Container, 0); err != nil {
+			w.Fatal(err)
+		}
+	}
+	if err := w.SetSequence(orders.Path, number); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// pathOf is where a contender's node is: the only one whose owner is its session.
+func (w world) pathOf(c *contender) string {
+	w.Helper()
+	for _, name := range w.Names(orders.Path) {
+		path := orders.Path + "/" + name
+		if node, err := w.Read(path); err == nil && c.session.Owns(node) {
+			return path
+		}
+	}
+	w.Fatal("the contender has no node")
+	return ""
+}
+
+// empty fails if anything is left in the lock's directory.
+func (w world) empty() {
+	w.Helper()
+	if names := w.Names(orders.Path); len(names) > 0 {
+		w.Errorf("left behind: %q", names)
+	}
+}
