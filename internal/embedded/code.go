@@ -73,8 +73,7 @@ func (c Code) Is(target error) bool {
 
 // codeOf is the code that an error carries.
 func codeOf(err error) Code {
-	var code Code
-	if errors.As(err, &code) {
+	if code, ok := errors.AsType[Code](err); ok {
 		return code
 	}
 	if err == nil {

@@ -44,7 +44,7 @@ func (d *decoder) int64() int64 {
 
 func (d *decoder) bool() bool {
 	b := d.take(1)
-	return b != nil && b[0] != 0
+	return len(b) == 1 && b[0] != 0
 }
 
 // bytes gives a copy; nil for the length −1.
@@ -68,14 +68,14 @@ func (d *decoder) optional() string {
 	return string(d.take(int(n)))
 }
 
-// list gives the length of a list; −1 counts as empty. Each element has at least four bytes, so that a length which
+// list gives the length of a list; a negative one counts as empty. Each element has at least four bytes, so that a length which
 // cannot be true is not believed.
 func (d *decoder) list() int {
 	n := int(d.int32())
-	if n == -1 {
+	if n < 0 {
 		return 0
 	}
-	if n < 0 || n > len(d.rest)/4 {
+	if n > len(d.rest)/4 {
 		d.failed = true
 		return 0
 	}
@@ -93,7 +93,7 @@ func (d *decoder) strings() []string {
 func (d *decoder) acl() []ACL {
 	var list []ACL
 	for range d.list() {
-		list = append(list, ACL{Permissions: d.int32(), Identity: Identity{Scheme: d.string(), ID: d.string()}})
+		list = append(list, ACL{Permissions: d.int32(), Identity: Identity{Scheme: d.optional(), ID: d.string()}})
 	}
 	return list
 }

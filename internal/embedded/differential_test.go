@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -109,7 +110,7 @@ func (g generator) path() string {
 }
 
 func (g generator) version() string {
-	return g.rarely(2, "-1", fmt.Sprint(g.IntN(4)))
+	return g.rarely(2, "-1", strconv.Itoa(g.IntN(4)))
 }
 
 func (g generator) acl() string {
@@ -125,7 +126,8 @@ func (g generator) line() string {
 		"multi", "multi", "multi", "multiread", "addwatch", "checkwatches", "removewatches", "setwatches",
 		"setwatches2", "ephemerals", "count", "sync", "deletecontainer", "other")
 	if verb == "other" {
-		verb = g.pick("whoami", "auth digest me:secret", "auth digest you:secret", "close", "close", "again", "again", "raw", "raw", "raw", "reconfig")
+		verb = g.pick("whoami", "auth digest me:secret", "auth digest you:secret", "close", "close", "again", "again",
+			"raw", "raw", "raw", "reconfig")
 	}
 	client := g.pick("1", "2", "3")
 	switch verb {

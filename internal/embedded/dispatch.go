@@ -3,6 +3,7 @@ package embedded
 import (
 	"crypto/sha1"
 	"encoding/base64"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -45,7 +46,7 @@ func (c *connection) dispatch(xid int32, op opcode, in *decoder) bool {
 	}
 	out := &encoder{}
 	err := operation.handle(c, in, out)
-	if err != nil && err != errWithReply {
+	if err != nil && !errors.Is(err, errWithReply) {
 		out.buffer = nil
 	}
 	c.reply(xid, operation.name, codeOf(err), out.buffer)

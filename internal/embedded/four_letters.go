@@ -108,12 +108,20 @@ func (s *Server) monitor() string {
 		name  string
 		value any
 	}{
-		{"version", version}, {"server_state", "standalone"},
-		{"num_alive_connections", len(s.connections)}, {"outstanding_requests", 0},
-		{"packets_received", s.received}, {"packets_sent", s.sent},
-		{"avg_latency", 0.0}, {"min_latency", 0}, {"max_latency", 0},
-		{"znode_count", s.nodeCount()}, {"watch_count", s.watchCount()},
-		{"ephemerals_count", owned}, {"approximate_data_size", size}, {"global_sessions", len(e.sessions)},
+		{"version", version},
+		{"server_state", "standalone"},
+		{"num_alive_connections", len(s.connections)},
+		{"outstanding_requests", 0},
+		{"packets_received", s.received},
+		{"packets_sent", s.sent},
+		{"avg_latency", 0.0},
+		{"min_latency", 0},
+		{"max_latency", 0},
+		{"znode_count", s.nodeCount()},
+		{"watch_count", s.watchCount()},
+		{"ephemerals_count", owned},
+		{"approximate_data_size", size},
+		{"global_sessions", len(e.sessions)},
 	} {
 		fmt.Fprintf(&out, "zk_%s\t%v\n", figure.name, figure.value)
 	}

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"time"
@@ -86,7 +87,7 @@ func (e *Ensemble) takeUp(wanted connectRequest, c *connection) *serverSession {
 		old.end()
 		s.holder = nobody{}
 	}
-	if string(wanted.password) != string(passwordOf(s.id)) {
+	if !bytes.Equal(wanted.password, passwordOf(s.id)) {
 		return nil
 	}
 	s.timeout = e.negotiate(wanted.timeout)

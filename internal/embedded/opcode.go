@@ -48,42 +48,33 @@ type handler func(c *connection, in *decoder, out *encoder) error
 
 // served is every operation this ensemble offers, with the short name that `cons` shows. Ping, auth and close are the
 // connection's own affair.
-var served map[opcode]struct {
+var served = map[opcode]struct {
 	name   string
 	handle handler
-}
-
-// A variable that names the handlers of multi, which look operations up in it, must be filled at run time.
-func init() {
-	type entry = struct {
-		name   string
-		handle handler
-	}
-	served = map[opcode]entry{
-		opCreate:               {"CREA", handleCreate},
-		opCreate2:              {"CREA", handleCreate2},
-		opCreateContainer:      {"CREA", handleCreateContainer},
-		opCreateTTL:            {"CREA", handleCreateTTL},
-		opDelete:               {"DELE", handleDelete},
-		opDeleteContainer:      {"DELE", handleDeleteContainer},
-		opSetData:              {"SETD", handleSetData},
-		opSetACL:               {"SETA", handleSetACL},
-		opMulti:                {"MULT", handleMulti},
-		opMultiRead:            {"MLTR", handleMultiRead},
-		opReconfig:             {"RECO", handleReconfig},
-		opExists:               {"EXIS", handleExists},
-		opGetData:              {"GETD", handleGetData},
-		opGetACL:               {"GETA", handleGetACL},
-		opGetChildren:          {"GETC", handleGetChildren},
-		opGetChildren2:         {"GETC", handleGetChildren2},
-		opGetAllChildrenNumber: {"GETACN", handleGetAllChildrenNumber},
-		opGetEphemerals:        {"GETE", handleGetEphemerals},
-		opSync:                 {"SYNC", handleSync},
-		opWhoAmI:               {"HOMI", handleWhoAmI},
-		opSetWatches:           {"SETW", handleSetWatches},
-		opSetWatches2:          {"STW2", handleSetWatches2},
-		opAddWatch:             {"ADDW", handleAddWatch},
-		opCheckWatches:         {"CHKW", handleCheckWatches},
-		opRemoveWatches:        {"REMW", handleRemoveWatches},
-	}
+}{
+	opCreate:               {"CREA", handleCreate},
+	opCreate2:              {"CREA", handleCreate2},
+	opCreateContainer:      {"CREA", handleCreateContainer},
+	opCreateTTL:            {"CREA", handleCreateTTL},
+	opDelete:               {"DELE", handleDelete},
+	opDeleteContainer:      {"DELE", handleDeleteContainer},
+	opSetData:              {"SETD", handleSetData},
+	opSetACL:               {"SETA", handleSetACL},
+	opMulti:                {"MULT", handleMulti},
+	opMultiRead:            {"MLTR", handleMultiRead},
+	opReconfig:             {"RECO", handleReconfig},
+	opExists:               {"EXIS", handleExists},
+	opGetData:              {"GETD", handleGetData},
+	opGetACL:               {"GETA", handleGetACL},
+	opGetChildren:          {"GETC", handleGetChildren},
+	opGetChildren2:         {"GETC", handleGetChildren2},
+	opGetAllChildrenNumber: {"GETACN", handleGetAllChildrenNumber},
+	opGetEphemerals:        {"GETE", handleGetEphemerals},
+	opSync:                 {"SYNC", handleSync},
+	opWhoAmI:               {"HOMI", handleWhoAmI},
+	opSetWatches:           {"SETW", handleSetWatches},
+	opSetWatches2:          {"STW2", handleSetWatches2},
+	opAddWatch:             {"ADDW", handleAddWatch},
+	opCheckWatches:         {"CHKW", handleCheckWatches},
+	opRemoveWatches:        {"REMW", handleRemoveWatches},
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ type display struct {
 
 func (d *display) zxid(zxid int64) string {
 	if zxid <= 0 {
-		return fmt.Sprint(zxid)
+		return strconv.FormatInt(zxid, 10)
 	}
 	return fmt.Sprintf("%+d", zxid-d.base)
 }
@@ -138,9 +139,10 @@ func (c *rawClient) call(r request) string {
 	out.buffer = append(out.buffer, r.body.buffer...)
 	c.send(out)
 	reply := c.await(xid, r.show)
-	lines := append(c.heard, reply)
+	c.heard = append(c.heard, reply)
+	lines := strings.Join(c.heard, "\n")
 	c.heard = nil
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 func (c *rawClient) await(xid int32, show func(*decoder) string) string {

@@ -3,6 +3,7 @@ package embedded
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,8 @@ func newScript(t *testing.T, address, root string) *script {
 
 // close ends all sessions.
 func (s *script) close() {
-	for _, c := range s.clients {
+	for _, name := range slices.Sorted(maps.Keys(s.clients)) { // the same on every server
+		c := s.clients[name]
 		c.call(request{op: opCloseSession})
 		_ = c.socket.Close()
 	}

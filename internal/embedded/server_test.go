@@ -2,17 +2,17 @@ package embedded
 
 import (
 	"encoding/binary"
-	"fmt"
 	"io"
 	"net"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// served is an ensemble with its server, for tests that look inside.
-func servedEnsemble(t *testing.T, options ServerOptions) (*Ensemble, *Server) {
+// startServer serves an ensemble of its own.
+func startServer(t *testing.T, options ServerOptions) *Server {
 	t.Helper()
 	e := New(Options{})
 	s, err := Serve(e, options)
@@ -21,7 +21,7 @@ func servedEnsemble(t *testing.T, options ServerOptions) (*Ensemble, *Server) {
 	}
 	t.Cleanup(e.Close)
 	t.Cleanup(s.Close)
-	return e, s
+	return s
 }
 
 // ask sends bytes on a connection of its own and reads until the server closes it.
@@ -44,7 +44,7 @@ func ask(t *testing.T, address string, bytes []byte) string {
 }
 
 func TestCommandsOfFourLettersAreAnswered(t *testing.T) {
-	_, server := servedEnsemble(t, ServerOptions{MaxConnections: 7})
+	server := startServer(t, ServerOptions{MaxConnections: 7})
 	s := newScript(t, server.Address(), "/x")
 	defer s.close()
 	s.run("1 create /a x e")
@@ -70,7 +70,7 @@ func TestCommandsOfFourLettersAreAnswered(t *testing.T) {
 }
 
 func TestConnectionsThatSendNoFramesAreClosed(t *testing.T) {
-	_, server := servedEnsemble(t, ServerOptions{})
+	server := startServer(t, ServerOptions{})
 	for _, garbage := range [][]byte{
 		[]byte("GET / HTTP/1.1\r\n\r\n"),
 		{0xff, 0xff, 0xff, 0xff},
@@ -86,7 +86,7 @@ func TestConnectionsThatSendNoFramesAreClosed(t *testing.T) {
 }
 
 func TestAClientThatHasSeenTheFutureIsTurnedAway(t *testing.T) {
-	_, server := servedEnsemble(t, ServerOptions{})
+	server := startServer(t, ServerOptions{})
 	out := newFrame()
 	out.int32(0)
 	out.int64(1 << 40)
@@ -99,7 +99,7 @@ func TestAClientThatHasSeenTheFutureIsTurnedAway(t *testing.T) {
 }
 
 func TestOneAddressHasOnlySoManyConnections(t *testing.T) {
-	_, server := servedEnsemble(t, ServerOptions{MaxConnections: 2})
+	server := startServer(t, ServerOptions{MaxConnections: 2})
 	s := newScript(t, server.Address(), "/x")
 	defer s.close()
 	s.run("1 ping")
@@ -112,7 +112,7 @@ func TestOneAddressHasOnlySoManyConnections(t *testing.T) {
 }
 
 func TestAClientThatDoesNotReadHoldsUpNobody(t *testing.T) {
-	_, server := servedEnsemble(t, ServerOptions{})
+	server := startServer(t, ServerOptions{})
 	s := newScript(t, server.Address(), "/x")
 	defer s.close()
 	s.run("1 create /big x*1000000")
@@ -142,7 +142,7 @@ func TestAClientThatDoesNotReadHoldsUpNobody(t *testing.T) {
 
 // What is in flight when a session is closed still arrives, in order.
 func TestRepliesComeInTheOrderOfTheRequests(t *testing.T) {
-	_, server := servedEnsemble(t, ServerOptions{})
+	server := startServer(t, ServerOptions{})
 	s := newScript(t, server.Address(), "/x")
 	defer s.close()
 	s.run("1 ping")
@@ -151,7 +151,7 @@ func TestRepliesComeInTheOrderOfTheRequests(t *testing.T) {
 		out := newFrame()
 		out.int32(int32(i))
 		out.int32(int32(opSync))
-		out.string(fmt.Sprint(i))
+		out.string(strconv.Itoa(i))
 		c.send(out)
 	}
 	c.xid = 1000
@@ -160,7 +160,7 @@ func TestRepliesComeInTheOrderOfTheRequests(t *testing.T) {
 	closing.int32(int32(opCloseSession))
 	c.send(closing)
 	for i := range 1001 {
-		if got := c.await(int32(i), func(in *decoder) string { return in.string() }); i < 1000 && got != fmt.Sprint(i) {
+		if got := c.await(int32(i), func(in *decoder) string { return in.string() }); i < 1000 && got != strconv.Itoa(i) {
 			t.Fatalf("reply %d is %q", i, got)
 		}
 	}

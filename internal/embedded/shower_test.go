@@ -3,6 +3,7 @@ package embedded
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -25,7 +26,7 @@ func (s *script) shower(op opcode) func(*decoder) string {
 	case opGetACL:
 		return func(in *decoder) string { return fmt.Sprint(in.acl()) + " " + d.stat(in) }
 	case opGetAllChildrenNumber:
-		return func(in *decoder) string { return fmt.Sprint(in.int32()) }
+		return func(in *decoder) string { return strconv.Itoa(int(in.int32())) }
 	case opGetEphemerals:
 		return func(in *decoder) string {
 			paths := in.strings()

@@ -1,6 +1,9 @@
 package embedded
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A caller is on whose behalf an operation is done.
 type caller struct {
@@ -37,8 +40,8 @@ func (e *Ensemble) write(by caller, change func(*transaction) error) error {
 }
 
 func (t *transaction) rollback() {
-	for i := len(t.undo) - 1; i >= 0; i-- {
-		t.undo[i]()
+	for _, undo := range slices.Backward(t.undo) {
+		undo()
 	}
 }
 

@@ -104,10 +104,10 @@ func (t *tree) attach(path string, n *node) {
 	parent.children[name] = struct{}{}
 	delete(t.idle, parentPath)
 	t.nodes[path] = n
-	switch kind := kindOf(n.stat.owner); {
-	case kind == ephemeral:
+	switch kindOf(n.stat.owner) {
+	case ephemeral:
 		t.owned(n.stat.owner)[path] = struct{}{}
-	case kind == expiring:
+	case expiring:
 		t.ttls[path] = struct{}{}
 	}
 }

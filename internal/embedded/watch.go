@@ -22,7 +22,7 @@ type event struct {
 
 // A watcher is told of events. notify is called while the ensemble is locked: it must neither block nor call back.
 type watcher interface {
-	notify(event)
+	notify(happened event)
 }
 
 // A watchMode tells how long a watch stays and what it covers. One watcher may have several on one path.

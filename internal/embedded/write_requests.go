@@ -14,7 +14,8 @@ func always(k kind) func(Mode) kind { return func(Mode) kind { return k } }
 
 func readCreate(in *decoder) (creation, error)    { return readCreation(in, Mode.kind, false) }
 func readContainer(in *decoder) (creation, error) { return readCreation(in, always(container), false) }
-func readTTL(in *decoder) (creation, error)       { return readCreation(in, always(expiring), true) }
+
+func readTTL(in *decoder) (creation, error) { return readCreation(in, always(expiring), true) }
 
 func handleCreate(c *connection, in *decoder, out *encoder) error {
 	return c.create(in, readCreate, func(path string, _ *node) { out.string(path) })
@@ -103,7 +104,10 @@ func handleSetACL(c *connection, in *decoder, out *encoder) error {
 
 // handleReconfig refuses, as a server does by default. Its configuration is to be read at /zookeeper/config.
 func handleReconfig(c *connection, in *decoder, _ *encoder) error {
-	_, _, _, _ = in.optional(), in.optional(), in.optional(), in.int64()
+	for range 3 {
+		in.optional() // who shall join, who leave, who be there
+	}
+	in.int64() // the version of the configuration to be changed
 	if in.failed {
 		return codeMarshalling
 	}
