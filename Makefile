@@ -43,6 +43,10 @@ generate: ## Write gen/ anew from proto/
 ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
 	@bin/ensemble
 
+.PHONY: bench
+bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick -run 'pairs.*'" for a part of it
+	@go run ./internal/bench $(ARGS)
+
 .PHONY: check-proto fix-proto
 check-proto:
 	$(BUF) lint

@@ -29,6 +29,7 @@ var charters = []charter{
 	{folder: "internal/embedded", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/ensemble", ours: []string{"internal/link"}, closed: wire},
 	{folder: "internal/endtoend"},
+	{folder: "internal/bench", ours: []string{"internal/ensemble", "internal/link", "gen"}, closed: logs},
 	{folder: "internal/house"},
 	{folder: "clients/go", ours: []string{"gen"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "cmd", ours: []string{"service", "recipes", "internal", "clients/go", "gen"}, closed: zooKeeper},

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// An experiment fills one table.
+type experiment struct {
+	name  string
+	title string
+	run   func(ctx context.Context, on *stage) (*table, error)
+}
+
+// experiments is all there are. Quick ones do a fraction.
+func experiments(quick bool) []experiment {
+	var all []experiment
+	for _, p := range []pairs{{callers: 1, each: 300}, {callers: 8, each: 100}, {callers: 64, each: 40}} {
+		p.rounds = 8
+		if quick {
+			p.rounds, p.each = 2, p.each/4
+		}
+		title := fmt.Sprintf("Lock pair (acquire and release), %d callers, each with a lock of its own", p.callers)
+		all = append(all, experiment{fmt.Sprintf("pairs-%d", p.callers), title, p.run})
+	}
+	for _, h := range []handover{{waiters: 2}, {waiters: 16}, {waiters: 128}} {
+		h.rounds, h.cycles = 6, 400
+		if quick {
+			h.rounds, h.cycles = 2, 100
+		}
+		title := fmt.Sprintf("Hand-over, %d waiters in the queue of one lock", h.waiters)
+		all = append(all, experiment{fmt.Sprintf("handover-%d", h.waiters), title, h.run})
+	}
+	i := idle{leases: 1000, seconds: 20}
+	if quick {
+		i = idle{leases: 200, seconds: 5}
+	}
+	title := fmt.Sprintf("Idle leases, %d of them", i.leases)
+	return append(all, experiment{"idle", title, i.run})
+}

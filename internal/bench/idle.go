@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// idle is the experiment in which leases are open and nothing else happens.
+type idle struct {
+	leases  int
+	seconds int
+}
+
+func (i idle) run(ctx context.Context, on *stage) (*table, error) {
+	t := &table{header: []string{
+		"", "RSS KiB", "heap KiB", "stacks KiB", "sidecar CPU µs/s", "transactions/s",
+	}}
+	t.notes = append(t.notes, "Each for one lease.")
+	for _, row := range []struct {
+		name        string
+		connections int
+	}{{"one connection for all", 1}, {"a connection each", i.leases}} {
+		cells, err := i.row(ctx, on, row.connections)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", row.name, err)
+		}
+		t.add(append([]string{row.name}, cells...)...)
+	}
+	return t, nil
+}
+
+// A footprint is what a sidecar occupies.
+type footprint struct{ resident, heap, stacks int64 }
+
+// row measures a sidecar of its own, whose leases share so many connections.
+func (i idle) row(ctx context.Context, on *stage, connections int) ([]string, error) {
+	sidecar, err := on.startSidecar(ctx, on.addresses())
+	if err != nil {
+		return nil, err
+	}
+	defer sidecar.stop()
+	before, err := sidecar.footprint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	closeLeases, err := i.open(ctx, sidecar, connections)
+	defer closeLeases()
+	if err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, time.Duration(i.seconds)*time.Second/4); err != nil { // until every heart has begun to beat
+		return nil, err
+	}
+	cost, transactions, err := i.watch(ctx, on, sidecar)
+	if err != nil {
+		return nil, err
+	}
+	after, err := sidecar.footprint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	perSecond := float64(i.leases) * float64(i.seconds)
+	return []string{
+		i.each(after.resident - before.resident), i.each(after.heap - before.heap), i.each(after.stacks - before.stacks),
+		fmt.Sprintf("%.1f", float64(cost.Microseconds())/perSecond), fmt.Sprintf("%.3f", float64(transactions)/perSecond),
+	}, nil
+}
+
+func (i idle) each(bytes int64) string {
+	return fmt.Sprintf("%.1f", float64(bytes)/float64(i.leases)/1024)
+}
+
+// footprint asks for the memory in use first, which has garbage collected, and for what is resident then.
+func (s *sidecar) footprint(ctx context.Context) (footprint, error) {
+	memory, err := s.memory(ctx, "HeapInuse", "Stack")
+	if err != nil {
+		return footprint{}, err
+	}
+	resident, err := s.resident()
+	return footprint{resident, memory["HeapInuse"], memory["Stack"]}, err
+}
+
+// open opens the leases. What it returns closes what was opened, also after an error.
+func (i idle) open(ctx context.Context, s *sidecar, connections int) (closeAll func(), err error) {
+	opened := make([]*grpc.ClientConn, connections)
+	ends := make([]func(), i.leases)
+	closeAll = func() {
+		_ = eachOf(len(ends), openings, func(n int) error {
+			if ends[n] != nil {
+				ends[n]()
+			}
+			return nil
+		})
+		for _, connection := range opened {
+			if connection != nil {
+				connection.Close()
+			}
+		}
+	}
+	for n := range opened {
+		if opened[n], err = s.dial(); err != nil {
+			return closeAll, err
+		}
+	}
+	return closeAll, eachOf(i.leases, openings, func(n int) (err error) {
+		_, ends[n], err = beginLease(ctx, opened[n%connections])
+		return err
+	})
+}
+
+// watch tells what time of processors the sidecar, and what transactions the ensemble needs in the seconds that follow.
+func (i idle) watch(ctx context.Context, on *stage, s *sidecar) (cost time.Duration, transactions int64, err error) {
+	costBefore, err := s.processor()
+	if err != nil {
+		return 0, 0, err
+	}
+	before, err := on.transactions(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := pause(ctx, time.Duration(i.seconds)*time.Second); err != nil {
+		return 0, 0, err
+	}
+	after, err := on.transactions(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	costAfter, err := s.processor()
+	return costAfter - costBefore, after - before, err
+}

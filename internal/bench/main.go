@@ -1,0 +1,118 @@
+// Command bench measures Sidekeeper against what stands below it, on real ZooKeeper servers on this machine.
+//
+// Every experiment sets several ways of locking side by side: in each round each of them does the same, one after the
+// other and in another order than in the round before, so that what disturbs the machine disturbs all of them. Ratios
+// are taken within a round, and their median is shown; everything else is over all rounds. On a machine
+// where clients, sidecar and servers share the processors, only the ratios say something.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+)
+
+// settings are what the bench is told.
+type settings struct {
+	sidecar  string
+	only     *regexp.Regexp
+	servers  *regexp.Regexp
+	quick    bool
+	markdown bool
+	extra    string
+	profiles string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run is the program.
+func run(ctx context.Context, arguments []string, out, logged io.Writer) error {
+	settings, err := parse(arguments, logged)
+	if err != nil {
+		return err
+	}
+	for _, size := range []int{1, 3} {
+		if err := runOn(ctx, settings, size, out, logged); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parse(arguments []string, logged io.Writer) (settings, error) {
+	var s settings
+	var only, servers string
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(logged)
+	flags.StringVar(&s.sidecar, "sidecar", filepath.Join("bin", "sidekeeper"), "the program to measure")
+	flags.StringVar(&only, "run", "", "regular expression of the experiments to do: pairs-1, pairs-8, pairs-64, handover-2, handover-16, handover-128, idle")
+	flags.StringVar(&servers, "on", "", "regular expression of what to do them on: standalone, ensemble")
+	flags.BoolVar(&s.quick, "quick", false, "whether to do a fraction of it, to see that it works")
+	flags.BoolVar(&s.markdown, "markdown", false, "whether to print tables in Markdown")
+	flags.StringVar(&s.extra, "serve", "", "further flags for the sidecar, separated by blanks")
+	flags.StringVar(&s.profiles, "profiles", "", "directory to put a profile of the sidecar into, one for each experiment with lock pairs; profiled figures are not to be quoted")
+	err := flags.Parse(arguments)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("%q: there are flags only", flags.Arg(0))
+	}
+	if err == nil {
+		s.only, err = regexp.Compile("^(" + orAll(only) + ")$")
+	}
+	if err == nil {
+		s.servers, err = regexp.Compile("^(" + orAll(servers) + ")$")
+	}
+	return s, err
+}
+
+func orAll(expression string) string {
+	if expression == "" {
+		return ".*"
+	}
+	return expression
+}
+
+// runOn does the chosen experiments on an ensemble of so many servers.
+func runOn(ctx context.Context, settings settings, size int, out, logged io.Writer) error {
+	where := map[int]string{1: "standalone", 3: "ensemble"}[size]
+	if !settings.servers.MatchString(where) {
+		return nil
+	}
+	var chosen []experiment
+	for _, e := range experiments(settings.quick) {
+		if settings.only.MatchString(e.name) {
+			chosen = append(chosen, e)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil
+	}
+	stage, err := build(ctx, settings, size)
+	if err != nil {
+		return err
+	}
+	defer stage.close()
+	for _, e := range chosen {
+		fmt.Fprintf(logged, "%s, %s …\n", e.name, where)
+		table, err := e.run(ctx, stage)
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", e.name, where, err)
+		}
+		table.title = e.title + ", " + where
+		table.print(out, settings.markdown)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// A sidecar is a process of its own, which serves a Unix socket.
+type sidecar struct {
+	command *exec.Cmd
+	socket  string
+	log     string
+	admin   string // where profiles are served
+}
+
+const (
+	startPatience = 20 * time.Second
+	stopPatience  = 30 * time.Second
+)
+
+// startSidecar returns when the sidecar serves. It logs as it does by default, into a file.
+func startSidecar(ctx context.Context, program, directory string, flags []string) (*sidecar, error) {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	s := &sidecar{socket: filepath.Join(directory, "callers.sock"), log: filepath.Join(directory, "log")}
+	log, err := os.Create(s.log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	s.command = exec.Command(program, append([]string{ //nolint:noctx // it is stopped, and not killed, when it is to end
+		"serve", "--listen", "unix://" + s.socket, "--operator-listen", "", "--admin-listen", "127.0.0.1:0", "--drain-timeout", "1s",
+	}, flags...)...)
+	s.command.Stderr = log
+	s.command.SysProcAttr = attributes()
+	if err := s.command.Start(); err != nil {
+		return nil, err
+	}
+	if err := s.awaitServing(ctx); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// awaitServing waits for the line of the log that says where profiles are served; the callers' socket is open before.
+func (s *sidecar) awaitServing(ctx context.Context) error {
+	for s.admin == "" {
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			log, _ := os.ReadFile(s.log)
+			return fmt.Errorf("sidecar does not serve: %w\n%s", err, log)
+		}
+		if err := s.readLog(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sidecar) readLog() error {
+	log, err := os.Open(s.log)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		var line struct{ For, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.For == "admin-listen" {
+			s.admin = line.Address
+		}
+	}
+	return nil
+}
+
+// stop ends the process, and kills it if it does not end.
+func (s *sidecar) stop() {
+	late := time.AfterFunc(stopPatience, func() { s.command.Process.Kill() })
+	defer late.Stop()
+	s.command.Process.Signal(syscall.SIGTERM)
+	s.command.Wait() // how it ended is in its log
+}
+
+// dial opens a connection to the sidecar. The caller must close it.
+func (s *sidecar) dial() (*grpc.ClientConn, error) {
+	return grpc.NewClient("unix://"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+}
+
+func (s *sidecar) processor() (time.Duration, error) { return processorTime(s.command.Process.Pid) }
+
+// resident is the bytes of memory the process occupies.
+func (s *sidecar) resident() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.command.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
+			kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
+			return kilobytes << 10, err
+		}
+	}
+	return 0, fmt.Errorf("no VmRSS in the status of process %d", s.command.Process.Pid)
+}
+
+// get asks the sidecar for a profile.
+func (s *sidecar) get(ctx context.Context, query string) ([]byte, error) {
+	address := strings.TrimPrefix(s.admin, "tcp://")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/"+query, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
+}
+
+// memory is a line of what the sidecar's runtime says of its memory after it has collected its garbage, such as HeapInuse.
+func (s *sidecar) memory(ctx context.Context, names ...string) (map[string]int64, error) {
+	text, err := s.get(ctx, "heap?gc=1&debug=1")
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]int64{}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(strings.TrimPrefix(line, "# "))
+		if len(fields) < 3 || fields[1] != "=" {
+			continue
+		}
+		if value, err := strconv.ParseInt(fields[2], 10, 64); err == nil {
+			values[fields[0]] = value
+		}
+	}
+	for _, name := range names {
+		if _, found := values[name]; !found {
+			return nil, fmt.Errorf("the sidecar's heap profile says nothing of %s", name)
+		}
+	}
+	return values, nil
+}
