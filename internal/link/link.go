@@ -10,10 +10,7 @@
 package link
 
 import (
-	"context"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"time"
 )
@@ -47,6 +44,9 @@ type Options struct {
 	Address string
 	// Target is the address connections are forwarded to; it can be set later.
 	Target string
+	// Patience is how long the target may refuse a connection before the client's is reset. A client that would have been
+	// refused itself might have tried again; through a link it has connected, and sees its connection break.
+	Patience time.Duration
 	// ZooKeeper makes the link read the frames of ZooKeeper's client protocol, which traps and [Link.Requests] need.
 	// Frames are then forwarded whole. A connection that speaks anything else (TLS, four-letter words) is forwarded as
 	// it is, unread.
@@ -154,46 +154,16 @@ func (l *Link) Reset() {
 	l.change(l.endAll)
 }
 
-// Connections is the number of connections that are open.
-func (l *Link) Connections() int {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return len(l.connections)
-}
-
-// Held is the number of bytes the link has taken in and not delivered. Up to 8 MiB are held for each connection and
-// direction; then the link stops reading, as a peer with a full window does.
-func (l *Link) Held(direction Direction) int {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return l.held(direction)
-}
-
-// AwaitConnections returns nil once at least count connections are open, or the context's cause.
-func (l *Link) AwaitConnections(ctx context.Context, count int) error {
-	return l.await(ctx, func() bool { return len(l.connections) >= count })
-}
-
-// AwaitHeld returns nil once at least count bytes of a direction are held, or the context's cause.
-func (l *Link) AwaitHeld(ctx context.Context, direction Direction, count int) error {
-	return l.await(ctx, func() bool { return l.held(direction) >= count })
-}
-
-// Requests tells how many requests of each kind have been forwarded to the server since the link was opened or the
-// count reset. Only a link that reads ZooKeeper's frames counts.
-func (l *Link) Requests() map[Opcode]int {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	return maps.Clone(l.requests)
-}
-
-// ResetRequests begins the count of requests anew and returns the count so far; no request falls between the two.
-func (l *Link) ResetRequests() map[Opcode]int {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	counted := l.requests
-	l.requests = map[Opcode]int{}
-	return counted
+// ResetDead resets those connections that have lost bytes and are dead in a direction, as a network does that has
+// forgotten them.
+func (l *Link) ResetDead() {
+	l.change(func() {
+		for c := range l.connections {
+			if c.pumps[ToServer].lost || c.pumps[ToClient].lost {
+				c.end()
+			}
+		}
+	})
 }
 
 // Close ends the link and its connections and returns when all its goroutines have. It may be called twice.
@@ -215,11 +185,12 @@ func (l *Link) accept() {
 		client, err := l.listener.Accept()
 		if err == nil {
 			l.begin(client.(*net.TCPConn))
-		} else if l.over() {
-			return
-		} else {
-			time.Sleep(pause)
+			continue
 		}
+		if l.over() {
+			return
+		}
+		<-time.After(pause)
 	}
 }
 
@@ -254,43 +225,11 @@ func (l *Link) change(apply func()) {
 	l.announce()
 }
 
-// announce, called with the mutex held, has those who await something look again.
-func (l *Link) announce() {
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
-
-// await returns when the condition holds; it is evaluated with the mutex held.
-func (l *Link) await(ctx context.Context, condition func() bool) error {
-	for {
-		l.mutex.Lock()
-		holds, changed := condition(), l.changed
-		l.mutex.Unlock()
-		if holds {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // endAll resets all connections; the mutex is held.
 func (l *Link) endAll() {
-	for _, c := range slices.Collect(maps.Keys(l.connections)) {
+	for c := range l.connections {
 		c.end()
 	}
-}
-
-// held is Held with the mutex held.
-func (l *Link) held(direction Direction) int {
-	total := 0
-	for c := range l.connections {
-		total += c.pumps[direction].size
-	}
-	return total
 }
 
 // either is the directions given, or both if none is.
