@@ -42,7 +42,11 @@ func (c *Client) OpenLease(ctx context.Context, options LeaseOptions) (*Lease, e
 		return nil, claim.refused(err)
 	}
 	c.following.Go(func() { l.follow(stream) })
-	if err := c.termKeeper.begin(l.id, claim); err != nil || !stopWaiting() {
+	err = c.termKeeper.begin(l.id, claim)
+	if err == nil && !stopWaiting() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		err = claim.refused(err)
 		claim.abandon(err)
 		<-l.followed

@@ -78,7 +78,11 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 		return nil, claim.refused(err)
 	}
 	c.following.Go(func() { l.follow(stream) })
-	if err := c.holdKeeper.begin(l.holdID, claim); err != nil || !stopWaiting() {
+	err = c.holdKeeper.begin(l.holdID, claim)
+	if err == nil && !stopWaiting() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		err = claim.refused(err)
 		claim.abandon(err)
 		<-l.followed
