@@ -143,9 +143,11 @@ func (o Options) flags(s *Server, classPath string) []string {
 	flags := []string{
 		"-Xmx96m",
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", // start sooner
+		"-Djavax.net.ssl.trustStore=NONE", // read at every start and used by nothing here
 		"-Djava.net.preferIPv4Stack=true",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn", // or every question is logged
 		// Servers that have not found a leader ask again after twice as long each time. The default of a minute at most makes
 		// it a matter of luck when an ensemble that was cut for a while is back.
 		"-Dzookeeper.fastleader.maxNotificationInterval=1000",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/link"
 )
@@ -38,8 +39,12 @@ func (e *Ensemble) connect(context.Context) error {
 	return nil
 }
 
+// patience is about how long a follower tries to connect to a leader that does not listen yet. Without it, one that is
+// faster than its leader would think it has lost it, and the two would find each other a whole InitLimit later.
+const patience = 400 * time.Millisecond
+
 func newPeerLinks(from, to *Server) (peerLinks, error) {
-	quorum, err := link.New(link.Options{Target: to.ports.quorum.address()})
+	quorum, err := link.New(link.Options{Target: to.ports.quorum.address(), Patience: patience})
 	if err != nil {
 		return peerLinks{}, err
 	}
@@ -102,14 +107,24 @@ func (e *Ensemble) PeerLinks(from, to int) (quorum, election *link.Link) {
 	return links.quorum, links.election
 }
 
-// CutPeers does to all traffic that flows from one server to another what mode says; link.Pass heals it. The other way
-// is left as it is, and so are clients.
+// CutPeers does to all traffic that flows from one server to another what mode says. The other way is left as it is, and
+// so are clients.
+//
+// [link.Pass] heals it, and resets connections that have lost bytes: ZooKeeper notices by itself only that a leader or a
+// follower has gone silent. An election's connection that is dead but open would keep the two apart for ever.
 func (e *Ensemble) CutPeers(from, to int, mode link.Mode) {
 	for _, dialled := range e.Server(from).peers[to].each() {
-		dialled.Set(mode, link.ToServer)
+		set(dialled, mode, link.ToServer)
 	}
 	for _, answered := range e.Server(to).peers[from].each() {
-		answered.Set(mode, link.ToClient)
+		set(answered, mode, link.ToClient)
+	}
+}
+
+func set(l *link.Link, mode link.Mode, directions ...link.Direction) {
+	l.Set(mode, directions...)
+	if mode == link.Pass {
+		l.ResetDead()
 	}
 }
 
@@ -128,13 +143,14 @@ func (e *Ensemble) setPeers(id int, mode link.Mode) {
 	}
 }
 
-// Heal heals all links, those between servers and those of clients.
+// Heal heals all links, those between servers, as CutPeers does, and those of clients.
 func (e *Ensemble) Heal() {
 	for _, s := range e.servers {
 		s.clients.Heal()
 		for _, links := range s.peers {
-			links.quorum.Heal()
-			links.election.Heal()
+			for _, each := range links.each() {
+				set(each, link.Pass)
+			}
 		}
 	}
 }

@@ -2,7 +2,10 @@ package link
 
 import (
 	"context"
+	"errors"
 	"net"
+	"syscall"
+	"time"
 )
 
 // A connection is one client's connection and the one to the server that it is forwarded to. Its fields are guarded
@@ -87,10 +90,7 @@ func (c *connection) way(waited bool) prospect {
 
 // dial connects to the server.
 func (c *connection) dial(ctx context.Context) bool {
-	c.link.mutex.Lock()
-	target := c.link.target
-	c.link.mutex.Unlock()
-	server, err := new(net.Dialer).DialContext(ctx, "tcp", target)
+	server, err := c.reach(ctx)
 	if err != nil {
 		return false
 	}
@@ -101,6 +101,27 @@ func (c *connection) dial(ctx context.Context) bool {
 		reset(c.server)
 	}
 	return !c.over
+}
+
+// again is how long the link waits before it dials a target again that has refused.
+const again = 5 * time.Millisecond
+
+// reach dials the target, again and again if it refuses and the link has patience.
+func (c *connection) reach(ctx context.Context) (net.Conn, error) {
+	c.link.mutex.Lock()
+	target := c.link.target
+	c.link.mutex.Unlock()
+	for until := time.Now().Add(c.link.options.Patience); ; {
+		server, err := new(net.Dialer).DialContext(ctx, "tcp", target)
+		if !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(until) {
+			return server, err
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }
 
 // finally ends the connection, if nothing else has.

@@ -89,6 +89,26 @@ func awaitDead(t *testing.T, l *Link, d Direction) {
 	}
 }
 
+func TestOnlyDeadConnectionsAreResetAsSuch(t *testing.T) {
+	for name, d := range directions {
+		t.Run(name, func(t *testing.T) {
+			l, b := open(t, Options{})
+			dead, spared := join(t, l, b), join(t, l, b)
+			l.Stall(d)
+			send(t, source(dead, d), "lost")
+			awaitHeld(t, l, d, 4)
+			l.Drop(d)
+			awaitDead(t, l, d)
+			l.Heal()
+			l.ResetDead()
+			expectReset(t, dead[ToServer])
+			expectReset(t, dead[ToClient])
+			send(t, source(spared, d), "kept")
+			expect(t, sink(spared, d), "kept")
+		})
+	}
+}
+
 func TestAConnectionMadeWhileStalledIsForwardedOnceHealed(t *testing.T) {
 	l, b := open(t, Options{})
 	l.Stall()
@@ -186,6 +206,34 @@ func TestATargetThatIsNotThereResetsTheClient(t *testing.T) {
 	other := newBackend(t)
 	l.SetTarget(other.listener.Addr().String())
 	join(t, l, other)
+}
+
+func TestAPatientLinkWaitsForItsTarget(t *testing.T) {
+	reserved, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := reserved.Addr().String()
+	reserved.Close()
+	l, err := New(Options{Target: address, Patience: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	client := dial(t, l)
+	send(t, client, "early")
+	awaitHeld(t, l, ToServer, 5)
+	late, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	server, err := late.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	expect(t, server, "early")
 }
 
 func TestDelayedBytesComeLateAndInOrder(t *testing.T) {
