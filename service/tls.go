@@ -38,9 +38,10 @@ type keyring struct {
 }
 
 // A stamp tells versions of a file apart, also when a symbolic link leads to another file of the same age.
-type stamp struct {
-	modified, size int64
-	file           os.FileInfo
+type stamp struct{ os.FileInfo }
+
+func (s stamp) equals(other stamp) bool {
+	return s.ModTime().Equal(other.ModTime()) && s.Size() == other.Size() && os.SameFile(s.FileInfo, other.FileInfo)
 }
 
 // newKeyring reads the files; later versions that cannot be read or do not fit together are logged and the last good
@@ -90,14 +91,14 @@ func (k *keyring) look() (stamps [3]stamp, err error) {
 		if err != nil {
 			return stamps, err
 		}
-		stamps[i] = stamp{info.ModTime().UnixNano(), info.Size(), info}
+		stamps[i] = stamp{info}
 	}
 	return stamps, nil
 }
 
 func unchanged(before, after [3]stamp) bool {
 	for i, old := range before {
-		if old.modified != after[i].modified || old.size != after[i].size || !os.SameFile(old.file, after[i].file) {
+		if !old.equals(after[i]) {
 			return false
 		}
 	}

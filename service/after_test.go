@@ -1,0 +1,37 @@
+package service
+
+import (
+	"context"
+	"testing"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"google.golang.org/grpc"
+)
+
+func TestWhatIsToBeDoneAfterTheStatusIsDoneInOrderWhenTheCallerHasIt(t *testing.T) {
+	p := newProbe(t)
+	told, steps := make(chan struct{}), make(chan string, 2)
+	p.acquire = func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
+		afterStatus(stream.Context(), func() { <-told; steps <- "first" })
+		afterStatus(stream.Context(), func() { steps <- "second" })
+		return errLeaseLost
+	}
+	stream, err := lockv1.NewLockServiceClient(p.dial(p.address())).Acquire(within(t), &lockv1.AcquireRequest{})
+	must(t, err)
+	_, err = stream.Recv()
+	same(t, "end of the stream, while what comes after it waits", outcome(err), "Aborted LEASE_LOST")
+	close(told)
+	same(t, "steps", receive(t, steps)+" "+receive(t, steps), "first second")
+}
+
+func TestWhatIsToBeDoneAfterTheStatusIsDoneForUnaryCallsAndAfterPanicsToo(t *testing.T) {
+	p := newProbe(t)
+	done := make(chan string, 1)
+	p.get = func(ctx context.Context) error {
+		afterStatus(ctx, func() { done <- "done" })
+		panic("a bug")
+	}
+	_, err := lockv1.NewLockServiceClient(p.dial(p.address())).Get(within(t), &lockv1.GetRequest{})
+	same(t, "answer", outcome(err), "Internal INTERNAL")
+	same(t, "afterwards", receive(t, done), "done")
+}
