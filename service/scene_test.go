@@ -245,6 +245,21 @@ func (a *acquiring) skips(kind, then string) {
 	}
 }
 
+// end reads over all events and returns how the stream ended.
+func (a *acquiring) end() string {
+	for {
+		if _, err := a.stream.Recv(); err != nil {
+			return outcome(err)
+		}
+	}
+}
+
+// ends fails unless the stream ends so, whatever comes before.
+func (a *acquiring) ends(with string) {
+	a.t.Helper()
+	same(a.t, "end", a.end(), with)
+}
+
 // An opening is one Open stream.
 type opening struct {
 	t       *testing.T
