@@ -77,8 +77,8 @@ func revocationIn(data []byte) Revocation {
 	}
 	asked := Revocation{Asked: true, By: f.Revoke.By, Reason: f.Revoke.Reason, Break: f.Revoke.Break}
 	if f.Revoke.Grace != nil {
-		grace := max(0, min(time.Duration(*f.Revoke.Grace), maxGrace/time.Millisecond)) * time.Millisecond
-		asked.Grace = &grace
+		milliseconds := max(0, min(*f.Revoke.Grace, maxGrace.Milliseconds()))
+		asked.Grace = new(time.Duration(milliseconds) * time.Millisecond)
 	}
 	return asked
 }

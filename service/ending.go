@@ -59,7 +59,7 @@ func (c *rawConn) Close() error {
 func (c *rawConn) judge(err error) {
 	switch {
 	case err == nil, isTimeout(err):
-	case err == io.EOF && c.peerFinished(), c.local && errors.Is(err, syscall.ECONNRESET):
+	case errors.Is(err, io.EOF) && c.peerFinished(), c.local && errors.Is(err, syscall.ECONNRESET):
 		c.ending.close()
 	default:
 		c.ending.lose()
@@ -102,7 +102,7 @@ type tlsConn struct {
 
 func (c *tlsConn) Read(buffer []byte) (int, error) {
 	n, err := c.Conn.Read(buffer)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		c.ending.close()
 	}
 	return n, err

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
@@ -91,11 +92,11 @@ func answerWith(err error, setTrailer func(metadata.MD)) error {
 	if err == nil {
 		return nil
 	}
-	status, reason := toStatus(err)
+	answer, reason := toStatus(err)
 	if reason != "" {
 		setTrailer(metadata.Pairs(reasonTrailer, reason))
 	}
-	return &answered{status, reason, err}
+	return &answered{answer, reason, err}
 }
 
 func answerUnary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -141,7 +142,8 @@ func loggedAs() []logging.Option {
 }
 
 func reasonField(err error) logging.Fields {
-	if told, ok := err.(*answered); ok && told.reason != "" {
+	var told *answered
+	if errors.As(err, &told) && told.reason != "" {
 		return logging.Fields{"reason", told.reason}
 	}
 	return nil

@@ -48,7 +48,8 @@ func (s stamp) equals(other stamp) bool {
 // ones used.
 func newKeyring(files TLSFiles, log *zap.Logger) (*keyring, error) {
 	ring := &keyring{files: files, log: log}
-	return ring, ring.reload()
+	err := ring.reload()
+	return ring, err
 }
 
 // config is what a listener needs of the ring.

@@ -27,8 +27,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "ensemble:", err)
-		stop()
-		os.Exit(1)
+		os.Exit(1) //nolint:gocritic // run has stopped everything
 	}
 }
 
