@@ -96,15 +96,22 @@ func (r *record[T]) find(match func(T) bool) (found sighting[T], ok bool, change
 // await waits for the first that matches.
 func (r *record[T]) await(t *testing.T, what string, patience time.Duration, match func(T) bool) sighting[T] {
 	t.Helper()
+	found, ok := r.wait(t, what, patience, match)
+	if !ok {
+		t.Fatalf("%s: it ended without", what)
+	}
+	return found
+}
+
+// wait waits for the first that matches, or until there will be none.
+func (r *record[T]) wait(t *testing.T, what string, patience time.Duration, match func(T) bool) (found sighting[T], ok bool) {
+	t.Helper()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
 		found, ok, changed := r.find(match)
-		if ok {
-			return found
-		}
 		if changed == nil {
-			t.Fatalf("%s: it ended without", what)
+			return found, ok
 		}
 		select {
 		case <-changed:
