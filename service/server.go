@@ -245,14 +245,32 @@ func (s *Server) close(ctx context.Context) error {
 	defer cancel()
 	var group errgroup.Group
 	for _, server := range s.grpc {
-		group.Go(func() error {
-			defer context.AfterFunc(ctx, server.Stop)()
-			server.GracefulStop()
-			return nil
-		})
+		group.Go(func() error { return closeGRPC(ctx, server) })
 	}
 	for _, server := range s.http {
 		group.Go(func() error { return errors.Join(server.Shutdown(ctx), server.Close()) })
 	}
 	return group.Wait()
+}
+
+// closeGRPC is bounded, though GracefulStop waits for every handler: one that hangs is left behind, since the process
+// is about to end.
+func closeGRPC(ctx context.Context, server *grpc.Server) error {
+	closed := make(chan struct{})
+	go func() {
+		server.GracefulStop()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		return nil
+	case <-ctx.Done():
+	}
+	server.Stop()
+	select {
+	case <-closed:
+		return nil
+	case <-time.After(stopTimeout):
+		return errors.New("a call does not end")
+	}
 }
