@@ -68,6 +68,18 @@ func (d *decoder) optional() string {
 	return string(d.take(int(n)))
 }
 
+// missing is what path gives for the length −1. No path of a client is like it.
+const missing = "\x00no path\x00"
+
+// path takes the length −1 for a path of its own: a request without a path is found out only while it is done.
+func (d *decoder) path() string {
+	n := d.int32()
+	if n == -1 {
+		return missing
+	}
+	return string(d.take(int(n)))
+}
+
 // list gives the length of a list; a negative one counts as empty. Each element has at least four bytes, so that a length which
 // cannot be true is not believed.
 func (d *decoder) list() int {

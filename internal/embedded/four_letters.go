@@ -20,6 +20,7 @@ var commands = map[string]func(*Server) string{
 	"mntr": (*Server).monitor,
 	"wchs": (*Server).watches,
 	"conf": (*Server).configuration,
+	"envi": func(*Server) string { return "Environment:\nzookeeper.version=" + version + "\n" },
 	"isro": func(*Server) string { return "rw" },
 }
 

@@ -28,7 +28,7 @@ func enqueue(t *testing.T, s *embedded.Session) (path string, gone <-chan struct
 
 // pass lets virtual time go by.
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // inside a bubble, where it takes no time
+	time.Sleep(d)
 	synctest.Wait()
 }
 

@@ -27,6 +27,9 @@ func handleMulti(c *connection, in *decoder, out *encoder) error {
 		}
 		return nil
 	})
+	if codeOf(err) == codeMarshalling {
+		return err
+	}
 	if err != nil {
 		results = refusals(len(steps), failed, codeOf(err))
 	}
@@ -114,7 +117,7 @@ func createStep(op opcode, in *decoder) (step, error) {
 
 // versionStep is a step that has a path and a version and no result.
 func versionStep(op opcode, in *decoder, do func(*transaction, string, int32) error) (step, error) {
-	path, version := in.string(), in.int32()
+	path, version := in.path(), in.int32()
 	return func(t *transaction, out *encoder) error {
 		if err := do(t, path, version); err != nil {
 			return err
@@ -125,7 +128,7 @@ func versionStep(op opcode, in *decoder, do func(*transaction, string, int32) er
 }
 
 func setStep(in *decoder) (step, error) {
-	path, data, version := in.string(), in.bytes(), in.int32()
+	path, data, version := in.path(), in.bytes(), in.int32()
 	return func(t *transaction, out *encoder) error {
 		n, err := t.set(path, data, version)
 		if err != nil {

@@ -47,6 +47,9 @@ func splitPath(path string) (parent, name string) {
 // parentOf gives the path of the parent of a path that is about to change, before the whole of it is checked: ZooKeeper
 // misses the parent first and faults the path after.
 func parentOf(path string) (string, error) {
+	if path == missing {
+		return "", codeMarshalling
+	}
 	if !strings.Contains(path, "/") || strings.IndexByte(path, 0) >= 0 {
 		return "", codeBadArguments
 	}

@@ -116,9 +116,12 @@ func (t *tree) countBelow(path string) int32 {
 }
 
 func handleGetEphemerals(c *connection, in *decoder, out *encoder) error {
-	prefix := strings.TrimSpace(in.optional())
+	prefix := in.optional()
 	if in.failed {
 		return codeMarshalling
+	}
+	if trimmed := strings.TrimFunc(prefix, func(r rune) bool { return r <= ' ' }); trimmed == "/" || trimmed == "" {
+		prefix = "" // everything
 	}
 	var paths []string
 	for _, path := range c.server.ensemble.ephemeralsOf(c.session.id) {
@@ -134,6 +137,9 @@ func handleSync(_ *connection, in *decoder, out *encoder) error {
 	path := in.bytes() // of any kind: nothing depends on it
 	if in.failed {
 		return codeMarshalling
+	}
+	if path != nil {
+		path = []byte(string([]rune(string(path)))) // as Java reads and writes what is not UTF-8
 	}
 	out.bytes(path)
 	return nil

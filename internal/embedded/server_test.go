@@ -53,6 +53,7 @@ func TestCommandsOfFourLettersAreAnswered(t *testing.T) {
 	for command, want := range map[string]string{
 		"ruok": `^imok$`,
 		"isro": `^rw$`,
+		"envi": `^Environment:\nzookeeper\.version=3\.9\.\d.*\n$`,
 		"srvr": `^Zookeeper version: 3\.9\.\d.*\nLatency min/avg/max: .*\nReceived: \d+\nSent: \d+\nConnections: 3\n` +
 			`Outstanding: 0\nZxid: 0x4\nMode: standalone\nNode count: 6\n$`,
 		"stat": `(?s)^Zookeeper version: .*\nClients:\n( /127\.0\.0\.1:\d+\[1\]\(queued=0,recved=\d,sent=\d\)\n){3}\n` +

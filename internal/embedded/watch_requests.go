@@ -61,7 +61,7 @@ func (e *Ensemble) addPersistent(path string, w watcher) {
 }
 
 func handleAddWatch(c *connection, in *decoder, out *encoder) error {
-	path, mode := in.string(), in.int32()
+	path, mode := in.optional(), in.int32()
 	if in.failed {
 		return codeMarshalling
 	}
@@ -92,7 +92,7 @@ var watchChoices = map[int32]watchChoice{
 }
 
 func readWatchChoice(in *decoder) (string, watchChoice, error) {
-	path := in.string()
+	path := in.optional()
 	choice, known := watchChoices[in.int32()]
 	if in.failed || !known {
 		return "", choice, codeMarshalling

@@ -89,8 +89,11 @@ func (c creation) owner(session int64) int64 {
 // delete takes a node away that has no children and this version; −1 for any.
 func (t *transaction) delete(path string, version int32) error {
 	parentPath, err := parentOf(path)
-	if err != nil || special(path) {
-		return codeBadArguments
+	if err == nil && special(path) {
+		err = codeBadArguments
+	}
+	if err != nil {
+		return err
 	}
 	parent, err := t.tree.find(parentPath)
 	if err != nil {
@@ -188,7 +191,10 @@ func successor(current, expected int32) (int32, error) {
 // deleteContainer takes a childless node away that is not ephemeral, without asking for rights: servers send this to
 // themselves, and answer clients that do.
 func (t *transaction) deleteContainer(path string) error {
-	if _, err := parentOf(path); err != nil || special(path) {
+	if _, err := parentOf(path); err != nil {
+		return err
+	}
+	if special(path) {
 		return codeBadArguments
 	}
 	n, err := t.tree.find(path)

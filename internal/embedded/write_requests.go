@@ -2,7 +2,7 @@ package embedded
 
 // readCreation reads the request of every sort of create.
 func readCreation(in *decoder, made func(Mode) kind, ttl bool) (creation, error) {
-	c := creation{path: in.string(), data: in.bytes(), acl: in.acl(), mode: Mode(in.int32()), ttl: -1}
+	c := creation{path: in.path(), data: in.bytes(), acl: in.acl(), mode: Mode(in.int32()), ttl: -1}
 	if ttl {
 		c.ttl = in.int64()
 	}
@@ -59,7 +59,7 @@ func (c *connection) write(change func(*transaction) error) error {
 }
 
 func handleDelete(c *connection, in *decoder, _ *encoder) error {
-	path, version := in.string(), in.int32()
+	path, version := in.path(), in.int32()
 	if in.failed {
 		return codeMarshalling
 	}
@@ -75,7 +75,7 @@ func handleDeleteContainer(c *connection, in *decoder, _ *encoder) error {
 }
 
 func handleSetData(c *connection, in *decoder, out *encoder) error {
-	path, data, version := in.string(), in.bytes(), in.int32()
+	path, data, version := in.path(), in.bytes(), in.int32()
 	if in.failed {
 		return codeMarshalling
 	}
@@ -89,7 +89,7 @@ func handleSetData(c *connection, in *decoder, out *encoder) error {
 }
 
 func handleSetACL(c *connection, in *decoder, out *encoder) error {
-	path, list, version := in.string(), in.acl(), in.int32()
+	path, list, version := in.path(), in.acl(), in.int32()
 	if in.failed {
 		return codeMarshalling
 	}
