@@ -45,6 +45,7 @@ type Place struct {
 	leave   sync.Once
 
 	seen   bool                 // the tree has shown the node
+	early  []string             // the directory's children, if they were listed before the node was read
 	listed bool                 // the queue was listed
 	dates  map[string]int64     // then: czxids by name, if numbers do not tell the order; else nil
 	wait   wait                 // what the last Look found ahead

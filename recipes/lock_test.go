@@ -98,10 +98,11 @@ func TestNumbersThatGoBackAtTheCounterEndGrantNobodyEarly(t *testing.T) {
 
 func TestAPlaceFromBeforeTheCounterEndedStaysAhead(t *testing.T) {
 	inBubble(t, func(w world) {
-		holder, waiter := w.join(recipes.Exclusive), w.join(recipes.Exclusive)
+		holder, quitter, waiter := w.join(recipes.Exclusive), w.join(recipes.Exclusive), w.join(recipes.Exclusive)
 		w.startAt(-1 << 31)
 		late := w.join(recipes.Exclusive)
 		w.expect("holding, waiting, waiting", holder, waiter, late)
+		quitter.quit()
 		holder.quit()
 		w.expect("holding, waiting", waiter, late)
 		waiter.quit()
@@ -311,6 +312,44 @@ func TestNothingIsGrantedToASessionWithoutContact(t *testing.T) {
 		w.expect("waiting", waiter)
 		waiter.session.Resume()
 		w.expect("holding", waiter)
+	})
+}
+
+func TestNothingIsGrantedWithoutProof(t *testing.T) {
+	inBubble(t, func(w world) {
+		unproven := errors.New("not proven")
+		session := w.session()
+		session.Before(func(o embedded.Operation) error {
+			if o.Name == "Prove" {
+				return unproven
+			}
+			return nil
+		})
+		place, err := orders.Join(session, recipes.Exclusive, recipes.About{})
+		if err != nil {
+			w.Fatal(err)
+		}
+		if turn, err := place.Look(w.Context()); err != nil || !turn.First {
+			w.Fatalf("%+v, %v", turn, err)
+		}
+		if _, err := place.Grant(w.Context()); !errors.Is(err, unproven) {
+			w.Errorf("grant: %v", err)
+		}
+	})
+}
+
+func TestAPlaceRemovedWhileItsSessionProvesItselfIsNotGranted(t *testing.T) {
+	inBubble(t, func(w world) {
+		session := w.session()
+		session.Before(func(o embedded.Operation) error {
+			if o.Name == "Prove" {
+				return w.Delete(w.pathOf(&contender{session: session}))
+			}
+			return nil
+		})
+		if c := w.joinWith(session, orders, recipes.Exclusive); c.state != "gone" {
+			w.Errorf("the contender is %s", c.state)
+		}
 	})
 }
 

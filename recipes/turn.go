@@ -35,6 +35,7 @@ type wait struct {
 // A list that contains our node contains every earlier place that still existed when it was read. So a reader that lags
 // may delay a turn and never causes one.
 func (p *Place) Look(ctx context.Context) (Turn, error) {
+	p.lookEarly(ctx)
 	own, marked, err := p.watchOwn(ctx)
 	if err != nil {
 		return Turn{}, err
@@ -45,6 +46,27 @@ func (p *Place) Look(ctx context.Context) (Turn, error) {
 	}
 	turn.Revocation, turn.Marked = revocationIn(own.Data), marked
 	return turn, nil
+}
+
+// lookEarly lists the queue before the place's own node has been read, which Join's session is about then: so the two reads
+// take the time of one. A list that does not show the place yet, or an error, says nothing.
+func (p *Place) lookEarly(ctx context.Context) {
+	if p.listed {
+		return
+	}
+	names, err := p.session.Children(ctx, p.lock.Path)
+	if err == nil && slices.Contains(names, p.own.name) {
+		p.early = names
+	}
+}
+
+// list lists the children of the queue's directory, unless that was done early.
+func (p *Place) list(ctx context.Context) ([]string, error) {
+	if early := p.early; early != nil {
+		p.early = nil
+		return early, nil
+	}
+	return p.session.Children(ctx, p.lock.Path)
 }
 
 // look goes through the queue until there is nobody to wait for, or somebody who can be watched.
@@ -72,7 +94,7 @@ func (p *Place) look(ctx context.Context) (Turn, error) {
 
 // ahead lists the contenders ahead, in order.
 func (p *Place) ahead(ctx context.Context) (queue, error) {
-	names, err := p.session.Children(ctx, p.lock.Path)
+	names, err := p.list(ctx)
 	if errors.Is(err, ErrNoNode) {
 		return nil, ErrGone
 	}
