@@ -6,8 +6,6 @@ import (
 	"net"
 	"sync/atomic"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // An ending is how a connection ended. The first verdict stands.
@@ -86,10 +84,7 @@ func (c *rawConn) peerFinished() bool {
 		return false
 	}
 	finished := false
-	err = raw.Control(func(descriptor uintptr) {
-		info, err := unix.GetsockoptTCPInfo(int(descriptor), unix.IPPROTO_TCP, unix.TCP_INFO)
-		finished = err == nil && info.State == unix.BPF_TCP_CLOSE_WAIT
-	})
+	err = raw.Control(func(descriptor uintptr) { finished = closedByPeer(int(descriptor)) })
 	return err == nil && finished
 }
 

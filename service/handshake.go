@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/credentials"
 )
 
@@ -53,27 +52,14 @@ func (h handshake) meet(raw *rawConn) (net.Conn, caller, error) {
 
 // meetProcess asks the kernel who connected.
 func (h handshake) meetProcess(socket *net.UnixConn) (caller, error) {
-	credential, err := peerCredential(socket)
+	uid, process, err := peerCredential(socket)
 	if err != nil {
 		return caller{}, fmt.Errorf("peer of the Unix socket: %w", err)
 	}
-	if h.operators && credential.Uid != 0 && int(credential.Uid) != os.Getuid() {
-		return caller{}, fmt.Errorf("uid %d is neither root nor the sidecar's user: no operator", credential.Uid)
+	if h.operators && uid != 0 && uid != os.Getuid() {
+		return caller{}, fmt.Errorf("uid %d is neither root nor the sidecar's user: no operator", uid)
 	}
-	return caller{identity: fmt.Sprintf("uid:%d", credential.Uid), process: credential.Pid}, nil
-}
-
-func peerCredential(socket *net.UnixConn) (*unix.Ucred, error) {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var credential *unix.Ucred
-	var failure error
-	err = raw.Control(func(descriptor uintptr) {
-		credential, failure = unix.GetsockoptUcred(int(descriptor), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	return credential, errors.Join(err, failure)
+	return caller{identity: fmt.Sprintf("uid:%d", uid), process: process}, nil
 }
 
 // identityOf names the subject of a verified certificate in words that outlive its renewal.

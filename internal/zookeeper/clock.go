@@ -1,22 +1,10 @@
 package zookeeper
 
-import (
-	"time"
+import "time"
 
-	"golang.org/x/sys/unix"
-)
-
-// An instant is a reading of CLOCK_BOOTTIME, in nanoseconds. Unlike Go's own monotonic clock, it goes on while the machine
-// is suspended, as the ensemble's does.
+// An instant is a reading of a clock that goes on while the machine is suspended, as the ensemble's does; Go's own
+// monotonic clock does not. In nanoseconds.
 type instant int64
-
-func now() instant {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		panic("the kernel has no CLOCK_BOOTTIME: " + err.Error())
-	}
-	return instant(t.Nano())
-}
 
 func (i instant) add(d time.Duration) instant { return i + instant(d) }
 
