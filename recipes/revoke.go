@@ -44,7 +44,7 @@ func (l Lock) Break(ctx context.Context, tree Tree, token int64, by, reason stri
 	}
 	switch {
 	case errors.Is(err, errOverdue):
-		return l.remove(ctx, tree, contender, token)
+		return l.remove(ctx, tree, contender)
 	case errors.Is(err, ErrNoNode):
 		return false, nil
 	}
@@ -134,7 +134,7 @@ func (l Lock) awaitRemoval(ctx context.Context, tree Tree, c child, token int64,
 }
 
 // remove deletes the contender's node from outside. After a lost reply it counts as forced if the node is gone.
-func (l Lock) remove(ctx context.Context, tree Tree, c child, token int64) (forced bool, err error) {
+func (l Lock) remove(ctx context.Context, tree Tree, c child) (forced bool, err error) {
 	for range maxAttempts {
 		err = tree.Remove(ctx, l.child(c))
 		if !errors.Is(err, ErrOutcomeUnknown) {

@@ -80,8 +80,13 @@ func ending(err error) string {
 		err  error
 		word string
 	}{
-		{context.Canceled, "left"}, {errBroken, "broken"}, {recipes.ErrGone, "gone"}, {recipes.ErrKindMismatch, "mismatch"},
-		{recipes.ErrDirectory, "directory"}, {recipes.ErrDenied, "denied"}, {recipes.ErrSessionEnded, "ended"},
+		{context.Canceled, "left"},
+		{errBroken, "broken"},
+		{recipes.ErrGone, "gone"},
+		{recipes.ErrKindMismatch, "mismatch"},
+		{recipes.ErrDirectory, "directory"},
+		{recipes.ErrDenied, "denied"},
+		{recipes.ErrSessionEnded, "ended"},
 	} {
 		if errors.Is(err, e.err) {
 			return e.word
