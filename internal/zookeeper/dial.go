@@ -73,7 +73,7 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 		s.dialFailed(address, err)
 		return nil, err
 	}
-	w := &wire{Conn: conn, session: s, release: leave}
+	w := newWire(conn, s, leave)
 	if !s.attach(w, address) {
 		w.Close()
 		return nil, errFenced

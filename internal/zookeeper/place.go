@@ -36,6 +36,7 @@ func (s *Session) Enqueue(dir, marker string, data []byte) (string, <-chan struc
 		s.unreserve(size)
 		return "", nil, err
 	}
+	s.client.reader.expect(dir + "/" + name)
 	return name, s.own(dir+"/"+name, size), nil
 }
 

@@ -185,6 +185,14 @@ func (r *reader) catchUp(a asker) error {
 	return err
 }
 
+// expect has the present view read and watch a node that somebody is about to ask for, and does not wait for it. A node
+// that the reader has not heard of yet is asked for again by whoever needs it.
+func (r *reader) expect(path string) {
+	if v, _ := r.current(); v != nil {
+		v.watched(path)
+	}
+}
+
 type watchedNode struct {
 	node    recipes.Node
 	changed <-chan struct{}

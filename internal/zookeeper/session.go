@@ -59,6 +59,13 @@ type Session struct {
 	work  sync.WaitGroup // goroutines that use the library
 }
 
+// ID returns the session's number in the ensemble, which never leaves the sidecar; 0 before the ensemble has given it one.
+func (s *Session) ID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
 // Timeout returns the session timeout as the ensemble granted it.
 func (s *Session) Timeout() time.Duration { return s.timeout() }
 

@@ -133,6 +133,15 @@ func (v *view) get(a asker, path string) (recipes.Node, error) {
 
 // watch reads a node and arms a watch, unless there is one.
 func (v *view) watch(a asker, path string) (watchedNode, error) {
+	w := v.watched(path)
+	if err := a.wait(w.ready); err != nil {
+		return watchedNode{}, err
+	}
+	return watchedNode{w.now(), w.changed}, w.err
+}
+
+// watched returns the watch on a node, armed or about to be.
+func (v *view) watched(path string) *watched {
 	w, arm := v.share(v.nodes, path)
 	if arm {
 		v.arm(w, func() {
@@ -142,10 +151,7 @@ func (v *view) watch(a asker, path string) (watchedNode, error) {
 			})
 		}, func() { v.settle(v.nodes, path, w, w.err == nil) })
 	}
-	if err := a.wait(w.ready); err != nil {
-		return watchedNode{}, err
-	}
-	return watchedNode{w.now(), w.changed}, w.err
+	return w
 }
 
 // watchChildren lists a node's children and arms a watch, or one for its creation if it is missing.
