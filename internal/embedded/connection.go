@@ -72,6 +72,7 @@ func (c *connection) read() {
 	_ = c.socket.SetReadDeadline(time.Time{})
 	for {
 		frame, err := c.next()
+		c.server.awaitContact()
 		if err != nil || !c.handle(frame) {
 			return
 		}
@@ -169,6 +170,7 @@ func (c *connection) notify(happened event) {
 func (c *connection) flush() {
 	defer c.abandon()
 	for range c.wake {
+		c.server.awaitContact()
 		frames, last := c.take()
 		if len(frames) > 0 {
 			if _, err := c.socket.Write(frames); err != nil {

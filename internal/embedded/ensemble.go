@@ -24,8 +24,9 @@ type Options struct {
 	ReapInterval time.Duration
 	// EphemeralBytes bounds the paths of a Session's ephemeral nodes. 256 KiB if zero.
 	EphemeralBytes int
-	// StuckCounters keeps a parent's counter at 2147483647 instead of wrapping to −2147483648. A ZooKeeper server
-	// does the one or the other, depending on whether creates overtake each other in its pipeline.
+	// StuckCounters keeps a parent's counter at 2147483647 instead of wrapping to −2147483648. ZooKeeper 3.9.5 does
+	// both: creates that come one by one all get 2147483647, those that are in its pipeline together wrap, and after
+	// them it is 2147483647 again. So past the end numbers neither differ nor order nodes; czxids do.
 	StuckCounters bool
 }
 

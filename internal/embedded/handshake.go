@@ -14,6 +14,7 @@ func (c *connection) greet() bool {
 	if _, err := io.ReadFull(c.input, head[:]); err != nil {
 		return false
 	}
+	c.server.awaitContact()
 	if c.command(string(head[:])) {
 		return false
 	}
@@ -77,7 +78,7 @@ func (c *connection) connect(in *decoder) bool {
 // looks at the password.
 func (e *Ensemble) takeUp(wanted connectRequest, c *connection) *serverSession {
 	s, alive := e.sessions[wanted.session]
-	if !alive {
+	if !alive || s.condemned {
 		return nil
 	}
 	if _, local := s.holder.(*Session); local {

@@ -21,6 +21,7 @@ type Server struct {
 	received    int64
 	sent        int64
 	closed      bool
+	silence     silence
 }
 
 // ServerOptions are the settings of a Server.
@@ -66,6 +67,7 @@ func (s *Server) Close() {
 	_ = s.listener.Close()
 	s.ensemble.mu.Lock()
 	s.closed = true
+	s.breakSilence()
 	for c := range s.connections {
 		_ = c.socket.Close()
 	}

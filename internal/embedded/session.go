@@ -34,6 +34,8 @@ type serverSession struct {
 	timeout time.Duration
 	tick    int64 // at the end of which it expires; 0 while it is exempt
 	holder  holder
+
+	condemned bool // its client is told that it has expired, though it has not yet
 }
 
 // openSession starts a session of about that timeout. The ensemble is locked.
@@ -123,6 +125,22 @@ func (e *Ensemble) expire() {
 	if next != math.MaxInt64 {
 		e.expiry.set(e.endOf(next), e.expire)
 	}
+}
+
+// Condemn has the server tell a session's client that it has expired, while what the session owns stays there until
+// Expire, or until its timeout. So a client can lose its session before anybody else can have what it owned.
+func (e *Ensemble) Condemn(session int64) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s, found := e.sessions[session]
+	if !found {
+		return ErrNoSession
+	}
+	s.condemned = true
+	if c, attached := s.holder.(*connection); attached {
+		c.end()
+	}
+	return nil
 }
 
 // Expire ends a session at once, as if its timeout had passed.
