@@ -72,8 +72,23 @@ func ensembleOf(t *testing.T, tick time.Duration) *ensemble.Ensemble {
 		t.Logf("an ensemble with a tick of %v took %v to start", tick, time.Since(began))
 	}
 	e := shared.Ensemble
-	t.Cleanup(func() { repair(t, e) })
+	t.Cleanup(func() {
+		repair(t, e)
+		if folder := os.Getenv("SIDEKEEPER_TEST_LOGS"); folder != "" && t.Failed() {
+			keepLogs(t, e, folder)
+		}
+	})
 	return e
+}
+
+// keepLogs copies what the servers of the ensemble have logged.
+func keepLogs(t *testing.T, e *ensemble.Ensemble, folder string) {
+	t.Helper()
+	for _, server := range e.Servers() {
+		log, err := os.ReadFile(server.Log())
+		must(t, err)
+		must(t, os.WriteFile(fmt.Sprintf("%s/%s-server-%d.log", folder, t.Name(), server.ID()), log, 0o600))
+	}
 }
 
 // repair undoes what a test did to the ensemble.
