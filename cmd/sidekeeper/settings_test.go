@@ -1,0 +1,122 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+// parsed reads a command line and an environment as serve does.
+func parsed(environment map[string]string, args ...string) (*settings, error) {
+	s := &settings{}
+	flags := s.flags()
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	lookup := func(name string) (string, bool) { value, ok := environment[name]; return value, ok }
+	if err := fillFrom(lookup, flags); err != nil {
+		return s, err
+	}
+	return s, s.check()
+}
+
+func TestTheREADMEShowsEverySettingAsItIs(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = "<!-- settings -->\n"
+	parts := strings.Split(string(readme), mark)
+	if len(parts) != 3 {
+		t.Fatalf("README.md has %d marks `%s`, not two", len(parts)-1, strings.TrimSpace(mark))
+	}
+	if shown, want := strings.TrimSpace(parts[1]), strings.TrimSpace(settingsTable()); shown != want {
+		t.Errorf("between the marks of README.md should stand:\n%s", want)
+	}
+}
+
+func TestEverySettingHasAVariableThatTheCommandLineOverrides(t *testing.T) {
+	environment := map[string]string{
+		"SIDEKEEPER_ZOOKEEPER": "a:1,b:2", "SIDEKEEPER_LISTEN": "127.0.0.1:0", "SIDEKEEPER_SOCKET_MODE": "0666",
+		"SIDEKEEPER_EPHEMERAL_BYTES": "1MiB", "SIDEKEEPER_ROOT": "/env", "SIDEKEEPER_REFLECTION": "true",
+	}
+	s, err := parsed(environment, "--root", "/line", "--listen", "unix:///a", "--listen", "unix:///b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join([]string{
+		strings.Join(s.zookeeper, " "), strings.Join(s.listen, " "), s.socketMode.String(), s.ephemeralBytes.String(), s.root, s.lockDirectory(),
+	}, ", ")
+	if want := "a:1 b:2, unix:///a unix:///b, 0666, 1024KiB, /line, /line/locks"; got != want || !s.reflection {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestNoTwoSettingsShareAVariableWithTheCommandsForPeople(t *testing.T) {
+	taken := map[string]bool{operatorAddressVariable: true, "SIDEKEEPER_ADDRESS": true}
+	new(settings).flags().VisitAll(func(flag *pflag.Flag) {
+		if taken[variable(flag.Name)] {
+			t.Errorf("--%s: %s means something else", flag.Name, variable(flag.Name))
+		}
+		if flag.Usage == "" || strings.HasSuffix(flag.Usage, ".") {
+			t.Errorf("--%s: its help is not one phrase", flag.Name)
+		}
+		taken[variable(flag.Name)] = true
+	})
+}
+
+func TestASettingThatBreaksItsRuleIsNamedWithValueAndRule(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                              "--zookeeper []: say which servers",
+		"--zookeeper=host":              "--zookeeper host: a server is host:port",
+		"--root=relative":               "--root relative: an absolute path",
+		"--root=/zookeeper/x":           "--root /zookeeper/x: an absolute path",
+		"--lock-root=/a//b":             "--lock-root /a//b: an absolute path",
+		"--tick-time=0s":                "--tick-time 0s: more than nothing",
+		"--session-timeout=3s":          "--session-timeout 3s: an ensemble grants no less than two ticks",
+		"--max-streams=0":               "--max-streams 0: between 1",
+		"--keepalive-time=10ms":         "--keepalive-time 10ms: at least 1s",
+		"--proof=faith":                 "must be one of quorum|static",
+		"--socket-mode=999":             "not permissions in octal",
+		"--ephemeral-bytes=2GB":         "not a number of bytes",
+		"--ephemeral-bytes=9999MiB":     "not a number of bytes",
+		"--drain-timeout=-1s":           "--drain-timeout -1s: not negative",
+		"--zookeeper-tls-cert=/x":       "--zookeeper-tls-cert /x: goes together with --zookeeper-tls-key",
+		"--log-level=loud":              "must be one of info|debug|warn|error",
+		"--lock-layout=round":           "must be one of flat|nested",
+		"--zookeeper-tls-server-name=x": "--zookeeper-tls-server-name x: needs --zookeeper-tls-ca",
+	} {
+		environment := map[string]string{"SIDEKEEPER_ZOOKEEPER": "localhost:2181"}
+		line := []string{args}
+		if args == "" {
+			environment, line = nil, nil
+		}
+		_, err := parsed(environment, line...)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", args, err, want)
+		}
+	}
+}
+
+func TestABadVariableIsNamed(t *testing.T) {
+	_, err := parsed(map[string]string{"SIDEKEEPER_TICK_TIME": "soon"}, "--zookeeper=a:1")
+	if err == nil || !strings.HasPrefix(err.Error(), "SIDEKEEPER_TICK_TIME: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCredentialsAreOneLine(t *testing.T) {
+	file := t.TempDir() + "/auth"
+	for content, good := range map[string]bool{"user:password\n": true, "user:a:b": true, "user": false, ":x": false, "a:b\nc:d": false, "": false} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := &settings{authFile: file}
+		auth, err := s.credentials()
+		if (err == nil) != good || good && string(auth) != strings.TrimSpace(content) {
+			t.Errorf("%q: %q, %v", content, auth, err)
+		}
+	}
+}
