@@ -27,7 +27,8 @@ build: ## Build the programs into bin/
 
 .PHONY: test
 test: ## Run all tests, with the race detector, on real ensembles too
-	go test -race -timeout 30m ./...
+	go build -race ./...
+	go test -race -p 1 -timeout 30m ./... # one package at a time: two ensembles would starve each other
 
 .PHONY: check
 check: check-proto check-generated check-modules check-code check-house ## Check everything that is no test of behaviour
