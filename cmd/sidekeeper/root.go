@@ -44,6 +44,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 	reach.addFlags(root.PersistentFlags())
 	root.AddCommand(
 		newServeCommand(),
+		newDevCommand(),
 		newLockCommand(reach),
 		newLeasesCommand(reach),
 		newHealthCommand(reach),

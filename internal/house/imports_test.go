@@ -28,6 +28,7 @@ var charters = []charter{
 	{folder: "internal/link", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/embedded", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/ensemble", ours: []string{"internal/link"}, closed: wire},
+	{folder: "internal/dev", ours: []string{"service", "internal/zookeeper", "internal/embedded"}, closed: slices.Concat(wire, zooKeeper)},
 	{folder: "internal/endtoend"},
 	{folder: "internal/bench", ours: []string{"internal/ensemble", "internal/link", "gen"}, closed: logs},
 	{folder: "internal/house"},

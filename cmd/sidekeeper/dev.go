@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sidekeeper/sidekeeper/internal/dev"
+)
+
+// devSettings are what `sidekeeper dev` is told.
+type devSettings struct {
+	listen         []string
+	ensemblePort   uint16
+	sessionTimeout time.Duration
+	drainTimeout   time.Duration
+	faults         []string
+	logging        settings
+}
+
+// newDevCommand is a sidecar that needs nothing.
+func newDevCommand() *cobra.Command {
+	settings := &devSettings{}
+	command := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a sidecar with an ensemble in memory, for development and tests",
+		Long: "Run a sidecar with an ensemble in memory, for development and tests, until SIGTERM or SIGINT. It keeps nothing, serves\n" +
+			"this machine only, and takes every caller for an operator. Each flag has an environment variable: SIDEKEEPER_, then\n" +
+			"the flag's name in capitals with _ for -.\n\n" +
+			"What goes wrong in production can be had with --fault, or from sidekeeper.dev.v1.DevService while it runs.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
+				return usageError(err)
+			}
+			ctx, stop := untilSignal(command.Context())
+			defer stop()
+			return settings.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	command.Flags().SortFlags = false
+	command.Flags().AddFlagSet(settings.flags())
+	return command
+}
+
+func (s *devSettings) flags() *pflag.FlagSet {
+	f := pflag.NewFlagSet("dev", pflag.ContinueOnError)
+	f.SortFlags = false
+	f.StringSliceVar(&s.listen, "listen", []string{"127.0.0.1:7181"}, "where callers are served, beside a Unix socket in a folder of its own: `unix:///path` or a loopback host:port; repeatable")
+	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
+	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its caller asks for another time; 2s to 20s")
+	f.DurationVar(&s.drainTimeout, "drain-timeout", 2*time.Second, "time that holders get to let go when the sidecar stops")
+	f.StringArrayVar(&s.faults, "fault", nil, "what goes wrong, `name=value`, repeatable: "+dev.FaultsHelp)
+	f.Var(choose(&s.logging.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
+	f.Var(choose(&s.logging.logFormat, "console", "json"), "log-format", "log for people or for programs")
+	return f
+}
+
+// serve runs the sidecar until ctx ends. What to try goes to out, its log to logged.
+func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
+	faults, err := dev.ParseFaults(s.faults)
+	if err != nil {
+		return usageError(fmt.Errorf("--fault %w", err))
+	}
+	sidecar, err := dev.New(ctx, dev.Options{
+		Listen: s.listen, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
+		DrainTimeout: s.drainTimeout, Faults: faults, Log: s.logging.newLog(logged),
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, dev.ErrTaken):
+		return usageError(fmt.Errorf("%w; choose with --listen and --ensemble-port, as in --listen 127.0.0.1:0", err))
+	case err != nil:
+		return usageError(err)
+	}
+	if err := welcome(out, sidecar); err != nil {
+		return errors.Join(err, sidecar.Abandon())
+	}
+	return sidecar.Serve(ctx)
+}
+
+// welcome says what there is, and what to try.
+func welcome(out io.Writer, sidecar *dev.Sidecar) error {
+	addresses := sidecar.Addresses()
+	return welcomeText.Execute(out, map[string]string{
+		"Addresses": strings.Join(addresses, ", "),
+		"Ensemble":  sidecar.EnsembleAddress(),
+		"Address":   addresses[len(addresses)-1],
+		"Target":    grpcTarget(addresses[len(addresses)-1]),
+	})
+}
+
+// grpcTarget is an address as grpcurl wants it.
+func grpcTarget(address string) string {
+	if path, ok := strings.CutPrefix(address, "unix://"); ok {
+		return "unix:" + path
+	}
+	return address
+}
+
+var welcomeText = template.Must(template.New("welcome").Parse(`
+Sidekeeper, for development and tests only: its ensemble is in memory and keeps nothing, and every caller is an operator.
+
+  callers:   {{.Addresses}}
+  ensemble:  {{.Ensemble}}, for kazoo, Curator, zkCli and any other ZooKeeper client
+
+Take a lock in another terminal, and again in a third:
+
+  grpcurl -plaintext -d '{"name":"orders"}' {{.Target}} sidekeeper.lock.v1.LockService/Acquire
+
+The second is queued. Stop the first with Ctrl-C, and the second is granted the lock. Without grpcurl:
+
+  export SIDEKEEPER_ADDRESS={{.Address}} SIDEKEEPER_OPERATOR_ADDRESS={{.Address}}
+  sidekeeper lock run orders -- sleep 60
+  sidekeeper lock show orders
+
+To see a lock lost:
+
+  grpcurl -plaintext -d '{"lock":"orders"}' {{.Target}} sidekeeper.dev.v1.DevService/ExpireLease
+
+Ctrl-C here stops it.
+
+`))

@@ -1,0 +1,208 @@
+// Package dev is a sidecar for development and tests: the same as in production, over an ensemble in memory that it
+// carries with it. The sidecar talks to that ensemble through ZooKeeper's wire protocol, as to a real one.
+//
+// Nothing is kept, nobody is asked who he is, and nothing listens beyond this machine.
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/service"
+)
+
+// The times of the ensemble in memory. With a tick of a second, leases may last from 2 to 20 s: all that callers ask for
+// in tests, and the 15 s of production too. Unless a caller asks for another time a lease lasts 6 s, so that
+// losing one can be watched within seconds (when the ensemble falls silent it is suspended after one, and lost after about
+// four), while a laptop that stumbles for a second or two loses nothing.
+const (
+	Tick           = time.Second
+	SessionTimeout = 6 * time.Second
+
+	heartbeat = 2 * time.Second // at most: short sessions beat faster
+	syncLimit = 5               // of an ensemble of one it means nothing
+	root      = "/sidekeeper"
+)
+
+// Options are how a Sidecar is. Zero values mean what stands behind them.
+type Options struct {
+	Listen         []string      // addresses for callers beside the Unix socket; none
+	EnsemblePort   int           // where ZooKeeper clients of any kind may join, on 127.0.0.1; the system's choice
+	SessionTimeout time.Duration // of leases that ask for none; SessionTimeout
+	DrainTimeout   time.Duration // what holders get to let go when the sidecar stops; none
+	Faults         Faults        // none
+	Log            *zap.Logger   // nowhere
+}
+
+// A Sidecar is a sidecar with an ensemble of its own. Whoever made it must Serve it.
+type Sidecar struct {
+	faults    *faults
+	directory string // private; the Unix socket lies there
+	memory    *embedded.Ensemble
+	server    *embedded.Server
+	client    *zookeeper.Client
+	sidecar   *service.Server
+	log       *zap.Logger
+}
+
+// New starts the ensemble, opens the listeners and returns when the sidecar has reached the ensemble. Errors: ErrTaken,
+// ErrNotLoopback.
+func New(ctx context.Context, options Options) (*Sidecar, error) {
+	options = options.orDefaults()
+	s := &Sidecar{log: options.Log, memory: embedded.New(embedded.Options{Tick: Tick})}
+	for _, step := range []func(Options) error{s.openEnsemble, s.connect, s.listen} {
+		if err := step(options); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	if err := s.awaitEnsemble(ctx); err != nil {
+		return nil, errors.Join(err, s.Abandon())
+	}
+	return s, nil
+}
+
+func (o Options) orDefaults() Options {
+	if o.SessionTimeout == 0 {
+		o.SessionTimeout = SessionTimeout
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	return o
+}
+
+func (s *Sidecar) openEnsemble(options Options) (err error) {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(options.EnsemblePort))
+	s.server, err = embedded.Serve(s.memory, embedded.ServerOptions{Address: address})
+	return taken(err, address)
+}
+
+func (s *Sidecar) connect(options Options) (err error) {
+	s.faults = newFaults(s.memory, s.server, options.Faults)
+	s.client, err = zookeeper.New(zookeeper.Config{
+		Servers:        []string{s.server.Address()},
+		SessionTimeout: options.SessionTimeout,
+		TickTime:       Tick,
+		SyncLimit:      syncLimit,
+		Heartbeat:      heartbeat,
+		Directories:    []string{root, root + "/locks"},
+		Log:            options.Log,
+	})
+	return err
+}
+
+func (s *Sidecar) listen(options Options) (err error) {
+	if s.directory, err = os.MkdirTemp("", "sidekeeper-"); err != nil {
+		return err
+	}
+	ensemble := ensemble{Client: s.client, faults: s.faults}
+	metrics := service.NewMetrics()
+	services := service.New(service.Options{
+		LockRoot: root + "/locks", SessionTimeout: options.SessionTimeout, TickTime: Tick, Log: options.Log, Events: metrics,
+	}, ensemble)
+	addresses := append([]string{"unix://" + filepath.Join(s.directory, "sidekeeper.sock")}, options.Listen...)
+	for _, address := range addresses {
+		if !onThisMachine(address) {
+			return fmt.Errorf("%s: %w", address, ErrNotLoopback)
+		}
+	}
+	s.sidecar, err = service.NewServer(service.ServerOptions{
+		Listen: addresses, SocketMode: 0o600, AllOperate: true, Reflection: true,
+		KeepaliveTime: 10 * time.Second, KeepaliveTimeout: 5 * time.Second, MaxStreams: 1024,
+		DrainTimeout: options.DrainTimeout, SilenceTimeout: options.SessionTimeout, Log: options.Log, Metrics: metrics,
+	}, service.Dev{Services: services, Faults: s.faults}, ensemble)
+	return taken(err, strings.Join(options.Listen, " or "))
+}
+
+var (
+	// ErrTaken means that another program listens on an address that was asked for.
+	ErrTaken = errors.New("another program listens there, perhaps another sidecar")
+	// ErrNotLoopback means that other machines could reach an address that was asked for.
+	ErrNotLoopback = errors.New("a sidecar for development and tests listens on Unix sockets and loopback addresses only")
+)
+
+func taken(err error, address string) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s: %w", address, ErrTaken)
+	}
+	return err
+}
+
+func onThisMachine(address string) bool {
+	if strings.HasPrefix(address, "unix://") {
+		return true
+	}
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err != nil || host == "localhost" || ip != nil && ip.IsLoopback() // what is no address is refused as such
+}
+
+func (s *Sidecar) awaitEnsemble(ctx context.Context) error {
+	for {
+		reached, changed := s.client.Reachable()
+		if reached {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Abandon ends a sidecar that shall not serve.
+func (s *Sidecar) Abandon() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return s.Serve(ctx)
+}
+
+// Addresses are where callers are served: the Unix socket first, then those of Options.Listen.
+func (s *Sidecar) Addresses() []string { return s.sidecar.Addresses() }
+
+// EnsembleAddress is where ZooKeeper clients can join the ensemble, as host:port.
+func (s *Sidecar) EnsembleAddress() string { return s.server.Address() }
+
+// Serve serves until ctx ends, lets holders let go, and leaves nothing behind: no goroutine, no file.
+func (s *Sidecar) Serve(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		s.faults.run(ctx)
+		return nil
+	})
+	group.Go(func() error { return s.sidecar.Serve(ctx) })
+	err := group.Wait()
+	s.close()
+	return err
+}
+
+// close ends what has begun, in the order in which one stands on the other.
+func (s *Sidecar) close() {
+	if s.client != nil {
+		s.client.Close()
+	}
+	if s.server != nil {
+		s.server.Close()
+	}
+	s.memory.Close()
+	if s.directory != "" {
+		if err := os.RemoveAll(s.directory); err != nil {
+			s.log.Warn("directory of the socket not removed", zap.Error(err))
+		}
+	}
+}
