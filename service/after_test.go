@@ -4,8 +4,9 @@ import (
 	"context"
 	"testing"
 
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"google.golang.org/grpc"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
 func TestWhatIsToBeDoneAfterTheStatusIsDoneInOrderWhenTheCallerHasIt(t *testing.T) {

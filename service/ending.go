@@ -23,7 +23,6 @@ const (
 
 func (e *ending) close()       { e.verdict.CompareAndSwap(connectionOpen, connectionClosed) }
 func (e *ending) lose()        { e.verdict.CompareAndSwap(connectionOpen, connectionLost) }
-func (e *ending) open() bool   { return e.verdict.Load() == connectionOpen }
 func (e *ending) silent() bool { return e.verdict.Load() == connectionLost }
 
 // A rawConn is the socket, and notes how it ends.

@@ -35,7 +35,6 @@ func limitsOf(options ServerOptions) []grpc.ServerOption {
 		grpc.StaticConnWindowSize(connectionWindow),
 		grpc.ReadBufferSize(connectionBuffers),
 		grpc.WriteBufferSize(connectionBuffers),
-		grpc.SharedWriteBuffer(true),
 	}
 }
 

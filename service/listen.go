@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -103,7 +104,7 @@ func checkVacant(path string) error {
 	if found.Mode().Type() != fs.ModeSocket {
 		return fmt.Errorf("%s is there and is not a socket", path)
 	}
-	conn, err := net.DialTimeout("unix", path, time.Second)
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil
 	}

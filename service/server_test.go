@@ -321,7 +321,7 @@ func (p *probe) where(purpose string) string {
 func fetched(t *testing.T, url string) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	request, err := http.NewRequestWithContext(within(t), http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(within(t), http.MethodGet, url, http.NoBody)
 	must(t, err)
 	response, err := client.Do(request)
 	must(t, err)

@@ -19,7 +19,8 @@ func parsed(environment map[string]string, args ...string) (*settings, error) {
 	if err := fillFrom(lookup, flags); err != nil {
 		return s, err
 	}
-	return s, s.check()
+	err := s.check()
+	return s, err
 }
 
 func TestTheREADMEShowsEverySettingAsItIs(t *testing.T) {
@@ -109,7 +110,9 @@ func TestABadVariableIsNamed(t *testing.T) {
 
 func TestCredentialsAreOneLine(t *testing.T) {
 	file := t.TempDir() + "/auth"
-	for content, good := range map[string]bool{"user:password\n": true, "user:a:b": true, "user": false, ":x": false, "a:b\nc:d": false, "": false} {
+	for content, good := range map[string]bool{
+		"user:password\n": true, "user:a:b": true, "user": false, ":x": false, "a:b\nc:d": false, "": false,
+	} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
