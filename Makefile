@@ -1,4 +1,5 @@
-# Everything is done from here, locally and in CI. It takes Go; tests and `make run` also take Java and Maven.
+# Everything is done from here, locally and in CI. It takes Go; tests and `make ensemble` also take Java and Maven,
+# and tests Python.
 
 MAKEFLAGS += --no-print-directory
 SHELL := bash
@@ -18,8 +19,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Start ZooKeeper and a sidecar in front of it, until Ctrl-C
-	@tools/run
+run: build ## Start a sidecar with an ensemble in memory, until Ctrl-C; ARGS="--listen 127.0.0.1:0" for its settings
+	@bin/sidekeeper dev $(ARGS)
 
 .PHONY: build
 build: ## Build the programs into bin/

@@ -206,3 +206,9 @@ func (s *Sidecar) close() {
 		}
 	}
 }
+
+// Suspend has the ensemble answer nobody for that long; see service.Faults.
+func (s *Sidecar) Suspend(duration time.Duration) { s.faults.Suspend(duration) }
+
+// DelayGrants has locks granted that much later than their turn comes.
+func (s *Sidecar) DelayGrants(delay time.Duration) { s.faults.DelayGrants(delay) }

@@ -33,6 +33,7 @@ var charters = []charter{
 	{folder: "internal/bench", ours: []string{"internal/ensemble", "internal/link", "gen"}, closed: logs},
 	{folder: "internal/house"},
 	{folder: "clients/go", ours: []string{"gen"}, closed: slices.Concat(logs, zooKeeper)},
+	{folder: "sidekeepertest", ours: []string{"internal/dev", "clients/go", "gen"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "cmd", ours: []string{"service", "recipes", "internal", "clients/go", "gen"}, closed: zooKeeper},
 }
 
