@@ -173,23 +173,22 @@ func toStatus(err error) (*status.Status, string) {
 }
 
 func messageOf(err error, known answer) string {
-	var of *fault
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[*fault](err); ok {
 		return of.Error()
 	}
 	return known.err.Error()
 }
 
 func detailsOf(err error, known answer) []protoadapt.MessageV1 {
-	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonText(known.reason), Metadata: map[string]string{}}
+	facts := map[string]string{}
+	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonText(known.reason), Metadata: facts}
 	details := []protoadapt.MessageV1{info}
-	var of *fault
-	if errors.As(err, &of) {
-		maps.Copy(info.Metadata, of.facts)
+	if of, ok := errors.AsType[*fault](err); ok {
+		maps.Copy(facts, of.facts)
 	}
 	if known.reason == errorsv1.Reason_REASON_INVALID_FIELD {
 		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{
-			Field: info.Metadata["field"], Description: info.Metadata["rule"], Reason: info.Reason,
+			Field: facts["field"], Description: facts["rule"], Reason: info.GetReason(),
 		}}})
 	}
 	if known.code == codes.Unavailable {

@@ -223,10 +223,11 @@ func (l *lease) described() *leasev1.Lease {
 		Age: durationpb.New(time.Since(l.opened)), ValidFor: durationpb.New(l.validFor()),
 		Ttl: durationpb.New(l.session.Timeout()),
 	}
+	var possessions []*leasev1.Possession
 	for thing, held := range l.possessions() {
-		described.Possessions = append(described.Possessions, &leasev1.Possession{Kind: "lock", Name: thing.text, Held: held})
+		possessions = append(possessions, &leasev1.Possession{Kind: "lock", Name: thing.text, Held: held})
 	}
-	slices.SortFunc(described.Possessions, func(a, b *leasev1.Possession) int { return cmp.Compare(a.Name, b.Name) })
-	described.Possessions = described.Possessions[:min(len(described.Possessions), mostPossessions)]
+	slices.SortFunc(possessions, func(a, b *leasev1.Possession) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	described.Possessions = possessions[:min(len(possessions), mostPossessions)]
 	return described
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -121,11 +122,7 @@ func (l *lease) drop(lock name) {
 func (l *lease) possessions() map[name]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	copied := make(map[name]bool, len(l.things))
-	for thing, held := range l.things {
-		copied[thing] = held
-	}
-	return copied
+	return maps.Clone(l.things)
 }
 
 // leases are all leases of this sidecar.

@@ -24,7 +24,7 @@ const (
 
 // due is closed when it is time to tell again; nil if only the predecessor can change anything.
 func (q *queueNews) due(turn recipes.Turn) <-chan struct{} {
-	if q.told != nil && turn.Position == 1 && q.told.Position == 1 {
+	if q.told != nil && turn.Position == 1 && q.told.GetPosition() == 1 {
 		return nil
 	}
 	return after(time.Until(q.next))
