@@ -56,7 +56,23 @@ func (e *Ensemble) AwaitAll(ctx context.Context) error {
 		return err
 	}
 	_, err = e.AwaitQuorum(ctx)
-	return err
+	if err != nil {
+		return err
+	}
+	return e.awaitListening(ctx)
+}
+
+// awaitListening returns nil once every server that runs listens for the clients that are to use it: a standalone server
+// serves clients without TLS before it listens for those with it.
+func (e *Ensemble) awaitListening(ctx context.Context) error {
+	return await(ctx, e.servers, func(now []status) bool {
+		for _, each := range now {
+			if !each.server.asleep() && !each.server.listens(ctx) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // await asks servers how they are until the condition holds.

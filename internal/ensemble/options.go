@@ -44,7 +44,7 @@ type Options struct {
 // TLS is what servers prove themselves with and ask of clients. The files are PEM.
 type TLS struct {
 	// KeyStore holds the servers' private key (PKCS #8) and certificate chain. The certificate must be valid for
-	// 127.0.0.1.
+	// 127.0.0.1, and Java wants it to have a subject.
 	KeyStore string
 	// TrustStore holds the authorities clients' certificates must come from.
 	TrustStore string

@@ -1,6 +1,7 @@
 package ensemble
 
 import (
+	"io"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -54,17 +55,19 @@ func newNursery() *nursery {
 	return n
 }
 
-// start starts a command and waits for it in the background.
-func (n *nursery) start(command *exec.Cmd) (*process, error) {
+// start starts a command and waits for it in the background. The log is closed when it has ended or not begun.
+func (n *nursery) start(command *exec.Cmd, log io.Closer) (*process, error) {
 	command.SysProcAttr = attributes()
 	started := make(chan error)
 	n.orders <- func() { started <- command.Start() }
 	if err := <-started; err != nil {
+		log.Close()
 		return nil, err
 	}
 	p := &process{command: command, exited: make(chan struct{})}
 	n.running.Go(func() {
-		command.Wait() // how it ended is for its log
+		command.Wait() // how it ended is in ProcessState
+		log.Close()
 		close(p.exited)
 	})
 	return p, nil

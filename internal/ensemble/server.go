@@ -138,14 +138,13 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
 	command := exec.Command(s.ensemble.java, s.ensemble.options.flags(s, s.ensemble.classPath)...)
 	command.Dir = s.directory
 	command.Stdout = s.output(log)
 	command.Stderr = command.Stdout
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.process, err = s.ensemble.nursery.start(command)
+	s.process, err = s.ensemble.nursery.start(command, log)
 	s.frozen = false
 	return err
 }

@@ -59,7 +59,7 @@ type status struct {
 }
 
 var (
-	stateLine     = regexp.MustCompile(`(?m)^zk_server_state\s+(\w+)$`)
+	modeLine      = regexp.MustCompile(`(?m)^Mode: (\w+)$`)
 	zxidLine      = regexp.MustCompile(`(?m)^Zxid: 0x([0-9a-f]+)$`)
 	followersLine = regexp.MustCompile(`(?m)^zk_synced_followers\s+(\d+)`)
 )
@@ -70,21 +70,31 @@ func (s *Server) status(ctx context.Context) status {
 	if s.asleep() {
 		return found
 	}
-	text, err := s.Ask(ctx, "mntr")
+	text, err := s.Ask(ctx, "srvr")
 	if err != nil {
 		return found
 	}
 	found.role = Looking
-	if state := match(stateLine, text); state != "" {
-		found.role = Role(state)
+	if mode := match(modeLine, text); mode != "" {
+		found.role = Role(mode)
 	}
-	found.followers, _ = strconv.Atoi(match(followersLine, text)) // 0 if it is no leader
+	zxid, _ := strconv.ParseUint(match(zxidLine, text), 16, 64) // 0 if it does not serve
+	found.epoch = zxid >> 32
 	if found.role == Leader {
-		text, _ = s.Ask(ctx, "srvr")
-		zxid, _ := strconv.ParseUint(match(zxidLine, text), 16, 64)
-		found.epoch = zxid >> 32
+		text, _ = s.Ask(ctx, "mntr") // which costs a server more than all else it is asked
+		found.followers, _ = strconv.Atoi(match(followersLine, text))
 	}
 	return found
+}
+
+// listens tells whether the server takes connections of the clients that are to use it.
+func (s *Server) listens(ctx context.Context) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.clientPort().address())
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
 }
 
 // match is what a line's only group has matched, empty if there is no such line.

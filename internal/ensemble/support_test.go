@@ -14,8 +14,8 @@ import (
 // limit is how long a test waits for what must happen, on a machine that has other things to do.
 const limit = time.Minute
 
-// quick is the options of most tests: a follower notices after a second that it is cut off.
-var quick = Options{TickTime: 200 * time.Millisecond}
+// quick is the options of most tests: a follower notices after two seconds that it is cut off.
+var quick = Options{TickTime: 200 * time.Millisecond, SyncLimit: 10}
 
 // within is a context for what must happen.
 func within(t *testing.T) context.Context {
@@ -83,6 +83,9 @@ func others(e *Ensemble, but *Server) []*Server {
 	}
 	return rest
 }
+
+// open lets everybody do everything.
+var open = zk.WorldACL(zk.PermAll)
 
 // silence keeps go-zookeeper from logging.
 type silence struct{}

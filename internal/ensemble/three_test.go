@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/sidekeeper/sidekeeper/internal/link"
 )
 
@@ -81,7 +79,7 @@ func anIsolatedFollowerAnswers(t *testing.T, e *Ensemble) {
 	e.Isolate(follower.ID())
 	written := make(chan error, 1)
 	go func() {
-		_, err := conn.Create("/isolated", nil, 0, zk.WorldACL(zk.PermAll))
+		_, err := conn.Create("/isolated", nil, 0, open)
 		written <- err
 	}()
 	if _, _, err := conn.Get("/zookeeper"); err != nil {
