@@ -91,7 +91,7 @@ func (p *Place) Grant(ctx context.Context) (*Hold, error) {
 		select {
 		case <-changed: // perhaps gone, while the session was proving itself
 		default:
-			return &Hold{Token: own.Czxid, place: p}, nil
+			return &Hold{Token: own.Czxid, Revocation: revocationIn(own.Data), Changed: changed, place: p}, nil
 		}
 	}
 }

@@ -22,6 +22,7 @@ type Turn struct {
 
 // wait is whom a place waits for.
 type wait struct {
+	fresh       bool // found by the first look, and not glanced at since
 	position    int
 	holders     queue // the first of those that hold the lock
 	predecessor child // the nearest contender that keeps the place from its turn
@@ -144,6 +145,7 @@ func (p *Place) waitFor(ahead, blocking queue) {
 	predecessor := blocking[len(blocking)-1]
 	holders := ahead.holders()
 	p.wait = wait{
+		fresh:       p.wait.predecessor.name == "",
 		position:    len(ahead),
 		holders:     holders[:min(len(holders), MaxHolders)],
 		predecessor: predecessor,
@@ -177,15 +179,13 @@ func (p *Place) turn() Turn {
 }
 
 // Glance brings the position and the holders of a waiting place up to date, for people: Look tells of the holders only what
-// it learns on its way. It lists the queue and reads each holder once, leaves the watches alone, and returns a Turn that
-// says neither First nor what is asked of the place. Call it after a Look that was not First. Errors as of Look.
+// it learns on its way. It lists the queue, unless the first Look has just done so, reads each holder once, leaves the
+// watches alone, and returns a Turn that says neither First nor what is asked of the place. Call it after a Look that was
+// not First. Errors as of Look.
 func (p *Place) Glance(ctx context.Context) (Turn, error) {
-	ahead, err := p.ahead(ctx)
-	if err != nil {
+	if err := p.listAgain(ctx); err != nil {
 		return Turn{}, err
 	}
-	holders := ahead.holders()
-	p.wait.position, p.wait.holders = len(ahead), holders[:min(len(holders), MaxHolders)]
 	for _, holder := range p.wait.holders {
 		if err := p.meet(ctx, holder); err != nil {
 			return Turn{}, err
@@ -195,6 +195,21 @@ func (p *Place) Glance(ctx context.Context) (Turn, error) {
 		return !slices.ContainsFunc(p.wait.holders, func(c child) bool { return c.name == name })
 	})
 	return p.turn(), nil
+}
+
+// listAgain brings the position and the holders up to date. The first glance follows the first look at once.
+func (p *Place) listAgain(ctx context.Context) error {
+	if p.wait.fresh {
+		p.wait.fresh = false
+		return nil
+	}
+	ahead, err := p.ahead(ctx)
+	if err != nil {
+		return err
+	}
+	holders := ahead.holders()
+	p.wait.position, p.wait.holders = len(ahead), holders[:min(len(holders), MaxHolders)]
+	return nil
 }
 
 // meet reads a holder that is not known yet. One that has just gone, or that may not be read, stays unknown.

@@ -123,24 +123,24 @@ func (a *acquisition) join(ctx context.Context) (err error) {
 
 // look asks whose turn it is. If it is not this place's, it tells the caller so and returns when it is worth to look again.
 func (a *acquisition) look(ctx context.Context, news *queueNews) (*recipes.Hold, error) {
-	turn, err := await(ctx, a, a.place.Look)
+	turn, err := await(ctx, a, a.stand)
 	switch {
 	case err != nil:
 		return nil, err
 	case turn.Revocation.Break:
 		return nil, errLockBroken
 	case turn.First:
-		return await(ctx, a, a.place.Grant)
+		return turn.granted, nil
 	case a.order.triesOnce():
 		return nil, errLockHeld
 	}
 	for {
-		due := news.due(turn)
+		due := news.due(turn.Turn)
 		err := a.pause(ctx, turn.Changed, turn.Marked, due)
 		if err != nil || !isClosed(due) {
 			return nil, err
 		}
-		glance := turn // of a place right behind the holder, Look has told everything
+		glance := turn.Turn // of a place right behind the holder, Look has told everything
 		if turn.Position > 1 {
 			if glance, err = await(ctx, a, a.place.Glance); err != nil {
 				return nil, err
@@ -148,6 +148,22 @@ func (a *acquisition) look(ctx context.Context, news *queueNews) (*recipes.Hold,
 		}
 		news.tell(glance)
 	}
+}
+
+// A standing is how the place stands in the queue, with the hold that it has become if it is its turn.
+type standing struct {
+	recipes.Turn
+	granted *recipes.Hold
+}
+
+// stand looks and, if it is the place's turn, has it granted in one go.
+func (a *acquisition) stand(ctx context.Context) (standing, error) {
+	turn, err := a.place.Look(ctx)
+	if err != nil || !turn.First || turn.Revocation.Break {
+		return standing{Turn: turn}, err
+	}
+	granted, err := a.place.Grant(ctx)
+	return standing{turn, granted}, err
 }
 
 // await runs one question to the ensemble beside the stream, so that the stream can end before there is an answer.

@@ -102,7 +102,9 @@ func (a *acquisition) keep(ctx context.Context, granted *recipes.Hold) error {
 	}
 	looks, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t.look(looks)
+	if why := t.see(sight{granted.Revocation, granted.Changed}); why != nil {
+		return why
+	}
 	for {
 		if over, why := t.next(ctx, looks); over {
 			return why
@@ -159,12 +161,21 @@ func (t *tenure) look(ctx context.Context) {
 // consider acts on the answer to a look. An error says nothing about the hold, save ErrGone: look again later.
 func (t *tenure) consider() error {
 	seen, err := t.looking.wait()
-	t.looked, t.changed = nil, seen.changed
+	t.looked = nil
 	switch {
 	case errors.Is(err, recipes.ErrGone):
 		return t.broken()
 	case err != nil:
 		t.changed = after(countdown)
+		return nil
+	}
+	return t.see(seen)
+}
+
+// see acts on what is asked of the hold. It returns why the hold must end, if it must.
+func (t *tenure) see(seen sight) error {
+	t.changed = seen.changed
+	switch {
 	case seen.revocation.Break:
 		return errLockBroken
 	case seen.revocation.Asked:
