@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -20,11 +19,11 @@ func (s *Session) heart() {
 	defer s.work.Done()
 	pause := s.interval
 	for s.rest(pause) {
-		began := now()
+		began := s.now()
 		pause = time.Millisecond
 		if s.heartbeat() == nil {
-			spread := 1 + jitter*(2*rand.Float64()-1)
-			pause = max(pause, time.Duration(spread*float64(s.interval))-now().since(began))
+			spread := 1 + jitter*(2*s.client.dice.Float64()-1)
+			pause = max(pause, time.Duration(spread*float64(s.interval))-s.now().since(began))
 		}
 		s.look()
 	}
@@ -67,11 +66,11 @@ func (s *Session) heartbeat() error {
 	}
 	stuck := time.AfterFunc(s.interval*3/2, func() { s.giveUp(generation) })
 	defer stuck.Stop()
-	sent := now()
+	sent := s.now()
 	if err := s.beat(); err != nil {
 		return err
 	}
-	s.answered(generation, exchange{sent: sent, answered: now()})
+	s.answered(generation, exchange{sent: sent, answered: s.now()})
 	return nil
 }
 
@@ -139,7 +138,7 @@ func (s *Session) giveUp(generation int) {
 // look ends the session if its deadline has passed, and else arranges for the next look.
 func (s *Session) look() {
 	s.mu.Lock()
-	remaining := s.proof.deadline.since(now())
+	remaining := s.proof.deadline.since(s.now())
 	if remaining > 0 && s.err == nil {
 		s.guard.Reset(remaining)
 	}

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type Client struct {
 	handshakes gate
 	openings   gate
 	reader     *reader
+	dice       *rand.Rand
 	stop       context.CancelFunc
 	work       sync.WaitGroup
 }
@@ -44,6 +46,7 @@ func New(config Config) (*Client, error) {
 		permanent:  make(map[string]bool),
 		handshakes: make(gate, handshakesAtOnce),
 		openings:   make(gate, openingsAtOnce),
+		dice:       rand.New(config.Random),
 	}
 	for _, dir := range config.Directories {
 		c.permanent[dir] = true
@@ -124,7 +127,7 @@ func (s *Session) start(timeout time.Duration) error {
 	if !s.brief {
 		preferred = s.client.reader.address()
 	}
-	servers := serversFrom(s.client.config.Servers, preferred)
+	servers := s.client.serversFrom(preferred)
 	send, receive := zk.WithMaxConnBufferSize(leaseBuffer), zk.WithMaxBufferSize(leaseBuffer)
 	if s.brief {
 		send, receive = zk.WithMaxConnBufferSize(readerBuffer), zk.WithMaxBufferSize(readerBuffer)

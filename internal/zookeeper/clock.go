@@ -10,3 +10,11 @@ func (i instant) add(d time.Duration) instant { return i + instant(d) }
 
 // since is how long it is from other to i.
 func (i instant) since(other instant) time.Duration { return time.Duration(i - other) }
+
+// now reads the session's clock.
+func (s *Session) now() instant { return instant(s.client.config.Clock()) }
+
+// upTo is a random duration below limit.
+func (c *Client) upTo(limit time.Duration) time.Duration {
+	return time.Duration(c.dice.Int64N(int64(limit)))
+}

@@ -1,9 +1,11 @@
 package zookeeper
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -44,6 +46,11 @@ type Config struct {
 	Observe func(operation string, took time.Duration) // told of each request to the ensemble, or nil
 	Late    func()                                     // told of each heartbeat that is late, or nil
 
+	// The world around; nil for the real one.
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Clock  func() time.Duration // goes on while the machine is suspended
+	Random rand.Source          // used by many goroutines at once
+
 	acl []zk.ACL
 }
 
@@ -80,12 +87,31 @@ func (c *Config) complete() error {
 	if c.Late == nil {
 		c.Late = func() {}
 	}
+	c.completeWorld()
 	var err error
 	if c.acl, err = c.parseACL(); err != nil {
 		return err
 	}
 	return c.safe(c.SessionTimeout)
 }
+
+// completeWorld takes the real world for what is not given.
+func (c *Config) completeWorld() {
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{}).DialContext
+	}
+	if c.Clock == nil {
+		c.Clock = func() time.Duration { return time.Duration(now()) }
+	}
+	if c.Random == nil {
+		c.Random = systemDice{}
+	}
+}
+
+// systemDice are the runtime's random numbers.
+type systemDice struct{}
+
+func (systemDice) Uint64() uint64 { return rand.Uint64() }
 
 // interval is the time between heartbeats for sessions of this timeout.
 func (c *Config) interval(timeout time.Duration) time.Duration {

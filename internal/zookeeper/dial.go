@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -45,9 +44,10 @@ func (h *hosts) Next() (server string, retryStart bool) {
 }
 
 // serversFrom is the servers in random order but for the first, which is the preferred one if it is among them.
-func serversFrom(servers []string, preferred string) []string {
+func (c *Client) serversFrom(preferred string) []string {
+	servers := c.config.Servers
 	order := make([]string, 0, len(servers))
-	for _, i := range rand.Perm(len(servers)) {
+	for _, i := range c.dice.Perm(len(servers)) {
 		order = append(order, servers[i])
 	}
 	for i, server := range order {
@@ -84,7 +84,7 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 func (s *Session) connect(address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(time.Second, s.patience()))
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	conn, err := s.client.config.Dial(ctx, "tcp", address)
 	if err != nil || s.client.config.TLS == nil {
 		return conn, err
 	}
@@ -106,7 +106,7 @@ func (s *Session) backOff() error {
 		return nil
 	}
 	limit := min(20*time.Millisecond<<min(attempt-1, 10), s.timeout()/8)
-	timer := time.NewTimer(rand.N(limit) + time.Millisecond)
+	timer := time.NewTimer(s.client.upTo(limit) + time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -46,7 +45,7 @@ func (r *reader) run(ctx context.Context) {
 		if err != nil {
 			failures++
 			r.client.config.Log.Debug("ensemble not reached", zap.Error(err))
-			pause(ctx, rand.N(50*time.Millisecond<<min(failures, 5)))
+			pause(ctx, r.client.upTo(50*time.Millisecond<<min(failures, 5)))
 			continue
 		}
 		failures = 0

@@ -86,7 +86,7 @@ func (s *Session) ValidFor() time.Duration {
 	if s.closing || s.err != nil {
 		return 0
 	}
-	return max(0, s.proof.deadline.since(now()))
+	return max(0, s.proof.deadline.since(s.now()))
 }
 
 // Suspended says whether a heartbeat is late, with a channel that is closed when that may have changed.
@@ -189,7 +189,7 @@ func (s *Session) established(id int64, timeout time.Duration, handshake exchang
 	s.interval = s.client.config.interval(timeout)
 	s.proof = s.client.config.proof(timeout)
 	s.proof.opened(handshake)
-	s.guard = time.AfterFunc(s.proof.deadline.since(now()), s.look)
+	s.guard = time.AfterFunc(s.proof.deadline.since(s.now()), s.look)
 }
 
 // event is the library's callback: it must not block.
@@ -229,7 +229,7 @@ func (s *Session) lose(err error) {
 		return
 	}
 	s.fenced.Store(true)
-	s.err, s.ended = err, now()
+	s.err, s.ended = err, s.now()
 	s.connected = false
 	w := s.wire
 	if s.guard != nil {

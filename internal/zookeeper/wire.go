@@ -61,7 +61,7 @@ func (w *wire) Write(frame []byte) (int, error) {
 			return 0, err
 		}
 	}
-	w.handshake.sent = now()
+	w.handshake.sent = w.session.now()
 	if _, err := w.Conn.Write(append(slices.Clip(frame), w.session.client.authFrame...)); err != nil {
 		return 0, err
 	}
@@ -128,7 +128,7 @@ func (w *wire) look(read []byte) {
 func (w *wire) reply(head []byte) {
 	w.replies++
 	if w.replies == 1 {
-		w.handshake.answered = now()
+		w.handshake.answered = w.session.now()
 		w.welcomed.Store(true)
 		w.release()
 		timeout := time.Duration(int32(binary.BigEndian.Uint32(head[4:]))) * time.Millisecond
