@@ -1,6 +1,4 @@
-// Command ensemble runs a real ZooKeeper ensemble on the loopback interface, for trying things out. It keeps nothing.
-//
-// Its first line is the connection string; it runs until SIGINT or SIGTERM.
+// Ensemble starts a ZooKeeper ensemble on this machine for trying things out, and stops it on Ctrl-C.
 package main
 
 import (
@@ -19,70 +17,114 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/ensemble"
 )
 
-// firstPort is ZooKeeper's own, if it is free.
-const firstPort = 2181
-
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "ensemble:", err)
-		os.Exit(1) //nolint:gocritic // run has stopped everything
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 }
 
-// run is the program: it starts the servers, says where they are and stops them when ctx ends.
-func run(ctx context.Context, args []string, out, messages io.Writer) error {
-	flags := flag.NewFlagSet("ensemble", flag.ContinueOnError)
-	flags.SetOutput(messages)
-	servers := flags.Int("servers", 3, "how many servers: 1 or 3")
-	tickTime := flags.Duration("tick-time", 2*time.Second, "ZooKeeper's unit of time")
-	ports := flags.String("ports", "", "client ports on 127.0.0.1, joined by commas (default 2181 and up where they are free)")
-	if err := flags.Parse(args); err != nil {
-		return err
+// firstPort is the port of the first server, if it is free.
+const firstPort = 2181
+
+// run is the program.
+func run(ctx context.Context, arguments []string, output, problems io.Writer) error {
+	options, err := parse(arguments, problems)
+	if err == flag.ErrHelp {
+		return nil
 	}
-	clientPorts, err := choosePorts(*ports, *servers)
 	if err != nil {
 		return err
 	}
-	e, err := ensemble.Start(ctx, ensemble.Options{
-		Servers:              *servers,
-		TickTime:             *tickTime,
-		ClientPorts:          clientPorts,
-		MaxClientConnections: -1,
-	})
+	e, err := ensemble.Start(ctx, options)
+	if ctx.Err() != nil {
+		return nil // interrupted while it started
+	}
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	fmt.Fprintln(out, strings.Join(e.ClientAddresses(), ","))
-	fmt.Fprintln(messages, "ZooKeeper", ensemble.Version, "serves; Ctrl-C stops it and forgets everything")
+	introduce(output, e, options.TickTime)
 	<-ctx.Done()
+	fmt.Fprintln(output, "Stopping.")
 	return nil
 }
 
-// choosePorts reads the ports given, or takes ZooKeeper's own where they are free and leaves the rest to the system.
-func choosePorts(given string, servers int) ([]int, error) {
-	ports := make([]int, servers)
-	if given == "" {
-		for i := range ports {
-			if listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+i))); err == nil {
-				ports[i] = firstPort + i
-				_ = listener.Close()
-			}
+// parse reads the command line.
+func parse(arguments []string, problems io.Writer) (ensemble.Options, error) {
+	flags := flag.NewFlagSet("ensemble", flag.ContinueOnError)
+	flags.SetOutput(problems)
+	servers := flags.Int("servers", 3, "how many servers: 1 or 3")
+	tickTime := flags.Duration("tick-time", 2*time.Second, "ZooKeeper's unit of time; sessions time out after 2 to 20 of it")
+	list := flags.String("ports", "", "ports for clients, as 2181,2182,2183 (default: these, or the system's choice for those taken)")
+	if err := flags.Parse(arguments); err != nil {
+		return ensemble.Options{}, err
+	}
+	if flags.NArg() > 0 {
+		return ensemble.Options{}, fmt.Errorf("ensemble takes no arguments, but got %q", flags.Args())
+	}
+	ports := freePorts(firstPort, *servers)
+	if *list != "" {
+		var err error
+		if ports, err = parsePorts(*list, *servers); err != nil {
+			return ensemble.Options{}, err
 		}
-		return ports, nil
 	}
-	words := strings.Split(given, ",")
-	if len(words) != servers {
-		return nil, fmt.Errorf("-ports %q: %d ports for %d servers", given, len(words), servers)
-	}
-	for i, word := range words {
-		port, err := strconv.ParseUint(word, 10, 16)
+	return ensemble.Options{Servers: *servers, TickTime: *tickTime, ClientPorts: ports}, nil
+}
+
+// parsePorts reads a list of as many ports as there are servers.
+func parsePorts(list string, servers int) ([]int, error) {
+	var ports []int
+	for text := range strings.SplitSeq(list, ",") {
+		number, err := strconv.ParseUint(strings.TrimSpace(text), 10, 16)
 		if err != nil {
-			return nil, fmt.Errorf("-ports %q: %w", given, err)
+			return nil, fmt.Errorf("--ports: %q is no port", text)
 		}
-		ports[i] = int(port)
+		ports = append(ports, int(number))
+	}
+	if len(ports) != servers {
+		return nil, fmt.Errorf("--ports: %d ports for %d servers", len(ports), servers)
 	}
 	return ports, nil
+}
+
+// freePorts is as many ports from the first on, with 0 in place of those that are taken.
+func freePorts(first, count int) []int {
+	var ports []int
+	for i := range count {
+		port := first + i
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			ports = append(ports, 0)
+			continue
+		}
+		listener.Close()
+		ports = append(ports, port)
+	}
+	return ports
+}
+
+// introduce says what runs and what can be done with it.
+func introduce(output io.Writer, e *ensemble.Ensemble, tickTime time.Duration) {
+	addresses := e.ClientAddresses()
+	all := strings.Join(addresses, ",")
+	fmt.Fprintf(output, "ZooKeeper is up: %s\n\n", all)
+	for _, s := range e.Servers() {
+		fmt.Fprintf(output, "  server %d: %s, process %d, log %s\n", s.ID(), s.Address(), s.ProcessID(), s.Log())
+	}
+	host, port, _ := net.SplitHostPort(addresses[0]) // an address of a listener is well formed
+	fmt.Fprintf(output, `
+Things to try:
+  sidekeeper serve --zookeeper %s --tick-time %v --listen unix:///tmp/sidekeeper.sock --operator-listen ""
+  echo srvr | nc %s %s    # which server leads, and how it is
+  kill -STOP PROCESS          # freeze a server, as a long garbage collection does
+  kill -CONT PROCESS          # let it go on
+  kill -KILL PROCESS          # lose a server for good; two of three are enough
+
+Ctrl-C stops all and removes their data.
+`, all, tickTime, host, port)
 }
