@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/selector"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
@@ -27,12 +29,13 @@ const reasonTrailer = "sidekeeper-reason"
 
 // interceptorsOf are what every call goes through, outermost first: metrics, log, status, recovery, admission.
 func interceptorsOf(options ServerOptions) []grpc.ServerOption {
-	log, logged := logger(options.Log), loggedAs()
+	log, logged := logger(options.Log), loggedAs(levelOf)
 	admission := admission{mostStreams: options.MaxStreams}
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
-			logging.UnaryServerInterceptor(log, logged...),
+			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, loggedAs(quietLevelOf)...), selector.MatchFunc(isQuestion)),
+			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, logged...), selector.MatchFunc(isNoQuestion)),
 			answerUnary,
 			recovery.UnaryServerInterceptor(),
 			admission.unary,
@@ -129,10 +132,10 @@ func logger(log *zap.Logger) logging.Logger {
 
 // loggedAs has one line written per call, when it has ended. Requests and replies never stand in it, since ids of leases and
 // holds are secrets.
-func loggedAs() []logging.Option {
+func loggedAs(levels logging.CodeToLevel) []logging.Option {
 	return []logging.Option{
 		logging.WithLogOnEvents(logging.FinishCall),
-		logging.WithLevels(levelOf),
+		logging.WithLevels(levels),
 		logging.WithDisableLoggingFields(logging.SystemTag[0], logging.ComponentFieldKey, logging.MethodTypeFieldKey),
 		logging.WithFieldsFromContext(func(ctx context.Context) logging.Fields {
 			return logging.Fields{"caller", callerOf(ctx).identity}
@@ -147,6 +150,23 @@ func reasonField(err error) logging.Fields {
 		return logging.Fields{"reason", told.reason}
 	}
 	return nil
+}
+
+// isQuestion says whether a call is one that programs ask every second, and that changes nothing.
+func isQuestion(_ context.Context, call interceptors.CallMeta) bool {
+	return call.Method == "Check"
+}
+
+func isNoQuestion(ctx context.Context, call interceptors.CallMeta) bool {
+	return !isQuestion(ctx, call)
+}
+
+// quietLevelOf is levelOf for questions: their good answers are details.
+func quietLevelOf(code codes.Code) logging.Level {
+	if code == codes.OK {
+		return logging.LevelDebug
+	}
+	return levelOf(code)
 }
 
 // levelOf is how much a call's end matters to whoever runs the sidecar: what callers did wrong or lost is normal.
