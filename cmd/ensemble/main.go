@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -33,7 +34,7 @@ const firstPort = 2181
 // run is the program.
 func run(ctx context.Context, arguments []string, output, problems io.Writer) error {
 	options, err := parse(arguments, problems)
-	if err == flag.ErrHelp {
+	if errors.Is(err, flag.ErrHelp) {
 		return nil
 	}
 	if err != nil {

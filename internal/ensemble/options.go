@@ -41,7 +41,8 @@ type Options struct {
 	LogTo io.Writer
 }
 
-// TLS is what servers prove themselves with and ask of clients. The files are PEM.
+// TLS is what servers prove themselves with and ask of clients. The files are PEM. It takes jars that a server without it
+// does without, and that the system's own ZooKeeper may lack.
 type TLS struct {
 	// KeyStore holds the servers' private key (PKCS #8) and certificate chain. The certificate must be valid for
 	// 127.0.0.1, and Java wants it to have a subject.

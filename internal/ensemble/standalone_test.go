@@ -2,9 +2,12 @@ package ensemble
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +46,44 @@ func TestAStandaloneServerAnswersAndLeavesNothingBehind(t *testing.T) {
 	if !strings.Contains(log.String(), "server 1: ") {
 		t.Error("nothing was logged")
 	}
+}
+
+func TestAServerThatDoesNotStartIsReportedWithItsLog(t *testing.T) {
+	options := quick
+	options.JVM = []string{"-XX:+NoSuchFlag"}
+	_, err := Start(within(t), options)
+	for _, want := range []string{"has ended: exit status 1", "Unrecognized VM option 'NoSuchFlag'"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in: %v", want, err)
+		}
+	}
+}
+
+func TestAStartThatIsCancelledLeavesNothingBehind(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	started := &firstWrite{then: func() { cancel(errors.New("enough")) }}
+	options := quick
+	options.LogTo = started
+	_, err := Start(ctx, options)
+	if err == nil || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("got %v", err)
+	}
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// A firstWrite calls a function when it is first written to.
+type firstWrite struct {
+	once sync.Once
+	then func()
+}
+
+func (f *firstWrite) Write(text []byte) (int, error) {
+	f.once.Do(f.then)
+	return len(text), nil
 }
 
 func TestDataAndAddressesOutliveARestart(t *testing.T) {

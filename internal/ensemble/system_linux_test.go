@@ -69,7 +69,7 @@ func TestAReservedPortIsForWhoeverAsksForItByNumber(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer other.release()
+		t.Cleanup(other.release)
 		if other.number == reserved.number {
 			t.Fatal("the system gave the port away")
 		}

@@ -32,8 +32,8 @@ type request struct {
 }
 
 // CutRequest resets the connection of each of the next times requests that match (of all, if times is negative), in
-// place of forwarding the request: the server has surely not seen it. Match is called with requests one at a time, so it may count; it must not call the
-// link.
+// place of forwarding the request: the server has surely not seen it. Match is called with requests one at a time, so it
+// may count; it must not call the link.
 func (l *Link) CutRequest(match func(Frame) bool, times int) *Trap {
 	return l.set(cutRequest, match, times)
 }
