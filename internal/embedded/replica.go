@@ -40,6 +40,12 @@ func (r *Replica) End(session int64) {
 	e.zxid++
 }
 
+// Alive says whether a session is open.
+func (r *Replica) Alive(session int64) bool {
+	_, alive := r.server.ensemble.sessions[session]
+	return alive
+}
+
 // Sessions are those that are alive, with their timeouts.
 func (r *Replica) Sessions() map[int64]time.Duration {
 	alive := map[int64]time.Duration{}
