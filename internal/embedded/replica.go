@@ -112,7 +112,9 @@ func (a *Attached) do(request []byte) {
 	c, in := a.connection, &decoder{rest: request}
 	xid, op := in.int32(), opcode(in.int32())
 	if s := c.session; s == nil || c.server.ensemble.sessions[s.id] != s {
-		c.server.ensemble.zxid++
+		if KindOf(request) != ReadRequest {
+			c.server.ensemble.zxid++
+		}
 		c.reply(xid, "NA", codeSessionExpired, nil)
 		return
 	}

@@ -111,11 +111,11 @@ func (e *Ensemble) Close() {
 	e.events = nil
 }
 
-// Addresses are the servers', as clients name them.
+// Addresses are the servers', as clients name them. They are of the range for examples, and never resolved.
 func (e *Ensemble) Addresses() []string {
 	addresses := make([]string, size)
 	for i := range addresses {
-		addresses[i] = fmt.Sprintf("server-%d:2181", i)
+		addresses[i] = fmt.Sprintf("192.0.2.%d:2181", i+1)
 	}
 	return addresses
 }

@@ -1,0 +1,156 @@
+package simulation_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/simulation"
+	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+var (
+	firstSeed = flag.Uint64("seed", 1, "first seed of the random schedules")
+	seeds     = flag.Uint64("seeds", defaultSeeds, "how many random schedules to run")
+)
+
+const lanes = 4 // schedules at a time
+
+// tally counts what the schedules brought about, so that they cannot become harmless unnoticed.
+type tally struct{ grants, losses, expired, virtual atomic.Int64 }
+
+func TestNobodyHoldsBesideAnotherWhateverFails(t *testing.T) {
+	if testing.Short() {
+		*seeds = min(*seeds, 100)
+	}
+	var total tally
+	t.Run("schedules", func(t *testing.T) {
+		for lane := range uint64(lanes) {
+			t.Run(fmt.Sprint(lane), func(t *testing.T) {
+				t.Parallel()
+				for seed := *firstSeed + lane; seed < *firstSeed+*seeds; seed += lanes {
+					t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { play(t, seed, &total) })
+				}
+			})
+		}
+	})
+	t.Logf("%d schedules, %v of virtual time: %d grants, %d holds lost, %d sessions expired", *seeds,
+		time.Duration(total.virtual.Load()).Round(time.Minute), total.grants.Load(), total.losses.Load(), total.expired.Load())
+	if *seeds >= 50 && (total.grants.Load() < int64(*seeds)*5 || total.losses.Load() < int64(*seeds)/5) {
+		t.Error("too little happens")
+	}
+}
+
+// play plays one schedule.
+func play(t *testing.T, seed uint64, total *tally) {
+	dice := rand.New(rand.NewPCG(seed, 0))
+	timeout := []time.Duration{4 * time.Second, 6 * time.Second, 15 * time.Second}[dice.IntN(3)]
+	options := simulation.Options{Seed: seed, Hosts: 2 + dice.IntN(2)}
+	inBubble(t, options, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+		began := time.Now()
+		s := &stage{T: t, Ensemble: e, witness: w, timeout: timeout, total: total, board: board{locks: map[string]*queue{}}}
+		s.healed, s.heal = context.WithCancel(context.Background())
+		s.over, s.end = context.WithTimeoutCause(context.Background(), 4*time.Minute, errStuck)
+		defer s.end()
+		s.run(dice, options.Hosts)
+		total.virtual.Add(int64(time.Since(began)))
+		total.expired.Add(int64(w.ends))
+	})
+	if t.Failed() {
+		t.Logf("replay: go test ./internal/simulation -run TestNobodyHoldsBesideAnotherWhateverFails -seed %d -seeds 1", seed)
+	}
+}
+
+var errStuck = errors.New("no progress after everything was healed")
+
+// A stage is what one schedule is played on.
+type stage struct {
+	*testing.T
+	*simulation.Ensemble
+	*witness
+	timeout time.Duration
+	total   *tally
+	board   board
+
+	healed context.Context // ends when there are no more faults
+	heal   context.CancelFunc
+	over   context.Context // ends when it should be long over
+	end    context.CancelFunc
+}
+
+func (s *stage) run(dice *rand.Rand, hosts int) {
+	for server := range 3 {
+		s.Clock(server, rate(dice))
+	}
+	var callers, clients sync.WaitGroup
+	for host := range hosts {
+		client := s.sidecar(host, dice)
+		for range 2 + dice.IntN(2) {
+			caller := &caller{stage: s, client: client, dice: rand.New(rand.NewPCG(dice.Uint64(), 1))}
+			callers.Go(caller.live)
+		}
+		clients.Go(func() {
+			callers.Wait()
+			client.Close()
+		})
+	}
+	s.disturb(rand.New(rand.NewPCG(dice.Uint64(), 2)), hosts)
+	clients.Wait()
+	s.settle()
+}
+
+// rate is how fast a clock goes that is right within one percent.
+func rate(dice *rand.Rand) float64 { return 0.99 + 0.02*dice.Float64() }
+
+// sidecar is the session layer of one sidecar, with a clock of its own.
+func (s *stage) sidecar(host int, dice *rand.Rand) *zookeeper.Client {
+	began, rate := time.Now(), rate(dice)
+	client, err := zookeeper.New(zookeeper.Config{
+		Servers: s.Addresses(), SessionTimeout: s.timeout, TickTime: 2 * time.Second, SyncLimit: 5,
+		Heartbeat: 2 * time.Second, Directories: []string{"/locks"},
+		Dial:   s.Dialer(host),
+		Clock:  func() time.Duration { return time.Duration(float64(time.Since(began)) * rate) },
+		Random: &sharedDice{dice: rand.NewPCG(dice.Uint64(), 3)},
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return client
+}
+
+type sharedDice struct {
+	mu   sync.Mutex
+	dice rand.Source
+}
+
+func (d *sharedDice) Uint64() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dice.Uint64()
+}
+
+// settle waits until every session that was left behind has expired, and looks at what remains.
+func (s *stage) settle() {
+	time.Sleep(s.timeout + 10*time.Second)
+	s.Await()
+	for _, lock := range locks {
+		if names := s.Names(lock.Path); len(names) > 0 {
+			s.Errorf("left in %s: %q", lock.Path, names)
+		}
+	}
+	if n := s.Sessions(); n > 0 {
+		s.Errorf("%d sessions are left", n)
+	}
+	for _, broken := range s.board.broken {
+		s.Error(broken)
+	}
+}
+
+var locks = []recipes.Lock{{Path: "/locks/orders"}, {Path: "/locks/stock"}}
