@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
+)
+
+// develop starts `sidekeeper dev` in a process of its own, and returns when it has said what to try.
+func develop(t *testing.T, args ...string) (s *served, welcome string) {
+	t.Helper()
+	s = &served{t: t, log: &bytes.Buffer{}, ended: make(chan error, 1)}
+	s.command = exec.Command(os.Args[0], append([]string{"dev", "--listen=127.0.0.1:0"}, args...)...)
+	s.command.Env = append(os.Environ(), role+"=sidekeeper", "TMPDIR="+t.TempDir())
+	s.command.Stderr = s.log
+	out, err := s.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := s.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.command.Process.Kill() })
+	lines := bufio.NewScanner(out)
+	for !strings.Contains(welcome, "Ctrl-C here stops it") && lines.Scan() {
+		welcome += lines.Text() + "\n"
+	}
+	t.Logf("ready after %v", time.Since(began))
+	go func() { s.ended <- s.command.Wait() }()
+	s.address = said(t, welcome, `grpcurl -plaintext .* (127\.0\.0\.1:\d+) sidekeeper\.lock`)
+	return s, welcome
+}
+
+// said is what the welcome says in that place.
+func said(t *testing.T, welcome, pattern string) string {
+	t.Helper()
+	match := regexp.MustCompile(pattern).FindStringSubmatch(welcome)
+	if match == nil {
+		t.Fatalf("nothing like %s is said in\n%s", pattern, welcome)
+	}
+	return match[1]
+}
+
+func TestDevSaysWhatIsThereAndEndsWithZeroOnCtrlC(t *testing.T) {
+	s, welcome := develop(t)
+	if conn, err := net.Dial("tcp", said(t, welcome, `ensemble: +(127\.0\.0\.1:\d+)`)); err != nil {
+		t.Error(err)
+	} else {
+		conn.Close()
+	}
+	socket := said(t, welcome, `unix://(/\S+\.sock)`)
+	for _, address := range []string{"unix://" + socket, s.address} {
+		out, errors, code := output(t, "--address", address, "health", "--ready")
+		if code != 0 || out != "serving\n" {
+			t.Errorf("health at %s: %d %s %s", address, code, out, errors)
+		}
+	}
+	s.signal(syscall.SIGINT)
+	if code := s.ends(); code != 0 {
+		t.Errorf("exit %d; log: %s", code, s.log)
+	}
+	if _, err := os.Stat(filepath.Dir(socket)); err == nil {
+		t.Errorf("%s is left behind", socket)
+	}
+	if !strings.Contains(s.log.String(), "\tinfo\t") {
+		t.Errorf("the log is not for people: %s", s.log)
+	}
+}
+
+func TestDevSaysThatItsAddressIsTaken(t *testing.T) {
+	s, _ := develop(t)
+	_, said, code := output(t, "dev", "--listen", s.address)
+	if code != exitUsage || !strings.Contains(said, "--listen 127.0.0.1:0") || !strings.Contains(said, s.address) {
+		t.Errorf("exit %d, %q", code, said)
+	}
+}
+
+func TestDevRefusesWhatItCannotDo(t *testing.T) {
+	for flag, complaint := range map[string]string{
+		"--listen=0.0.0.0:7181":  "loopback",
+		"--fault=earthquake=1s":  "expire-lease=",
+		"--session-timeout=1s":   "session timeout",
+		"--ensemble-port=123456": "range",
+	} {
+		_, said, code := output(t, "dev", flag)
+		if code != exitUsage || !strings.Contains(said, complaint) {
+			t.Errorf("%s: exit %d, %q", flag, code, said)
+		}
+	}
+}
+
+func TestACommandEndsWhoseLockIsLostByAnInjectedExpiry(t *testing.T) {
+	s, _ := develop(t)
+	process := exec.Command(os.Args[0], "lock", "run", "orders", "--", os.Args[0], "polite")
+	process.Env = append(os.Environ(), role+"=sidekeeper", sidekeeper.AddressVariable+"="+s.address)
+	out, err := process.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("the command did not start")
+	}
+	s.expire(t, "orders")
+	for lines.Scan() { // until its end
+	}
+	_ = process.Wait() // its code says it all
+	if code := process.ProcessState.ExitCode(); code != exitLost {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// The scene of the README, to the letter but for the port.
+func TestTheSceneOfTheREADMEFromGrpcurl(t *testing.T) {
+	s, welcome := develop(t)
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "grpcurl")
+	build := exec.Command("go", "build", "-modfile=../../tools/grpcurl/go.mod", "-o", program, "github.com/fullstorydev/grpcurl/cmd/grpcurl")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	acquire := said(t, welcome, `(grpcurl .* sidekeeper\.lock\.v1\.LockService/Acquire)`)
+	expire := said(t, welcome, `(grpcurl .* sidekeeper\.dev\.v1\.DevService/ExpireLease)`)
+	for _, command := range []string{acquire, expire} {
+		if shown := strings.Replace(command, s.address, "127.0.0.1:7181", 1); !strings.Contains(string(readme), shown) {
+			t.Errorf("the README does not show %s", shown)
+		}
+	}
+	first, second := typed(t, program, acquire), typed(t, program, acquire)
+	// Who of the two was first is the system's affair.
+	if text := first.reads(t, `"(?:queued|granted)"`); strings.Contains(text, "queued") {
+		first, second = second, first
+	}
+	first.reads(t, `"granted"`)
+	second.reads(t, `"queued"`)
+	typed(t, program, expire).reads(t, `"expired": 1`)
+	text := first.reads(t, `(?s)Code: Aborted.*LEASE_LOST.*"reason": "LEASE_LOST"`)
+	if !strings.Contains(text, `"fencingToken"`) {
+		t.Errorf("the first saw %s", text)
+	}
+	second.reads(t, `"granted"`)
+	if err := second.command.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	typed(t, program, acquire).reads(t, `"granted"`)
+}
+
+// A typed command is one that somebody has typed in a terminal.
+type typedCommand struct {
+	command *exec.Cmd
+	lines   chan string
+	seen    string
+}
+
+// typed runs a command that begins with the name of the program.
+func typed(t *testing.T, program, command string) *typedCommand {
+	t.Helper()
+	words := strings.Fields(strings.ReplaceAll(command, "'", "")) // none has a blank in it
+	c := &typedCommand{command: exec.Command(program, words[1:]...), lines: make(chan string, 1000)}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.command.Stdout, c.command.Stderr = writer, writer
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	writer.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		defer close(c.lines)
+		for lines := bufio.NewScanner(reader); lines.Scan(); {
+			c.lines <- lines.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = c.command.Process.Kill()
+		_ = c.command.Wait()
+		<-read
+		reader.Close()
+	})
+	return c
+}
+
+// reads waits until the command has said something like it, and returns all that it has said.
+func (c *typedCommand) reads(t *testing.T, pattern string) string {
+	t.Helper()
+	for wanted := regexp.MustCompile(pattern); !wanted.MatchString(c.seen); {
+		line, ok := "", false
+		select {
+		case line, ok = <-c.lines:
+		case <-time.After(patience):
+		}
+		if !ok {
+			t.Fatalf("nothing like %s in:\n%s", pattern, c.seen)
+		}
+		c.seen += line + "\n"
+	}
+	return c.seen
+}
+
+func (s *served) expire(t *testing.T, lock string) {
+	t.Helper()
+	connection, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	_, err = devv1.NewDevServiceClient(connection).ExpireLease(t.Context(),
+		&devv1.ExpireLeaseRequest{Leases: &devv1.ExpireLeaseRequest_Lock{Lock: lock}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
