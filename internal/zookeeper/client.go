@@ -17,7 +17,8 @@ const (
 	handshakesAtOnce = 32 // a server's backlog is 50 by default
 	openingsAtOnce   = 16 // each throws 1.5 MiB of the library's default buffer away
 
-	leaseBuffer  = 16 << 10 // of leases, for sending and receiving: they only make, check and delete nodes
+	leaseBuffer  = 16 << 10 // of leases, the longest request: they only make, check and delete nodes
+	leaseReceive = 4 << 10  // and the longest reply, which is a path and little more
 	readerBuffer = 4 << 20  // the longest list of children that can be read
 )
 
@@ -128,7 +129,7 @@ func (s *Session) start(timeout time.Duration) error {
 		preferred = s.client.reader.address()
 	}
 	servers := s.client.serversFrom(preferred)
-	send, receive := zk.WithMaxConnBufferSize(leaseBuffer), zk.WithMaxBufferSize(leaseBuffer)
+	send, receive := zk.WithMaxConnBufferSize(leaseBuffer), zk.WithMaxBufferSize(leaseReceive)
 	if s.brief {
 		send, receive = zk.WithMaxConnBufferSize(readerBuffer), zk.WithMaxBufferSize(readerBuffer)
 	}
