@@ -26,6 +26,8 @@ const lanes = 4 // schedules at a time
 // tally counts what the schedules brought about, so that they cannot become harmless unnoticed.
 type tally struct{ grants, losses, expired, virtual atomic.Int64 }
 
+const theSchedules = "TestNobodyHoldsBesideAnotherWhateverFails"
+
 func TestNobodyHoldsBesideAnotherWhateverFails(t *testing.T) {
 	if testing.Short() {
 		*seeds = min(*seeds, 100)
@@ -36,7 +38,14 @@ func TestNobodyHoldsBesideAnotherWhateverFails(t *testing.T) {
 			t.Run(fmt.Sprint(lane), func(t *testing.T) {
 				t.Parallel()
 				for seed := *firstSeed + lane; seed < *firstSeed+*seeds; seed += lanes {
-					t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { play(t, seed, &total) })
+					t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+						for _, broken := range play(t, seed, acquire, &total) {
+							t.Error(broken)
+						}
+						if t.Failed() {
+							t.Logf("replay: go test ./internal/simulation -run %s -seed %d -seeds 1", theSchedules, seed)
+						}
+					})
 				}
 			})
 		}
@@ -48,14 +57,15 @@ func TestNobodyHoldsBesideAnotherWhateverFails(t *testing.T) {
 	}
 }
 
-// play plays one schedule.
-func play(t *testing.T, seed uint64, total *tally) {
+// play plays one schedule and returns the promises that were broken.
+func play(t *testing.T, seed uint64, acquire acquirer, total *tally) []string {
+	t.Helper()
 	dice := rand.New(rand.NewPCG(seed, 0))
 	timeout := []time.Duration{4 * time.Second, 6 * time.Second, 15 * time.Second}[dice.IntN(3)]
 	options := simulation.Options{Seed: seed, Hosts: 2 + dice.IntN(2)}
-	inBubble(t, options, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+	return witnessed(t, options, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 		began := time.Now()
-		s := &stage{T: t, Ensemble: e, witness: w, timeout: timeout, total: total, board: board{locks: map[string]*queue{}}}
+		s := &stage{T: t, Ensemble: e, witness: w, timeout: timeout, acquire: acquire, total: total, board: newBoard(w)}
 		s.healed, s.heal = context.WithCancel(context.Background())
 		s.over, s.end = context.WithTimeoutCause(context.Background(), 4*time.Minute, errStuck)
 		defer s.end()
@@ -63,9 +73,6 @@ func play(t *testing.T, seed uint64, total *tally) {
 		total.virtual.Add(int64(time.Since(began)))
 		total.expired.Add(int64(w.ends))
 	})
-	if t.Failed() {
-		t.Logf("replay: go test ./internal/simulation -run TestNobodyHoldsBesideAnotherWhateverFails -seed %d -seeds 1", seed)
-	}
 }
 
 var errStuck = errors.New("no progress after everything was healed")
@@ -76,8 +83,9 @@ type stage struct {
 	*simulation.Ensemble
 	*witness
 	timeout time.Duration
+	acquire acquirer
 	total   *tally
-	board   board
+	board   *board
 
 	healed context.Context // ends when there are no more faults
 	heal   context.CancelFunc
@@ -142,14 +150,11 @@ func (s *stage) settle() {
 	s.Await()
 	for _, lock := range locks {
 		if names := s.Names(lock.Path); len(names) > 0 {
-			s.Errorf("left in %s: %q", lock.Path, names)
+			s.accuse("left in %s: %q", lock.Path, names)
 		}
 	}
 	if n := s.Sessions(); n > 0 {
-		s.Errorf("%d sessions are left", n)
-	}
-	for _, broken := range s.board.broken {
-		s.Error(broken)
+		s.accuse("%d sessions are left", n)
 	}
 }
 

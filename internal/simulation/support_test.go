@@ -13,32 +13,44 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 )
 
-// inBubble runs a test in virtual time with an ensemble that is complete. No session may be valid when its end is committed.
-func inBubble(t *testing.T, options simulation.Options, test func(*testing.T, *simulation.Ensemble, *witness)) {
+// witnessed runs a test in virtual time with an ensemble that is complete, and returns the promises that were broken.
+func witnessed(t *testing.T, options simulation.Options, test func(*testing.T, *simulation.Ensemble, *witness)) []string {
 	t.Helper()
+	w := &witness{sessions: map[int64]*zookeeper.Session{}, closing: map[int64]bool{}}
 	synctest.Test(t, func(t *testing.T) {
-		w := &witness{sessions: map[int64]*zookeeper.Session{}, closing: map[int64]bool{}}
 		options.Ended = w.ended
 		e := simulation.New(options)
 		defer e.Close()
 		e.Await()
 		test(t, e, w)
-		for _, outlived := range w.outlived {
-			t.Error(outlived)
-		}
 		if disagreement := e.Disagreement(); disagreement != "" {
-			t.Error(disagreement)
+			w.accuse("%s", disagreement)
 		}
 	})
+	return w.broken
 }
 
-// A witness looks at each session in the instant in which its end is committed.
+// inBubble runs a test in virtual time with an ensemble that is complete. No session may be valid when its end is committed.
+func inBubble(t *testing.T, options simulation.Options, test func(*testing.T, *simulation.Ensemble, *witness)) {
+	t.Helper()
+	for _, broken := range witnessed(t, options, test) {
+		t.Error(broken)
+	}
+}
+
+// A witness looks at each session in the instant in which its end is committed, and collects what was promised and not kept.
 type witness struct {
 	mu       sync.Mutex
 	sessions map[int64]*zookeeper.Session
 	closing  map[int64]bool // by whom opened them
 	ends     int
-	outlived []string // what was valid then
+	broken   []string
+}
+
+func (w *witness) accuse(format string, details ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = append(w.broken, fmt.Sprintf(format, details...))
 }
 
 func (w *witness) watch(s *zookeeper.Session) {
@@ -49,21 +61,23 @@ func (w *witness) watch(s *zookeeper.Session) {
 
 func (w *witness) ended(session int64) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.sessions[session]
+	s, closing := w.sessions[session], w.closing[session]
+	if s != nil {
+		w.ends++
+	}
+	w.mu.Unlock()
 	if s == nil {
 		return
 	}
-	w.ends++
 	if valid := s.ValidFor(); valid > 0 {
-		w.outlived = append(w.outlived, fmt.Sprintf("session %x is valid for %v when its end is committed", session, valid))
+		w.accuse("session %x is valid for %v when its end is committed", session, valid)
 		return
 	}
 	select {
 	case <-s.Done():
 	default:
-		if !w.closing[session] {
-			w.outlived = append(w.outlived, fmt.Sprintf("session %x is not over when its end is committed", session))
+		if !closing {
+			w.accuse("session %x is not over when its end is committed", session)
 		}
 	}
 }
