@@ -58,8 +58,8 @@ func runCaller(text string) (code int) {
 	return 0
 }
 
-// hold takes one lock with bare stubs and says `granted TOKEN`, and then every 100 ms `valid UNTIL`, as the
-// machine's clock will show.
+// hold takes one lock with bare stubs and says `granted TOKEN`, then every 100 ms `valid UNTIL`, as the machine's clock
+// will show, and at last `ended` and what it was told.
 func (o callerOrder) hold(ctx context.Context) error {
 	connection, err := grpc.NewClient(o.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -90,7 +90,12 @@ func (o callerOrder) check(ctx context.Context, locks lockv1.LockServiceClient, 
 		if err != nil {
 			return err
 		}
-		fmt.Println("valid", int64(asked.add(answer.GetHolds()[0].GetValidFor().AsDuration())))
+		hold := answer.GetHolds()[0]
+		if hold.GetReason() != "" {
+			fmt.Println("ended", hold.GetReason())
+			return nil
+		}
+		fmt.Println("valid", int64(asked.add(hold.GetValidFor().AsDuration())))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 var (
 	rounds = flag.Int("rounds", 3, "how often to run each fault that ends leases")
-	kills  = flag.Int("kills", 60, "how many callers and sidecars to kill at random moments")
+	kills  = flag.Int("kills", 500, "how many callers and sidecars to kill at random moments")
 	seed   = flag.Uint64("seed", 0, "what the random moments come from; 0 draws one")
 )
 
