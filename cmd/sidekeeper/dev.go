@@ -75,8 +75,8 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 		DrainTimeout: s.drainTimeout, Faults: faults, Log: s.logging.newLog(logged),
 	})
 	switch {
-	case ctx.Err() != nil:
-		return nil
+	case err != nil && ctx.Err() != nil:
+		return nil //nolint:nilerr // it was stopped before it began
 	case errors.Is(err, dev.ErrTaken):
 		return usageError(fmt.Errorf("%w; choose with --listen and --ensemble-port, as in --listen 127.0.0.1:0", err))
 	case err != nil:

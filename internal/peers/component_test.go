@@ -2,13 +2,13 @@ package peers
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -51,12 +51,12 @@ var javaClasses = sync.OnceValues(func() (string, error) {
 		return runIn(home, "mvn", "--batch-mode", "--quiet", "compile", "dependency:copy-dependencies")
 	})
 	target := filepath.Join(home, "target")
-	return strings.Join([]string{filepath.Join(target, "classes"), filepath.Join(target, "jars", "*")}, string(os.PathListSeparator)), err
+	return filepath.Join(target, "classes") + string(os.PathListSeparator) + filepath.Join(target, "jars", "*"), err
 })
 
-// component returns a directory of the user's cache, made by make if it is not there yet. Processes that miss it at the
+// component returns a directory of the user's cache, filled if it is not there yet. Processes that miss it at the
 // same time wait for the one that makes it; one that was made in part is made anew.
-func component(name string, make func(home string) error) (home string, err error) {
+func component(name string, fill func(home string) error) (home string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -77,7 +77,7 @@ func component(name string, make func(home string) error) (home string, err erro
 	if err := errors.Join(os.RemoveAll(home), os.Mkdir(home, 0o755)); err != nil {
 		return "", err
 	}
-	if err := make(home); err != nil {
+	if err := fill(home); err != nil {
 		return "", err
 	}
 	return home, os.WriteFile(complete, nil, 0o600)
@@ -117,7 +117,7 @@ func digest(directory string) (string, error) {
 		_, _ = sum.Write(text) // never fails: see hash.Hash
 		return err
 	})
-	return fmt.Sprintf("%x", sum.Sum(nil)[:8]), err
+	return hex.EncodeToString(sum.Sum(nil)[:8]), err
 }
 
 // pythonCommand runs kazoo's contender.

@@ -47,7 +47,8 @@ func startReal(t *testing.T) string {
 func startSidecar(t *testing.T) (sidecar *sidekeepertest.Sidecar, servers string) {
 	t.Helper()
 	sidecar = sidekeepertest.Start(t, sidekeepertest.Options{})
-	return sidecar, sidecar.EnsembleAddress()
+	servers = sidecar.EnsembleAddress()
+	return sidecar, servers
 }
 
 func must(t *testing.T, err error) {

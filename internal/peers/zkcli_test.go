@@ -57,7 +57,8 @@ func TestZooKeepersCommandLineWorks(t *testing.T) {
 }
 
 var (
-	unasked  = regexp.MustCompile(`(?m)^(?:Connecting to .*|Welcome to ZooKeeper!|JLine support is disabled|)\n(?:WATCHER::\n\nWatchedEvent .*\n)?`)
+	unasked = regexp.MustCompile(`(?m)^(?:Connecting to .*|Welcome to ZooKeeper!|JLine support is disabled|)\n` +
+		`(?:WATCHER::\n\nWatchedEvent .*\n)?`)
 	changing = regexp.MustCompile(`(?m)^([cmp]Zxid = 0x|[cm]time = ).*$`)
 )
 
