@@ -92,6 +92,7 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 func welcome(out io.Writer, sidecar *dev.Sidecar) error {
 	addresses := sidecar.Addresses()
 	return welcomeText.Execute(out, map[string]string{
+		"Program":   os.Args[0],
 		"Addresses": strings.Join(addresses, ", "),
 		"Ensemble":  sidecar.EnsembleAddress(),
 		"Address":   addresses[len(addresses)-1],
@@ -120,8 +121,8 @@ Take a lock in another terminal, and again in a third:
 The second is queued. Stop the first with Ctrl-C, and the second is granted the lock. Without grpcurl:
 
   export SIDEKEEPER_ADDRESS={{.Address}} SIDEKEEPER_OPERATOR_ADDRESS={{.Address}}
-  sidekeeper lock run orders -- sleep 60
-  sidekeeper lock show orders
+  {{.Program}} lock run orders -- sleep 60
+  {{.Program}} lock show orders
 
 To see a lock lost:
 
