@@ -49,6 +49,10 @@ ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
 bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick -run 'pairs.*'" for a part of it
 	@go run ./internal/bench $(ARGS)
 
+.PHONY: chaos
+chaos: ## Run the end-to-end faults twenty times each, and kill five hundred callers and sidecars
+	go test -race -count=1 -v -timeout 2h ./internal/endtoend -rounds=20 -kills=500
+
 .PHONY: check-proto fix-proto
 check-proto:
 	$(BUF) lint

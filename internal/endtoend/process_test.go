@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // programs is where what the tests run is built, once.
@@ -66,7 +64,7 @@ func start(t *testing.T, errors string, command *exec.Cmd) *process {
 	must(t, err)
 	defer log.Close()
 	command.Stderr = log
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	command.SysProcAttr = attributes()
 	if command.Env == nil {
 		command.Env = os.Environ()
 	}
@@ -111,12 +109,7 @@ func (p *process) kill() {
 // freeze returns when the process has stopped.
 func (p *process) freeze() {
 	p.signal(syscall.SIGSTOP)
-	for {
-		err := unix.Waitid(unix.P_PID, p.command.Process.Pid, nil, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil)
-		if err != unix.EINTR {
-			return
-		}
-	}
+	awaitStopped(p.command.Process.Pid)
 }
 
 func (p *process) thaw() { p.signal(syscall.SIGCONT) }

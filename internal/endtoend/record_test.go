@@ -13,7 +13,7 @@ type moment time.Duration
 
 func now() moment {
 	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+	if err := unix.ClockGettime(machineClock, &t); err != nil {
 		panic(err)
 	}
 	return moment(t.Nano())
