@@ -12,8 +12,29 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/ensemble"
 )
 
-// rewrite writes what the real server answered into the contract, to be read before it is committed.
-var rewrite = flag.Bool("rewrite-contract", false, "write the real server's answers into testdata/contract.txt")
+// rewrite writes what the real server answered into the contracts, to be read before they are committed.
+var rewrite = flag.Bool("rewrite-contract", false, "write the real server's answers into testdata")
+
+// A contract is a file of scripts, and who plays them.
+type contract struct {
+	name, file string
+	root       string // of its directories; a session's nodes go in an order that hangs on their paths
+	open       func(t *testing.T, address, root string) player
+}
+
+// A player runs the lines of a script and gives what its clients heard.
+type player interface {
+	run(line string) string
+	close()
+}
+
+var contracts = []contract{
+	{"raw", "testdata/contract.txt", "/chapter", func(t *testing.T, address, root string) player {
+		t.Helper()
+		return newScript(t, address, root)
+	}},
+	{"go-zookeeper", "testdata/go_zookeeper.txt", "/go-chapter", newGoScript},
+}
 
 // A chapter of the contract is one script with what a server answers to each line.
 type chapter struct {
@@ -23,10 +44,10 @@ type chapter struct {
 
 type exchange struct{ line, want string }
 
-// readContract reads testdata/contract.txt: chapters begin with "# ", what a client hears is indented.
-func readContract(t *testing.T) []chapter {
+// read reads the contract's file: chapters begin with "# ", what a client hears is indented.
+func (c contract) read(t *testing.T) []chapter {
 	t.Helper()
-	text, err := os.ReadFile("testdata/contract.txt")
+	text, err := os.ReadFile(c.file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,41 +69,50 @@ func readContract(t *testing.T) []chapter {
 }
 
 // play runs a chapter and gives what was answered.
-func (c chapter) play(t *testing.T, address, root string) []exchange {
-	t.Helper()
-	s := newScript(t, address, root)
-	defer s.close()
+func (c chapter) play(p player) []exchange {
+	defer p.close()
 	var got []exchange
 	for _, e := range c.exchanges {
-		got = append(got, exchange{line: e.line, want: s.run(e.line)})
+		got = append(got, exchange{line: e.line, want: p.run(e.line)})
 	}
 	return got
 }
 
-func playAll(t *testing.T, address string) []chapter {
+// play runs all chapters, each in a directory of its own.
+func (c contract) play(t *testing.T, address string) {
 	t.Helper()
 	var played []chapter
-	for i, c := range readContract(t) {
-		t.Run(c.title, func(t *testing.T) {
-			got := c.play(t, address, fmt.Sprintf("/chapter%d", i))
-			played = append(played, chapter{title: c.title, exchanges: got})
-			if diff := cmp.Diff(c.exchanges, got, cmp.AllowUnexported(exchange{})); diff != "" && !*rewrite {
+	for i, wanted := range c.read(t) {
+		t.Run(wanted.title, func(t *testing.T) {
+			got := wanted.play(c.open(t, address, fmt.Sprint(c.root, i)))
+			played = append(played, chapter{title: wanted.title, exchanges: got})
+			if diff := cmp.Diff(wanted.exchanges, got, cmp.AllowUnexported(exchange{})); diff != "" && !*rewrite {
 				t.Error(diff)
 			}
 		})
 	}
-	return played
+	if *rewrite {
+		c.write(t, played)
+	}
+}
+
+func playAll(t *testing.T, address string) {
+	t.Helper()
+	for _, c := range contracts {
+		t.Run(c.name, func(t *testing.T) { c.play(t, address) })
+	}
+	t.Run("go-zookeeper's locks", func(t *testing.T) { excludeEachOther(t, address) })
 }
 
 func TestTheEmbeddedEnsembleKeepsTheContract(t *testing.T) {
+	if *rewrite {
+		t.Skip("contracts are rewritten from what the real server answers")
+	}
 	playAll(t, serveEmbedded(t))
 }
 
 func TestARealServerKeepsTheContract(t *testing.T) {
-	played := playAll(t, realServer(t))
-	if *rewrite {
-		writeContract(t, played)
-	}
+	playAll(t, realServer(t))
 }
 
 func serveEmbedded(t *testing.T) string {
@@ -98,7 +128,7 @@ func serveEmbedded(t *testing.T) string {
 }
 
 // realServer is the address of a standalone ZooKeeper: the one that SIDEKEEPER_TEST_ZOOKEEPER names, or one that is
-// started for this test.
+// started for this test. It must answer ruok.
 func realServer(t *testing.T) string {
 	t.Helper()
 	if address := os.Getenv("SIDEKEEPER_TEST_ZOOKEEPER"); address != "" {
@@ -107,17 +137,17 @@ func realServer(t *testing.T) string {
 	return realServerWith(t, ensemble.Options{Servers: 1, MaxClientConnections: -1})
 }
 
-func writeContract(t *testing.T, chapters []chapter) {
+func (c contract) write(t *testing.T, chapters []chapter) {
 	t.Helper()
 	var out strings.Builder
-	for _, c := range chapters {
-		fmt.Fprintf(&out, "# %s\n\n", c.title)
-		for _, e := range c.exchanges {
+	for _, played := range chapters {
+		fmt.Fprintf(&out, "# %s\n\n", played.title)
+		for _, e := range played.exchanges {
 			fmt.Fprintf(&out, "%s\n    %s\n", e.line, strings.ReplaceAll(e.want, "\n", "\n    "))
 		}
 		out.WriteString("\n")
 	}
-	if err := os.WriteFile("testdata/contract.txt", []byte(out.String()), 0o644); err != nil {
+	if err := os.WriteFile(c.file, []byte(out.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

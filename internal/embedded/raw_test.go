@@ -61,6 +61,10 @@ func (d *display) stat(in *decoder) string {
 	s.Czxid, s.Mzxid, s.Ctime, s.Mtime = in.int64(), in.int64(), in.int64(), in.int64()
 	s.Version, s.Cversion, s.Aversion, s.Owner = in.int32(), in.int32(), in.int32(), in.int64()
 	s.DataLength, s.ChildCount, s.Pzxid = in.int32(), in.int32(), in.int64()
+	return d.statOf(s)
+}
+
+func (d *display) statOf(s Stat) string {
 	order := "new"
 	if s.Ctime > s.Mtime {
 		order = "changed before it was made"
