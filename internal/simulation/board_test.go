@@ -41,14 +41,14 @@ func (b *board) enter(s *stage, lock recipes.Lock, token int64, session *zookeep
 	q.holds = slices.DeleteFunc(q.holds, func(h *held) bool { return h.over })
 	for _, other := range q.holds {
 		if valid := other.session.ValidFor(); valid > 0 {
-			b.accuse("%s: %x is granted while %x is valid for %v", lock.Path, token, other.token, valid)
+			b.accusef("%s: %x is granted while %x is valid for %v", lock.Path, token, other.token, valid)
 		}
 	}
 	if token <= q.token {
-		b.accuse("%s: %x is granted after %x", lock.Path, token, q.token)
+		b.accusef("%s: %x is granted after %x", lock.Path, token, q.token)
 	}
 	if session.ValidFor() > 0 && !s.owns(lock, token, session) {
-		b.accuse("%s: %x is granted and does not own the lock", lock.Path, token)
+		b.accusef("%s: %x is granted and does not own the lock", lock.Path, token)
 	}
 	q.token = max(q.token, token)
 	granted := &held{session: session, token: token}

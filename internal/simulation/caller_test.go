@@ -31,7 +31,7 @@ func (c *caller) live() {
 			return
 		}
 		if c.over.Err() != nil {
-			c.accuse("%v: %v", errStuck, err)
+			c.accusef("%v: %v", errStuck, err)
 			return
 		}
 		time.Sleep(upTo(c.dice, 500*time.Millisecond))
@@ -68,7 +68,7 @@ func (c *caller) visit(patient bool) (held bool, err error) {
 // excuse fails unless the error is one that a schedule brings about. ErrGone is none: nobody deletes another's node.
 func (c *caller) excuse(err error) error {
 	if !errors.Is(err, recipes.ErrSessionEnded) && !errors.Is(err, context.Canceled) && !errors.Is(err, errStuck) {
-		c.accuse("acquire: %v", err)
+		c.accusef("acquire: %v", err)
 	}
 	return err
 }

@@ -14,12 +14,13 @@ type event struct {
 
 type eventQueue []event
 
-func (q eventQueue) Len() int { return len(q) }
-func (q eventQueue) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
+func (q *eventQueue) Len() int { return len(*q) }
+func (q *eventQueue) Less(i, j int) bool {
+	a, b := &(*q)[i], &(*q)[j]
+	return a.at < b.at || a.at == b.at && a.number < b.number
 }
-func (q eventQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *eventQueue) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *eventQueue) Swap(i, j int) { (*q)[i], (*q)[j] = (*q)[j], (*q)[i] }
+func (q *eventQueue) Push(x any)    { *q = append(*q, x.(event)) }
 func (q *eventQueue) Pop() any {
 	last := (*q)[len(*q)-1]
 	(*q)[len(*q)-1].happen = nil
@@ -42,8 +43,6 @@ func (e *Ensemble) at(t time.Duration, happen func()) {
 	}
 }
 
-func (e *Ensemble) after(d time.Duration, happen func()) { e.at(e.now()+d, happen) }
-
 // run has events happen until the ensemble is closed.
 func (e *Ensemble) run() {
 	defer close(e.stopped)
@@ -56,14 +55,14 @@ func (e *Ensemble) run() {
 		case <-e.stop:
 			return
 		}
-		if next, any := e.happen(); any {
+		if next, more := e.happen(); more {
 			timer.Reset(next)
 		}
 	}
 }
 
 // happen has everything happen that is due, and tells how long it is to the next event.
-func (e *Ensemble) happen() (next time.Duration, any bool) {
+func (e *Ensemble) happen() (next time.Duration, more bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for len(e.events) > 0 {

@@ -108,7 +108,7 @@ func (c *conn) end() {
 
 func (c *conn) Read(buffer []byte) (int, error) {
 	for {
-		n, err, changed, wait := c.read(buffer)
+		n, changed, wait, err := c.read(buffer)
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -122,7 +122,7 @@ func (c *conn) Read(buffer []byte) (int, error) {
 }
 
 // read reads what is there, or tells for how long to wait for what.
-func (c *conn) read(buffer []byte) (n int, err error, changed <-chan struct{}, wait time.Duration) {
+func (c *conn) read(buffer []byte) (n int, changed <-chan struct{}, wait time.Duration, err error) {
 	c.ensemble.mu.Lock()
 	defer c.ensemble.mu.Unlock()
 	wait = 1 << 62
@@ -131,17 +131,17 @@ func (c *conn) read(buffer []byte) (n int, err error, changed <-chan struct{}, w
 	}
 	switch {
 	case c.closed:
-		return 0, net.ErrClosed, nil, 0
+		return 0, nil, 0, net.ErrClosed
 	case len(c.input) > 0:
 		n = copy(buffer, c.input)
 		c.input = c.input[n:]
-		return n, nil, nil, 0
+		return n, nil, 0, nil
 	case c.over:
-		return 0, io.EOF, nil, 0
+		return 0, nil, 0, io.EOF
 	case wait <= 0:
-		return 0, os.ErrDeadlineExceeded, nil, 0
+		return 0, nil, 0, os.ErrDeadlineExceeded
 	}
-	return 0, nil, c.changed, wait
+	return 0, c.changed, wait, nil
 }
 
 // Write never blocks: what the network does not take yet waits.

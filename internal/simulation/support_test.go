@@ -24,7 +24,7 @@ func witnessed(t *testing.T, options simulation.Options, test func(*testing.T, *
 		e.Await()
 		test(t, e, w)
 		if disagreement := e.Disagreement(); disagreement != "" {
-			w.accuse("%s", disagreement)
+			w.accusef("%s", disagreement)
 		}
 	})
 	return w.broken
@@ -47,7 +47,7 @@ type witness struct {
 	broken   []string
 }
 
-func (w *witness) accuse(format string, details ...any) {
+func (w *witness) accusef(format string, details ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = append(w.broken, fmt.Sprintf(format, details...))
@@ -70,14 +70,14 @@ func (w *witness) ended(session int64) {
 		return
 	}
 	if valid := s.ValidFor(); valid > 0 {
-		w.accuse("session %x is valid for %v when its end is committed", session, valid)
+		w.accusef("session %x is valid for %v when its end is committed", session, valid)
 		return
 	}
 	select {
 	case <-s.Done():
 	default:
 		if !closing {
-			w.accuse("session %x is not over when its end is committed", session)
+			w.accusef("session %x is not over when its end is committed", session)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (s *server) admit(c *tie) {
 	}
 	c.heardByLeader = s.ensemble.now()
 	t.ties = append(t.ties, c)
-	log, epoch := t.server.log[:len(t.server.log):len(t.server.log)], t.epoch
+	log, epoch := slices.Clip(t.server.log), t.epoch
 	c.toFollower(func() { c.follower.takeOver(c, epoch, log) })
 }
 
