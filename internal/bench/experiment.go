@@ -16,7 +16,7 @@ type experiment struct {
 func experiments(quick bool) []experiment {
 	var all []experiment
 	for _, p := range []pairs{{callers: 1, each: 300}, {callers: 8, each: 100}, {callers: 64, each: 40}} {
-		p.rounds = 8
+		p.rounds = 6
 		if quick {
 			p.rounds, p.each = 2, p.each/4
 		}
@@ -24,7 +24,7 @@ func experiments(quick bool) []experiment {
 		all = append(all, experiment{fmt.Sprintf("pairs-%d", p.callers), title, p.run})
 	}
 	for _, h := range []handover{{waiters: 2}, {waiters: 16}, {waiters: 128}} {
-		h.rounds, h.cycles = 6, 400
+		h.rounds, h.cycles = 4, 300
 		if quick {
 			h.rounds, h.cycles = 2, 100
 		}

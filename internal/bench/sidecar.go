@@ -1,11 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -36,14 +35,18 @@ const (
 func startSidecar(ctx context.Context, program, directory string, flags []string) (*sidecar, error) {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	s := &sidecar{socket: filepath.Join(directory, "callers.sock"), log: filepath.Join(directory, "log")}
+	admin, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &sidecar{socket: filepath.Join(directory, "callers.sock"), log: filepath.Join(directory, "log"), admin: admin}
 	log, err := os.Create(s.log)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
 	s.command = exec.Command(program, append([]string{ //nolint:noctx // it is stopped, and not killed, when it is to end
-		"serve", "--listen", "unix://" + s.socket, "--operator-listen", "", "--admin-listen", "127.0.0.1:0", "--drain-timeout", "1s",
+		"serve", "--listen", "unix://" + s.socket, "--operator-listen", "", "--admin-listen", admin, "--drain-timeout", "1s",
 	}, flags...)...)
 	s.command.Stderr = log
 	s.command.SysProcAttr = attributes()
@@ -57,33 +60,26 @@ func startSidecar(ctx context.Context, program, directory string, flags []string
 	return s, nil
 }
 
-// awaitServing waits for the line of the log that says where profiles are served; the callers' socket is open before.
+// freeAddress is one of the loopback interface that nobody listens on.
+func freeAddress(ctx context.Context) (string, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// awaitServing waits until profiles are served; the callers' socket is open before, and whoever calls is then waited for.
 func (s *sidecar) awaitServing(ctx context.Context) error {
-	for s.admin == "" {
+	for {
+		if _, err := s.get(ctx, "cmdline"); err == nil {
+			return nil
+		}
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			log, _ := os.ReadFile(s.log)
 			return fmt.Errorf("sidecar does not serve: %w\n%s", err, log)
 		}
-		if err := s.readLog(); err != nil {
-			return err
-		}
 	}
-	return nil
-}
-
-func (s *sidecar) readLog() error {
-	log, err := os.Open(s.log)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	for lines := bufio.NewScanner(log); lines.Scan(); {
-		var line struct{ For, Address string }
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.For == "admin-listen" {
-			s.admin = line.Address
-		}
-	}
-	return nil
 }
 
 // stop ends the process, and kills it if it does not end.
@@ -118,8 +114,7 @@ func (s *sidecar) resident() (int64, error) {
 
 // get asks the sidecar for a profile.
 func (s *sidecar) get(ctx context.Context, query string) ([]byte, error) {
-	address := strings.TrimPrefix(s.admin, "tcp://")
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/"+query, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.admin+"/debug/pprof/"+query, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
