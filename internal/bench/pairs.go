@@ -129,7 +129,7 @@ func (p pairs) table(contenders []contender, batches [][]batch) *table {
 		t.add(c.name,
 			microseconds(percentile(all.took, 50)), microseconds(percentile(all.took, 99)),
 			fmt.Sprintf("%.0f", all.rate()),
-			perPair(all.client, all), ifAny(c.sidecar != nil, perPair(all.sidecar, all)),
+			perPair(all.client, all), only(c.sidecar != nil, perPair(all.sidecar, all)),
 			ratio(batches[i], batches[floorPlace], batch.median), ratio(batches[i], batches[directPlace], batch.median),
 			ratio(batches[i], batches[floorPlace], batch.rate), ratio(batches[i], batches[directPlace], batch.rate))
 	}

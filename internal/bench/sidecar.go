@@ -45,7 +45,7 @@ func startSidecar(ctx context.Context, program, directory string, flags []string
 		return nil, err
 	}
 	defer log.Close()
-	s.command = exec.Command(program, append([]string{ //nolint:noctx // it is stopped, and not killed, when it is to end
+	s.command = exec.Command(program, append([]string{
 		"serve", "--listen", "unix://" + s.socket, "--operator-listen", "", "--admin-listen", admin, "--drain-timeout", "1s",
 	}, flags...)...)
 	s.command.Stderr = log

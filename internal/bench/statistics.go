@@ -54,8 +54,8 @@ func microseconds(d time.Duration) string {
 	return fmt.Sprintf("%.0f", float64(d)/float64(time.Microsecond))
 }
 
-func ifAny(any bool, text string) string { //nolint:predeclared // reads as it is called
-	if any {
+func only(there bool, text string) string {
+	if there {
 		return text
 	}
 	return "–"

@@ -56,7 +56,7 @@ func dialBare(ctx context.Context, address string) (*bare, error) {
 func (b *bare) close() {
 	b.request(link.CloseSession, nil)
 	if b.flush() == nil {
-		_, _, _ = b.reply() //nolint:dogsled // the session is over in any case
+		_, _, _ = b.reply()
 	}
 	b.conn.Close()
 }
