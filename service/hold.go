@@ -167,7 +167,7 @@ func (t *tenure) consider() error {
 		return t.broken()
 	case err != nil:
 		t.changed = after(countdown)
-		return nil
+		return nil //nolint:nilerr // the lease alone decides whether the hold stands
 	}
 	return t.see(seen)
 }

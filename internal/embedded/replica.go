@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net"
 	"slices"
@@ -175,7 +176,7 @@ func ReadHandshake(frame []byte) (Handshake, bool) {
 	wanted := readConnect(in)
 	return Handshake{
 		Seen: wanted.seen, Timeout: wanted.timeout, Session: wanted.session,
-		Genuine:  wanted.session == 0 || string(wanted.password) == string(passwordOf(wanted.session)),
+		Genuine:  wanted.session == 0 || bytes.Equal(wanted.password, passwordOf(wanted.session)),
 		readOnly: wanted.knowsReadOnly,
 	}, !in.failed
 }

@@ -171,9 +171,10 @@ func (s *Session) awaitEstablished(ctx context.Context) error {
 	}
 }
 
-// discard closes what an ended session leaves behind. The library takes up to three seconds to stop.
+// discard closes what a session leaves behind when it has ended. The library takes up to three seconds to stop.
 func (c *Client) discard(s *Session) {
 	c.work.Go(func() {
+		<-s.done
 		<-s.ready
 		s.conn.Close()
 		s.work.Wait()

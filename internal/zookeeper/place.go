@@ -218,15 +218,27 @@ func (s *Session) Close() {
 	}
 	s.mu.Unlock()
 	for len(places) > 0 {
-		chunk := places[:min(len(places), 16)]
-		places = places[len(chunk):]
-		s.deleteAll(chunk)
+		n := fitting(places)
+		s.deleteAll(places[:n])
+		places = places[n:]
 	}
 	select {
 	case <-s.done:
 	default:
 		s.hangUp()
 	}
+}
+
+// fitting is how many of the places one request of bounded size names, at least one.
+func fitting(places []string) int {
+	size := 0
+	for i, place := range places {
+		size += len(place)
+		if i > 0 && size > maxPlaceData {
+			return i
+		}
+	}
+	return len(places)
 }
 
 // deleteAll deletes in one transaction, and one by one where that does not go.

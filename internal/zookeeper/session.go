@@ -236,6 +236,7 @@ func (s *Session) lose(err error) {
 		s.guard.Stop()
 	}
 	s.change()
+	s.client.discard(s) // announced before anybody can learn of the end and close the client
 	close(s.done)
 	s.mu.Unlock()
 	if w != nil {
@@ -244,5 +245,4 @@ func (s *Session) lose(err error) {
 	if !s.brief && !errors.Is(err, errClosed) {
 		s.log.Info("session ended", zap.Error(err))
 	}
-	s.client.discard(s)
 }

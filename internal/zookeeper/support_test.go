@@ -148,25 +148,24 @@ func takeOver(t *testing.T, address string, id int64, closeIt bool) {
 	binary.BigEndian.PutUint64(request[20:], uint64(id))
 	binary.BigEndian.PutUint32(request[28:], 16)
 	copy(request[32:], password(id))
+	if closeIt {
+		opClose := int32(-11)
+		request = binary.BigEndian.AppendUint32(request, 8)
+		request = binary.BigEndian.AppendUint32(request, 1)
+		request = binary.BigEndian.AppendUint32(request, uint32(opClose))
+	}
 	answer := make([]byte, 4+36)
 	if _, err := conn.Write(request); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(conn, answer); err != nil {
-		t.Fatal(err)
-	}
-	if got := int64(binary.BigEndian.Uint64(answer[12:])); got != id {
-		t.Fatalf("took over session %x instead of %x", got, id)
+	// The session may take itself back before the answer comes, which ends this connection.
+	if _, err := io.ReadFull(conn, answer); err == nil {
+		if got := int64(binary.BigEndian.Uint64(answer[12:])); got != id && got != 0 {
+			t.Fatalf("took over session %x instead of %x", got, id)
+		}
 	}
 	if closeIt {
-		frame := binary.BigEndian.AppendUint32(nil, 8)
-		frame = binary.BigEndian.AppendUint32(frame, 1)
-		opClose := int32(-11)
-		frame = binary.BigEndian.AppendUint32(frame, uint32(opClose))
-		if _, err := conn.Write(frame); err != nil {
-			t.Fatal(err)
-		}
-		io.ReadFull(conn, answer[:20])
+		io.Copy(io.Discard, conn) // the server hangs up when it has closed the session
 	}
 }
 
