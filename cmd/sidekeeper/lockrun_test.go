@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/signal"
 	"os/exec"
 	"sync/atomic"
 	"syscall"
@@ -56,6 +57,9 @@ func TestACommandEndedByASignalGives128AndItsNumber(t *testing.T) {
 }
 
 func TestSignalsReachTheCommand(t *testing.T) {
+	heeded := make(chan os.Signal, 16) // whoever runs the tests may ignore some, as nohup does
+	signal.Notify(heeded, forwarded...)
+	defer signal.Stop(heeded)
 	server := scripted.Start(t)
 	p := runs(t, server, nil, "polite")
 	server.NextAcquire().Grant(1)
