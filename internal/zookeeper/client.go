@@ -117,6 +117,7 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 		refusals:   make(map[string]bool),
 		changed:    make(chan struct{}),
 		places:     make(map[string]chan struct{}),
+		making:     make(chan struct{}, 1),
 		sizes:      make(map[string]int),
 		ready:      make(chan struct{}),
 	}
@@ -176,7 +177,7 @@ func (c *Client) discard(s *Session) {
 	c.work.Go(func() {
 		<-s.done
 		<-s.ready
-		s.conn.Close()
+		s.quit()
 		s.work.Wait()
 	})
 }

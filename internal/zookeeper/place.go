@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -127,6 +128,12 @@ func (s *Session) makeContainer(dir string) error {
 		})
 	}
 	err := s.makeNode("createContainer", func(c *zk.Conn) (string, error) {
+		select {
+		case s.making <- struct{}{}:
+		case <-s.done:
+			return "", zk.ErrClosing
+		}
+		defer func() { <-s.making }()
 		return c.CreateContainer(dir, nil, zk.FlagContainer, s.client.config.acl)
 	})
 	if errors.Is(err, recipes.ErrOutcomeUnknown) {
@@ -266,10 +273,26 @@ func (s *Session) hangUp() {
 	connected := s.connected
 	s.mu.Unlock()
 	if connected {
-		s.conn.Close()
+		s.quit()
 	}
 	s.lose(errClosed)
 }
+
+// quit closes the library's connection, but not while it makes a container: if it is closed then, it reads the reply that it
+// may still be writing. A request that has no connection to be answered on is not waited for.
+func (s *Session) quit() {
+	s.quitting.Do(func() {
+		patience := time.NewTimer(quitPatience)
+		defer patience.Stop()
+		select {
+		case s.making <- struct{}{}:
+		case <-patience.C:
+		}
+		s.conn.Close()
+	})
+}
+
+const quitPatience = 2 * time.Second
 
 // uuid returns 128 random bits in the canonical form.
 func uuid() string {

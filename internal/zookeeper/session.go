@@ -55,6 +55,9 @@ type Session struct {
 	err        error
 	ended      instant // when err was set
 
+	making   chan struct{} // held while the library makes a container; see quit
+	quitting sync.Once
+
 	ready chan struct{}  // closed when conn is set
 	work  sync.WaitGroup // goroutines that use the library
 }
