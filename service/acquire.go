@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -223,6 +224,7 @@ func (a *acquisition) settle(ctx context.Context, why error) {
 	if a.hold != nil {
 		if mayCount(ctx, a.caller, why) {
 			a.patience = a.lease.session.ValidFor()
+			why = cmp.Or(why, errLeaseLost) // it asked for nothing, and Check must not say that it did
 		}
 		a.services.endHold(a.hold, why)
 	}
