@@ -44,6 +44,7 @@ var (
 	errWaiterLimit       = errors.New("the lock has as many waiters as it may have")
 	errStreamLimit       = errors.New("the connection carries as many long-lived streams as it may carry")
 	errSlowReader        = errors.New("the caller did not read its stream")
+	errWatchLimit        = errors.New("more is watched, or would be, than the sidecar may watch")
 )
 
 // An answer is what the caller is told of one error.
@@ -76,6 +77,20 @@ var answers = []answer{
 	{recipes.ErrKindMismatch, codes.FailedPrecondition, errorsv1.Reason_REASON_LOCK_KIND_MISMATCH},
 	{recipes.ErrDirectory, codes.FailedPrecondition, errorsv1.Reason_REASON_NAME_IS_DIRECTORY},
 	{recipes.ErrTokenMismatch, codes.FailedPrecondition, errorsv1.Reason_REASON_FENCING_TOKEN_MISMATCH},
+	{errWatchLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_WATCH_LIMIT},
+	{recipes.ErrNoSequence, codes.NotFound, errorsv1.Reason_REASON_SEQUENCE_NOT_FOUND},
+	{recipes.ErrSequenceExists, codes.AlreadyExists, errorsv1.Reason_REASON_SEQUENCE_EXISTS},
+	{recipes.ErrExhausted, codes.OutOfRange, errorsv1.Reason_REASON_SEQUENCE_EXHAUSTED},
+	{recipes.ErrMalformed, codes.FailedPrecondition, errorsv1.Reason_REASON_SEQUENCE_MALFORMED},
+	{recipes.ErrMemberExists, codes.AlreadyExists, errorsv1.Reason_REASON_MEMBER_EXISTS},
+	{recipes.ErrReplaced, codes.Aborted, errorsv1.Reason_REASON_MEMBER_REPLACED},
+	{recipes.ErrRemoved, codes.Aborted, errorsv1.Reason_REASON_MEMBER_REMOVED},
+	{recipes.ErrNoMember, codes.NotFound, errorsv1.Reason_REASON_MEMBER_NOT_FOUND},
+	{recipes.ErrNoGroup, codes.NotFound, errorsv1.Reason_REASON_GROUP_NOT_FOUND},
+	{recipes.ErrGroupNotEmpty, codes.FailedPrecondition, errorsv1.Reason_REASON_GROUP_NOT_EMPTY},
+	{recipes.ErrNoKey, codes.NotFound, errorsv1.Reason_REASON_KEY_NOT_FOUND},
+	{recipes.ErrPrecondition, codes.FailedPrecondition, errorsv1.Reason_REASON_PRECONDITION_FAILED},
+	{recipes.ErrKeyHasChildren, codes.FailedPrecondition, errorsv1.Reason_REASON_KEY_HAS_CHILDREN},
 	{recipes.ErrGone, codes.Aborted, errorsv1.Reason_REASON_LOCK_BROKEN},
 	{recipes.ErrSessionEnded, codes.Aborted, errorsv1.Reason_REASON_LEASE_LOST},
 	{recipes.ErrConnectionLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_CONNECTION_LIMIT},

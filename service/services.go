@@ -25,10 +25,14 @@ import (
 type Options struct {
 	LockRoot       string        // where locks lie; "/sidekeeper/locks"
 	NestedLocks    bool          // a name's segments are nodes, for directories that foreign clients made
+	SequenceRoot   string        // where sequences lie; "/sidekeeper/sequences"
+	GroupRoot      string        // where groups lie; "/sidekeeper/groups"
+	ConfigRoot     string        // where the configuration lies; "/sidekeeper/config"
 	SessionTimeout time.Duration // of leases that ask for none; Break assumes it of others'; 15 s
 	TickTime       time.Duration // the ensemble's; 2 s
 	MostLeases     int           // per sidecar; 10,000
 	MostWaiters    int           // per lock and sidecar; 1,000
+	MostWatched    int           // keys and members that are watched at the same time; 100,000
 	Log            *zap.Logger   // nowhere
 	Events         Events        // nobody
 }
@@ -103,10 +107,14 @@ func (s *Services) lockDirectory() directory {
 
 func (o Options) orDefaults() Options {
 	orElse(&o.LockRoot, "/sidekeeper/locks")
+	orElse(&o.SequenceRoot, "/sidekeeper/sequences")
+	orElse(&o.GroupRoot, "/sidekeeper/groups")
+	orElse(&o.ConfigRoot, "/sidekeeper/config")
 	orElse(&o.SessionTimeout, 15*time.Second)
 	orElse(&o.TickTime, 2*time.Second)
 	orElse(&o.MostLeases, 10000)
 	orElse(&o.MostWaiters, 1000)
+	orElse(&o.MostWatched, 100000)
 	orElse(&o.Log, zap.NewNop())
 	orElse(&o.Events, Events(noEvents{}))
 	return o

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -45,7 +46,7 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics) (ense
 		Heartbeat:      s.heartbeat,
 		Proof:          zookeeper.Proof(s.proof.String()),
 		Observers:      s.behindObservers,
-		Directories:    []string{s.root, s.lockDirectory()},
+		Directories:    s.directories(),
 		Auth:           auth,
 		TLS:            secure,
 		ACL:            s.acl,
@@ -57,12 +58,16 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics) (ense
 	return ensemble{client}, err
 }
 
-func (s *settings) lockDirectory() string {
-	if s.lockRoot != "" {
-		return s.lockRoot
+// directories are where things lie; they are made if they are missing, and stay.
+func (s *settings) directories() []string {
+	return []string{
+		s.root, s.place(s.lockRoot, "locks"), s.place(s.sequenceRoot, "sequences"), s.place(s.groupRoot, "groups"),
+		s.place(s.configRoot, "config"),
 	}
-	return s.root + "/locks"
 }
+
+// place is where one kind of things lies: below the root unless told otherwise.
+func (s *settings) place(elsewhere, kind string) string { return cmp.Or(elsewhere, s.root+"/"+kind) }
 
 // credentials reads `user:password` from its file.
 func (s *settings) credentials() ([]byte, error) {

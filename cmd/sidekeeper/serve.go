@@ -102,12 +102,16 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 
 func (s *settings) serviceOptions(log *zap.Logger, metrics *service.Metrics) service.Options {
 	return service.Options{
-		LockRoot:       s.lockDirectory(),
+		LockRoot:       s.place(s.lockRoot, "locks"),
+		SequenceRoot:   s.place(s.sequenceRoot, "sequences"),
+		GroupRoot:      s.place(s.groupRoot, "groups"),
+		ConfigRoot:     s.place(s.configRoot, "config"),
 		NestedLocks:    s.lockLayout.String() == "nested",
 		SessionTimeout: s.sessionTimeout,
 		TickTime:       s.tickTime,
 		MostLeases:     s.maxLeases,
 		MostWaiters:    s.maxWaiters,
+		MostWatched:    s.maxWatched,
 		Log:            log,
 		Events:         metrics,
 	}

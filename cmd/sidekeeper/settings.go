@@ -37,12 +37,16 @@ type settings struct {
 
 	root           string
 	lockRoot       string
+	sequenceRoot   string
+	groupRoot      string
+	configRoot     string
 	lockLayout     choice
 	acl            string
 	ephemeralBytes byteCount
 
 	maxLeases        int
 	maxWaiters       int
+	maxWatched       int
 	maxStreams       int
 	keepaliveTime    time.Duration
 	keepaliveTimeout time.Duration
@@ -81,12 +85,16 @@ func (s *settings) flags() *pflag.FlagSet {
 
 	f.StringVar(&s.root, "root", "/sidekeeper", "`path` in the ensemble below which everything lies; one per fleet of sidecars")
 	f.StringVar(&s.lockRoot, "lock-root", "", "`path` of the locks, to share them with other clients; empty for locks below the root")
+	f.StringVar(&s.sequenceRoot, "sequence-root", "", "`path` of the sequences, to share them with other clients; empty for sequences below the root")
+	f.StringVar(&s.groupRoot, "group-root", "", "`path` of the groups, to share them with other clients; empty for groups below the root")
+	f.StringVar(&s.configRoot, "config-root", "", "`path` of the configuration, to share it with other clients; empty for config below the root")
 	f.Var(choose(&s.lockLayout, "flat", "nested"), "lock-layout", "how names with slashes lie below it: as one node, or as directories that other clients made")
 	f.StringVar(&s.acl, "acl", "", "who may use new nodes: `creator`, open, or scheme:id:permissions,…; empty for the creator alone if there are credentials, else for all")
 	f.Var(preset(&s.ephemeralBytes, 256<<10), "ephemeral-bytes", "most bytes of node paths that one lease may own, with KiB or MiB if you like")
 
 	f.IntVar(&s.maxLeases, "max-leases", 1000, "most leases of this sidecar")
 	f.IntVar(&s.maxWaiters, "max-waiters", 1000, "most waiters for one lock at this sidecar")
+	f.IntVar(&s.maxWatched, "max-watched", 100000, "most keys and members that this sidecar watches at the same time")
 	f.IntVar(&s.maxStreams, "max-streams", 1024, "most long-lived streams of one connection")
 	f.DurationVar(&s.keepaliveTime, "keepalive-time", 10*time.Second, "silence of a caller after which it is pinged")
 	f.DurationVar(&s.keepaliveTimeout, "keepalive-timeout", 5*time.Second, "time to answer that ping; then the connection is given up")

@@ -99,7 +99,7 @@ func (s *Sidecar) connect(options Options) (err error) {
 		TickTime:       Tick,
 		SyncLimit:      syncLimit,
 		Heartbeat:      heartbeat,
-		Directories:    []string{root, root + "/locks"},
+		Directories:    []string{root, root + "/locks", root + "/sequences", root + "/groups", root + "/config"},
 		Log:            options.Log,
 	})
 	return err
@@ -112,7 +112,7 @@ func (s *Sidecar) listen(options Options) (err error) {
 	ensemble := ensemble{Client: s.client, faults: s.faults}
 	metrics := service.NewMetrics()
 	services := service.New(service.Options{
-		LockRoot: root + "/locks", SessionTimeout: options.SessionTimeout, TickTime: Tick, Log: options.Log, Events: metrics,
+		SessionTimeout: options.SessionTimeout, TickTime: Tick, Log: options.Log, Events: metrics,
 	}, ensemble)
 	addresses := append([]string{"unix://" + filepath.Join(s.directory, "sidekeeper.sock")}, options.Listen...)
 	for _, address := range addresses {

@@ -82,6 +82,34 @@ const (
 	Reason_REASON_SLOW_READER Reason = 24
 	// INTERNAL: the sidecar met something it has no name for; its log has the details.
 	Reason_REASON_INTERNAL Reason = 25
+	// NOT_FOUND: no such sequence.
+	Reason_REASON_SEQUENCE_NOT_FOUND Reason = 26
+	// ALREADY_EXISTS: there is such a sequence already.
+	Reason_REASON_SEQUENCE_EXISTS Reason = 27
+	// OUT_OF_RANGE: the sequence has come to the end of 64-bit numbers, or would; nothing was handed out.
+	Reason_REASON_SEQUENCE_EXHAUSTED Reason = 28
+	// FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes.
+	Reason_REASON_SEQUENCE_MALFORMED Reason = 29
+	// ALREADY_EXISTS: the group has a member of this name already.
+	Reason_REASON_MEMBER_EXISTS Reason = 30
+	// ABORTED: somebody else joined under the member's name and asked for its place.
+	Reason_REASON_MEMBER_REPLACED Reason = 31
+	// ABORTED: an operator deleted the group, or somebody removed the member by hand.
+	Reason_REASON_MEMBER_REMOVED Reason = 32
+	// NOT_FOUND: the caller has no such member in the group.
+	Reason_REASON_MEMBER_NOT_FOUND Reason = 33
+	// NOT_FOUND: no such group.
+	Reason_REASON_GROUP_NOT_FOUND Reason = 34
+	// FAILED_PRECONDITION: the group has members.
+	Reason_REASON_GROUP_NOT_EMPTY Reason = 35
+	// NOT_FOUND: no such key.
+	Reason_REASON_KEY_NOT_FOUND Reason = 36
+	// FAILED_PRECONDITION: the key does not meet the precondition; nothing was written.
+	Reason_REASON_PRECONDITION_FAILED Reason = 37
+	// FAILED_PRECONDITION: other keys lie below the key.
+	Reason_REASON_KEY_HAS_CHILDREN Reason = 38
+	// RESOURCE_EXHAUSTED: more is watched, or would be, than the sidecar may watch.
+	Reason_REASON_WATCH_LIMIT Reason = 39
 )
 
 // Enum value maps for Reason.
@@ -113,6 +141,20 @@ var (
 		23: "REASON_EPHEMERAL_BYTES_LIMIT",
 		24: "REASON_SLOW_READER",
 		25: "REASON_INTERNAL",
+		26: "REASON_SEQUENCE_NOT_FOUND",
+		27: "REASON_SEQUENCE_EXISTS",
+		28: "REASON_SEQUENCE_EXHAUSTED",
+		29: "REASON_SEQUENCE_MALFORMED",
+		30: "REASON_MEMBER_EXISTS",
+		31: "REASON_MEMBER_REPLACED",
+		32: "REASON_MEMBER_REMOVED",
+		33: "REASON_MEMBER_NOT_FOUND",
+		34: "REASON_GROUP_NOT_FOUND",
+		35: "REASON_GROUP_NOT_EMPTY",
+		36: "REASON_KEY_NOT_FOUND",
+		37: "REASON_PRECONDITION_FAILED",
+		38: "REASON_KEY_HAS_CHILDREN",
+		39: "REASON_WATCH_LIMIT",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -141,6 +183,20 @@ var (
 		"REASON_EPHEMERAL_BYTES_LIMIT":  23,
 		"REASON_SLOW_READER":            24,
 		"REASON_INTERNAL":               25,
+		"REASON_SEQUENCE_NOT_FOUND":     26,
+		"REASON_SEQUENCE_EXISTS":        27,
+		"REASON_SEQUENCE_EXHAUSTED":     28,
+		"REASON_SEQUENCE_MALFORMED":     29,
+		"REASON_MEMBER_EXISTS":          30,
+		"REASON_MEMBER_REPLACED":        31,
+		"REASON_MEMBER_REMOVED":         32,
+		"REASON_MEMBER_NOT_FOUND":       33,
+		"REASON_GROUP_NOT_FOUND":        34,
+		"REASON_GROUP_NOT_EMPTY":        35,
+		"REASON_KEY_NOT_FOUND":          36,
+		"REASON_PRECONDITION_FAILED":    37,
+		"REASON_KEY_HAS_CHILDREN":       38,
+		"REASON_WATCH_LIMIT":            39,
 	}
 )
 
@@ -175,7 +231,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xc6\x05\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xd4\b\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -203,7 +259,21 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x17REASON_CONNECTION_LIMIT\x10\x16\x12 \n" +
 	"\x1cREASON_EPHEMERAL_BYTES_LIMIT\x10\x17\x12\x16\n" +
 	"\x12REASON_SLOW_READER\x10\x18\x12\x13\n" +
-	"\x0fREASON_INTERNAL\x10\x19B_\n" +
+	"\x0fREASON_INTERNAL\x10\x19\x12\x1d\n" +
+	"\x19REASON_SEQUENCE_NOT_FOUND\x10\x1a\x12\x1a\n" +
+	"\x16REASON_SEQUENCE_EXISTS\x10\x1b\x12\x1d\n" +
+	"\x19REASON_SEQUENCE_EXHAUSTED\x10\x1c\x12\x1d\n" +
+	"\x19REASON_SEQUENCE_MALFORMED\x10\x1d\x12\x18\n" +
+	"\x14REASON_MEMBER_EXISTS\x10\x1e\x12\x1a\n" +
+	"\x16REASON_MEMBER_REPLACED\x10\x1f\x12\x19\n" +
+	"\x15REASON_MEMBER_REMOVED\x10 \x12\x1b\n" +
+	"\x17REASON_MEMBER_NOT_FOUND\x10!\x12\x1a\n" +
+	"\x16REASON_GROUP_NOT_FOUND\x10\"\x12\x1a\n" +
+	"\x16REASON_GROUP_NOT_EMPTY\x10#\x12\x18\n" +
+	"\x14REASON_KEY_NOT_FOUND\x10$\x12\x1e\n" +
+	"\x1aREASON_PRECONDITION_FAILED\x10%\x12\x1b\n" +
+	"\x17REASON_KEY_HAS_CHILDREN\x10&\x12\x16\n" +
+	"\x12REASON_WATCH_LIMIT\x10'B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

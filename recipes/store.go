@@ -1,0 +1,98 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Errors of writes.
+var (
+	// ErrExists means that there is such a node already.
+	ErrExists = errors.New("node exists")
+	// ErrNotEmpty means that the node has children, so that it cannot be deleted.
+	ErrNotEmpty = errors.New("node has children")
+)
+
+// A Store is a Tree that can be written to. Nothing written through it belongs to a session.
+type Store interface {
+	Tree
+
+	// Commit carries out all the changes, in order, or none, in one transaction. It returns what each Set has made of its
+	// node, at the place of the Set, without the data; the other places are zero. A *Refusal says which change the
+	// ensemble refused; with ErrUnreachable nothing was sent; ErrOutcomeUnknown if the reply was lost or ctx ended before
+	// it came: then the changes may still be carried out later, but not after anything that a CatchUp begun afterwards,
+	// or a refused Commit, has shown.
+	Commit(ctx context.Context, changes ...Change) ([]Node, error)
+
+	// MakeDirectory makes path and what it lies in, where it is missing, as containers: nodes that the ensemble removes
+	// some time after their last child has gone.
+	MakeDirectory(ctx context.Context, path string) error
+}
+
+// A Change is one write of a transaction, or one condition of it. Make it with the functions below.
+type Change struct {
+	Kind    Kind
+	Path    string
+	Data    []byte
+	Version int32 // −1 for any
+}
+
+// Kind is what a Change does.
+type Kind int
+
+// The kinds of changes.
+const (
+	KindCreate Kind = iota + 1
+	KindSet
+	KindDelete
+	KindCheck
+)
+
+// Create makes a node that stays. ErrExists if it is there, ErrNoNode if its parent is missing.
+func Create(path string, data []byte) Change {
+	return Change{Kind: KindCreate, Path: path, Data: data, Version: -1}
+}
+
+// Set replaces a node's data if it has this version. ErrNoNode, ErrBadVersion.
+func Set(path string, data []byte, version int32) Change {
+	return Change{Kind: KindSet, Path: path, Data: data, Version: version}
+}
+
+// Delete removes a node without children if its data has this version. ErrNoNode, ErrBadVersion, ErrNotEmpty.
+func Delete(path string, version int32) Change {
+	return Change{Kind: KindDelete, Path: path, Version: version}
+}
+
+// Check is refused unless the node is there and its data has this version. ErrNoNode, ErrBadVersion.
+func Check(path string, version int32) Change {
+	return Change{Kind: KindCheck, Path: path, Version: version}
+}
+
+// A Refusal is why a transaction was not carried out: the first of its changes that could not be.
+type Refusal struct {
+	Index int // of the change
+	Err   error
+}
+
+func (r *Refusal) Error() string { return fmt.Sprintf("change %d: %v", r.Index, r.Err) }
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// A MemberSession is a Session that can own nodes with names of the caller's choice. Such a name may have been another
+// session's before and may be one's again after, so that nothing is done to a node that was not seen to be this session's.
+type MemberSession interface {
+	Session
+
+	// Create makes an ephemeral node, and the missing parents with it as containers. It cannot be cancelled: it returns when the node is
+	// certainly there and this session's, or certainly not; ErrExists if somebody else's node is there. gone is closed if
+	// the session finds that the node was deleted by somebody else (it may find that late: a Watch is sooner).
+	Create(path string, data []byte) (node Node, gone <-chan struct{}, err error)
+
+	// Update replaces the data of a node that Create made. It cannot be cancelled either. ErrNoNode if the node is not
+	// there or not this session's any more.
+	Update(path string, data []byte) (Node, error)
+
+	// Delete deletes a node that Create made, if it is still this session's, and retries until it is gone or the session
+	// has ended.
+	Delete(path string)
+}
