@@ -1,0 +1,144 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// Boards show things of the ensemble to all who watch them. A thing is looked at by one goroutine, however many watch
+// it, and by none once nobody does.
+type boards[K comparable, V any] struct {
+	// look reads a thing and returns what to wait for before it is read again.
+	look     func(ctx context.Context, thing K) (V, recipes.Changes, error)
+	ensemble Reachability
+
+	mu   sync.Mutex
+	open map[K]*board[K, V]
+}
+
+// A board is where one thing is shown.
+type board[K comparable, V any] struct {
+	all      *boards[K, V]
+	thing    K
+	watchers int           // under the lock of all
+	cancel   func()        // ends the looking
+	done     chan struct{} // closed when it has ended
+
+	mu      sync.Mutex
+	shown   shown[V]
+	changed chan struct{} // closed when something else is shown
+}
+
+// What is shown on a board: the newest look, and whether it may be out of date.
+type shown[V any] struct {
+	view  V
+	seen  bool  // whether there was a look
+	stale bool  // the ensemble is out of contact, or was and has not been looked at since
+	err   error // why the newest look failed, unless for want of contact with a view to show
+}
+
+func newBoards[K comparable, V any](
+	ensemble Reachability, look func(ctx context.Context, thing K) (V, recipes.Changes, error),
+) *boards[K, V] {
+	return &boards[K, V]{look: look, ensemble: ensemble, open: map[K]*board[K, V]{}}
+}
+
+// watch returns the board of a thing. Whoever watches must leave.
+func (b *boards[K, V]) watch(thing K) *board[K, V] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := b.open[thing]
+	if found == nil {
+		ctx, cancel := context.WithCancel(context.Background()) //nolint:gosec // called by who leaves last
+		found = &board[K, V]{all: b, thing: thing, cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
+		b.open[thing] = found
+		go found.run(ctx)
+	}
+	found.watchers++
+	return found
+}
+
+// leave ends the watching. The last who leaves waits until nobody looks any more.
+func (b *board[K, V]) leave() {
+	if b.last() {
+		b.cancel()
+		<-b.done
+	}
+}
+
+func (b *board[K, V]) last() bool {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	b.watchers--
+	if b.watchers == 0 {
+		delete(b.all.open, b.thing)
+	}
+	return b.watchers == 0
+}
+
+// now is what is shown, with a channel that is closed when that has changed.
+func (b *board[K, V]) now() (shown[V], <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.shown, b.changed
+}
+
+// run looks, shows, waits for a change and starts over, until ctx ends.
+func (b *board[K, V]) run(ctx context.Context) {
+	defer close(b.done)
+	for ctx.Err() == nil {
+		reachable, contact := b.all.ensemble.Reachable()
+		if !reachable {
+			b.show(func(s *shown[V]) { s.stale = true })
+		}
+		view, changes, err := b.lookOnce(ctx)
+		switch {
+		case err == nil:
+			b.show(func(s *shown[V]) { *s = shown[V]{view: view, seen: true, stale: !reachable} })
+			_ = append(slices.Clip(changes), contact).Wait(ctx)
+		case ctx.Err() == nil:
+			b.show(func(s *shown[V]) { s.fail(err) })
+			b.pause(ctx, contact)
+		}
+	}
+}
+
+// pause waits until it is worth to look again after a failure.
+func (b *board[K, V]) pause(ctx context.Context, contact <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, countdown)
+	defer cancel()
+	_ = recipes.Changes{contact}.Wait(ctx)
+}
+
+// lookOnce makes an error of a panic, as the recovery interceptor does for what runs in a handler.
+func (b *board[K, V]) lookOnce(ctx context.Context) (view V, changes recipes.Changes, err error) {
+	type look struct {
+		view    V
+		changes recipes.Changes
+	}
+	looked, err := run(func() (look, error) {
+		view, changes, err := b.all.look(ctx, b.thing)
+		return look{view, changes}, err
+	}).wait()
+	return looked.view, looked.changes, err
+}
+
+// fail notes a look that came to nothing. Without contact the last view goes on being shown.
+func (s *shown[V]) fail(err error) {
+	s.stale = true
+	if !s.seen || !errors.Is(err, recipes.ErrUnreachable) {
+		s.err = err
+	}
+}
+
+func (b *board[K, V]) show(change func(*shown[V])) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change(&b.shown)
+	close(b.changed)
+	b.changed = make(chan struct{})
+}

@@ -1,0 +1,144 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A notice is a thing to look at, and an ensemble that may be out of contact.
+type notice struct {
+	mu       sync.Mutex
+	text     string
+	err      error
+	away     bool
+	looks    int
+	changed  chan struct{}
+	contacts chan struct{}
+}
+
+func newNotice() *notice {
+	return &notice{text: "a", changed: make(chan struct{}), contacts: make(chan struct{})}
+}
+
+func (n *notice) look(context.Context, string) (string, recipes.Changes, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.looks++
+	return n.text, recipes.Changes{n.changed}, n.err
+}
+
+func (n *notice) Reachable() (bool, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.away, n.contacts
+}
+
+// become changes the thing, and everybody's contact to it.
+func (n *notice) become(text string, err error, away bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if away != n.away {
+		close(n.contacts)
+		n.contacts = make(chan struct{})
+	}
+	n.text, n.err, n.away = text, err, away
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// told is what the board shows once all is quiet.
+func told(b *board[string, string]) string {
+	synctest.Wait()
+	s, _ := b.now()
+	return fmt.Sprintf("%q seen %t stale %t: %v", s.view, s.seen, s.stale, s.err)
+}
+
+func TestABoardShowsWhatIsThere(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		changes func(n *notice)
+		want    string
+	}{
+		{"at once", func(*notice) {}, `"a" seen true stale false: <nil>`},
+		{"after a change", func(n *notice) { n.become("b", nil, false) }, `"b" seen true stale false: <nil>`},
+		{"while contact is missing", func(n *notice) { n.become("b", recipes.ErrUnreachable, true) }, `"a" seen true stale true: <nil>`},
+		{"when contact is back", func(n *notice) {
+			n.become("b", recipes.ErrUnreachable, true)
+			<-time.After(time.Minute)
+			n.become("c", nil, false)
+			<-time.After(countdown)
+		}, `"c" seen true stale false: <nil>`},
+		{"when it cannot be looked at", func(n *notice) {
+			n.become("b", recipes.ErrDenied, false)
+		}, `"a" seen true stale true: ` + recipes.ErrDenied.Error()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNotice()
+				board := newBoards(n, n.look).watch("thing")
+				defer board.leave()
+				synctest.Wait()
+				c.changes(n)
+				if got := told(board); got != c.want {
+					t.Errorf("shows %s, want %s", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestAThingIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNotice()
+		all := newBoards(n, n.look)
+		first := all.watch("thing")
+		var others []*board[string, string]
+		for range 99 {
+			others = append(others, all.watch("thing"))
+		}
+		synctest.Wait()
+		first.leave()
+		n.become("b", nil, false)
+		synctest.Wait()
+		if n.looks != 2 || len(all.open) != 1 {
+			t.Errorf("%d looks at %d boards", n.looks, len(all.open))
+		}
+		for _, board := range others {
+			board.leave()
+		}
+	})
+}
+
+func TestAThingThatNobodyWatchesIsNotLookedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNotice()
+		all := newBoards(n, n.look)
+		board := all.watch("thing")
+		synctest.Wait()
+		board.leave()
+		n.become("b", nil, false)
+		synctest.Wait()
+		if n.looks != 1 || len(all.open) != 0 {
+			t.Errorf("%d looks, %d boards", n.looks, len(all.open))
+		}
+	})
+}
+
+func TestALookThatPanicsIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNotice()
+		board := newBoards(n, func(context.Context, string) (string, recipes.Changes, error) { panic("hostile") }).watch("thing")
+		defer board.leave()
+		synctest.Wait()
+		if s, _ := board.now(); s.err == nil || errors.Is(s.err, recipes.ErrUnreachable) {
+			t.Errorf("shows %v", s.err)
+		}
+	})
+}
