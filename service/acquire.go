@@ -13,27 +13,23 @@ import (
 // An acquisition is one Acquire stream: it gets a lease, takes a place, waits for its turn and keeps the hold.
 // What it has taken it gives up after its status, however it ends.
 type acquisition struct {
-	services *Services
-	order    order
-	lock     recipes.Lock
-	caller   caller
-	box      *outbox[*lockv1.AcquireResponse]
-	begun    time.Time
+	footing
 
-	lease    *lease
-	single   bool // the lease is this stream's alone
-	joining  *errand[*recipes.Place]
-	place    *recipes.Place
-	hold     *hold // once granted
-	errands  []<-chan struct{}
-	patience time.Duration // how long a silent caller may still count on the hold
+	order order
+	lock  recipes.Lock
+	box   *outbox[*lockv1.AcquireResponse]
+	begun time.Time
+
+	joining *errand[*recipes.Place]
+	place   *recipes.Place
+	hold    *hold // once granted
 }
 
 // run is the stream from end to end. It returns the status it ends with; what it has taken is given up after that.
 func (a *acquisition) run(ctx context.Context) error {
 	waiting, cancel := a.boundWait(ctx)
 	defer cancel()
-	err := a.takeLease(waiting)
+	err := a.takeLease(waiting, a.order.leaseID, a.order.about)
 	if err != nil {
 		return err
 	}
@@ -57,26 +53,6 @@ func (a *acquisition) boundWait(ctx context.Context) (context.Context, context.C
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeoutCause(ctx, *a.order.patience, errWaitTimeout)
-}
-
-// takeLease finds the lease that the order names, or begins one for this stream alone.
-func (a *acquisition) takeLease(ctx context.Context) (err error) {
-	if a.services.drain.hasBegun() {
-		return errStopping
-	}
-	if a.order.leaseID == "" {
-		a.single = true
-		a.lease, err = a.services.leases.begin(ctx, a.caller, a.order.about, a.services.options.SessionTimeout)
-		if err == nil {
-			a.lease.begin(a.order.name)
-		}
-		return err
-	}
-	a.lease, err = a.services.leases.find(a.caller, a.order.leaseID)
-	if err != nil {
-		return err
-	}
-	return a.lease.enter(a.order.name)
 }
 
 // waitForTurn takes a place and returns when it is granted.
@@ -107,13 +83,7 @@ func (a *acquisition) waitForTurn(ctx context.Context) (granted *recipes.Hold, e
 
 // join takes a place. A join cannot be cancelled: if the stream ends first, giveUp waits for the place to leave it.
 func (a *acquisition) join(ctx context.Context) (err error) {
-	about := a.order.about
-	if about.Owner == "" {
-		about.Owner = a.lease.about.Owner
-	}
-	if len(about.Metadata) == 0 {
-		about.Metadata = a.lease.about.Metadata
-	}
+	about := a.aboutWith(a.order.about)
 	a.joining = run(func() (*recipes.Place, error) { return a.lock.Join(a.lease.session, a.order.mode, about) })
 	if err := a.pause(ctx, a.joining.done); err != nil {
 		return err
@@ -124,7 +94,7 @@ func (a *acquisition) join(ctx context.Context) (err error) {
 
 // look asks whose turn it is. If it is not this place's, it tells the caller so and returns when it is worth to look again.
 func (a *acquisition) look(ctx context.Context, news *queueNews) (*recipes.Hold, error) {
-	turn, err := await(ctx, a, a.stand)
+	turn, err := await(ctx, &a.footing, a.stand)
 	switch {
 	case err != nil:
 		return nil, err
@@ -143,7 +113,7 @@ func (a *acquisition) look(ctx context.Context, news *queueNews) (*recipes.Hold,
 		}
 		glance := turn.Turn // of a place right behind the holder, Look has told everything
 		if turn.Position > 1 {
-			if glance, err = await(ctx, a, a.place.Glance); err != nil {
+			if glance, err = await(ctx, &a.footing, a.place.Glance); err != nil {
 				return nil, err
 			}
 		}
@@ -167,55 +137,6 @@ func (a *acquisition) stand(ctx context.Context) (standing, error) {
 	return standing{turn, granted}, err
 }
 
-// await runs one question to the ensemble beside the stream, so that the stream can end before there is an answer.
-func await[T any](ctx context.Context, a *acquisition, ask func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	asked := run(func() (T, error) { return ask(ctx) })
-	if err := a.pause(ctx, asked.done); err != nil {
-		a.errands = append(a.errands, asked.done)
-		var nothing T
-		return nothing, err
-	}
-	return asked.wait()
-}
-
-// pause returns when one of the channels is closed, or with what ends the waiting.
-func (a *acquisition) pause(ctx context.Context, first <-chan struct{}, others ...<-chan struct{}) error {
-	others = append(others, nil, nil)
-	select {
-	case <-first:
-		return nil
-	case <-others[0]:
-		return nil
-	case <-others[1]:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-a.lease.session.Done():
-		return recipes.ErrSessionEnded
-	case <-a.lease.ended:
-		return a.lease.lost()
-	case <-a.services.drain.notice:
-		return errStopping
-	case <-a.box.slow:
-		return errSlowReader
-	}
-}
-
-// meaning says what an error means to a caller that holds nothing yet: a lease of its own that is lost took nothing
-// along, so that it can try again.
-func (a *acquisition) meaning(err error) error {
-	switch lost := a.lease.lost(); {
-	case errors.Is(err, recipes.ErrSessionEnded), errors.Is(err, recipes.ErrGone) && lost != nil:
-		if a.single {
-			return errEnsembleLost
-		}
-		return lost
-	}
-	return err
-}
-
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
 func (a *acquisition) settle(ctx context.Context, why error) {
 	if ctx.Err() != nil {
@@ -228,28 +149,15 @@ func (a *acquisition) settle(ctx context.Context, why error) {
 		}
 		a.services.endHold(a.hold, why)
 	}
-	a.lease.drop(a.order.name)
-	if a.single {
-		a.lease.end(endOfLease(why))
-	}
-}
-
-// mayCount says whether a caller whose stream ends may not learn of it and go on counting on what it was told.
-func mayCount(ctx context.Context, from caller, why error) bool {
-	return ctx.Err() != nil && from.fellSilent() || errors.Is(why, errSlowReader)
+	a.lease.drop(a.thing)
+	a.endLease(why)
 }
 
 // giveUp lets go of the place, after the status. For a caller that only fell silent it waits until the time is over that
 // the caller was told.
 func (a *acquisition) giveUp() {
 	defer a.box.wait()
-	a.lease.streams.leave()
-	if a.single {
-		a.services.leases.finish(a.lease, a.patience)
-	}
-	for _, done := range a.errands {
-		<-done
-	}
+	a.leaveLease()
 	if a.joining != nil {
 		a.leave()
 	}
@@ -258,17 +166,9 @@ func (a *acquisition) giveUp() {
 	}
 }
 
-// leave gives the place up, if there is one: with the lease if that has ended, alone otherwise.
+// leave gives the place up, if there is one.
 func (a *acquisition) leave() {
-	place, err := a.joining.wait()
-	if err != nil {
-		return
-	}
-	linger(a.patience, a.lease.session.Done())
-	select {
-	case <-a.lease.ended:
-		<-a.lease.gone
-	default:
-		place.Leave()
+	if place, err := a.joining.wait(); err == nil {
+		a.free(place.Leave)
 	}
 }

@@ -107,7 +107,7 @@ func (d *devService) holders(lock string) ([]*lease, error) {
 	}
 	var holders []*lease
 	for _, lease := range d.services.leases.all() {
-		if lease.possessions()[held] {
+		if lease.possessions()[thing{kindLock, held.text}] {
 			holders = append(holders, lease)
 		}
 	}

@@ -36,7 +36,7 @@ func (s *Services) beginHold(lock name, on *lease, token int64) (*hold, string) 
 		released: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s.held.enter(math.MaxInt)
-	on.has(lock)
+	on.has(thing{kindLock, lock.text})
 	var id string
 	id, made.key = s.holds.enter(on.identity, made)
 	return made, id

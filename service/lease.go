@@ -224,10 +224,12 @@ func (l *lease) described() *leasev1.Lease {
 		Ttl: durationpb.New(l.session.Timeout()),
 	}
 	var possessions []*leasev1.Possession
-	for thing, held := range l.possessions() {
-		possessions = append(possessions, &leasev1.Possession{Kind: "lock", Name: thing.text, Held: held})
+	for of, held := range l.possessions() {
+		possessions = append(possessions, &leasev1.Possession{Kind: of.kind, Name: of.name, Held: held})
 	}
-	slices.SortFunc(possessions, func(a, b *leasev1.Possession) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	slices.SortFunc(possessions, func(a, b *leasev1.Possession) int {
+		return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetKind(), b.GetKind()))
+	})
 	described.Possessions = possessions[:min(len(possessions), mostPossessions)]
 	return described
 }

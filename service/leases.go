@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"math"
 	"sync"
 	"time"
 
@@ -28,9 +26,9 @@ type lease struct {
 	gone  chan struct{} // closed when the session is over, and with it all that the lease owned
 
 	mu      sync.Mutex
-	why     error         // set before ended is closed
-	streams tally         // of the calls that stand on it
-	things  map[name]bool // what it waits for, and (true) holds
+	why     error // set before ended is closed
+	streams tally // of the calls that stand on it
+	things  map[thing]*possession
 }
 
 // end says why the lease has ended. What ended it first counts.
@@ -79,52 +77,6 @@ func (l *lease) validFor() time.Duration {
 	return max(0, validFor)
 }
 
-// enter has one more stream stand on the lease, for the sake of a lock that it does not contend for yet.
-func (l *lease) enter(lock name) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.lostLocked(); err != nil {
-		return err
-	}
-	if _, contending := l.things[lock]; contending {
-		return &fault{kind: errAlreadyContending, facts: map[string]string{"name": lock.text}}
-	}
-	l.beginLocked(lock)
-	return nil
-}
-
-// begin has the one stream that a lease was made for stand on it.
-func (l *lease) begin(lock name) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.beginLocked(lock)
-}
-
-func (l *lease) beginLocked(lock name) {
-	l.things[lock] = false
-	l.streams.enter(math.MaxInt)
-}
-
-func (l *lease) has(lock name) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.things[lock] = true
-}
-
-// drop lets the lease contend for the lock again. The stream stands on the lease until streams.leave.
-func (l *lease) drop(lock name) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.things, lock)
-}
-
-// possessions is a copy of what the lease waits for and holds.
-func (l *lease) possessions() map[name]bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.things)
-}
-
 // leases are all leases of this sidecar.
 type leases struct {
 	options  Options
@@ -154,7 +106,7 @@ func (l *leases) begin(ctx context.Context, from caller, about recipes.About, ti
 	}
 	made := &lease{
 		identity: from.identity, about: about, session: session, opened: time.Now(),
-		ended: make(chan struct{}), gone: make(chan struct{}), things: map[name]bool{},
+		ended: make(chan struct{}), gone: make(chan struct{}), things: map[thing]*possession{},
 	}
 	l.mu.Lock()
 	l.serial = max(l.serial+1, made.opened.UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases

@@ -64,9 +64,9 @@ func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.Server
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
-	a := &acquisition{
-		services: l.services, order: order, lock: l.directory.lock(order.name), caller: callerOf(stream.Context()),
-		box: newOutbox(stream.Send), begun: time.Now(),
+	a := &acquisition{order: order, lock: l.directory.lock(order.name), box: newOutbox(stream.Send), begun: time.Now()}
+	a.footing = footing{
+		services: l.services, caller: callerOf(stream.Context()), thing: thing{kindLock, order.name.text}, slow: a.box.slow,
 	}
 	return a.run(stream.Context())
 }
