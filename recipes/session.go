@@ -32,15 +32,15 @@ var (
 
 // A Node is what a read has shown of one znode.
 type Node struct {
-	Data      []byte
-	Version   int32     // of the data
-	Czxid     int64     // the transaction that made the node
-	Mzxid     int64     // the transaction that last set its data, or made it
-	Owner     int64     // the session the node lives with; 0 if it is not ephemeral
-	Container bool      // whether the ensemble removes the node once it has no children any more
-	Children  int32     // how many it has, for what was read with the data; a Watch does not tell when that changes
-	Created   time.Time // by the clock of the ensemble's leader
-	Read      time.Time // when this was read, by the local clock; ages are Read − Created
+	Data     []byte
+	Version  int32     // of the data
+	Czxid    int64     // the transaction that made the node
+	Mzxid    int64     // the transaction that last set its data, or made it
+	Owner    int64     // the session the node lives with; 0 if it is not ephemeral
+	Bare     bool      // whether it has no data, not even empty data: so are MakeDirectory's nodes (a Stat tells no container)
+	Children int32     // how many it has, for what was read with the data; a Watch does not tell when that changes
+	Created  time.Time // by the clock of the ensemble's leader
+	Read     time.Time // when this was read, by the local clock; ages are Read − Created
 }
 
 // A Tree is the ensemble as one sidecar's shared reader sees it. What it shows may be late, but never out of order: each

@@ -12,7 +12,15 @@ var (
 	ErrExists = errors.New("node exists")
 	// ErrNotEmpty means that the node has children, so that it cannot be deleted.
 	ErrNotEmpty = errors.New("node has children")
+	// ErrNoChildren means that the parent is ephemeral, so that nothing can lie in it.
+	ErrNoChildren = errors.New("ephemeral nodes have no children")
+	// ErrTooLarge means that the changes are more than an ensemble accepts in one request. Nothing was sent.
+	ErrTooLarge = errors.New("too many bytes in one transaction")
 )
+
+// MostBytes is the longest request that an ensemble accepts unless it is told otherwise (jute.maxbuffer): the paths and data
+// of all changes, and some 30 bytes for each.
+const MostBytes = 0xfffff
 
 // A Store is a Tree that can be written to. Nothing written through it belongs to a session.
 type Store interface {
@@ -20,13 +28,16 @@ type Store interface {
 
 	// Commit carries out all the changes, in order, or none, in one transaction. It returns what each Set has made of its
 	// node, at the place of the Set, without the data; the other places are zero. A *Refusal says which change the
-	// ensemble refused; with ErrUnreachable nothing was sent; ErrOutcomeUnknown if the reply was lost or ctx ended before
-	// it came: then the changes may still be carried out later, but not after anything that a CatchUp begun afterwards,
-	// or a refused Commit, has shown.
+	// ensemble refused; with ErrUnreachable, ErrTooLarge or the cause of ctx alone, nothing was sent. ErrOutcomeUnknown if
+	// the reply was lost, or ctx ended before it came. Then the changes may still be carried out later, for about as long
+	// as a session lives without its client, even after a CatchUp begun afterwards has shown the tree without them: a
+	// server that stood still may have them. So each transaction must hold a change that depends on what its caller has seen: a
+	// version, or that a node is there or is not. What Commit is given must not be modified any more.
 	Commit(ctx context.Context, changes ...Change) ([]Node, error)
 
 	// MakeDirectory makes path and what it lies in, where it is missing, as containers: nodes that the ensemble removes
-	// some time after their last child has gone.
+	// some time after their last child has gone, even if they have been given data meanwhile. They are Bare. The configured
+	// directories are made as nodes that stay. It is as good if somebody else makes them.
 	MakeDirectory(ctx context.Context, path string) error
 }
 
@@ -49,7 +60,8 @@ const (
 	KindCheck
 )
 
-// Create makes a node that stays. ErrExists if it is there, ErrNoNode if its parent is missing.
+// Create makes a node that stays. ErrExists if it is there, ErrNoNode if its parent is missing, ErrNoChildren. With nil for data
+// the node is Bare; empty data is not nil.
 func Create(path string, data []byte) Change {
 	return Change{Kind: KindCreate, Path: path, Data: data, Version: -1}
 }
@@ -83,13 +95,14 @@ func (r *Refusal) Unwrap() error { return r.Err }
 type MemberSession interface {
 	Session
 
-	// Create makes an ephemeral node, and the missing parents with it as containers. It cannot be cancelled: it returns when the node is
-	// certainly there and this session's, or certainly not; ErrExists if somebody else's node is there. gone is closed if
-	// the session finds that the node was deleted by somebody else (it may find that late: a Watch is sooner).
+	// Create makes an ephemeral node, and the missing parents with it as containers. It cannot be cancelled: it returns
+	// when the node is certainly there and this session's, or certainly not; ErrExists if there is such a node, ErrTooManyBytes.
+	// gone is closed if the session finds that the node was deleted by somebody else (it may find that late: a Watch is
+	// sooner). A path must not be created again by this session before Delete has returned, or gone is closed.
 	Create(path string, data []byte) (node Node, gone <-chan struct{}, err error)
 
 	// Update replaces the data of a node that Create made. It cannot be cancelled either. ErrNoNode if the node is not
-	// there or not this session's any more.
+	// there or not this session's any more. Updates of one node are made one after the other.
 	Update(path string, data []byte) (Node, error)
 
 	// Delete deletes a node that Create made, if it is still this session's, and retries until it is gone or the session

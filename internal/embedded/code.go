@@ -65,6 +65,12 @@ func (c Code) Is(target error) bool {
 		return target == recipes.ErrBadVersion
 	case codeNoAuth:
 		return target == recipes.ErrDenied
+	case codeNodeExists:
+		return target == recipes.ErrExists
+	case codeNotEmpty:
+		return target == recipes.ErrNotEmpty
+	case codeNoChildren:
+		return target == recipes.ErrNoChildren
 	case codeSessionExpired:
 		return target == recipes.ErrSessionEnded
 	}

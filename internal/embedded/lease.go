@@ -17,13 +17,14 @@ type Session struct {
 	server *serverSession
 
 	done      chan struct{}
-	cause     error     // why it ended
-	validity  alarm     // rings when a suspended session can no longer prove itself
-	silent    time.Time // since when it has been suspended
+	missed    []chan struct{} // of places that others have deleted while it was suspended
+	cause     error           // why it ended
+	validity  alarm           // rings when a suspended session can no longer prove itself
+	silent    time.Time       // since when it has been suspended
 	finishing sync.Once
 }
 
-var _ recipes.Session = (*Session)(nil)
+var _ recipes.MemberSession = (*Session)(nil)
 
 // OpenSession opens a session with a reader of its own, which is suspended together with it. The timeout is brought
 // into the ensemble's range.
@@ -114,7 +115,7 @@ func (s *Session) regain() {
 	}
 	s.validity.stop()
 	s.ensemble().exempt(s.server)
-	s.ensemble().deliverGone(s)
+	s.deliverGone()
 	if !s.shared {
 		s.reader.resume()
 	}

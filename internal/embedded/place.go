@@ -11,12 +11,11 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// A place is a node that a Session has enqueued.
+// A place is a node that a Session has enqueued or created.
 type place struct {
 	session *Session
 	gone    chan struct{}
 	leaving bool // its own session is deleting it
-	deleted bool // somebody else did; told once the session is in contact
 }
 
 // Enqueue implements recipes.Session.
@@ -55,10 +54,15 @@ func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (string,
 	if err != nil {
 		return "", nil, err
 	}
+	_, name := splitPath(path)
+	return name, e.own(s, path), nil
+}
+
+// own enters a node of a session's into the books.
+func (e *Ensemble) own(s *Session, path string) (gone <-chan struct{}) {
 	p := &place{session: s, gone: make(chan struct{})}
 	e.places[path] = p
-	_, name := splitPath(path)
-	return name, p.gone, nil
+	return p.gone
 }
 
 // bytesOf is the length of all paths a session owns.
@@ -98,24 +102,22 @@ func (e *Ensemble) noticeDeleted(path string) {
 	if p == nil {
 		return
 	}
-	if p.session.suspended && !p.leaving {
-		p.deleted = true
-		return
-	}
 	delete(e.places, path)
-	if !p.leaving {
+	switch {
+	case p.leaving:
+	case p.session.suspended:
+		p.session.missed = append(p.session.missed, p.gone)
+	default:
 		close(p.gone)
 	}
 }
 
-// deliverGone tells a session that is in contact again which of its nodes others have deleted meanwhile.
-func (e *Ensemble) deliverGone(s *Session) {
-	for path, p := range e.places {
-		if p.session == s && p.deleted {
-			delete(e.places, path)
-			close(p.gone)
-		}
+// deliverGone tells a session that is in contact again that others have deleted nodes of its meanwhile.
+func (s *Session) deliverGone() {
+	for _, gone := range s.missed {
+		close(gone)
 	}
+	s.missed = nil
 }
 
 // forgetPlaces forgets the places of a session that has ended: what becomes of them is not told.

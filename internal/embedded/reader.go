@@ -14,7 +14,7 @@ type Reader struct {
 	view view
 }
 
-var _ recipes.Tree = (*Reader)(nil)
+var _ recipes.Store = (*Reader)(nil)
 
 // NewReader makes a reader. Nothing need be done to end it.
 func (e *Ensemble) NewReader() *Reader {
@@ -36,6 +36,12 @@ func (r *Reader) resume() {
 	if r.suspend(false) {
 		r.view.deliver()
 	}
+}
+
+// Reachable says whether there is contact, with a channel that is closed when that changes.
+func (r *Reader) Reachable() (bool, <-chan struct{}) {
+	suspended, changed := r.state()
+	return !suspended, changed
 }
 
 // Lag stops the reader from seeing changes, until KeepUp and save for what CatchUp brings in.
@@ -169,8 +175,17 @@ func (t *tree) read(path string) (recipes.Node, error) {
 	if err != nil {
 		return recipes.Node{}, err
 	}
+	read := n.shown()
+	read.Data = bytes.Clone(n.data)
+	return read, nil
+}
+
+// shown is a node as recipes see it, without its data.
+func (n *node) shown() recipes.Node {
+	stat := n.describe()
 	return recipes.Node{
-		Data: bytes.Clone(n.data), Version: n.stat.version, Czxid: n.stat.czxid, Owner: n.describe().Owner,
-		Created: time.UnixMilli(n.stat.ctime), Read: time.Now(),
-	}, nil
+		Version: stat.Version, Czxid: stat.Czxid, Mzxid: stat.Mzxid, Owner: stat.Owner,
+		Bare: n.data == nil, Children: stat.ChildCount,
+		Created: time.UnixMilli(stat.Ctime), Read: time.Now(),
+	}
 }

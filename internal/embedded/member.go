@@ -1,0 +1,102 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// Create implements recipes.MemberSession.
+func (s *Session) Create(path string, data []byte) (node recipes.Node, gone <-chan struct{}, err error) {
+	err = s.call(context.Background(), s.over(), Operation{"Create", path}, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.cause != nil {
+			return s.cause
+		}
+		node, gone, err = s.ensemble().createMember(s, path, bytes.Clone(data))
+		return err
+	})
+	if err != nil {
+		return recipes.Node{}, nil, err
+	}
+	return node, gone, nil
+}
+
+// createMember makes the node and what lies above it. The ensemble is locked.
+func (e *Ensemble) createMember(s *Session, path string, data []byte) (recipes.Node, <-chan struct{}, error) {
+	if e.bytesOf(s.server.id)+len(path) > e.options.EphemeralBytes {
+		return recipes.Node{}, nil, recipes.ErrTooManyBytes
+	}
+	above, err := parentOf(path)
+	if err == nil {
+		err = e.makeParents(above)
+	}
+	if err != nil {
+		return recipes.Node{}, nil, err
+	}
+	err = e.write(caller{session: s.server.id}, func(t *transaction) error {
+		_, _, err := t.create(creation{path: path, data: data, acl: open, mode: Ephemeral, ttl: -1, kind: ephemeral})
+		return err
+	})
+	if err != nil {
+		return recipes.Node{}, nil, err
+	}
+	node, err := e.tree.read(path)
+	return node, e.own(s, path), err
+}
+
+// Update implements recipes.MemberSession.
+func (s *Session) Update(path string, data []byte) (node recipes.Node, err error) {
+	err = s.call(context.Background(), s.over(), Operation{"Update", path}, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		node, err = s.ensemble().updateMember(s, path, bytes.Clone(data))
+		return err
+	})
+	if err != nil {
+		return recipes.Node{}, err
+	}
+	return node, nil
+}
+
+func (e *Ensemble) updateMember(s *Session, path string, data []byte) (recipes.Node, error) {
+	if !e.owns(s, path) {
+		return recipes.Node{}, codeNoNode
+	}
+	err := e.write(caller{session: s.server.id}, func(t *transaction) error {
+		_, err := t.set(path, data, -1)
+		return err
+	})
+	if err != nil {
+		return recipes.Node{}, err
+	}
+	return e.tree.read(path)
+}
+
+// owns says whether a node is there and a session's. The ensemble is locked.
+func (e *Ensemble) owns(s *Session, path string) bool {
+	n, err := e.tree.find(path)
+	return err == nil && n.stat.owner == s.server.id
+}
+
+// Delete implements recipes.MemberSession.
+func (s *Session) Delete(path string) {
+	for {
+		err := s.call(context.Background(), s.over(), Operation{"Delete", path}, func() error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !s.ensemble().owns(s, path) {
+				return nil
+			}
+			return s.ensemble().dequeue(s, path)
+		})
+		if err == nil || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrSessionEnded) {
+			return
+		}
+		_ = pause(context.Background(), s.over(), 10*time.Millisecond)
+	}
+}
