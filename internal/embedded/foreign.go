@@ -91,6 +91,17 @@ func (e *Ensemble) SetSequence(path string, next int32) error {
 	return err
 }
 
+// SetVersion sets the version of a node's data.
+func (e *Ensemble) SetVersion(path string, version int32) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n, err := e.tree.find(path)
+	if err == nil {
+		n.stat.version = version
+	}
+	return err
+}
+
 // Read gives a node as the leader has it.
 func (e *Ensemble) Read(path string) (recipes.Node, error) {
 	e.mu.Lock()
