@@ -10,37 +10,54 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// Verdicts of the ensemble that stay inside this package.
 var (
-	errExists   = errors.New("node exists")
-	errNotEmpty = errors.New("node has children")
 	// errUnsent wraps the error of a call that ended before anything was sent.
 	errUnsent = errors.New("not sent")
+	// errRefused wraps whatever else was answered: nothing was done.
+	errRefused = errors.New("refused by the ensemble")
 )
 
 // verdicts are the answers that say for certain what became of a request.
 var verdicts = []struct{ library, ours error }{
 	{zk.ErrNoNode, recipes.ErrNoNode},
 	{zk.ErrBadVersion, recipes.ErrBadVersion},
-	{zk.ErrNodeExists, errExists},
-	{zk.ErrNotEmpty, errNotEmpty},
+	{zk.ErrNodeExists, recipes.ErrExists},
+	{zk.ErrNotEmpty, recipes.ErrNotEmpty},
 	{zk.ErrNoAuth, recipes.ErrDenied},
 	{zk.ErrInvalidACL, recipes.ErrDenied},
 	{zk.ErrAuthFailed, recipes.ErrDenied},
-	{zk.ErrNoChildrenForEphemerals, recipes.ErrNoNode},
+	{zk.ErrNoChildrenForEphemerals, recipes.ErrNoChildren},
 }
 
-// verdict translates the library's error. Whatever it does not know leaves the outcome unknown.
+// mishaps are the errors that are no answer, or none that could be read. A session that has moved is one whose connection
+// was lost.
+var mishaps = []error{
+	zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrNoServer, zk.ErrSessionMoved, errWrite,
+	zk.ErrShortBuffer, zk.ErrAPIError, zk.ErrUnhandledFieldType, zk.ErrUnknown,
+}
+
+// verdict translates the library's error.
 func verdict(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || refused(err) {
+		return err
 	}
 	for _, v := range verdicts {
 		if errors.Is(err, v.library) {
 			return v.ours
 		}
 	}
-	return fmt.Errorf("%w: %w", recipes.ErrOutcomeUnknown, err)
+	for _, mishap := range mishaps {
+		if errors.Is(err, mishap) {
+			return fmt.Errorf("%w: %w", recipes.ErrOutcomeUnknown, err)
+		}
+	}
+	return fmt.Errorf("%w: %w", errRefused, err)
+}
+
+// refused says whether the error is why a transaction was not carried out.
+func refused(err error) bool {
+	_, is := errors.AsType[*recipes.Refusal](err)
+	return is
 }
 
 // call makes one request of the library. It waits for a connection before, and returns when the request is answered, when

@@ -119,6 +119,7 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 		places:     make(map[string]chan struct{}),
 		making:     make(chan struct{}, 1),
 		sizes:      make(map[string]int),
+		members:    make(map[string]bool),
 		ready:      make(chan struct{}),
 	}
 }

@@ -92,6 +92,9 @@ func (c *Config) complete() error {
 	if c.acl, err = c.parseACL(); err != nil {
 		return err
 	}
+	if size := bytesOf(c.acl); size > maxACLBytes {
+		return fmt.Errorf("ACL of %d bytes: at most %d", size, maxACLBytes)
+	}
 	return c.safe(c.SessionTimeout)
 }
 

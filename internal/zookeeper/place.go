@@ -19,6 +19,7 @@ import (
 const (
 	maxPathBytes = 1024
 	maxPlaceData = 8 << 10
+	maxACLBytes  = 2 << 10
 	sequenceSize = 11 // digits and sign
 )
 
@@ -27,7 +28,7 @@ func (s *Session) Enqueue(dir, marker string, data []byte) (string, <-chan struc
 	prefix := "_c_" + uuid() + marker
 	size := len(dir) + 1 + len(prefix) + sequenceSize
 	if size > maxPathBytes || len(data) > maxPlaceData {
-		return "", nil, fmt.Errorf("path of %d and data of %d bytes: too long", size, len(data))
+		return "", nil, fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, size, len(data))
 	}
 	if err := s.reserve(size); err != nil {
 		return "", nil, err
@@ -105,51 +106,61 @@ func (s *Session) flush() error {
 	}
 }
 
-// makeParents makes dir and what it lies in, as containers, which vanish by themselves once they are empty.
+// makeParents makes dir and what it lies in, as containers, which vanish by themselves once they are empty: also while
+// this is being done.
 func (s *Session) makeParents(dir string) error {
-	err := s.makeContainer(dir)
-	if !errors.Is(err, recipes.ErrNoNode) {
-		return err
-	}
-	if parent := path.Dir(dir); parent != "/" {
+	for {
+		err := s.makeContainer(dir)
+		parent := path.Dir(dir)
+		if !errors.Is(err, recipes.ErrNoNode) || parent == "/" {
+			return err
+		}
 		if err := s.makeParents(parent); err != nil {
 			return err
 		}
 	}
-	return s.makeContainer(dir)
 }
 
-// makeContainer makes one container, or a plain node where the ensemble has no containers. That somebody else made it, or
-// that the answer was lost, is as good.
+// makeContainer makes one container, or a plain node where the ensemble has no containers. That somebody else made it is
+// as good.
 func (s *Session) makeContainer(dir string) error {
 	if s.client.permanent[dir] {
-		return s.makeNode("create", func(c *zk.Conn) (string, error) {
-			return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
-		})
+		return s.makePlain(dir)
 	}
-	err := s.makeNode("createContainer", func(c *zk.Conn) (string, error) {
-		select {
-		case s.making <- struct{}{}:
-		case <-s.done:
-			return "", zk.ErrClosing
+	for {
+		err := s.makeNode("createContainer", func(c *zk.Conn) (string, error) {
+			select {
+			case s.making <- struct{}{}:
+			case <-s.done:
+				return "", zk.ErrClosing
+			}
+			defer func() { <-s.making }()
+			return c.CreateContainer(dir, nil, zk.FlagContainer, s.client.config.acl)
+		})
+		switch {
+		case errors.Is(err, errRefused):
+			return s.makePlain(dir)
+		case !errors.Is(err, recipes.ErrOutcomeUnknown):
+			return err
 		}
-		defer func() { <-s.making }()
-		return c.CreateContainer(dir, nil, zk.FlagContainer, s.client.config.acl)
-	})
-	if errors.Is(err, recipes.ErrOutcomeUnknown) {
-		err = s.makeNode("create", func(c *zk.Conn) (string, error) {
+	}
+}
+
+// makePlain makes a node that stays.
+func (s *Session) makePlain(dir string) error {
+	for {
+		err := s.makeNode("create", func(c *zk.Conn) (string, error) {
 			return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
 		})
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			return err
+		}
 	}
-	if errors.Is(err, recipes.ErrOutcomeUnknown) {
-		return nil
-	}
-	return err
 }
 
 func (s *Session) makeNode(operation string, create func(*zk.Conn) (string, error)) error {
 	_, err := call(s, operation, create)
-	if errors.Is(err, errExists) {
+	if errors.Is(err, recipes.ErrExists) {
 		return nil
 	}
 	return err
@@ -213,17 +224,15 @@ func (s *Session) forget(place string) {
 	s.bytes -= s.sizes[place]
 	delete(s.places, place)
 	delete(s.sizes, place)
+	delete(s.members, place)
 }
 
 // Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended.
 func (s *Session) Close() {
-	s.mu.Lock()
-	s.closing = true
-	places := make([]string, 0, len(s.places))
-	for place := range s.places {
-		places = append(places, place)
+	places, members := s.possessions()
+	for _, member := range members {
+		s.Delete(member)
 	}
-	s.mu.Unlock()
 	for len(places) > 0 {
 		n := fitting(places)
 		s.deleteAll(places[:n])
@@ -234,6 +243,21 @@ func (s *Session) Close() {
 	default:
 		s.hangUp()
 	}
+}
+
+// possessions begins the end: the session may own nothing new.
+func (s *Session) possessions() (places, members []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	for place := range s.places {
+		if s.members[place] {
+			members = append(members, place)
+		} else {
+			places = append(places, place)
+		}
+	}
+	return places, members
 }
 
 // fitting is how many of the places one request of bounded size names, at least one.

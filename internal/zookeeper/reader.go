@@ -220,42 +220,49 @@ func (r *reader) set(a asker, path string, data []byte, version int32) error {
 	if len(path) > maxPathBytes || len(data) > readerBuffer/2 {
 		return fmt.Errorf("path of %d and data of %d bytes: too long", len(path), len(data))
 	}
-	return r.write(a, "setData", func(c *zk.Conn) error {
-		_, err := c.Set(path, data, version)
-		return err
-	})
+	_, err := write(r, a, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(path, data, version) })
+	return err
 }
 
 func (r *reader) remove(a asker, path string) error {
-	return r.write(a, "delete", func(c *zk.Conn) error { return c.Delete(path, -1) })
+	_, err := write(r, a, "delete", func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
+	return err
 }
 
 // write sends a write once, as soon as there is a view to send it through. An asker that goes before the answer leaves the
-// outcome unknown.
-func (r *reader) write(a asker, operation string, request func(*zk.Conn) error) error {
+// outcome unknown, and a view that ends does.
+func write[T any](r *reader, a asker, operation string, request func(*zk.Conn) (T, error)) (T, error) {
+	var none T
 	for {
 		v, changed := r.current()
 		if v == nil {
 			if err := a.wait(changed); err != nil {
-				return err
+				return none, err
 			}
 			continue
 		}
-		answer := newFuture[struct{}]().launch(v.session, func() (struct{}, error) {
-			return call(v.session, operation, func(c *zk.Conn) (struct{}, error) { return struct{}{}, request(c) })
-		})
+		answer := newFuture[T]().launch(v.session, func() (T, error) { return call(v.session, operation, request) })
 		if err := a.wait(answer.done); err != nil {
-			return fmt.Errorf("%w: %w", recipes.ErrOutcomeUnknown, err)
+			return none, unknown(err)
 		}
 		switch err := answer.err; {
 		case errors.Is(err, errUnsent):
 			if err := v.retired(r, a, changed); err != nil {
-				return err
+				return none, err
 			}
-		case err != nil && v.session.Err() != nil:
-			return fmt.Errorf("%w: %w", recipes.ErrOutcomeUnknown, err)
+		case errors.Is(err, recipes.ErrSessionEnded): // the reader's, which is nothing to the asker
+			return none, fmt.Errorf("%w: the reader's session ended", recipes.ErrOutcomeUnknown)
 		default:
-			return err
+			return answer.value, err
 		}
 	}
+}
+
+// unknown is what an asker is told who goes, for this reason, before the answer. It never is ErrUnreachable, which says that
+// nothing was sent.
+func unknown(err error) error {
+	if errors.Is(err, recipes.ErrUnreachable) {
+		return fmt.Errorf("%w: no answer in time", recipes.ErrOutcomeUnknown)
+	}
+	return fmt.Errorf("%w: %w", recipes.ErrOutcomeUnknown, err)
 }

@@ -50,6 +50,7 @@ type Session struct {
 	guard      *time.Timer              // looks at the deadline
 	places     map[string]chan struct{} // closed when somebody else deleted it
 	sizes      map[string]int           // what each place counts
+	members    map[string]bool          // which places others may have made since: Create's, not Enqueue's
 	bytes      int                      // of the places' paths
 	closing    bool
 	err        error

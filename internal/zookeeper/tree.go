@@ -7,9 +7,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// The Client is a recipes.Tree for those who own nothing: its calls end with ErrUnreachable when the ensemble does not
-// answer for a third of the session timeout. A Session is one too: its calls end with the session instead.
-var _ recipes.Tree = (*Client)(nil)
+// The Client is a recipes.Tree, and a recipes.Store, for those who own nothing: its calls end with ErrUnreachable when the
+// ensemble does not answer for a third of the session timeout. A Session is one too: its calls end with the session instead.
 
 func (c *Client) impatient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.config.SessionTimeout/3, recipes.ErrUnreachable)

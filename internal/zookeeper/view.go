@@ -126,7 +126,7 @@ func (v *view) get(a asker, path string) (recipes.Node, error) {
 	return wait(a, newFuture[recipes.Node]().launch(v.session, func() (recipes.Node, error) {
 		return call(v.session, "getData", func(c *zk.Conn) (recipes.Node, error) {
 			data, stat, err := c.Get(path)
-			return nodeOf(data, stat, err), err
+			return nodeOf(data, stat), err
 		})
 	}))
 }
@@ -147,7 +147,7 @@ func (v *view) watched(path string) *watched {
 		v.arm(w, func() {
 			w.node, w.err = call(v.session, "getData", func(c *zk.Conn) (recipes.Node, error) {
 				data, stat, _, err := c.GetW(path)
-				return nodeOf(data, stat, err), err
+				return nodeOf(data, stat), err
 			})
 		}, func() { v.settle(v.nodes, path, w, w.err == nil) })
 	}
@@ -193,17 +193,20 @@ func (v *view) armList(path string) ([]string, error) {
 	}
 }
 
-func nodeOf(data []byte, stat *zk.Stat, err error) recipes.Node {
-	if err != nil {
+func nodeOf(data []byte, stat *zk.Stat) recipes.Node {
+	if stat == nil {
 		return recipes.Node{}
 	}
 	return recipes.Node{
-		Data:    data,
-		Version: stat.Version,
-		Czxid:   stat.Czxid,
-		Owner:   stat.EphemeralOwner,
-		Created: time.UnixMilli(stat.Ctime),
-		Read:    time.Now(),
+		Data:     data,
+		Version:  stat.Version,
+		Czxid:    stat.Czxid,
+		Mzxid:    stat.Mzxid,
+		Owner:    stat.EphemeralOwner,
+		Bare:     data == nil,
+		Children: stat.NumChildren,
+		Created:  time.UnixMilli(stat.Ctime),
+		Read:     time.Now(),
 	}
 }
 

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -18,7 +19,11 @@ const (
 	authXid          = -4
 )
 
-var errFenced = errors.New("session is fenced")
+var (
+	// errWrite wraps all errors of Write: the library shows them to whoever made the request.
+	errWrite  = errors.New("not written")
+	errFenced = errors.New("session is fenced")
+)
 
 // Bytes read ahead. The library reads each frame with two calls; this makes one system call of them.
 const (
@@ -50,6 +55,14 @@ type wire struct {
 
 // Write sends one whole frame: the library writes each with one call.
 func (w *wire) Write(frame []byte) (int, error) {
+	n, err := w.send(frame)
+	if err != nil {
+		return n, fmt.Errorf("%w: %w", errWrite, err)
+	}
+	return n, nil
+}
+
+func (w *wire) send(frame []byte) (int, error) {
 	if w.session.fenced.Load() {
 		return 0, errFenced
 	}

@@ -1,0 +1,144 @@
+package zookeeper
+
+import (
+	"errors"
+	"path"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+var _ recipes.MemberSession = (*Session)(nil)
+
+// Create makes an ephemeral node of that very name; see recipes.MemberSession.
+func (s *Session) Create(path string, data []byte) (recipes.Node, <-chan struct{}, error) {
+	if err := fits(path, data); err != nil {
+		return recipes.Node{}, nil, err
+	}
+	if err := s.reserve(len(path)); err != nil {
+		return recipes.Node{}, nil, err
+	}
+	stat, err := s.createMember(path, data)
+	if err != nil {
+		s.unreserve(len(path))
+		return recipes.Node{}, nil, err
+	}
+	s.client.reader.expect(path)
+	gone := s.own(path, len(path))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members[path] = true
+	return memberOf(data, stat), gone, nil
+}
+
+// createMember makes the node, and finds out what became of it where a reply was lost: if there is one then and it is
+// this session's, it is what was made here, for no other request of this session can be under way (see inspect).
+func (s *Session) createMember(member string, data []byte) (*zk.Stat, error) {
+	for {
+		stat, err := s.tryCreate(member, data)
+		switch {
+		case errors.Is(err, recipes.ErrNoNode):
+			if err := s.makeParents(path.Dir(member)); err != nil {
+				return nil, err
+			}
+		case errors.Is(err, recipes.ErrOutcomeUnknown):
+			stat, err := s.inspectOwn(member)
+			if !errors.Is(err, recipes.ErrNoNode) {
+				return stat, err
+			}
+		default:
+			return stat, err
+		}
+	}
+}
+
+// tryCreate makes the node in one request that tells all there is to know of it.
+func (s *Session) tryCreate(member string, data []byte) (*zk.Stat, error) {
+	return call(s, "multi", func(c *zk.Conn) (*zk.Stat, error) {
+		results, err := multi(c,
+			&zk.CreateRequest{Path: member, Acl: s.client.config.acl, Flags: zk.FlagEphemeral},
+			&zk.SetDataRequest{Path: member, Data: data, Version: 0})
+		if err != nil {
+			return nil, err
+		}
+		return results[1].Stat, nil
+	})
+}
+
+// Update replaces the data of a node that Create made.
+func (s *Session) Update(path string, data []byte) (recipes.Node, error) {
+	if err := fits(path, data); err != nil {
+		return recipes.Node{}, err
+	}
+	for {
+		seen, err := s.inspectOwn(path)
+		if errors.Is(err, recipes.ErrExists) {
+			err = recipes.ErrNoNode // there is one, but not this session's
+		}
+		if err != nil {
+			return recipes.Node{}, err
+		}
+		stat, err := call(s, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(path, data, seen.Version) })
+		switch {
+		case err == nil:
+			return memberOf(data, stat), nil
+		case !errors.Is(err, recipes.ErrBadVersion) && !errors.Is(err, recipes.ErrOutcomeUnknown):
+			return recipes.Node{}, err
+		}
+	}
+}
+
+// Delete deletes a node that Create made, and no other.
+func (s *Session) Delete(path string) {
+	s.mu.Lock()
+	s.forget(path)
+	s.mu.Unlock()
+	for {
+		seen, err := s.inspectOwn(path)
+		if err != nil {
+			return
+		}
+		_, err = call(s, "delete", func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, seen.Version) })
+		if !errors.Is(err, recipes.ErrBadVersion) && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			return
+		}
+	}
+}
+
+// inspectOwn reads the state of a node that should be this session's. ErrExists if it is somebody else's.
+func (s *Session) inspectOwn(path string) (*zk.Stat, error) {
+	stat, err := s.inspect(path)
+	if err == nil && !s.Owns(memberOf(nil, stat)) {
+		return nil, recipes.ErrExists
+	}
+	return stat, err
+}
+
+// inspect reads the state of a node on the session's own connection, after a transaction of its own. Before that, the ensemble
+// has carried out or dropped whatever this session had asked for in vain: what comes over a connection that the session
+// has left is refused. And the server shows what had been committed by then.
+func (s *Session) inspect(path string) (*zk.Stat, error) {
+	for {
+		if err := s.flush(); err != nil {
+			return nil, err
+		}
+		stat, err := call(s, "exists", func(c *zk.Conn) (*zk.Stat, error) {
+			there, stat, err := c.Exists(path)
+			if err == nil && !there {
+				err = zk.ErrNoNode
+			}
+			return stat, err
+		})
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			return stat, err
+		}
+	}
+}
+
+// memberOf is a node as recipes see it, without its data.
+func memberOf(data []byte, stat *zk.Stat) recipes.Node {
+	node := nodeOf(data, stat)
+	node.Data = nil
+	return node
+}

@@ -1,0 +1,153 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+var (
+	_ recipes.Store = (*Client)(nil)
+	_ recipes.Store = (*Session)(nil)
+)
+
+// Commit carries out all changes or none; see recipes.Store.
+func (c *Client) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.Node, error) {
+	ctx, cancel := c.impatient(ctx)
+	defer cancel()
+	return c.reader.commit(asker{ctx: ctx}, changes)
+}
+
+// MakeDirectory makes a directory and what it lies in.
+func (c *Client) MakeDirectory(ctx context.Context, path string) error {
+	ctx, cancel := c.impatient(ctx)
+	defer cancel()
+	return c.reader.makeDirectory(asker{ctx: ctx}, path)
+}
+
+// Commit carries out all changes or none, through the reader. They do not belong to the session.
+func (s *Session) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.Node, error) {
+	return s.client.reader.commit(s.asker(ctx), changes)
+}
+
+// MakeDirectory makes a directory and what it lies in.
+func (s *Session) MakeDirectory(ctx context.Context, path string) error {
+	return s.client.reader.makeDirectory(s.asker(ctx), path)
+}
+
+func (r *reader) commit(a asker, changes []recipes.Change) ([]recipes.Node, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	operations, err := r.operations(changes)
+	if err != nil {
+		return nil, err
+	}
+	return write(r, a, "multi", func(c *zk.Conn) ([]recipes.Node, error) {
+		results, err := multi(c, operations...)
+		if err != nil {
+			return nil, err
+		}
+		nodes := make([]recipes.Node, len(changes))
+		for i, result := range results {
+			if result.Stat != nil {
+				nodes[i] = nodeOf(changes[i].Data, result.Stat)
+				nodes[i].Data = nil
+			}
+		}
+		return nodes, nil
+	})
+}
+
+func (r *reader) makeDirectory(a asker, path string) error {
+	if err := fits(path, nil); err != nil {
+		return err
+	}
+	_, err := ask(r, a, func(v *view) (struct{}, error) {
+		return wait(a, newFuture[struct{}]().launch(v.session, func() (struct{}, error) {
+			return struct{}{}, v.session.makeParents(path)
+		}))
+	})
+	return err
+}
+
+// operations are the changes as the library has them, if they fit into one request.
+func (r *reader) operations(changes []recipes.Change) ([]any, error) {
+	acl := r.client.config.acl
+	size := headerBytes + operationBytes
+	operations := make([]any, len(changes))
+	for i, change := range changes {
+		if len(change.Path) > maxPathBytes {
+			return nil, fmt.Errorf("%w: path of %d", recipes.ErrTooLarge, len(change.Path))
+		}
+		size += operationBytes + 2*lengthBytes + numberBytes + len(change.Path) + len(change.Data)
+		if change.Kind == recipes.KindCreate {
+			size += bytesOf(acl)
+		}
+		if operations[i] = operationOf(change, acl); operations[i] == nil {
+			return nil, fmt.Errorf("change of kind %d", change.Kind)
+		}
+	}
+	if size > recipes.MostBytes {
+		return nil, fmt.Errorf("%w: %d", recipes.ErrTooLarge, size)
+	}
+	return operations, nil
+}
+
+func operationOf(change recipes.Change, acl []zk.ACL) any {
+	switch change.Kind {
+	case recipes.KindCreate:
+		return &zk.CreateRequest{Path: change.Path, Data: change.Data, Acl: acl, Flags: zk.FlagPersistent}
+	case recipes.KindSet:
+		return &zk.SetDataRequest{Path: change.Path, Data: change.Data, Version: change.Version}
+	case recipes.KindDelete:
+		return &zk.DeleteRequest{Path: change.Path, Version: change.Version}
+	case recipes.KindCheck:
+		return &zk.CheckVersionRequest{Path: change.Path, Version: change.Version}
+	}
+	return nil
+}
+
+// What a request takes besides paths and data.
+const (
+	headerBytes    = 8 // number and kind of the request
+	operationBytes = 9 // before each operation of a transaction, and after the last one
+	lengthBytes    = 4 // of a path, of data, of a list
+	numberBytes    = 4 // a version, or flags
+)
+
+func bytesOf(acl []zk.ACL) int {
+	size := lengthBytes
+	for _, entry := range acl {
+		size += numberBytes + 2*lengthBytes + len(entry.Scheme) + len(entry.ID)
+	}
+	return size
+}
+
+// multi carries out all the operations or none; a *recipes.Refusal says which was refused. The library calls those before it
+// done, and those after it by an error of their own.
+func multi(c *zk.Conn, operations ...any) ([]zk.MultiResponse, error) {
+	results, err := c.Multi(operations...)
+	for i, result := range results {
+		switch {
+		case result.Error == nil:
+		case errors.Is(result.Error, zk.ErrSessionExpired), errors.Is(result.Error, zk.ErrSessionMoved):
+			return nil, result.Error
+		default:
+			return nil, &recipes.Refusal{Index: i, Err: verdict(result.Error)}
+		}
+	}
+	return results, err
+}
+
+// fits refuses what is too long for a lease session's buffers.
+func fits(path string, data []byte) error {
+	if len(path) > maxPathBytes || len(data) > maxPlaceData {
+		return fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, len(path), len(data))
+	}
+	return nil
+}
