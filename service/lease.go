@@ -18,7 +18,7 @@ import (
 
 // A Session is what a lease stands on: one ZooKeeper session.
 type Session interface {
-	recipes.Session
+	recipes.MemberSession
 
 	// Timeout is the session's, as negotiated.
 	Timeout() time.Duration
@@ -36,9 +36,10 @@ type Session interface {
 	Err() error
 }
 
-// An Ensemble is what the services stand on: a tree that all callers read, and sessions that own things.
+// An Ensemble is what the services stand on: a tree that all callers read and write, and sessions that own things.
 type Ensemble interface {
-	recipes.Tree
+	recipes.Store
+	Reachability
 
 	// Open opens a session. It returns when the ensemble has agreed, when ctx ends, or when the ensemble is given up
 	// (recipes.ErrUnreachable). recipes.ErrUnsafeTimeout if sessions of this timeout cannot be kept proved.
