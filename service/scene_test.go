@@ -77,8 +77,6 @@ func (e *sceneEnsemble) answer(refuse error, hang bool) {
 	e.refuse, e.hang = refuse, hang
 }
 
-func (e *sceneEnsemble) Reachable() (bool, <-chan struct{}) { return true, nil }
-
 // newScene starts a sidecar. The ensemble's tick is so short that its sessions may be short, too.
 func newScene(t *testing.T, change ...func(*Options)) *scene {
 	t.Helper()
