@@ -12,6 +12,8 @@ type view struct {
 	held     []event
 	nodes    map[string]chan struct{} // watches of nodes
 	lists    map[string]chan struct{} // watches of lists of children
+
+	subscribers map[<-chan struct{}][]subscriber // by the channel of a watch
 }
 
 func (v *view) tree() *tree {
@@ -130,6 +132,7 @@ func (v *view) flush() {
 func (v *view) trip(channels map[string]chan struct{}, table *watchTable, path string) {
 	if channels[path] != nil {
 		close(channels[path])
+		v.tellAll(channels[path])
 		delete(channels, path)
 		table.remove(path, v, watchOnce)
 	}
