@@ -1,0 +1,143 @@
+package recipes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// maxForeignText bounds, in bytes, what is shown of what a foreign member wrote about itself.
+const maxForeignText = 1 << 10
+
+// maxMemberData is longer than what we ever write: anything longer is not ours.
+const maxMemberData = 16 << 10
+
+// memberForm is the data of our members' nodes: short JSON, since others take it for text. Its number tells it from the
+// JSON of others.
+type memberForm struct {
+	Form     int               `json:"sidekeeper"`
+	Owner    string            `json:"owner,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	End      *endMark          `json:"end,omitempty"`
+}
+
+// endMark asks a member's sidecar to end it.
+type endMark struct {
+	Replaced bool   `json:"replaced,omitempty"` // otherwise it is removed
+	By       string `json:"by,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+func (f memberForm) encode() []byte {
+	f.Form = currentForm
+	data, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return data
+}
+
+// decodeMember reads a node's data, if it is in our form.
+func decodeMember(data []byte) (form memberForm, ours bool) {
+	if len(data) > maxMemberData || json.Unmarshal(data, &form) != nil || form.Form < currentForm {
+		return memberForm{}, false
+	}
+	return form, true
+}
+
+// A Membership is a member of ours, from Join until it has left or was removed. Its calls are for any goroutine, but Look
+// is for one.
+type Membership struct {
+	Incarnation int64 // tells it from all that have or had its name
+
+	group    Group
+	name     string
+	owner    string
+	session  MemberSession
+	gone     <-chan struct{}
+	updating sync.Mutex
+	leave    sync.Once
+	seen     bool // the tree has shown the node
+}
+
+// Join makes a member with the session. It cannot be cancelled: a create given up half-way could leave a member that
+// nobody knows of. Whoever joins must Leave. ErrMemberExists if the group has a member of this name.
+func (g Group) Join(session MemberSession, name string, about About) (*Membership, error) {
+	data := memberForm{Owner: about.Owner, Metadata: about.Metadata}.encode()
+	node, gone, err := session.Create(g.member(name), data)
+	if errors.Is(err, ErrExists) {
+		return nil, ErrMemberExists
+	}
+	if err != nil {
+		return nil, fmt.Errorf("member %s: %w", name, err)
+	}
+	return &Membership{
+		Incarnation: node.Czxid, group: g, name: name, owner: about.Owner, session: session, gone: gone,
+	}, nil
+}
+
+// A Standing is what a member's node says of it.
+type Standing struct {
+	Metadata map[string]string
+	End      error  // ErrReplaced or ErrRemoved if somebody asks for the member's end; else nil
+	By       string // who asks, if that is known
+	Reason   string // in the words of who asks
+}
+
+// Look reads the member's node. The channel is closed when it is worth to look again. ErrRemoved if somebody else has
+// deleted the node; other errors are those of the session, and say nothing about the member.
+func (m *Membership) Look(ctx context.Context) (Standing, <-chan struct{}, error) {
+	own, changed, err := m.session.Watch(ctx, m.path())
+	if !m.seen && (errors.Is(err, ErrNoNode) || err == nil && own.Czxid < m.Incarnation) { // perhaps the reader is late
+		if err := m.session.CatchUp(ctx); err != nil {
+			return Standing{}, nil, err
+		}
+		own, changed, err = m.session.Watch(ctx, m.path())
+	}
+	switch {
+	case errors.Is(err, ErrNoNode), err == nil && own.Czxid != m.Incarnation:
+		return Standing{}, nil, ErrRemoved
+	case err != nil:
+		return Standing{}, nil, err
+	}
+	m.seen = true
+	return standingIn(own.Data), changed, nil
+}
+
+// standingIn reads a member's data. What others have made of it may say nothing.
+func standingIn(data []byte) Standing {
+	form, _ := decodeMember(data)
+	standing := Standing{Metadata: form.Metadata}
+	if form.End != nil {
+		standing.End, standing.By, standing.Reason = ErrRemoved, form.End.By, form.End.Reason
+		if form.End.Replaced {
+			standing.End = ErrReplaced
+		}
+	}
+	return standing
+}
+
+// Update replaces the member's metadata. It cannot be cancelled. ErrNoMember if the member was removed. Whoever has asked
+// for the member's end just before must ask again.
+func (m *Membership) Update(metadata map[string]string) error {
+	m.updating.Lock()
+	defer m.updating.Unlock()
+	_, err := m.session.Update(m.path(), memberForm{Owner: m.owner, Metadata: metadata}.encode())
+	if errors.Is(err, ErrNoNode) {
+		return ErrNoMember
+	}
+	return err
+}
+
+// Leave takes the member out of the group, and returns when its node or the session is gone. It takes no context, since
+// it is done for callers that have gone themselves. Later calls wait for the first.
+func (m *Membership) Leave() {
+	m.leave.Do(func() { m.session.Delete(m.path()) })
+}
+
+// Gone is closed when the session finds that somebody else deleted the member's node. Look finds it sooner.
+func (m *Membership) Gone() <-chan struct{} { return m.gone }
+
+func (m *Membership) path() string { return m.group.member(m.name) }
