@@ -48,6 +48,10 @@ var (
 	ErrConnectionLimit      error = reason(errorsv1.Reason_REASON_CONNECTION_LIMIT)
 	ErrEphemeralBytesLimit  error = reason(errorsv1.Reason_REASON_EPHEMERAL_BYTES_LIMIT)
 	ErrSlowReader           error = reason(errorsv1.Reason_REASON_SLOW_READER)
+	ErrKeyNotFound          error = reason(errorsv1.Reason_REASON_KEY_NOT_FOUND)
+	ErrPreconditionFailed   error = reason(errorsv1.Reason_REASON_PRECONDITION_FAILED)
+	ErrKeyHasChildren       error = reason(errorsv1.Reason_REASON_KEY_HAS_CHILDREN)
+	ErrWatchLimit           error = reason(errorsv1.Reason_REASON_WATCH_LIMIT)
 	ErrInternal             error = reason(errorsv1.Reason_REASON_INTERNAL)
 )
 
