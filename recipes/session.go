@@ -38,7 +38,7 @@ type Node struct {
 	Mzxid    int64     // the transaction that last set its data, or made it
 	Owner    int64     // the session the node lives with; 0 if it is not ephemeral
 	Bare     bool      // whether it has no data, not even empty data: so are MakeDirectory's nodes (a Stat tells no container)
-	Children int32     // how many it has, for what was read with the data; a Watch does not tell when that changes
+	Children int32     // how many it has; −1 if it is watched but its list is not, which does not tell when that changes
 	Created  time.Time // by the clock of the ensemble's leader
 	Read     time.Time // when this was read, by the local clock; ages are Read − Created
 }

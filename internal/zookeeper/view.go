@@ -16,6 +16,7 @@ type watched struct {
 	ready   chan struct{} // closed when the read that arms the watch has been answered
 	changed chan struct{} // closed when the watch fires or can be relied upon no longer
 	fired   bool
+	told    []*recipes.Notices // told of the path then
 
 	node  recipes.Node // of a node
 	names []string     // of a list
@@ -59,6 +60,10 @@ func drop(watches map[string]*watched, path string) {
 		w.fired = true
 		close(w.changed)
 		delete(watches, path)
+		for _, notices := range w.told {
+			notices.Tell(path)
+		}
+		w.told = nil
 	}
 }
 
@@ -109,19 +114,33 @@ func (w *watched) now() recipes.Node {
 	return node
 }
 
+// settled is a watch that was armed without an error; otherwise nil.
+func (w *watched) settled() *watched {
+	if w == nil {
+		return nil
+	}
+	select {
+	case <-w.ready:
+		if w.err == nil {
+			return w
+		}
+	default:
+	}
+	return nil
+}
+
 // get reads a node, for nothing if its watch says that it has not changed.
 func (v *view) get(a asker, path string) (recipes.Node, error) {
 	v.mu.Lock()
-	w := v.nodes[path]
+	node, list := v.nodes[path].settled(), v.lists[path].settled()
 	v.mu.Unlock()
-	if w != nil {
-		select {
-		case <-w.ready:
-			if w.err == nil {
-				return w.now(), nil
-			}
-		default:
+	if node != nil {
+		now := node.now()
+		now.Children = -1
+		if list != nil {
+			now.Children = int32(len(list.names))
 		}
+		return now, nil
 	}
 	return wait(a, newFuture[recipes.Node]().launch(v.session, func() (recipes.Node, error) {
 		return call(v.session, "getData", func(c *zk.Conn) (recipes.Node, error) {
@@ -156,6 +175,15 @@ func (v *view) watched(path string) *watched {
 
 // watchChildren lists a node's children and arms a watch, or one for its creation if it is missing.
 func (v *view) watchChildren(a asker, path string) (watchedList, error) {
+	w, err := v.listed(a, path)
+	if err != nil {
+		return watchedList{}, err
+	}
+	return watchedList{w.names, w.changed, w.err}, nil
+}
+
+// listed returns the watch on a node's list of children, armed, or that on its creation: then its error is ErrNoNode.
+func (v *view) listed(a asker, path string) (*watched, error) {
 	w, arm := v.share(v.lists, path)
 	if arm {
 		v.arm(w, func() {
@@ -163,12 +191,12 @@ func (v *view) watchChildren(a asker, path string) (watchedList, error) {
 		}, func() { v.settle(v.lists, path, w, w.err == nil || errors.Is(w.err, recipes.ErrNoNode)) })
 	}
 	if err := a.wait(w.ready); err != nil {
-		return watchedList{}, err
+		return nil, err
 	}
 	if w.err != nil && !errors.Is(w.err, recipes.ErrNoNode) {
-		return watchedList{}, w.err
+		return nil, w.err
 	}
-	return watchedList{w.names, w.changed, w.err}, nil
+	return w, nil
 }
 
 func (v *view) armList(path string) ([]string, error) {
