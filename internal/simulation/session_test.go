@@ -2,8 +2,10 @@ package simulation_test
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/simulation"
@@ -69,6 +71,28 @@ func TestSessionsOwnPlacesInTheSimulation(t *testing.T) {
 		place.Leave()
 		w.close(s)
 		if names := e.Names(lock.Path); len(names) > 0 {
+			t.Errorf("left behind: %q", names)
+		}
+	})
+}
+
+// Whoever asks again what he got no answer to must not keep the time that the answer takes from passing.
+func TestASessionIsClosedUnderWhoeverStillMakesAPlace(t *testing.T) {
+	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+		c := newClient(t, e, 0, 15*time.Second)
+		defer c.Close()
+		s := w.open(t, c)
+		var joining sync.WaitGroup
+		joining.Go(func() {
+			if _, _, err := s.Enqueue("/locks/orders", "-lock-", nil); err != nil && !errors.Is(err, recipes.ErrSessionEnded) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		w.close(s)
+		joining.Wait()
+		time.Sleep(time.Second)
+		if names := e.Names("/locks/orders"); len(names) > 0 {
 			t.Errorf("left behind: %q", names)
 		}
 	})

@@ -75,8 +75,16 @@ func call[T any](s *Session, operation string, request func(*zk.Conn) (T, error)
 		s.lose(errExpired)
 		return none, s.Err()
 	}
-	return value, verdict(err)
+	err = verdict(err)
+	if errors.Is(err, recipes.ErrOutcomeUnknown) {
+		s.rest(breath)
+	}
+	return value, err
 }
+
+// breath is what a caller whose request was lost waits, since many ask again at once: until the library has said that the
+// connection is gone, or the ensemble that the session is closed, each request fails without being sent.
+const breath = time.Millisecond
 
 // awaitConnected returns the number of the present connection, once there is one.
 func (s *Session) awaitConnected() (generation int, err error) {
