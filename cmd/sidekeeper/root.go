@@ -46,6 +46,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newServeCommand(),
 		newDevCommand(),
 		newLockCommand(reach),
+		newConfigCommand(reach),
 		newLeasesCommand(reach),
 		newHealthCommand(reach),
 		newVersionCommand(reach),

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+)
+
+// filesHelp tells how keys lie in files.
+const filesHelp = `A key is a file and what keys lie below is a folder. Where both are wanted, the file with the key's value is %value in that
+folder, as it is for the prefix itself. A segment that begins with two dots begins with %2E. instead.`
+
+// yamlHelp tells how keys stand in YAML.
+const yamlHelp = `In YAML, what lies below a key is a mapping, and the value of a key that others lie below stands under the empty name in it, as
+it does for the prefix itself. A value that is no text is !!binary.`
+
+func newConfigExportCommand(reach *reach) *cobra.Command {
+	to, format := "", choice{values: []string{"yaml"}}
+	command := &cobra.Command{
+		Use: "export PREFIX", Short: "Write all keys of a prefix as YAML, or as files",
+		Long: "Write all keys of a prefix, by what they are below it, as YAML or with --to as files. `config import` reads both.\n" +
+			"An empty prefix, '', is everything.\n\n" + yamlHelp + "\n\n" + filesHelp,
+		Example: "  sidekeeper config export shop >shop.yaml\n  sidekeeper config export shop --to shop",
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
+		RunE: func(command *cobra.Command, args []string) error {
+			if reach.json() || to != "" && command.Flags().Changed("format") {
+				return usageError(errors.New("export writes YAML, or with --to files; for JSON there is `config ls --output json`"))
+			}
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				exported, err := atOneMoment(ctx, client, prefixOf(args))
+				switch {
+				case err != nil:
+					return err
+				case to == "":
+					return exported.writeYAML(command.OutOrStdout())
+				default:
+					return exported.writeNew(to)
+				}
+			})
+		},
+	}
+	command.Flags().StringVar(&to, "to", "", "folder to write files to, which must be empty or missing")
+	command.Flags().Var(&format, "format", "what to write to the output")
+	return command
+}
+
+// mostLooks is how often a prefix is listed to see it at rest.
+const mostLooks = 10
+
+var errRestless = errors.New("the keys change faster than they can be read: try again")
+
+// atOneMoment reads a state that was stored as a whole at some moment: one that two looks, one after the other, both saw.
+func atOneMoment(ctx context.Context, client *sidekeeper.Client, prefix string) (entries, error) {
+	before, err := collect(client.Config().List(ctx, prefix))
+	for range mostLooks {
+		if err != nil {
+			return nil, err
+		}
+		var after []sidekeeper.Entry
+		after, err = collect(client.Config().List(ctx, prefix))
+		if err == nil && sameEntries(before, after) {
+			return entriesBelow(prefix, after), nil
+		}
+		before = after
+	}
+	return nil, exitError{exitNotObtained, errRestless}
+}
+
+// sameEntries says whether no key was written in between.
+func sameEntries(before, after []sidekeeper.Entry) bool {
+	if len(before) != len(after) {
+		return false
+	}
+	for i := range before {
+		if before[i].Key != after[i].Key || before[i].Revision != after[i].Revision {
+			return false
+		}
+	}
+	return true
+}
+
+func entriesBelow(prefix string, listed []sidekeeper.Entry) entries {
+	below := entries{}
+	for _, entry := range listed {
+		below[nameBelow(prefix, entry.Key)] = entry.Value
+	}
+	return below
+}
+
+// writeNew fills a folder that is empty or missing.
+func (e entries) writeNew(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // what other folders have
+		return err
+	}
+	present, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	if len(present) > 0 {
+		return usageError(fmt.Errorf("%s holds %s: choose an empty folder", folder, present[0].Name()))
+	}
+	return e.files().writeFiles(folder, 0o644)
+}

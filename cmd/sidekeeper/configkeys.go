@@ -1,0 +1,61 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What a sidecar takes; see sidekeeper.config.v1.
+const (
+	longestKey       = 200
+	largestValue     = 1_000_000
+	mostOperations   = 100
+	largestOfCommit  = 1_000_000 // bytes of keys and values
+	mostWatchedExact = 1000
+)
+
+// Entries are values by what their keys are below some prefix; the prefix itself is "".
+type entries map[string][]byte
+
+// keyBelow is the key that name stands for below a prefix.
+func keyBelow(prefix, name string) string {
+	if prefix == "" || name == "" {
+		return prefix + name
+	}
+	return prefix + "/" + name
+}
+
+// nameBelow is what a key is below a prefix that it begins with.
+func nameBelow(prefix, key string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(key, prefix), "/")
+}
+
+// compareKeys orders keys segment by segment, so that what lies below a key follows it at once.
+func compareKeys(a, b string) int {
+	return slices.CompareFunc(strings.Split(a, "/"), strings.Split(b, "/"), cmp.Compare[string])
+}
+
+var segmentPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// checkEntry says what a sidecar would refuse, before anything is written.
+func checkEntry(key string, value []byte) error {
+	if len(key) == 0 || len(key) > longestKey {
+		return fmt.Errorf("key %.80q: it takes 1 to %d bytes", key, longestKey)
+	}
+	for segment := range strings.SplitSeq(key, "/") {
+		if segment == "." || segment == ".." || !segmentPattern.MatchString(segment) {
+			return fmt.Errorf("key %q: a segment is 1 to 64 of A-Z, a-z, 0-9, . _ and -, and neither . nor ..", key)
+		}
+	}
+	if strings.HasPrefix(key+"/", "zookeeper/") {
+		return errors.New("key " + key + ": the first segment cannot be zookeeper")
+	}
+	if len(value) > largestValue {
+		return fmt.Errorf("key %s: the value has %d bytes, more than %d", key, len(value), largestValue)
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+)
+
+func newConfigPutCommand(reach *reach) *cobra.Command {
+	var only condition
+	file := ""
+	command := &cobra.Command{
+		Use: "put KEY VALUE | put KEY --file FILE | put KEY -", Short: "Write a key's value",
+		Long: "Write a key's value: what is given, a file byte for byte, or with - the input byte for byte. With a condition that\n" +
+			"is not met nothing is written, and the command exits with 75.",
+		Example: "  sidekeeper config put shop/limit 250\n  sidekeeper config put shop/motd --file motd.txt --if-version 4",
+		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: reach.completeKey,
+		RunE: func(command *cobra.Command, args []string) error {
+			if (len(args) == 2) == command.Flags().Changed("file") {
+				return usageError(errors.New("say what to write: a value, - for the input, or --file FILE"))
+			}
+			if len(args) == 2 && args[1] == "-" {
+				file = "-"
+			}
+			preconditions, err := only.preconditions(command)
+			if err != nil {
+				return err
+			}
+			value, err := valueToPut(command.InOrStdin(), args, file)
+			if err != nil {
+				return err
+			}
+			return reach.put(command, args[0], value, preconditions)
+		},
+	}
+	command.Flags().StringVar(&file, "file", "", "file with the value, - for the input")
+	command.Flags().Int32Var(&only.version, "if-version", 0, "only if the key has this version")
+	command.Flags().BoolVar(&only.missing, "if-missing", false, "only if there is no such key")
+	command.Flags().BoolVar(&only.existing, "if-exists", false, "only if there is such a key")
+	return command
+}
+
+func valueToPut(stdin io.Reader, args []string, file string) ([]byte, error) {
+	if file != "" {
+		return readInput(stdin, file)
+	}
+	if len(args) < 2 {
+		return nil, usageError(errors.New("--file needs the name of a file, or - for the input"))
+	}
+	return []byte(args[1]), nil
+}
+
+func (r *reach) put(command *cobra.Command, key string, value []byte, only []sidekeeper.Precondition) error {
+	return r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
+		entry, err := client.Config().Put(ctx, key, value, only...)
+		if err != nil {
+			return err
+		}
+		if r.json() {
+			return writeMessage(command.OutOrStdout(), &configv1.PutResponse{Version: entry.Version, Revision: entry.Revision})
+		}
+		_, err = fmt.Fprintf(command.OutOrStdout(), "%s has version %d\n", key, entry.Version)
+		return err
+	})
+}
+
+func newConfigRemoveCommand(reach *reach) *cobra.Command {
+	var only condition
+	recursive := false
+	command := &cobra.Command{
+		Use: "rm KEY", Short: "Delete a key, or with --recursive all that begin with it (operators' socket)",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
+		RunE: func(command *cobra.Command, args []string) error {
+			preconditions, err := only.preconditions(command)
+			if err != nil {
+				return err
+			}
+			address := reach.address
+			if recursive {
+				address = reach.operatorAddress
+			}
+			if recursive && len(preconditions) > 0 {
+				return usageError(errors.New("a condition is about one key: leave it or --recursive away"))
+			}
+			return reach.call(command.Context(), address, func(ctx context.Context, client *sidekeeper.Client) error {
+				deleted, err := 1, error(nil)
+				if recursive {
+					deleted, err = client.Config().DeleteAll(ctx, args[0])
+				} else {
+					err = client.Config().Delete(ctx, args[0], preconditions...)
+				}
+				if err != nil {
+					return err
+				}
+				return reach.showDeleted(command.OutOrStdout(), deleted)
+			})
+		},
+	}
+	command.Flags().BoolVarP(&recursive, "recursive", "r", false, "all keys below it, too; what is put meanwhile may stay")
+	command.Flags().Int32Var(&only.version, "if-version", 0, "only if the key has this version")
+	return command
+}
+
+func (r *reach) showDeleted(to io.Writer, deleted int) error {
+	if r.json() {
+		return writeMessage(to, &configv1.DeleteResponse{Deleted: int32(deleted)})
+	}
+	_, err := fmt.Fprintf(to, "keys deleted: %d\n", deleted)
+	return err
+}
