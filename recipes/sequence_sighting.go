@@ -1,0 +1,158 @@
+package recipes
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"time"
+)
+
+// guardPrefix begins the names of guards.
+const guardPrefix = "_i_"
+
+// A sighting is what one look has shown of a sequence, and what a compare-and-set starts from.
+type sighting struct {
+	last        int64
+	version     int32
+	guard       string // the name of a child that is there for as long as this incarnation is
+	incarnation int64
+}
+
+func (s sighting) count() Count { return Count{Last: s.last, Incarnation: s.incarnation} }
+
+// know looks at the sequence and sees to it that it has a guard. It does not believe that there is no sequence before the
+// tree has caught up: what was made a moment ago may not have come to this server yet.
+func (s Sequence) know(ctx context.Context, store Store) (sighting, error) {
+	found, err := s.guarded(ctx, store)
+	if !errors.Is(err, ErrNoSequence) && !errors.Is(err, ErrMalformed) {
+		return found, err
+	}
+	if err := store.CatchUp(ctx); err != nil {
+		return sighting{}, err
+	}
+	return s.guarded(ctx, store)
+}
+
+// guarded looks until there is a guard, which is as good as another: what became of an attempt to make one without a reply
+// shows itself in the next look.
+func (s Sequence) guarded(ctx context.Context, store Store) (sighting, error) {
+	for {
+		found, err := s.look(ctx, store)
+		if err != nil || found.guard != "" {
+			return found, err
+		}
+		guard := newGuard()
+		_, err = store.Commit(ctx, Create(s.Path+"/"+guard, []byte{}))
+		switch {
+		case err == nil:
+			found, _, err = s.reread(ctx, store, guard)
+			return found, err
+		case errors.Is(err, ErrNoNode):
+			return sighting{}, ErrNoSequence
+		case !errors.Is(err, ErrOutcomeUnknown):
+			return sighting{}, err
+		}
+		if err := pause(ctx, jittered(time.Millisecond)); err != nil {
+			return sighting{}, err
+		}
+	}
+}
+
+// look reads the guards and then the node. A write that finds the guard shows that it was there all the time, so that
+// what was read in between is of the same incarnation.
+func (s Sequence) look(ctx context.Context, tree Tree) (sighting, error) {
+	guards, strangers, err := s.guards(ctx, tree)
+	if err != nil {
+		return sighting{}, err
+	}
+	found, node, err := s.reread(ctx, tree, "")
+	switch {
+	case err != nil:
+		return sighting{}, err
+	case node.Owner != 0, len(guards) == 0 && strangers > 0 && len(node.Data) == 0: // somebody else's directory
+		return sighting{}, ErrMalformed
+	}
+	for guard := range guards {
+		if found.guard == "" || guard < found.guard {
+			found.guard = guard
+		}
+	}
+	return found, nil
+}
+
+// reread reads the node again for somebody who knows its guard. Without it, there is none in the sighting.
+func (s Sequence) reread(ctx context.Context, tree Tree, guard string) (sighting, Node, error) {
+	node, err := tree.Get(ctx, s.Path)
+	if errors.Is(err, ErrNoNode) {
+		return sighting{}, Node{}, ErrNoSequence
+	}
+	if err != nil {
+		return sighting{}, Node{}, err
+	}
+	last, err := decodeNumber(node.Data)
+	if err != nil || node.Version == -1 { // which a write would take for any version
+		return sighting{}, node, ErrMalformed
+	}
+	return sighting{last: last, version: node.Version, guard: guard, incarnation: node.Czxid}, node, nil
+}
+
+// guards lists the sequence's children.
+func (s Sequence) guards(ctx context.Context, tree Tree) (guards map[string]bool, strangers int, _ error) {
+	names, err := tree.Children(ctx, s.Path)
+	if errors.Is(err, ErrNoNode) {
+		return nil, 0, ErrNoSequence
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	guards = map[string]bool{}
+	for _, name := range names {
+		if strings.HasPrefix(name, guardPrefix) {
+			guards[name] = true
+		}
+	}
+	return guards, len(names) - len(guards), nil
+}
+
+// advance is the compare-and-set. The incarnation it returns is that of the node it has written.
+func (s Sequence) advance(ctx context.Context, store Store, from sighting, last int64) (sighting, error) {
+	nodes, err := store.Commit(ctx, s.changes(from, last)...)
+	if err != nil {
+		return sighting{}, err
+	}
+	written := nodes[len(nodes)-1]
+	return sighting{last: last, version: written.Version, guard: from.guard, incarnation: written.Czxid}, nil
+}
+
+// changes are those of a compare-and-set. A node is never left at version −1, which ZooKeeper takes for any.
+func (s Sequence) changes(from sighting, last int64) []Change {
+	data := encodeNumber(last)
+	changes := []Change{Check(s.Path+"/"+from.guard, -1), Set(s.Path, data, from.version)}
+	if from.version == -2 {
+		changes = append(changes, Set(s.Path, data, -1))
+	}
+	return changes
+}
+
+func encodeNumber(number int64) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(number))
+}
+
+func decodeNumber(data []byte) (int64, error) {
+	switch len(data) {
+	case 0:
+		return 0, nil
+	case 8:
+		return int64(binary.BigEndian.Uint64(data)), nil
+	}
+	return 0, ErrMalformed
+}
+
+func newGuard() string {
+	unique := make([]byte, 16)
+	_, _ = rand.Read(unique) // never fails
+	return guardPrefix + hex.EncodeToString(unique)
+}
