@@ -53,7 +53,9 @@ type Failure struct {
 	Version   int32 // of the key, if there is one
 }
 
-func (f *Failure) Error() string { return fmt.Sprintf("operation %d, key %s: %v", f.Operation, f.Key, f.Err) }
+func (f *Failure) Error() string {
+	return fmt.Sprintf("operation %d, key %s: %v", f.Operation, f.Key, f.Err)
+}
 func (f *Failure) Unwrap() error { return f.Err }
 
 // Put writes a key, without an index of operations to think of. It returns the entry without its value. Errors as of Commit.

@@ -109,7 +109,7 @@ func (l *listing) below(ctx context.Context, key string) error {
 	keys := make([]string, 0, len(names))
 	for _, name := range names {
 		child := strings.TrimPrefix(key+"/"+name, "/")
-		before := CompareKeys(child, l.After) <= 0 && !liesBelow(l.After, child)
+		before := l.After != "" && CompareKeys(child, l.After) < 0 && !liesBelow(l.After, child)
 		if !before && l.IsKey(child) {
 			keys = append(keys, child)
 		}

@@ -35,7 +35,7 @@ type Sought struct {
 	Keys  []string               // exactly these; what lies below them only with Below
 	Below bool                   // then one key, which may be empty for all
 	IsKey func(text string) bool // as in Page
-	Admit func(nodes int) error  // asked for leave to follow so many nodes more; told with a negative number of so many less
+	Count func(nodes int) error  // told how many nodes are followed; for more, an error keeps them from being
 }
 
 // News is one change of a Mirror. They are a list that begins where somebody goes on reading it, and what everybody has read
@@ -80,11 +80,8 @@ func (m *Mirror) State() ([]*Entry, *News) {
 	return m.sorted, m.last
 }
 
-// Close ends the following.
-func (m *Mirror) Close() {
-	m.notices.Close()
-	_ = m.sought.Admit(-len(m.nodes)) // which nothing can be against
-}
+// Close ends the following. Nobody must Look any more.
+func (m *Mirror) Close() { m.notices.Close() }
 
 // Look reads what may have changed since the last Look, and returns what to wait for before the next. After an error, the
 // next Look goes on with what is left.
@@ -115,7 +112,7 @@ func (m *Mirror) Look(ctx context.Context) (Changes, error) {
 			return nil, err
 		}
 	}
-	return Changes{m.notices.Rung()}, nil
+	return Changes{m.notices.Rung()}, m.sought.Count(len(m.nodes))
 }
 
 // follow counts keys that are not followed yet.
@@ -126,7 +123,7 @@ func (m *Mirror) follow(keys []string) error {
 			added = append(added, key)
 		}
 	}
-	if err := m.sought.Admit(len(added)); err != nil {
+	if err := m.sought.Count(len(m.nodes) + len(added)); err != nil {
 		return err
 	}
 	for _, key := range added {
@@ -210,10 +207,7 @@ func (m *Mirror) forget(key string) {
 	}
 	m.show(key, nil)
 	delete(m.unread, key)
-	if _, followed := m.nodes[key]; followed {
-		delete(m.nodes, key)
-		_ = m.sought.Admit(-1)
-	}
+	delete(m.nodes, key)
 }
 
 // show has a key shown, or none, and adds the news.
