@@ -4,13 +4,30 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
+// Bounds of the session layer, whose sessions have small buffers.
+const (
+	longestPath = 1024
+	mostData    = 8 << 10
+)
+
+func fits(path string, data []byte) error {
+	if len(path) > longestPath || len(data) > mostData {
+		return fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, len(path), len(data))
+	}
+	return nil
+}
+
 // Create implements recipes.MemberSession.
 func (s *Session) Create(path string, data []byte) (node recipes.Node, gone <-chan struct{}, err error) {
+	if err := fits(path, data); err != nil {
+		return recipes.Node{}, nil, err
+	}
 	err = s.call(context.Background(), s.over(), Operation{"Create", path}, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -38,19 +55,22 @@ func (e *Ensemble) createMember(s *Session, path string, data []byte) (recipes.N
 	if err != nil {
 		return recipes.Node{}, nil, err
 	}
-	err = e.write(caller{session: s.server.id}, func(t *transaction) error {
-		_, _, err := t.create(creation{path: path, data: data, acl: open, mode: Ephemeral, ttl: -1, kind: ephemeral})
+	var made *node
+	err = e.write(caller{session: s.server.id}, func(t *transaction) (err error) {
+		_, made, err = t.create(creation{path: path, data: data, acl: open, mode: Ephemeral, ttl: -1, kind: ephemeral})
 		return err
 	})
 	if err != nil {
 		return recipes.Node{}, nil, err
 	}
-	node, err := e.tree.read(path)
-	return node, e.own(s, path), err
+	return made.shown(), e.own(s, path), nil
 }
 
 // Update implements recipes.MemberSession.
 func (s *Session) Update(path string, data []byte) (node recipes.Node, err error) {
+	if err := fits(path, data); err != nil {
+		return recipes.Node{}, err
+	}
 	err = s.call(context.Background(), s.over(), Operation{"Update", path}, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -67,14 +87,15 @@ func (e *Ensemble) updateMember(s *Session, path string, data []byte) (recipes.N
 	if !e.owns(s, path) {
 		return recipes.Node{}, codeNoNode
 	}
-	err := e.write(caller{session: s.server.id}, func(t *transaction) error {
-		_, err := t.set(path, data, -1)
+	var set *node
+	err := e.write(caller{session: s.server.id}, func(t *transaction) (err error) {
+		set, err = t.set(path, data, -1)
 		return err
 	})
 	if err != nil {
 		return recipes.Node{}, err
 	}
-	return e.tree.read(path)
+	return set.shown(), nil
 }
 
 // owns says whether a node is there and a session's. The ensemble is locked.

@@ -34,8 +34,8 @@ func (r *Reader) commit(ctx context.Context, l *line, o over, changes []recipes.
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	if size := sizeOf(changes); size > recipes.MostBytes {
-		return nil, fmt.Errorf("%w: %d", recipes.ErrTooLarge, size)
+	if err := fit(changes); err != nil {
+		return nil, err
 	}
 	var nodes []recipes.Node
 	var outcome error
@@ -50,7 +50,7 @@ func (r *Reader) commit(ctx context.Context, l *line, o over, changes []recipes.
 	switch {
 	case err == nil:
 		return nodes, nil
-	case sent && err != outcome && !errors.Is(err, recipes.ErrOutcomeUnknown) && gone(ctx, o):
+	case sent && !errors.Is(err, outcome) && !errors.Is(err, recipes.ErrOutcomeUnknown) && gone(ctx, o):
 		return nil, fmt.Errorf("%w: %w", recipes.ErrOutcomeUnknown, err)
 	}
 	return nil, err
@@ -103,16 +103,25 @@ func (t *transaction) apply(change recipes.Change) (recipes.Node, error) {
 	return recipes.Node{}, fmt.Errorf("change of kind %d", change.Kind)
 }
 
-// sizeOf is how long the request would be.
-func sizeOf(changes []recipes.Change) int {
+// fit refuses changes that are too much for one request.
+func fit(changes []recipes.Change) error {
 	size := 17
 	for _, change := range changes {
-		size += 25 + len(change.Path) + len(change.Data)
-		if change.Kind == recipes.KindCreate {
-			size += 27 // the access control list
+		if err := fits(change.Path, nil); err != nil {
+			return err
+		}
+		size += 17 + len(change.Path)
+		switch change.Kind {
+		case recipes.KindCreate:
+			size += 31 + len(change.Data) // with the access control list
+		case recipes.KindSet:
+			size += 4 + len(change.Data)
 		}
 	}
-	return size
+	if size > recipes.MostBytes {
+		return fmt.Errorf("%w: %d", recipes.ErrTooLarge, size)
+	}
+	return nil
 }
 
 func (r *Reader) makeDirectory(ctx context.Context, l *line, o over, path string) error {

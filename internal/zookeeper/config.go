@@ -92,9 +92,6 @@ func (c *Config) complete() error {
 	if c.acl, err = c.parseACL(); err != nil {
 		return err
 	}
-	if size := bytesOf(c.acl); size > maxACLBytes {
-		return fmt.Errorf("ACL of %d bytes: at most %d", size, maxACLBytes)
-	}
 	return c.safe(c.SessionTimeout)
 }
 
@@ -167,6 +164,9 @@ func (c *Config) parseACL() ([]zk.ACL, error) {
 			return nil, err
 		}
 		acl = append(acl, parsed)
+	}
+	if size := bytesOf(acl); size > maxACLBytes {
+		return nil, fmt.Errorf("ACL of %d bytes: at most %d", size, maxACLBytes)
 	}
 	return acl, nil
 }

@@ -12,24 +12,20 @@ import (
 var _ recipes.MemberSession = (*Session)(nil)
 
 // Create makes an ephemeral node of that very name; see recipes.MemberSession.
-func (s *Session) Create(path string, data []byte) (recipes.Node, <-chan struct{}, error) {
-	if err := fits(path, data); err != nil {
+func (s *Session) Create(member string, data []byte) (recipes.Node, <-chan struct{}, error) {
+	if err := fits(member, data); err != nil {
 		return recipes.Node{}, nil, err
 	}
-	if err := s.reserve(len(path)); err != nil {
+	if err := s.reserve(len(member)); err != nil {
 		return recipes.Node{}, nil, err
 	}
-	stat, err := s.createMember(path, data)
+	stat, err := s.createMember(member, data)
 	if err != nil {
-		s.unreserve(len(path))
+		s.unreserve(len(member))
 		return recipes.Node{}, nil, err
 	}
-	s.client.reader.expect(path)
-	gone := s.own(path, len(path))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.members[path] = true
-	return memberOf(data, stat), gone, nil
+	s.client.reader.expect(member)
+	return memberOf(data, stat), s.own(member, len(member), true), nil
 }
 
 // createMember makes the node, and finds out what became of it where a reply was lost: if there is one then and it is
@@ -55,7 +51,7 @@ func (s *Session) createMember(member string, data []byte) (*zk.Stat, error) {
 
 // tryCreate makes the node in one request that tells all there is to know of it.
 func (s *Session) tryCreate(member string, data []byte) (*zk.Stat, error) {
-	return call(s, "multi", func(c *zk.Conn) (*zk.Stat, error) {
+	stat, err := call(s, "multi", func(c *zk.Conn) (*zk.Stat, error) {
 		results, err := multi(c,
 			&zk.CreateRequest{Path: member, Acl: s.client.config.acl, Flags: zk.FlagEphemeral},
 			&zk.SetDataRequest{Path: member, Data: data, Version: 0})
@@ -64,22 +60,26 @@ func (s *Session) tryCreate(member string, data []byte) (*zk.Stat, error) {
 		}
 		return results[1].Stat, nil
 	})
+	if refused, is := errors.AsType[*recipes.Refusal](err); is {
+		err = refused.Err
+	}
+	return stat, err
 }
 
 // Update replaces the data of a node that Create made.
-func (s *Session) Update(path string, data []byte) (recipes.Node, error) {
-	if err := fits(path, data); err != nil {
+func (s *Session) Update(member string, data []byte) (recipes.Node, error) {
+	if err := fits(member, data); err != nil {
 		return recipes.Node{}, err
 	}
 	for {
-		seen, err := s.inspectOwn(path)
+		seen, err := s.inspectOwn(member)
 		if errors.Is(err, recipes.ErrExists) {
 			err = recipes.ErrNoNode // there is one, but not this session's
 		}
 		if err != nil {
 			return recipes.Node{}, err
 		}
-		stat, err := call(s, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(path, data, seen.Version) })
+		stat, err := call(s, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(member, data, seen.Version) })
 		switch {
 		case err == nil:
 			return memberOf(data, stat), nil
@@ -90,16 +90,16 @@ func (s *Session) Update(path string, data []byte) (recipes.Node, error) {
 }
 
 // Delete deletes a node that Create made, and no other.
-func (s *Session) Delete(path string) {
+func (s *Session) Delete(member string) {
 	s.mu.Lock()
-	s.forget(path)
+	s.forget(member)
 	s.mu.Unlock()
 	for {
-		seen, err := s.inspectOwn(path)
+		seen, err := s.inspectOwn(member)
 		if err != nil {
 			return
 		}
-		_, err = call(s, "delete", func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, seen.Version) })
+		_, err = call(s, "delete", func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(member, seen.Version) })
 		if !errors.Is(err, recipes.ErrBadVersion) && !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			return
 		}
@@ -107,8 +107,8 @@ func (s *Session) Delete(path string) {
 }
 
 // inspectOwn reads the state of a node that should be this session's. ErrExists if it is somebody else's.
-func (s *Session) inspectOwn(path string) (*zk.Stat, error) {
-	stat, err := s.inspect(path)
+func (s *Session) inspectOwn(member string) (*zk.Stat, error) {
+	stat, err := s.inspect(member)
 	if err == nil && !s.Owns(memberOf(nil, stat)) {
 		return nil, recipes.ErrExists
 	}
@@ -118,13 +118,13 @@ func (s *Session) inspectOwn(path string) (*zk.Stat, error) {
 // inspect reads the state of a node on the session's own connection, after a transaction of its own. Before that, the ensemble
 // has carried out or dropped whatever this session had asked for in vain: what comes over a connection that the session
 // has left is refused. And the server shows what had been committed by then.
-func (s *Session) inspect(path string) (*zk.Stat, error) {
+func (s *Session) inspect(member string) (*zk.Stat, error) {
 	for {
 		if err := s.flush(); err != nil {
 			return nil, err
 		}
 		stat, err := call(s, "exists", func(c *zk.Conn) (*zk.Stat, error) {
-			there, stat, err := c.Exists(path)
+			there, stat, err := c.Exists(member)
 			if err == nil && !there {
 				err = zk.ErrNoNode
 			}

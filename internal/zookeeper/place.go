@@ -39,7 +39,7 @@ func (s *Session) Enqueue(dir, marker string, data []byte) (string, <-chan struc
 		return "", nil, err
 	}
 	s.client.reader.expect(dir + "/" + name)
-	return name, s.own(dir+"/"+name, size), nil
+	return name, s.own(dir+"/"+name, size, false), nil
 }
 
 // create makes the node, and finds out what became of it where a reply was lost.
@@ -210,12 +210,16 @@ func (s *Session) unreserve(size int) {
 	s.bytes -= size
 }
 
-func (s *Session) own(place string, size int) <-chan struct{} {
+// own enters a place into the books; a member's name may be somebody else's later.
+func (s *Session) own(place string, size int, member bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gone := make(chan struct{})
 	s.places[place] = gone
 	s.sizes[place] = size
+	if member {
+		s.members[place] = true
+	}
 	return gone
 }
 

@@ -117,6 +117,10 @@ func TestASession(t *testing.T) {
 		}
 	})
 	t.Run("leaves no orphan and no duplicate when replies are cut", func(t *testing.T) { testCuts(t, c, link1) })
+	t.Run("keeps its members as they are when replies are cut", func(t *testing.T) { testMemberCuts(t, e, c) })
+	t.Run("lets alone what others make of a name while replies are lost", func(t *testing.T) { testStolenNames(t, e, c) })
+	t.Run("commits what it says when replies are cut", func(t *testing.T) { testCommitCuts(t, e, c) })
+	t.Run("says that nothing was sent only if nothing was", func(t *testing.T) { testCommitsOutOfContact(t, e, c) })
 	t.Run("is refused clearly when the ensemble has enough connections", func(t *testing.T) {
 		var last error
 		var sessions []*Session

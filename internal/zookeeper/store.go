@@ -84,7 +84,10 @@ func (r *reader) operations(changes []recipes.Change) ([]any, error) {
 		if len(change.Path) > maxPathBytes {
 			return nil, fmt.Errorf("%w: path of %d", recipes.ErrTooLarge, len(change.Path))
 		}
-		size += operationBytes + 2*lengthBytes + numberBytes + len(change.Path) + len(change.Data)
+		size += operationBytes + lengthBytes + len(change.Path) + numberBytes
+		if change.Kind == recipes.KindCreate || change.Kind == recipes.KindSet {
+			size += lengthBytes + len(change.Data)
+		}
 		if change.Kind == recipes.KindCreate {
 			size += bytesOf(acl)
 		}

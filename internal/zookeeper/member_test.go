@@ -1,0 +1,147 @@
+package zookeeper
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+var memberContract = []clause{
+	{"a member is this session's, until it is deleted", func(g ground) {
+		s, other := g.open(), g.open()
+		made, gone, err := s.Create(g.at("groups/orders/a"), []byte("1"))
+		g.must(err)
+		read := g.read("groups/orders/a")
+		if !s.Owns(read) || other.Owns(read) || read.Czxid != made.Czxid || read.Mzxid != made.Mzxid || read.Version != made.Version ||
+			made.Owner != s.ID() || string(read.Data) != "1" || made.Bare || made.Data != nil {
+			g.Errorf("made %+v, read %+v", made, read)
+		}
+		if _, _, err := other.Create(g.at("groups/orders/a"), nil); !errors.Is(err, recipes.ErrExists) {
+			g.Errorf("another one: %v", err)
+		}
+		s.Delete(g.at("groups/orders/a"))
+		again, _, err := other.Create(g.at("groups/orders/a"), nil)
+		if err != nil || again.Czxid <= made.Czxid || again.Owner != other.ID() || !again.Bare {
+			g.Errorf("afterwards: %+v, %v", again, err)
+		}
+		select {
+		case <-gone:
+			g.Error("gone, as if somebody else had deleted it")
+		default:
+		}
+	}},
+	{"an update is told in full", func(g ground) {
+		s := g.open()
+		made, _, err := s.Create(g.at("a"), []byte("1"))
+		g.must(err)
+		g.commit(recipes.Set(g.at("a"), []byte("a mark"), made.Version))
+		updated, err := s.Update(g.at("a"), []byte("2"))
+		g.must(err)
+		read := g.read("a")
+		if updated.Version != made.Version+2 || updated.Version != read.Version || updated.Mzxid != read.Mzxid ||
+			updated.Czxid != made.Czxid || updated.Owner != s.ID() || updated.Data != nil || string(read.Data) != "2" {
+			g.Errorf("updated %+v, read %+v", updated, read)
+		}
+	}},
+	{"what has become somebody else's is let alone", func(g ground) {
+		s, other := g.open(), g.open()
+		_, gone, err := s.Create(g.at("a"), []byte("mine"))
+		g.must(err)
+		g.commit(recipes.Delete(g.at("a"), -1))
+		await(g.T, "gone", 10*time.Second, gone)
+		theirs, _, err := other.Create(g.at("a"), []byte("theirs"))
+		g.must(err)
+		if _, err := s.Update(g.at("a"), []byte("x")); !errors.Is(err, recipes.ErrNoNode) {
+			g.Errorf("an update: %v", err)
+		}
+		s.Delete(g.at("a"))
+		if read := g.read("a"); read.Czxid != theirs.Czxid || read.Version != theirs.Version || string(read.Data) != "theirs" {
+			g.Errorf("it was %+v and is %+v", theirs, read)
+		}
+		g.commit(recipes.Delete(g.at("a"), -1))
+		g.must(g.CatchUp(g.Context()))
+		if _, err := other.Update(g.at("a"), nil); !errors.Is(err, recipes.ErrNoNode) {
+			g.Errorf("an update of what is not there: %v", err)
+		}
+		other.Delete(g.at("a")) // returns
+	}},
+	{"a session takes its own members with it, and nobody else's", func(g ground) {
+		s, other := g.open(), g.open()
+		for _, name := range []string{"a", "b", "c"} {
+			_, _, err := s.Create(g.at(name), []byte("mine"))
+			g.must(err)
+		}
+		_, _, err := s.Enqueue(g.at("queue"), "-lock-", nil)
+		g.must(err)
+		g.commit(recipes.Delete(g.at("b"), -1))
+		_, _, err = other.Create(g.at("b"), []byte("theirs"))
+		g.must(err)
+		g.commit(recipes.Create(g.at("stays"), nil))
+		s.Close()
+		g.must(g.CatchUp(g.Context()))
+		if names, err := g.Children(g.Context(), g.at("queue")); len(names) != 0 || err != nil && !errors.Is(err, recipes.ErrNoNode) {
+			g.Errorf("left in the queue: %v, %v", names, err)
+		}
+		g.awaitGone(g.at("queue"))
+		if b := g.read("b"); b.Owner != other.ID() || string(b.Data) != "theirs" {
+			g.Errorf("b is %+v", b)
+		}
+		names, err := g.Children(g.Context(), g.dir)
+		if len(names) != 2 || err != nil {
+			g.Errorf("there are %v, %v", names, err)
+		}
+	}},
+	{"nothing is made of a session that has ended", func(g ground) {
+		s := g.open()
+		_, _, err := s.Create(g.at("a"), nil)
+		g.must(err)
+		s.Close()
+		if _, _, err := s.Create(g.at("b"), nil); !errors.Is(err, recipes.ErrSessionEnded) {
+			g.Errorf("Create: %v", err)
+		}
+		if _, err := s.Update(g.at("a"), nil); !errors.Is(err, recipes.ErrSessionEnded) {
+			g.Errorf("Update: %v", err)
+		}
+		s.Delete(g.at("a")) // returns
+		g.is("")
+	}},
+	{"a session owns no more bytes of paths than are safe, and counts what is deleted no more", func(g ground) {
+		s := g.open()
+		var made []string
+		for err := error(nil); err == nil; {
+			path := g.at(strings.Repeat("x", 500) + string(rune('a'+len(made))))
+			if _, _, err = s.Create(path, nil); err == nil {
+				made = append(made, path)
+			} else if !errors.Is(err, recipes.ErrTooManyBytes) {
+				g.Fatal(err)
+			}
+		}
+		if len(made) != bytesPerSession/(501+len(g.at(""))) {
+			g.Errorf("%d members", len(made))
+		}
+		s.Delete(made[0])
+		_, _, err := s.Create(made[0], nil)
+		g.must(err)
+	}},
+	{"a member's path and data are short", func(g ground) {
+		s := g.open()
+		for _, size := range []int{8<<10 + 1, 16<<10 - 100, 16 << 10, 20 << 10} {
+			if _, _, err := s.Create(g.at("a"), make([]byte, size)); !errors.Is(err, recipes.ErrTooLarge) {
+				g.Errorf("data of %d bytes: %v", size, err)
+			}
+			if _, _, err := s.Create(g.at(strings.Repeat("x", size)), nil); !errors.Is(err, recipes.ErrTooLarge) {
+				g.Errorf("path of %d bytes: %v", size, err)
+			}
+		}
+		path := g.at(strings.Repeat("x", 1024-len(g.at(""))))
+		_, _, err := s.Create(path, make([]byte, 8<<10))
+		g.must(err)
+		_, err = s.Update(path, make([]byte, 8<<10))
+		g.must(err)
+		if _, err := s.Update(path, make([]byte, 8<<10+1)); !errors.Is(err, recipes.ErrTooLarge) {
+			g.Errorf("an update: %v", err)
+		}
+	}},
+}
