@@ -28,8 +28,8 @@ func (e ensemble) Open(ctx context.Context, timeout time.Duration) (service.Sess
 	return session, nil
 }
 
-// openEnsemble starts connecting. The caller must close what it returns.
-func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics) (ensemble, error) {
+// openEnsemble starts connecting, and makes the directories that are missing. The caller must close what it returns.
+func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics, directories []string) (ensemble, error) {
 	auth, err := s.credentials()
 	if err != nil {
 		return ensemble{}, err
@@ -46,7 +46,7 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics) (ense
 		Heartbeat:      s.heartbeat,
 		Proof:          zookeeper.Proof(s.proof.String()),
 		Observers:      s.behindObservers,
-		Directories:    s.directories(),
+		Directories:    directories,
 		Auth:           auth,
 		TLS:            secure,
 		ACL:            s.acl,

@@ -49,6 +49,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newConfigCommand(reach),
 		newLeasesCommand(reach),
 		newHealthCommand(reach),
+		newDoctorCommand(reach),
 		newVersionCommand(reach),
 	)
 	return root

@@ -79,7 +79,7 @@ func untilSignal(ctx context.Context) (until context.Context, stop func()) {
 func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	log := s.newLog(logged)
 	metrics := service.NewMetrics()
-	ensemble, err := s.openEnsemble(log, metrics)
+	ensemble, err := s.openEnsemble(log, metrics, s.directories())
 	if err != nil {
 		return usageError(err)
 	}

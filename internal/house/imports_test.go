@@ -30,6 +30,7 @@ var charters = []charter{
 	{folder: "internal/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/ensemble", ours: []string{"internal/link"}, closed: wire},
 	{folder: "internal/dev", ours: []string{"service", "internal/zookeeper", "internal/embedded"}, closed: slices.Concat(wire, zooKeeper)},
+	{folder: "internal/doctor", ours: []string{"recipes", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/endtoend"},
 	{folder: "internal/bench", ours: []string{"internal/ensemble", "internal/link", "gen"}, closed: logs},
 	{folder: "internal/peers"},

@@ -84,11 +84,16 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 func (s *Session) connect(address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(time.Second, s.patience()))
 	defer cancel()
-	conn, err := s.client.config.Dial(ctx, "tcp", address)
-	if err != nil || s.client.config.TLS == nil {
+	return s.client.connect(ctx, address)
+}
+
+// connect opens a connection to a server, secured if the ensemble's are.
+func (c *Client) connect(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := c.config.Dial(ctx, "tcp", address)
+	if err != nil || c.config.TLS == nil {
 		return conn, err
 	}
-	config := s.client.config.TLS.Clone()
+	config := c.config.TLS.Clone()
 	if config.ServerName == "" {
 		config.ServerName, _, _ = net.SplitHostPort(address)
 	}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/doctor"
+	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/service"
+)
+
+// What doctor exits with, besides 0 and the codes of all commands.
+const (
+	exitWarnings = 2
+	exitProblems = 3
+)
+
+// doctorSettings are what `sidekeeper doctor` shares with `sidekeeper serve`.
+var doctorSettings = []string{
+	"zookeeper", "session-timeout", "tick-time", "sync-limit", "heartbeat", "proof", "behind-observers", "zookeeper-auth-file",
+	"zookeeper-tls-ca", "zookeeper-tls-cert", "zookeeper-tls-key", "zookeeper-tls-server-name", "root", "lock-root", "lock-layout",
+	"max-leases",
+}
+
+func newDoctorCommand(reach *reach) *cobra.Command {
+	settings, patience := &settings{}, time.Duration(0)
+	all := settings.flags()
+	command := &cobra.Command{
+		Use:   "doctor [NAME...]",
+		Short: "Say what is wrong or risky about the ensemble and the locks in it",
+		Long: `Look at the ensemble, at the settings of the sidecar and at the locks of these names, or at all locks, and say what is
+wrong or risky. It asks the ensemble itself, not the sidecar: give it the sidecar's settings, as flags or in the same
+environment variables. It only reads.
+
+Exits with
+  0   nothing is wrong; there may be notes
+  2   there are warnings
+  3   there are problems
+  64  called in the wrong way
+  69  the ensemble cannot be reached
+  77  denied`,
+		RunE: func(command *cobra.Command, names []string) error {
+			if err := fillFrom(os.LookupEnv, all); err != nil {
+				return usageError(err)
+			}
+			if err := settings.check(); err != nil {
+				return usageError(err)
+			}
+			ctx, cancel := context.WithTimeout(command.Context(), reach.timeout+patience)
+			defer cancel()
+			return reach.examine(ctx, command.OutOrStdout(), settings, patience, names)
+		},
+	}
+	for _, name := range doctorSettings {
+		command.Flags().AddFlag(all.Lookup(name))
+	}
+	command.Flags().DurationVar(&patience, "patience", 0, "how long to wait before empty directories are looked at again, to tell those that stay; 90s will do")
+	command.Flags().SortFlags = false
+	return command
+}
+
+func (r *reach) examine(ctx context.Context, out io.Writer, settings *settings, patience time.Duration, names []string) error {
+	r.last = "the ensemble"
+	paths, err := settings.lockPaths(names)
+	if err != nil {
+		return err
+	}
+	var findings []doctor.Finding
+	ensemble, err := settings.openEnsemble(zap.NewNop(), service.NewMetrics(), nil)
+	switch {
+	case errors.Is(err, recipes.ErrUnsafeTimeout):
+		findings = []doctor.Finding{{
+			Gravity: doctor.Problem, About: "--session-timeout", Text: err.Error(), Advice: "choose a longer one, or a shorter --heartbeat",
+		}}
+	case err != nil:
+		return usageError(err)
+	default:
+		defer ensemble.Close()
+		if findings, err = doctor.Examine(ctx, ensemble, settings.forDoctor(patience), paths); err != nil {
+			return errors.Join(r.showFindings(out, findings), unreached(err))
+		}
+	}
+	return errors.Join(r.showFindings(out, findings), verdictOn(findings))
+}
+
+// lockPaths are the nodes of locks.
+func (s *settings) lockPaths(names []string) (paths []string, err error) {
+	for _, name := range names {
+		path, err := service.LockPath(s.place(s.lockRoot, "locks"), s.lockLayout.String() == "nested", name)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}
+
+func (s *settings) forDoctor(patience time.Duration) doctor.Settings {
+	return doctor.Settings{
+		Servers: s.zookeeper, SessionTimeout: s.sessionTimeout, TickTime: s.tickTime, SyncLimit: s.syncLimit,
+		Observers: s.behindObservers, Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
+		MostLeases: s.maxLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"), Patience: patience,
+	}
+}
+
+// unreached gives an error of the ensemble its code.
+func unreached(err error) error {
+	if errors.Is(err, recipes.ErrDenied) {
+		return exitError{exitDenied, err}
+	}
+	return exitError{exitUnreachable, err}
+}
+
+func verdictOn(findings []doctor.Finding) error {
+	if len(findings) == 0 {
+		return nil
+	}
+	switch findings[0].Gravity {
+	case doctor.Problem:
+		return exitError{code: exitProblems}
+	case doctor.Warning:
+		return exitError{code: exitWarnings}
+	default:
+		return nil
+	}
+}
+
+func (r *reach) showFindings(out io.Writer, findings []doctor.Finding) error {
+	if r.json() {
+		return writeJSON(out, append([]doctor.Finding{}, findings...))
+	}
+	if len(findings) == 0 {
+		_, err := io.WriteString(out, "nothing is wrong\n")
+		return err
+	}
+	for _, f := range findings {
+		lines := fmt.Sprintf("%v: %s: %s\n", f.Gravity, printable(f.About), printable(f.Text))
+		if f.Advice != "" {
+			lines += fmt.Sprintf("    %s\n", printable(f.Advice))
+		}
+		if _, err := io.WriteString(out, lines); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+

@@ -1,0 +1,88 @@
+// Package doctor looks at an ensemble and at the locks in it, and says in plain words what is wrong or risky. It only
+// reads.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// Gravity is how bad something is.
+type Gravity int
+
+// The gravities.
+const (
+	Note    Gravity = iota // good to know
+	Warning                // will hurt under circumstances
+	Problem                // hurts
+)
+
+func (g Gravity) String() string { return [...]string{"note", "warning", "problem"}[g] }
+
+// MarshalText makes a word of it, also in JSON.
+func (g Gravity) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// A Finding is one thing to know about the ensemble, a setting or a lock.
+type Finding struct {
+	Gravity Gravity `json:"gravity"`
+	About   string  `json:"about"` // a server, a flag, or a node's path
+	Text    string  `json:"text"`
+	Advice  string  `json:"advice"`
+}
+
+// An Ensemble is what is looked at; see zookeeper.Client.
+type Ensemble interface {
+	recipes.Tree
+	Inspect(ctx context.Context, path string) (zookeeper.Inspection, error)
+	Ask(ctx context.Context, server, word string) (string, error)
+}
+
+// Settings are those of the sidecar that the ensemble is to serve.
+type Settings struct {
+	Servers        []string
+	SessionTimeout time.Duration
+	TickTime       time.Duration
+	SyncLimit      int
+	Observers      bool // sessions may be attached to observers
+	Credentials    bool // the sidecar shows the ensemble who it is
+	Secure         bool // over TLS
+	MostLeases     int
+	Root           string
+	LockRoot       string
+	Patience       time.Duration // until empty directories are looked at again; 0 for not at all
+}
+
+// An examination is one look at everything.
+type examination struct {
+	Settings
+	ensemble Ensemble
+	findings []Finding
+}
+
+// Examine looks at the ensemble and at the locks with these paths, or at all below the lock root. The gravest finding comes
+// first. An error means that the ensemble did not let itself be looked at.
+func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []string) ([]Finding, error) {
+	e := &examination{Settings: settings, ensemble: ensemble}
+	e.servers(ctx)
+	if err := e.members(ctx); err != nil {
+		return e.findings, err
+	}
+	if err := e.root(ctx); err != nil {
+		return e.findings, err
+	}
+	if err := e.locks(ctx, locks); err != nil {
+		return e.findings, err
+	}
+	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Gravity, a.Gravity) })
+	return e.findings, nil
+}
+
+func (e *examination) find(gravity Gravity, about, advice, format string, details ...any) {
+	e.findings = append(e.findings, Finding{gravity, about, fmt.Sprintf(format, details...), advice})
+}

@@ -1,0 +1,231 @@
+package doctor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/sidekeeper/sidekeeper/internal/doctor"
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/internal/ensemble"
+	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A patient is an ensemble in memory, reached as a real one is.
+type patient struct {
+	*testing.T
+	memory *embedded.Ensemble
+	client *zookeeper.Client
+	doctor.Settings
+}
+
+func newPatient(t *testing.T) *patient {
+	t.Helper()
+	memory := embedded.New(embedded.Options{Tick: 200 * time.Millisecond})
+	t.Cleanup(memory.Close)
+	server, err := embedded.Serve(memory, embedded.ServerOptions{Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	p := &patient{T: t, memory: memory, Settings: settingsFor(server.Address())}
+	p.client = connect(t, p.Settings)
+	for _, path := range []string{"/sidekeeper", "/sidekeeper/locks"} {
+		p.make(path, embedded.Persistent)
+	}
+	return p
+}
+
+func settingsFor(servers ...string) doctor.Settings {
+	return doctor.Settings{
+		Servers: servers, SessionTimeout: 4 * time.Second, TickTime: 200 * time.Millisecond, SyncLimit: 5, MostLeases: 50,
+		Root: "/sidekeeper", LockRoot: "/sidekeeper/locks",
+	}
+}
+
+func connect(t *testing.T, s doctor.Settings) *zookeeper.Client {
+	t.Helper()
+	client, err := zookeeper.New(zookeeper.Config{
+		Servers: s.Servers, SessionTimeout: s.SessionTimeout, TickTime: s.TickTime, SyncLimit: s.SyncLimit, Heartbeat: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func (p *patient) make(path string, mode embedded.Mode) string {
+	p.Helper()
+	owner := int64(0)
+	if mode == embedded.Ephemeral || mode == embedded.EphemeralSequential {
+		owner = p.session()
+	}
+	made, err := p.memory.Create(path, []byte("x"), mode, owner)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return made
+}
+
+// session is one that lives as long as the test.
+func (p *patient) session() int64 {
+	session := p.memory.OpenSession(10 * time.Second)
+	p.Cleanup(session.Close)
+	return session.ID()
+}
+
+// says is what the examination finds, one line each: gravity, what it is about, and the first words.
+func (p *patient) says(locks ...string) []string {
+	p.Helper()
+	findings, err := doctor.Examine(p.Context(), p.client, p.Settings, locks)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return lines(findings)
+}
+
+func lines(findings []doctor.Finding) (lines []string) {
+	for _, f := range findings {
+		if f.About == "ensemble" && strings.Contains(f.Text, "`conf`") {
+			continue // an ensemble in memory does not answer it
+		}
+		words := strings.Fields(f.Text)
+		lines = append(lines, fmt.Sprintf("%v %s: %s", f.Gravity, f.About, strings.Join(words[:min(len(words), 5)], " ")))
+	}
+	return lines
+}
+
+func TestLocksAreExamined(t *testing.T) {
+	const orders = "/sidekeeper/locks/orders"
+	for _, c := range []struct {
+		name  string
+		nodes []string // in the lock's directory; * before one that is not ephemeral
+		want  []string
+	}{
+		{"in use", []string{"_c_1-lock-0000000001", "_c_2-lock-0000000002"}, nil},
+		{"a read/write lock", []string{"_c_1-__READ__0000000001", "_c_2-__WRIT__0000000002"}, nil},
+		{"kazoo among others", []string{"_c_1-lock-0000000001", "1__lock__0000000002"}, []string{"problem " + orders + ": contenders that ignore each other,"}},
+		{"mutexes on a read/write lock", []string{"_c_1-lock-0000000001", "_c_2-__WRIT__0000000002"}, []string{"problem " + orders + ": contenders that ignore each other,"}},
+		{"a stranger", []string{"_c_1-lock-0000000001", "readme"}, []string{"warning " + orders + ": children that are no contenders:"}},
+		{"an owner that never goes", []string{"*_c_1-lock-0000000001"}, []string{"problem " + orders + "/_c_1-lock-0000000001: is not ephemeral: it blocks"}},
+		{"a counter at its end", []string{"_c_1-lock--2147483647"}, []string{"problem " + orders + ": its counter is at its"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			p.make(orders, embedded.Container)
+			for _, node := range c.nodes {
+				name, persistent := strings.CutPrefix(node, "*")
+				mode := embedded.Ephemeral
+				if persistent {
+					mode = embedded.Persistent
+				}
+				p.make(orders+"/"+name, mode)
+			}
+			if diff := cmp.Diff(c.want, p.says()); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(c.want, p.says(orders)); diff != "" {
+				t.Errorf("by its name: %s", diff)
+			}
+		})
+	}
+}
+
+func TestEmptyDirectoriesThatStayAreTold(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.make("/sidekeeper/locks/stays", embedded.Persistent)
+	if diff := cmp.Diff([]string{"note /sidekeeper/locks: 1 directories of locks are"}, p.says()); diff != "" {
+		t.Error(diff)
+	}
+	p.Patience = 10 * time.Millisecond
+	if diff := cmp.Diff([]string{"warning /sidekeeper/locks/stays: is empty and no container,"}, p.says()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAServerThatIsNotThereIsTold(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.Servers = append(p.Servers, "127.0.0.1:1")
+	if diff := cmp.Diff([]string{"problem 127.0.0.1:1: does not answer: dial tcp"}, p.says()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCredentialsWithoutSecrecyAndAnOpenRootAreTold(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.Credentials = true
+	want := []string{
+		"warning --zookeeper-auth-file: the password travels in clear",
+		"warning /sidekeeper: everybody may change it (world:anyone:cdrwa),",
+		"warning /sidekeeper/locks: everybody may change it (world:anyone:cdrwa),",
+	}
+	if diff := cmp.Diff(want, p.says()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnEnsembleThatDoesNotAnswerIsAnError(t *testing.T) {
+	t.Parallel()
+	settings := settingsFor("127.0.0.1:1")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	findings, err := doctor.Examine(ctx, connect(t, settings), settings, nil)
+	if err == nil || len(findings) == 0 {
+		t.Errorf("%v, %v", lines(findings), err)
+	}
+}
+
+func TestARealEnsembleIsExamined(t *testing.T) {
+	t.Parallel()
+	e, err := ensemble.Start(t.Context(), ensemble.Options{Servers: 3, TickTime: 200 * time.Millisecond, MaxSessionTimeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	absent := []string{"note /sidekeeper", "note /sidekeeper/locks"} // no sidecar has been here
+	for _, c := range []struct {
+		name   string
+		adjust func(s *doctor.Settings)
+		want   []string // about what
+	}{
+		{"set up alike", func(*doctor.Settings) {}, absent},
+		{"a tick that is too short", func(s *doctor.Settings) { s.TickTime /= 2 }, append([]string{"problem --tick-time"}, absent...)},
+		{"a sync limit that is too short", func(s *doctor.Settings) { s.SyncLimit-- }, append([]string{"problem --sync-limit"}, absent...)},
+		{"a sync limit that is too long", func(s *doctor.Settings) { s.SyncLimit++ }, append([]string{"note --sync-limit"}, absent...)},
+		{"a session timeout that is not given", func(s *doctor.Settings) { s.SessionTimeout = time.Minute }, append([]string{"warning a server"}, absent...)},
+		{"a server that is left out", func(s *doctor.Settings) { s.Servers = s.Servers[:2] }, append([]string{"note --zookeeper"}, absent...)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			settings := settingsFor(e.ClientAddresses()...)
+			client := connect(t, settings)
+			c.adjust(&settings)
+			findings, err := doctor.Examine(t.Context(), client, settings, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range findings {
+				if slices.Contains(settings.Servers, f.About) {
+					f.About = "a server"
+				}
+				got = append(got, f.Gravity.String()+" "+f.About)
+			}
+			if diff := cmp.Diff(c.want, slices.Compact(got)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,208 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// mostContenders bounds how many contenders of one lock are looked at one by one.
+const mostContenders = 1000
+
+// root looks at who may write below the root.
+func (e *examination) root(ctx context.Context) error {
+	for _, path := range slices.Compact([]string{e.Root, e.LockRoot}) {
+		looked, err := e.ensemble.Inspect(ctx, path)
+		switch {
+		case errors.Is(err, recipes.ErrNoNode):
+			e.find(Note, path, "", "is not there yet: a sidecar makes it when it starts")
+		case errors.Is(err, recipes.ErrDenied):
+			e.find(Problem, path, "give the sidecar credentials of an identity that may", "may not be read")
+		case err != nil:
+			return err
+		default:
+			e.permissions(path, looked)
+		}
+	}
+	return nil
+}
+
+func (e *examination) permissions(path string, looked zookeeper.Inspection) {
+	for _, permission := range looked.Permissions {
+		if permission.Scheme == "world" && strings.ContainsAny(permission.May, "cdwa") && e.Credentials {
+			e.find(Warning, path, "set its ACL to the sidecars' identity", "everybody may change it (world:%s:%s), although the sidecar has credentials",
+				permission.ID, permission.May)
+		}
+	}
+}
+
+// locks looks at the directories of locks, and a second time at those that are empty.
+func (e *examination) locks(ctx context.Context, paths []string) error {
+	if len(paths) == 0 {
+		var err error
+		if paths, err = e.directories(ctx, e.LockRoot); err != nil {
+			return err
+		}
+	}
+	empty := map[string]zookeeper.Inspection{}
+	for _, path := range paths {
+		looked, err := e.lock(ctx, path)
+		if errors.Is(err, recipes.ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if looked.Children == 0 {
+			empty[path] = looked
+		}
+	}
+	return e.leftovers(ctx, empty)
+}
+
+// directories are the nodes below path that could be a lock's, with path's own depth not bounded: names may be nested.
+func (e *examination) directories(ctx context.Context, below string) (found []string, _ error) {
+	children, err := e.ensemble.Children(ctx, below)
+	if errors.Is(err, recipes.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, child := range children {
+		if familyOf(child) != "" {
+			continue
+		}
+		path := path.Join(below, child)
+		if looked, err := e.ensemble.Inspect(ctx, path); err == nil && looked.Owner != 0 {
+			continue // ephemeral: nothing lies in it
+		}
+		deeper, err := e.directories(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		found = append(append(found, path), deeper...)
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// lock looks at one lock's directory and at its contenders.
+func (e *examination) lock(ctx context.Context, directory string) (zookeeper.Inspection, error) {
+	looked, err := e.ensemble.Inspect(ctx, directory)
+	if errors.Is(err, recipes.ErrDenied) {
+		e.find(Problem, directory, "give all clients of the lock one identity, or open its ACL", "may not be read")
+		return looked, nil
+	}
+	if err != nil {
+		return looked, err
+	}
+	children, err := e.ensemble.Children(ctx, directory)
+	if err != nil {
+		return looked, err
+	}
+	e.permissions(directory, looked)
+	e.counter(directory, looked.Counter, children)
+	families := sorted(children)
+	e.mixed(directory, families)
+	if len(families) > 1 && len(families[stranger]) > 0 {
+		e.strangers(directory, families[stranger])
+	}
+	delete(families, stranger)
+	for _, names := range families {
+		if err := e.contenders(ctx, directory, names[:min(len(names), mostContenders)]); err != nil {
+			return looked, err
+		}
+	}
+	return looked, nil
+}
+
+// counter judges how much room is left in the 32 bits from which contenders get their numbers.
+func (e *examination) counter(directory string, counter int32, children []string) {
+	const advice = "delete the directory while nobody uses the lock: a new one counts from 0"
+	switch room := math.MaxInt32 - counter; {
+	case atTheEnd(children):
+		e.find(Problem, directory, advice, "its counter is at its end: clients that order contenders by number, as Curator and kazoo do, order them wrongly")
+	case room < 1<<28:
+		e.find(Warning, directory, advice, "its counter has room for %d more contenders", room)
+	}
+}
+
+// atTheEnd says whether a contender has the last of the numbers, or one from beyond.
+func atTheEnd(children []string) bool {
+	return slices.ContainsFunc(children, func(child string) bool {
+		_, digits := parse(child)
+		return digits == "2147483647" || strings.HasPrefix(digits, "-")
+	})
+}
+
+// mixed judges contenders of families that do not see each other.
+func (e *examination) mixed(directory string, families map[family][]string) {
+	var there []string
+	for _, one := range known {
+		if names := families[one.family]; len(names) > 0 {
+			there = append(there, fmt.Sprintf("%d of %s", len(names), one.family))
+		}
+	}
+	if len(there) > 1 {
+		e.find(Problem, directory, "use one kind of client for one lock; kazoo needs a subclass with _NODE_NAME = \"-lock-\" and _EXCLUDE_NAMES = [\"-lock-\"]",
+			"contenders that ignore each other, so that several can hold the lock at the same time: %s", strings.Join(there, ", "))
+	}
+}
+
+func (e *examination) strangers(directory string, names []string) {
+	slices.Sort(names)
+	e.find(Warning, directory, "move them elsewhere", "children that are no contenders: %q. Curator counts them and waits for them, go-zookeeper refuses to lock; "+
+		"Sidekeeper does not mind", names[:min(len(names), 5)])
+}
+
+// contenders looks at each contender's owner.
+func (e *examination) contenders(ctx context.Context, directory string, names []string) error {
+	for _, name := range names {
+		contender := path.Join(directory, name)
+		looked, err := e.ensemble.Inspect(ctx, contender)
+		switch {
+		case errors.Is(err, recipes.ErrNoNode):
+		case errors.Is(err, recipes.ErrDenied):
+			e.find(Problem, contender, "give all clients of the lock one identity, or open its ACL", "may not be read: whoever stands behind it waits in vain")
+		case err != nil:
+			return err
+		case looked.Owner == 0:
+			e.find(Problem, contender, "delete it, if nobody works under it", "is not ephemeral: it blocks the lock until somebody deletes it")
+		}
+	}
+	return nil
+}
+
+// leftovers looks again at directories that were empty. A container would have gone by then, so these stay for ever.
+func (e *examination) leftovers(ctx context.Context, empty map[string]zookeeper.Inspection) error {
+	if len(empty) == 0 {
+		return nil
+	}
+	if e.Patience == 0 {
+		e.find(Note, e.LockRoot, "run again with --patience 90s to find those that stay", "%d directories of locks are empty; containers vanish within a minute or so", len(empty))
+		return nil
+	}
+	timer := time.NewTimer(e.Patience)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for path, before := range empty {
+		now, err := e.ensemble.Inspect(ctx, path)
+		if err == nil && now.Czxid == before.Czxid && now.Counter == before.Counter && now.Children == 0 {
+			e.find(Warning, path, "delete it: whoever uses the lock next makes it as a container", "is empty and no container, so that it stays for ever")
+		}
+	}
+	return nil
+}

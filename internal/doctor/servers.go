@@ -1,0 +1,185 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// servers asks each server how it is, and how it is set up, as far as it answers four-letter words.
+func (e *examination) servers(ctx context.Context) {
+	told := false
+	for _, server := range e.Servers {
+		answer, err := e.ensemble.Ask(ctx, server, "srvr")
+		switch {
+		case errors.Is(err, zookeeper.ErrSilent):
+			e.find(Note, server, "allow `srvr` in 4lw.commands.whitelist", "does not say how it is")
+		case err != nil:
+			e.find(Problem, server, "start it, or take it out of --zookeeper", "does not answer: %v", err)
+		case lineOf(answer, "Mode") == "":
+			e.find(Problem, server, "see whether it reaches the others: it needs a majority of them", "serves nobody")
+		default:
+			e.version(server, answer)
+		}
+		told = e.setup(ctx, server) || told
+	}
+	if !told {
+		e.find(Note, "ensemble", "allow it with 4lw.commands.whitelist=srvr,conf, or compare by hand",
+			"no server answers `conf`, so that --tick-time %v and --sync-limit %d could not be compared with the ensemble's", e.TickTime, e.SyncLimit)
+	}
+	if e.Credentials && !e.Secure {
+		e.find(Warning, "--zookeeper-auth-file", "use TLS towards the ensemble: --zookeeper-tls-ca", "the password travels in clear")
+	}
+}
+
+// lineOf is what stands behind a word and a colon.
+func lineOf(answer, word string) string {
+	for line := range strings.Lines(answer) {
+		if value, ok := strings.CutPrefix(line, word+": "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// A release is a version of ZooKeeper.
+type release [3]int
+
+var releaseForm = regexp.MustCompile(`(\d+)\.(\d+)\.(\d+)`)
+
+func releaseIn(text string) (release, bool) {
+	match := releaseForm.FindStringSubmatch(text)
+	if match == nil {
+		return release{}, false
+	}
+	var parsed release
+	for i := range parsed {
+		parsed[i], _ = strconv.Atoi(match[i+1]) // digits, and few of them
+	}
+	return parsed, true
+}
+
+func (r release) before(other release) bool {
+	for i := range r {
+		if r[i] != other[i] {
+			return r[i] < other[i]
+		}
+	}
+	return false
+}
+
+func (r release) String() string { return fmt.Sprintf("%d.%d.%d", r[0], r[1], r[2]) }
+
+// version judges a server's release: by the oldest that are kept up.
+func (e *examination) version(server, answer string) {
+	runs, ok := releaseIn(lineOf(answer, "Zookeeper version"))
+	switch {
+	case !ok:
+		e.find(Note, server, "", "does not say which release it runs")
+	case runs.before(release{3, 5, 1}):
+		e.find(Problem, server, "upgrade to 3.9.5 or later", "runs %v, which has no containers: directories of locks stay for ever", runs)
+	case runs.before(release{3, 8, 6}), runs[1] == 9 && runs.before(release{3, 9, 5}):
+		e.find(Warning, server, "upgrade to 3.8.6, 3.9.5 or later", "runs %v, which lacks corrections of security and of correctness", runs)
+	}
+}
+
+// setup compares a server's settings with the sidecar's. It says whether the server tells them.
+func (e *examination) setup(ctx context.Context, server string) bool {
+	answer, err := e.ensemble.Ask(ctx, server, "conf")
+	if err != nil {
+		return false
+	}
+	conf := numbersIn(answer)
+	if tick, ok := conf["tickTime"]; ok {
+		e.compare(server, "--tick-time", "tickTime", milliseconds(tick), e.TickTime)
+	}
+	if limit, ok := conf["syncLimit"]; ok {
+		e.compare(server, "--sync-limit", "syncLimit", time.Duration(limit), time.Duration(e.SyncLimit))
+	}
+	least, most := milliseconds(conf["minSessionTimeout"]), milliseconds(conf["maxSessionTimeout"])
+	if most > 0 && (e.SessionTimeout < least || e.SessionTimeout > most) {
+		e.find(Warning, server, fmt.Sprintf("choose one from %v to %v", least, most),
+			"allows session timeouts from %v to %v: --session-timeout %v becomes another", least, most, e.SessionTimeout)
+	}
+	if connections := conf["maxClientCnxns"]; connections > 0 && connections <= e.MostLeases {
+		e.find(Warning, server, "raise maxClientCnxns, or lower --max-leases",
+			"takes %d connections from one address (maxClientCnxns), and each lease is one: --max-leases %d cannot be had from one server",
+			connections, e.MostLeases)
+	}
+	return true
+}
+
+// compare judges a setting that the sidecar must not have smaller than the ensemble.
+func (e *examination) compare(server, flag, setting string, theirs, ours time.Duration) {
+	show := func(d time.Duration) string {
+		if setting == "syncLimit" {
+			return strconv.Itoa(int(d))
+		}
+		return d.String()
+	}
+	switch {
+	case theirs > ours:
+		e.find(Problem, flag, "start the sidecar with "+flag+" "+show(theirs),
+			"%s is %s on %s and %s here: a lock may be granted to another while its holder believes in it", setting, show(theirs), server, show(ours))
+	case theirs < ours:
+		e.find(Note, flag, "start the sidecar with "+flag+" "+show(theirs), "%s is %s on %s and %s here: safe, but slower to notice", setting,
+			show(theirs), server, show(ours))
+	}
+}
+
+func milliseconds(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// numbersIn reads lines with name=number.
+func numbersIn(answer string) map[string]int {
+	numbers := map[string]int{}
+	for line := range strings.Lines(answer) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if number, err := strconv.Atoi(value); err == nil {
+			numbers[name] = number
+		}
+	}
+	return numbers
+}
+
+// members looks at who belongs to the ensemble, which it keeps in a node.
+func (e *examination) members(ctx context.Context) error {
+	node, err := e.ensemble.Get(ctx, "/zookeeper/config")
+	if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrDenied) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	participants, observers := 0, 0
+	for line := range strings.Lines(string(node.Data)) {
+		switch {
+		case !strings.HasPrefix(line, "server."):
+		case strings.Contains(line, ":observer"):
+			observers++
+		default:
+			participants++
+		}
+	}
+	e.judgeMembers(participants, observers)
+	return nil
+}
+
+func (e *examination) judgeMembers(participants, observers int) {
+	if observers > 0 && !e.Observers {
+		e.find(Warning, "--behind-observers", "start the sidecar with --behind-observers if one of them may be behind another, or leave them out of --zookeeper",
+			"the ensemble has %d observers", observers)
+	}
+	if participants > 0 && participants%2 == 0 {
+		e.find(Note, "ensemble", "add a server, or take one away", "%d servers vote: one less would survive as many failures", participants)
+	}
+	if participants > len(e.Servers) {
+		e.find(Note, "--zookeeper", "name all of them", "%d of %d servers are given: if these fail, the others are not tried", len(e.Servers), participants)
+	}
+}
