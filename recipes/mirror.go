@@ -102,12 +102,7 @@ func (m *Mirror) Look(ctx context.Context) (Changes, error) {
 			read[i], err = m.reflect(ctx, keys[i])
 			return err
 		})
-		for i, key := range keys {
-			if read[i].done {
-				delete(m.unread, key)
-				m.apply(key, read[i])
-			}
-		}
+		m.applyAll(keys, read)
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +145,7 @@ func (m *Mirror) reflect(ctx context.Context, key string) (reflection, error) {
 			return reflection{}, err
 		}
 		read := reflection{sight: sight{node, !missing}, done: true}
-		if m.sought.Below && !missing || missing && slices.Contains(m.sought.Keys, key) {
+		if m.sought.Below && !missing || missing && m.isSought(key) {
 			read.names, err = m.tree.FollowChildren(ctx, path, m.notices)
 		}
 		switch gone := errors.Is(err, ErrNoNode); {
@@ -162,10 +157,30 @@ func (m *Mirror) reflect(ctx context.Context, key string) (reflection, error) {
 	}
 }
 
+// applyAll takes over what was read. What is missing is forgotten first: if what it lies in names it nevertheless, since it was
+// made anew, it is followed anew.
+func (m *Mirror) applyAll(keys []string, read []reflection) {
+	for _, there := range []bool{false, true} {
+		for i, key := range keys {
+			if read[i].done && read[i].there == there {
+				delete(m.unread, key)
+				m.apply(key, read[i])
+			}
+		}
+	}
+}
+
+// isSought says whether a key is looked for whatever lies above it.
+func (m *Mirror) isSought(key string) bool { return slices.Contains(m.sought.Keys, key) }
+
 // apply takes over what was read of a key.
 func (m *Mirror) apply(key string, read reflection) {
 	if _, followed := m.nodes[key]; !followed {
-		return // what it lies in was read later, without it
+		return // what it lies in was read without it
+	}
+	if !read.there && !m.isSought(key) {
+		m.forget(key)
+		return
 	}
 	var entry *Entry
 	if read.isKey() {
