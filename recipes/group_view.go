@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,9 +15,10 @@ type Member struct {
 	About
 	Name        string
 	Incarnation int64         // tells it from all that have or had its name
-	Age         time.Duration // by the ensemble's clock
-	Foreign     bool          // its node's data is not in our form
-	Text        string        // what a foreign member wrote about itself
+	Age         time.Duration // by the ensemble's clock, when it was read
+	Read        time.Time
+	Foreign     bool   // its node's data is not in our form
+	Text        string // what a foreign member wrote about itself
 }
 
 // GroupView is who is in a group, in the order of their names. Those that came or went while it was read may be missing.
@@ -139,7 +141,7 @@ func (g Group) see(name string, read func(path string) (Node, error)) (seenMembe
 
 // memberIn is what a node tells of its member.
 func memberIn(name string, node Node) Member {
-	member := Member{Name: name, Incarnation: node.Czxid, Age: max(0, node.Read.Sub(node.Created))}
+	member := Member{Name: name, Incarnation: node.Czxid, Age: max(0, node.Read.Sub(node.Created)), Read: node.Read}
 	form, ours := decodeMember(node.Data)
 	if ours {
 		member.About = About{Owner: form.Owner, Metadata: form.Metadata}
@@ -159,4 +161,9 @@ func clipped(text string, most int) string {
 		text = text[:len(text)-1]
 	}
 	return text
+}
+
+// SaysTheSame says whether both say the same about themselves.
+func (m Member) SaysTheSame(other Member) bool {
+	return m.Owner == other.Owner && m.Foreign == other.Foreign && m.Text == other.Text && maps.Equal(m.Metadata, other.Metadata)
 }

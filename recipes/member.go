@@ -11,6 +11,9 @@ import (
 // maxForeignText bounds, in bytes, what is shown of what a foreign member wrote about itself.
 const maxForeignText = 1 << 10
 
+// maxMarkText bounds, in bytes, what is told of who asks for a member's end and why.
+const maxMarkText = 256
+
 // maxMemberData is longer than what we ever write: anything longer is not ours.
 const maxMemberData = 16 << 10
 
@@ -111,7 +114,8 @@ func standingIn(data []byte) Standing {
 	form, _ := decodeMember(data)
 	standing := Standing{Metadata: form.Metadata}
 	if form.End != nil {
-		standing.End, standing.By, standing.Reason = ErrRemoved, form.End.By, form.End.Reason
+		standing.End = ErrRemoved
+		standing.By, standing.Reason = clipped(form.End.By, maxMarkText), clipped(form.End.Reason, maxMarkText)
 		if form.End.Replaced {
 			standing.End = ErrReplaced
 		}

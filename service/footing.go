@@ -13,6 +13,7 @@ type footing struct {
 	services *Services
 	caller   caller
 	thing    thing           // what the stream is about
+	left     <-chan struct{} // closed when the caller has ended the stream
 	slow     <-chan struct{} // closed when the caller does not read
 
 	lease    *lease
@@ -30,7 +31,7 @@ func (f *footing) takeLease(ctx context.Context, id string, about recipes.About)
 		f.single = true
 		f.lease, err = f.services.leases.begin(ctx, f.caller, about, f.services.options.SessionTimeout)
 		if err == nil {
-			f.lease.begin(f.thing)
+			f.lease.begin(f.thing, f.left)
 		}
 		return err
 	}
@@ -38,7 +39,7 @@ func (f *footing) takeLease(ctx context.Context, id string, about recipes.About)
 	if err != nil {
 		return err
 	}
-	return f.lease.enter(f.thing)
+	return f.lease.enter(f.thing, f.left)
 }
 
 // aboutWith is what a caller says about itself in its request, and for the rest what it said of its lease.

@@ -66,7 +66,8 @@ func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.Server
 	}
 	a := &acquisition{order: order, lock: l.directory.lock(order.name), box: newOutbox(stream.Send), begun: time.Now()}
 	a.footing = footing{
-		services: l.services, caller: callerOf(stream.Context()), thing: thing{kindLock, order.name.text}, slow: a.box.slow,
+		services: l.services, caller: callerOf(stream.Context()), thing: thing{kindLock, order.name.text},
+		left: stream.Context().Done(), slow: a.box.slow,
 	}
 	return a.run(stream.Context())
 }

@@ -20,6 +20,9 @@ type Metrics struct {
 	leaseTime, holdTime     prometheus.Histogram
 	waitTime                *prometheus.HistogramVec
 	leaseLosses, holdLosses *prometheus.CounterVec
+	members                 prometheus.Gauge
+	memberTime              prometheus.Histogram
+	memberLosses            *prometheus.CounterVec
 	heartbeatsLate          prometheus.Counter
 	requestTime             *prometheus.HistogramVec
 }
@@ -44,12 +47,15 @@ func NewMetrics() *Metrics {
 		waitTime:       histograms("wait_seconds", "How long callers waited for a lock.", longTimes, "granted"),
 		leaseLosses:    counters("lease_losses_total", "Leases that ended without their caller asking, by reason.", "reason"),
 		holdLosses:     counters("hold_losses_total", "Holds that ended without their caller asking, by reason.", "reason"),
+		members:        gauge("members", "Members of groups that have joined through this sidecar."),
+		memberTime:     histogram("member_seconds", "How long members were in their groups.", longTimes),
+		memberLosses:   counters("member_losses_total", "Members that ended without their caller asking, by reason.", "reason"),
 		heartbeatsLate: counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
 		requestTime: histograms("zookeeper_request_seconds", "How long the ensemble took to answer, by operation.",
 			shortTimes, "operation"),
 	}
 	m.registry.MustRegister(m.calls, m.leases, m.holds, m.waiters, m.leaseTime, m.holdTime, m.waitTime, m.leaseLosses,
-		m.holdLosses, m.heartbeatsLate, m.requestTime, collectors.NewGoCollector(),
+		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.heartbeatsLate, m.requestTime, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -91,6 +97,18 @@ func (m *Metrics) HoldEnded(reason string, held time.Duration) {
 	m.holdTime.Observe(held.Seconds())
 	if reason != "RELEASED" {
 		m.holdLosses.WithLabelValues(reason).Inc()
+	}
+}
+
+// MemberJoined implements Events.
+func (m *Metrics) MemberJoined() { m.members.Inc() }
+
+// MemberEnded implements Events.
+func (m *Metrics) MemberEnded(reason string, lasted time.Duration) {
+	m.members.Dec()
+	m.memberTime.Observe(lasted.Seconds())
+	if reason != "LEFT" {
+		m.memberLosses.WithLabelValues(reason).Inc()
 	}
 }
 

@@ -27,6 +27,15 @@ func parseName(field, value string) (name, error) {
 	return name{value}, nil
 }
 
+// parseSegment checks a name in a request's field that must be one segment.
+func parseSegment(field, value string) (string, error) {
+	if strings.Contains(value, "/") {
+		return "", invalid(field, value, "one segment, without /")
+	}
+	parsed, err := parseName(field, value)
+	return parsed.text, err
+}
+
 // brokenRule says which rule of names the value breaks; it is empty for a good name.
 func brokenRule(value string) string {
 	if value == "" || len(value) > longestName {
@@ -76,6 +85,10 @@ func (d directory) lock(n name) recipes.Lock {
 		return recipes.Lock{Path: path.Join(d.root, n.text), Nested: true}
 	}
 	return recipes.Lock{Path: path.Join(d.root, strings.ReplaceAll(n.text, "/", slash))}
+}
+
+func (d directory) group(n name) recipes.Group {
+	return recipes.Group{Path: path.Join(d.root, strings.ReplaceAll(n.text, "/", slash))}
 }
 
 // name reads a node's path, relative to the directory, back into a name. What others have put there may be none.

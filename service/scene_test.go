@@ -22,6 +22,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -42,6 +43,7 @@ type scene struct {
 type callers struct {
 	lockv1.LockServiceClient
 	leases leasev1.LeaseServiceClient
+	groups membershipv1.MembershipServiceClient
 }
 
 // A sceneEnsemble opens sessions and keeps them for the test to play with.
@@ -127,7 +129,10 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 	connection, err := grpc.NewClient(target, options...)
 	s.must(err)
 	s.t.Cleanup(func() { _ = connection.Close() })
-	return callers{lockv1.NewLockServiceClient(connection), leasev1.NewLeaseServiceClient(connection)}
+	return callers{
+		LockServiceClient: lockv1.NewLockServiceClient(connection), leases: leasev1.NewLeaseServiceClient(connection),
+		groups: membershipv1.NewMembershipServiceClient(connection),
+	}
 }
 
 func (s *scene) must(err error) {

@@ -19,6 +19,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 )
 
 // Options is how the services behave. Zero values mean what stands behind them.
@@ -44,6 +45,8 @@ type Events interface {
 	WaitBegun()
 	WaitEnded(granted bool, waited time.Duration)
 	HoldEnded(reason string, held time.Duration) // `RELEASED` or a reason of errors.proto
+	MemberJoined()
+	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
 }
 
 // Services are this sidecar's services. Make them with New.
@@ -52,28 +55,36 @@ type Services struct {
 	ensemble Ensemble
 	leases   *leases
 	holds    book[*hold]
-	held     tally // the holds that have not ended
+	held     tally // the holds and members that have not ended
 	crowd    crowd
 	drain    *drain
+	members  roll
+	groups   *boards[name, *groupSight]
+	watched  watchCount
 }
 
 // New makes the services over an ensemble.
 func New(options Options, ensemble Ensemble) *Services {
 	options = options.orDefaults()
 	drain := newDrain()
-	return &Services{
+	s := &Services{
 		options:  options,
 		ensemble: ensemble,
 		leases:   newLeases(options, ensemble, drain),
 		crowd:    crowd{most: options.MostWaiters, waiting: map[name]int{}},
 		drain:    drain,
+		members:  roll{members: map[thing][]*member{}},
+		watched:  watchCount{most: options.MostWatched, nodes: map[context.Context]int{}},
 	}
+	s.groups = newBoards(ensemble, s.lookAtGroup)
+	return s
 }
 
 // Register offers the services on a server.
 func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	leasev1.RegisterLeaseServiceServer(registrar, &leaseService{services: s})
 	lockv1.RegisterLockServiceServer(registrar, &lockService{services: s, directory: s.lockDirectory()})
+	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
 }
 
 // Drain ends everything in an orderly way: waiters at once, holders when they let go or when timeout is over, whichever is
@@ -105,6 +116,8 @@ func (s *Services) lockDirectory() directory {
 	return directory{root: s.options.LockRoot, nested: s.options.NestedLocks}
 }
 
+func (s *Services) groupDirectory() directory { return directory{root: s.options.GroupRoot} }
+
 func (o Options) orDefaults() Options {
 	orElse(&o.LockRoot, "/sidekeeper/locks")
 	orElse(&o.SequenceRoot, "/sidekeeper/sequences")
@@ -129,11 +142,13 @@ func orElse[T comparable](setting *T, otherwise T) {
 
 type noEvents struct{}
 
-func (noEvents) LeaseOpened()                     {}
-func (noEvents) LeaseEnded(string, time.Duration) {}
-func (noEvents) WaitBegun()                       {}
-func (noEvents) WaitEnded(bool, time.Duration)    {}
-func (noEvents) HoldEnded(string, time.Duration)  {}
+func (noEvents) LeaseOpened()                      {}
+func (noEvents) LeaseEnded(string, time.Duration)  {}
+func (noEvents) WaitBegun()                        {}
+func (noEvents) WaitEnded(bool, time.Duration)     {}
+func (noEvents) HoldEnded(string, time.Duration)   {}
+func (noEvents) MemberJoined()                     {}
+func (noEvents) MemberEnded(string, time.Duration) {}
 
 // A crowd counts the callers that wait for each lock through this sidecar.
 type crowd struct {

@@ -16,12 +16,15 @@ const (
 
 // A possession is what a lease has of a thing.
 type possession struct {
-	held    bool          // it has it; otherwise it waits for it
-	leaving chan struct{} // of what the lease gives up: closed when it is gone from the ensemble; nil before
+	held    bool            // it has it; otherwise it waits for it
+	left    <-chan struct{} // closed when the caller has ended the stream
+	yielded bool            // the stream is over
+	gone    chan struct{}   // closed when it is dropped
 }
 
-// enter has one more stream stand on the lease, for the sake of a thing that it does not have or wait for yet.
-func (l *lease) enter(of thing) error {
+// enter has one more stream stand on the lease, for the sake of a thing that it does not have or wait for yet. left is
+// closed when the caller ends the stream.
+func (l *lease) enter(of thing, left <-chan struct{}) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.lostLocked(); err != nil {
@@ -30,19 +33,19 @@ func (l *lease) enter(of thing) error {
 	if l.things[of] != nil {
 		return &fault{kind: errAlreadyContending, facts: map[string]string{"name": of.name}}
 	}
-	l.beginLocked(of)
+	l.beginLocked(of, left)
 	return nil
 }
 
 // begin has the one stream that a lease was made for stand on it.
-func (l *lease) begin(of thing) {
+func (l *lease) begin(of thing, left <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.beginLocked(of)
+	l.beginLocked(of, left)
 }
 
-func (l *lease) beginLocked(of thing) {
-	l.things[of] = &possession{}
+func (l *lease) beginLocked(of thing, left <-chan struct{}) {
+	l.things[of] = &possession{left: left, gone: make(chan struct{})}
 	l.streams.enter(math.MaxInt)
 }
 
@@ -52,19 +55,24 @@ func (l *lease) has(of thing) {
 	l.things[of].held = true
 }
 
-// yield says that the lease gives the thing up and will drop it once it is gone.
+// yield says that the stream is over that had the thing, and that the lease will drop it once it is gone.
 func (l *lease) yield(of thing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.things[of].leaving = make(chan struct{})
+	l.things[of].yielded = true
 }
 
-// leaving is closed when a thing that the lease gives up is dropped; nil if it gives up no such thing.
+// leaving is closed when a thing is dropped that the lease gives up, or has dropped already; nil if the lease has it and
+// does not give it up. A caller that ends one stream and then begins another finds the first one leaving.
 func (l *lease) leaving(of thing) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if found := l.things[of]; found != nil {
-		return found.leaving
+	found := l.things[of]
+	switch {
+	case found == nil:
+		return after(0)
+	case found.yielded, isClosed(found.left):
+		return found.gone
 	}
 	return nil
 }
@@ -73,8 +81,8 @@ func (l *lease) leaving(of thing) <-chan struct{} {
 func (l *lease) drop(of thing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if found := l.things[of]; found != nil && found.leaving != nil {
-		close(found.leaving)
+	if found := l.things[of]; found != nil {
+		close(found.gone)
 	}
 	delete(l.things, of)
 }

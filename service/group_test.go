@@ -1,0 +1,279 @@
+package service
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+func TestGetShowsWhoIsInAGroup(t *testing.T) {
+	s := newScene(t)
+	about := map[string]string{"port": "1"}
+	j := s.join(s.callers, &membershipv1.JoinRequest{Group: "team/shop", Member: "b", Owner: "pod-7", Metadata: about})
+	j.sees("joined")
+	session := s.ensemble.memory.OpenSession(0)
+	_, err := s.ensemble.memory.Create("/sidekeeper/groups/team%2Fshop/A member", []byte("jvm"), embedded.Ephemeral, session.ID())
+	s.must(err)
+	response, err := s.groups.Get(s.context(), &membershipv1.GetRequest{Group: "team/shop"})
+	s.must(err)
+	members := response.GetView().GetMembers()
+	for _, member := range members {
+		if age := member.GetAge().AsDuration(); age < 0 || age > time.Minute {
+			t.Errorf("age %v", age)
+		}
+		member.Age = nil
+	}
+	same(t, "group", response.GetView().GetGroup(), "team/shop")
+	same(t, "members", members, []*membershipv1.Member{
+		{Member: "A member", Incarnation: members[0].GetIncarnation(), Foreign: true, Text: "jvm"},
+		{Member: "b", Incarnation: j.incarnation, Owner: "pod-7", Metadata: about},
+	})
+	response, err = s.groups.Get(s.context(), &membershipv1.GetRequest{Group: "nobody"})
+	s.must(err)
+	same(t, "members of a group that is not there", len(response.GetView().GetMembers()), 0)
+}
+
+func TestGroupsAreListedByNameInPages(t *testing.T) {
+	s := newScene(t)
+	for _, group := range []string{"shop", "shop/eu", "shopping", "bar"} {
+		s.join(s.callers, &membershipv1.JoinRequest{Group: group, Member: "a"}).sees("joined")
+	}
+	_, err := s.groups.Create(s.context(), &membershipv1.CreateRequest{Group: "made"})
+	s.must(err)
+	s.must(s.ensemble.MakeDirectory(s.context(), "/sidekeeper/groups/empty"))
+	s.must(s.ensemble.MakeDirectory(s.context(), "/sidekeeper/groups/not a name"))
+	list := func(request *membershipv1.ListRequest) (lines []string, next string) {
+		response, err := s.groups.List(s.context(), request)
+		s.must(err)
+		for _, group := range response.GetGroups() {
+			lines = append(lines, fmt.Sprint(group.GetGroup(), " ", group.GetMembers(), " ", group.GetPermanent()))
+		}
+		return lines, response.GetNextPageToken()
+	}
+	all, next := list(&membershipv1.ListRequest{})
+	same(t, "groups", all, []string{"bar 1 false", "made 0 true", "shop 1 false", "shop/eu 1 false", "shopping 1 false"})
+	same(t, "next page", next, "")
+	below, _ := list(&membershipv1.ListRequest{Prefix: "shop"})
+	same(t, "groups below shop", below, []string{"shop 1 false", "shop/eu 1 false"})
+	var paged []string
+	for token := ""; ; {
+		var some []string
+		some, token = list(&membershipv1.ListRequest{PageSize: 2, PageToken: token})
+		if paged = append(paged, some...); token == "" {
+			break
+		}
+	}
+	same(t, "groups in pages", paged, all)
+}
+
+func TestAGroupIsMadeAndDeleted(t *testing.T) {
+	s := newScene(t)
+	create := func() string {
+		_, err := s.groups.Create(s.context(), &membershipv1.CreateRequest{Group: "shop"})
+		return outcome(err)
+	}
+	remove := func(from callers, request *membershipv1.DeleteRequest) string {
+		request.Group = "shop"
+		_, err := from.groups.Delete(s.context(), request)
+		return outcome(err)
+	}
+	same(t, "Delete of nothing", remove(s.callers, &membershipv1.DeleteRequest{}), "NotFound GROUP_NOT_FOUND")
+	j := s.joined(s.callers, "a")
+	same(t, "Create with members", create(), "FailedPrecondition GROUP_NOT_EMPTY")
+	same(t, "Delete with members", remove(s.callers, &membershipv1.DeleteRequest{}), "FailedPrecondition GROUP_NOT_EMPTY")
+	same(t, "Delete by force", remove(s.callers, &membershipv1.DeleteRequest{Force: true}), "PermissionDenied OPERATOR_ONLY")
+	j.cancel()
+	s.awaitInside("")
+	same(t, "Create", create(), "OK")
+	same(t, "Create again", create(), "OK")
+	j = s.joined(s.callers, "a")
+	same(t, "Create of what is made, with members", create(), "OK")
+	same(t, "Delete by an operator", remove(s.operators, &membershipv1.DeleteRequest{Force: true, Reason: "moved"}), "OK")
+	_, err := j.stream.Recv()
+	same(t, "end", outcome(err), "Aborted MEMBER_REMOVED")
+	if !strings.Contains(err.Error(), "moved") {
+		t.Errorf("the member is told %v", err)
+	}
+	same(t, "Delete of what is deleted", remove(s.operators, &membershipv1.DeleteRequest{Force: true}), "NotFound GROUP_NOT_FOUND")
+}
+
+func TestForeignMembersAreRemovedFromOutside(t *testing.T) {
+	s := newScene(t)
+	s.foreigner("a", "")
+	response, err := s.operators.groups.Delete(s.context(), &membershipv1.DeleteRequest{
+		Group: "shop", Force: true, ForceAfter: lasting(50 * time.Millisecond),
+	})
+	s.must(err)
+	same(t, "forced", response.GetForced(), 1)
+}
+
+func TestAWatchTellsWhatChanges(t *testing.T) {
+	s := newScene(t)
+	watch := s.watchGroup(s.callers, "shop")
+	watch.sees(":")
+	first := s.joined(s.callers, "a")
+	watch.sees("a: +a")
+	s.joined(s.callers, "b")
+	watch.sees("a b: +b")
+	late := s.watchGroup(s.callers, "shop")
+	late.sees("a b: +a +b")
+	incarnation := watch.last.GetView().GetMembers()[0].GetIncarnation()
+	same(t, "incarnation", incarnation, first.incarnation)
+	second := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: replaces})
+	second.sees("joined")
+	words := watch.next()
+	if words == "b: -a" { // it has looked in between
+		watch.sees("a b: +a")
+	} else {
+		same(t, "message", words, "a b: -a +a")
+		same(t, "incarnation that left", watch.last.GetLeft()[0].GetIncarnation(), incarnation)
+	}
+	same(t, "incarnation that joined", watch.last.GetJoined()[0].GetIncarnation(), second.incarnation)
+	second.cancel()
+	watch.sees("b: -a")
+}
+
+func TestAWatchOfAGroupGoesOnWhenTheGroupIsMadeAnew(t *testing.T) {
+	s := newScene(t)
+	watch := s.watchGroup(s.callers, "shop")
+	watch.sees(":")
+	_, err := s.groups.Create(s.context(), &membershipv1.CreateRequest{Group: "shop"})
+	s.must(err)
+	watch.sees(":")
+	same(t, "permanent", watch.last.GetView().GetPermanent(), true)
+	_, err = s.groups.Delete(s.context(), &membershipv1.DeleteRequest{Group: "shop"})
+	s.must(err)
+	watch.sees(":")
+	same(t, "permanent", watch.last.GetView().GetPermanent(), false)
+	s.joined(s.callers, "a")
+	watch.sees("a: +a")
+}
+
+func TestAWatchWithoutContactIsStaleAndClaimsNobodyGone(t *testing.T) {
+	s := newScene(t)
+	s.joined(s.callers, "a")
+	watch := s.watchGroup(s.callers, "shop")
+	watch.sees("a: +a")
+	s.ensemble.Suspend()
+	watch.sees("a: stale")
+	late := s.watchGroup(s.callers, "shop")
+	late.sees("a: +a stale")
+	s.joined(s.callers, "b")
+	s.ensemble.Resume()
+	joined := ""
+	for joined == "" || watch.last.GetStale() { // contact may be told before or after the look
+		if words := watch.next(); strings.Contains(words, "+") {
+			joined += words
+		}
+	}
+	same(t, "message", strings.TrimSuffix(joined, " stale"), "a b: +b")
+}
+
+func TestAGroupIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
+	s := newScene(t)
+	s.joined(s.callers, "a")
+	var watches []*groupWatch
+	for range 50 {
+		watch := s.watchGroup(s.callers, "shop")
+		watch.sees("a: +a")
+		watches = append(watches, watch)
+	}
+	before := s.ensemble.Count("WatchChildren")
+	s.joined(s.callers, "b")
+	for _, watch := range watches {
+		watch.sees("a b: +b")
+		watch.cancel()
+	}
+	same(t, "lists", s.ensemble.Count("WatchChildren")-before, 1)
+}
+
+func TestWatchesEndWithTheReason(t *testing.T) {
+	t.Run("denied", func(t *testing.T) {
+		s := newScene(t)
+		s.ensemble.Before(func(embedded.Operation) error { return recipes.ErrDenied })
+		s.watchGroup(s.callers, "shop").sees("PermissionDenied ENSEMBLE_DENIED")
+	})
+	t.Run("no first look", func(t *testing.T) {
+		s := newScene(t)
+		s.ensemble.Before(func(embedded.Operation) error { return recipes.ErrUnreachable })
+		s.watchGroup(s.callers, "shop").sees("Unavailable ENSEMBLE_UNREACHABLE")
+	})
+	t.Run("too much is watched", func(t *testing.T) {
+		s := newScene(t, func(o *Options) { o.MostWatched = 4 })
+		first := s.joined(s.callers, "a")
+		watch := s.watchGroup(s.callers, "shop")
+		watch.sees("a: +a") // the list, the directory, the member
+		other := s.watchGroup(s.callers, "others")
+		other.sees(":")
+		s.watchGroup(s.callers, "more").sees("ResourceExhausted WATCH_LIMIT")
+		s.joined(s.callers, "b")
+		watch.sees("ResourceExhausted WATCH_LIMIT")
+		first.cancel()
+		s.watchGroup(s.callers, "more").sees(":")
+	})
+}
+
+func TestAViewWithoutRoomForAllSaysHowManyAreMissing(t *testing.T) {
+	s := newScene(t)
+	session := s.ensemble.memory.OpenSession(0)
+	for i := range 4000 {
+		path := fmt.Sprintf("%s/%04d", shopPath, i)
+		_, err := s.ensemble.memory.Create(path, []byte(strings.Repeat("x", 1000)), embedded.Ephemeral, session.ID())
+		s.must(err)
+	}
+	watch := s.watchGroup(s.callers, "shop")
+	watch.next()
+	view := watch.last.GetView()
+	if shown := len(view.GetMembers()); view.GetMembersOmitted() == 0 || shown+int(view.GetMembersOmitted()) != 4000 {
+		t.Errorf("%d members and %d omitted", shown, view.GetMembersOmitted())
+	}
+}
+
+func TestWhatChangedIsToldApart(t *testing.T) {
+	member := func(name string, incarnation int64, port string) recipes.Member {
+		return recipes.Member{Name: name, Incarnation: incarnation, About: recipes.About{Metadata: map[string]string{"port": port}}}
+	}
+	view := func(members ...recipes.Member) recipes.GroupView { return recipes.GroupView{Members: members} }
+	a, b, c := member("a", 1, "1"), member("b", 2, "1"), member("c", 3, "1")
+	for _, test := range []struct {
+		before, after recipes.GroupView
+		want          string
+	}{
+		{view(), view(), "false"},
+		{view(a, b), view(a, b), "false"},
+		{view(), view(a, b), "true +a1 +b2"},
+		{view(a, b, c), view(b), "true -a1 -c3"},
+		{view(b), view(a, c), "true -b2 +a1 +c3"},
+		{view(a, b), view(member("a", 4, "1"), b), "true -a1 +a4"},
+		{view(a, b), view(a, member("b", 2, "2")), "true ~b2"},
+		{view(a), recipes.GroupView{Members: []recipes.Member{a}, Omitted: 1}, "true"},
+		{view(a), recipes.GroupView{Members: []recipes.Member{a}, Permanent: true}, "true"},
+	} {
+		var response membershipv1.WatchResponse
+		words := strconv.FormatBool(tellApart(test.before, test.after, &response))
+		for i, list := range [][]*membershipv1.MemberReference{response.GetLeft(), response.GetJoined(), response.GetChanged()} {
+			for _, reference := range list {
+				words += fmt.Sprint(" ", string("-+~"[i]), reference.GetMember(), reference.GetIncarnation())
+			}
+		}
+		same(t, "difference", words, test.want)
+	}
+}
+
+func TestChangesWithoutRoomAreLeftOutAndTheViewIsWhole(t *testing.T) {
+	var many []recipes.Member
+	for i := range 20000 {
+		many = append(many, recipes.Member{Name: fmt.Sprintf("%s%05d", strings.Repeat("x", 50), i)})
+	}
+	var response membershipv1.WatchResponse
+	tellApart(recipes.GroupView{}, recipes.GroupView{Members: many}, &response)
+	if told := len(response.GetJoined()); !response.GetChangesOmitted() || told == 0 || told == len(many) {
+		t.Errorf("%d are told, omitted %t", told, response.GetChangesOmitted())
+	}
+}

@@ -1,0 +1,164 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A groupSight is a view of a group that all its watchers share. It is not modified.
+type groupSight struct {
+	recipes.GroupView
+
+	onWire *membershipv1.View
+	at     time.Time // when onWire was made
+}
+
+// freshness is how old the ages in a shared view may be.
+const freshness = time.Second
+
+// lookAtGroup reads a group for its board.
+func (s *Services) lookAtGroup(ctx context.Context, group name) (*groupSight, recipes.Changes, error) {
+	view, changes, err := s.groupDirectory().group(group).WatchView(ctx, s.ensemble)
+	if err == nil {
+		err = s.watched.note(ctx, len(changes))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return &groupSight{GroupView: view, onWire: groupViewOnWire(group, view), at: time.Now()}, changes, nil
+}
+
+// message is the view as it is now, with everybody's age.
+func (g *groupSight) message(group name) *membershipv1.View {
+	if time.Since(g.at) < freshness {
+		return g.onWire
+	}
+	return groupViewOnWire(group, g.GroupView)
+}
+
+func (m *membershipService) Watch(
+	request *membershipv1.WatchRequest, stream grpc.ServerStreamingServer[membershipv1.WatchResponse],
+) error {
+	asked, err := parseName("group", request.GetGroup())
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	w := &groupWatching{name: asked, stopping: m.services.drain.notice, box: newOutbox(stream.Send)}
+	board := m.services.groups.watch(asked)
+	afterStatus(stream.Context(), func() {
+		board.leave()
+		w.box.wait()
+	})
+	return w.run(stream.Context(), board)
+}
+
+// A groupWatching is one Watch stream: look at the board, tell, wait for a change, and start over.
+type groupWatching struct {
+	name     name
+	stopping <-chan struct{}
+	box      *outbox[*membershipv1.WatchResponse]
+
+	sent      *groupSight // what was sent last; nil before the first. Only who composes touches it.
+	sentStale bool
+}
+
+func (w *groupWatching) run(ctx context.Context, board *board[name, *groupSight]) error {
+	for {
+		now, changed := board.now()
+		if now.err != nil {
+			return now.err
+		}
+		if now.seen {
+			w.box.put(topicPlace, func() (*membershipv1.WatchResponse, bool) { return w.compose(now) })
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.stopping:
+			return errStopping
+		case <-w.box.slow:
+			return errSlowReader
+		}
+	}
+}
+
+// compose says what is different from what was sent last, if anything is.
+func (w *groupWatching) compose(now shown[*groupSight]) (*membershipv1.WatchResponse, bool) {
+	before := w.sent
+	if before == now.view && w.sentStale == now.stale {
+		return nil, false
+	}
+	response := &membershipv1.WatchResponse{Stale: now.stale}
+	same := before != nil && w.sentStale == now.stale
+	if before == nil {
+		before = &groupSight{}
+	}
+	different := tellApart(before.GroupView, now.view.GroupView, response)
+	w.sent, w.sentStale = now.view, now.stale
+	if same && !different {
+		return nil, false
+	}
+	response.View = now.view.message(w.name)
+	return response, true
+}
+
+// mostChangeBytes bounds what a message says about changes, beside the view itself.
+const mostChangeBytes = 768 << 10
+
+// tellApart adds to the response what is different in a later view, and says whether anything is. Both are in the order of
+// names.
+func tellApart(before, after recipes.GroupView, response *membershipv1.WatchResponse) (different bool) {
+	size := 0
+	note := func(list *[]*membershipv1.MemberReference, m recipes.Member) {
+		different = true
+		if size += len(m.Name) + 16; size > mostChangeBytes {
+			response.ChangesOmitted = true
+			return
+		}
+		*list = append(*list, &membershipv1.MemberReference{Member: m.Name, Incarnation: m.Incarnation})
+	}
+	old := before.Members
+	for _, m := range after.Members {
+		for len(old) > 0 && old[0].Name < m.Name {
+			note(&response.Left, old[0])
+			old = old[1:]
+		}
+		switch {
+		case len(old) == 0 || old[0].Name != m.Name:
+			note(&response.Joined, m)
+			continue
+		case old[0].Incarnation != m.Incarnation:
+			note(&response.Left, old[0])
+			note(&response.Joined, m)
+		case !old[0].SaysTheSame(m):
+			note(&response.Changed, m)
+		}
+		old = old[1:]
+	}
+	for _, m := range old {
+		note(&response.Left, m)
+	}
+	return different || before.Omitted != after.Omitted || before.Permanent != after.Permanent
+}
+
+func groupViewOnWire(of name, view recipes.GroupView) *membershipv1.View {
+	onWire := &membershipv1.View{Group: of.text, MembersOmitted: int32(view.Omitted), Permanent: view.Permanent}
+	for _, member := range view.Members {
+		onWire.Members = append(onWire.Members, &membershipv1.Member{
+			Member: member.Name, Incarnation: member.Incarnation, Owner: member.Owner, Metadata: member.Metadata,
+			Age: durationpb.New(member.Age + time.Since(member.Read)), Foreign: member.Foreign, Text: member.Text,
+		})
+	}
+	return onWire
+}

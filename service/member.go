@@ -1,0 +1,211 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// membershipService answers sidekeeper.membership.v1.MembershipService.
+type membershipService struct {
+	membershipv1.UnsafeMembershipServiceServer
+
+	services *Services
+}
+
+func (m *membershipService) group(n name) recipes.Group { return m.services.groupDirectory().group(n) }
+
+// An enrolment is a JoinRequest whose fields are in order.
+type enrolment struct {
+	group    name
+	called   string // the member's name
+	about    recipes.About
+	leaseID  string
+	conflict membershipv1.OnConflict
+	wait     *time.Duration // for how long; nil waits for ever
+}
+
+func parseEnrolment(request *membershipv1.JoinRequest) (enrolment, error) {
+	group, called, err := parseMember(request)
+	if err != nil {
+		return enrolment{}, err
+	}
+	about, err := parseAbout(request.GetOwner(), request.GetMetadata())
+	if err != nil {
+		return enrolment{}, err
+	}
+	wait, err := parseDuration("wait_timeout", request.GetWaitTimeout(), 0, longestWait)
+	if err != nil {
+		return enrolment{}, err
+	}
+	parsed := enrolment{
+		group: group, called: called, about: about, leaseID: request.GetLeaseId(), conflict: request.GetOnConflict(), wait: wait,
+	}
+	switch {
+	case membershipv1.OnConflict_name[int32(parsed.conflict)] == "":
+		return enrolment{}, invalid("on_conflict", parsed.conflict.String(), "REJECT, WAIT or REPLACE")
+	case parsed.rejects() && wait != nil:
+		return enrolment{}, invalid("wait_timeout", wait.String(), "omitted unless on_conflict is WAIT or REPLACE")
+	case parsed.leaseID != "":
+		err = parseID("lease_id", parsed.leaseID)
+	}
+	return parsed, err
+}
+
+type memberRequest interface {
+	GetGroup() string
+	GetMember() string
+}
+
+func parseMember(request memberRequest) (group name, member string, err error) {
+	if group, err = parseName("group", request.GetGroup()); err != nil {
+		return name{}, "", err
+	}
+	member, err = parseSegment("member", request.GetMember())
+	return group, member, err
+}
+
+// rejects says whether a member that is there ends the join.
+func (e enrolment) rejects() bool {
+	return e.conflict != membershipv1.OnConflict_ON_CONFLICT_WAIT && e.conflict != membershipv1.OnConflict_ON_CONFLICT_REPLACE
+}
+
+func memberThing(group name, member string) thing {
+	return thing{kindMember, group.text + "/" + member}
+}
+
+func (m *membershipService) Join(
+	request *membershipv1.JoinRequest, stream grpc.ServerStreamingServer[membershipv1.JoinResponse],
+) error {
+	parsed, err := parseEnrolment(request)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	j := &joining{enrolment: parsed, recipe: m.group(parsed.group), box: newOutbox(stream.Send)}
+	j.footing = footing{
+		services: m.services, caller: callerOf(stream.Context()), thing: memberThing(parsed.group, parsed.called),
+		left: stream.Context().Done(), slow: j.box.slow,
+	}
+	return j.run(stream.Context())
+}
+
+func (m *membershipService) Update(
+	ctx context.Context, request *membershipv1.UpdateRequest,
+) (*membershipv1.UpdateResponse, error) {
+	group, named, err := parseMember(request)
+	if err != nil {
+		return nil, err
+	}
+	about, err := parseAbout("", request.GetMetadata())
+	if err != nil {
+		return nil, err
+	}
+	from := callerOf(ctx)
+	var with *lease
+	if request.GetLeaseId() != "" {
+		if with, err = m.services.leases.find(from, request.GetLeaseId()); err != nil {
+			return nil, err
+		}
+	}
+	found := m.services.members.find(memberThing(group, named), from, with)
+	if found == nil {
+		return nil, recipes.ErrNoMember
+	}
+	return found.update(ctx, about.Metadata)
+}
+
+// A member is one that has joined through this sidecar, until its stream ends.
+type member struct {
+	thing      thing
+	lease      *lease
+	membership *recipes.Membership
+	joined     time.Time
+}
+
+// update stores the metadata. An update that nobody waits for any more goes on.
+func (m *member) update(ctx context.Context, said map[string]string) (*membershipv1.UpdateResponse, error) {
+	updating := run(func() (struct{}, error) { return struct{}{}, m.membership.Update(said) })
+	afterStatus(ctx, func() { <-updating.done })
+	select {
+	case <-updating.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	_, err := updating.wait()
+	if lost := m.lease.lost(); err != nil && lost != nil {
+		return nil, lost
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &membershipv1.UpdateResponse{Incarnation: m.membership.Incarnation}, nil
+}
+
+// A roll has the members that have joined through this sidecar.
+type roll struct {
+	mu      sync.Mutex
+	members map[thing][]*member // more than one if a lease was lost and its stream has not ended yet
+}
+
+func (r *roll) add(m *member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.members[m.thing] = append(r.members[m.thing], m)
+}
+
+func (r *roll) remove(m *member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := slices.DeleteFunc(r.members[m.thing], func(other *member) bool { return other == m })
+	if r.members[m.thing] = left; len(left) == 0 {
+		delete(r.members, m.thing)
+	}
+}
+
+// find returns the caller's member, if with is nil through whichever lease; nil if it has none. The newest counts.
+func (r *roll) find(of thing, from caller, with *lease) *member {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range slices.Backward(r.members[of]) {
+		if m.lease.identity == from.identity && (with == nil || m.lease == with) {
+			return m
+		}
+	}
+	return nil
+}
+
+// beginMember makes a member of a membership.
+func (s *Services) beginMember(of thing, on *lease, membership *recipes.Membership) *member {
+	made := &member{thing: of, lease: on, membership: membership, joined: time.Now()}
+	s.held.enter(math.MaxInt)
+	on.has(of)
+	s.members.add(made)
+	s.options.Events.MemberJoined()
+	return made
+}
+
+// endMember is the end of a member as far as its caller is concerned; why is nil if it left.
+func (s *Services) endMember(ended *member, why error) {
+	s.members.remove(ended)
+	s.held.leave()
+	reason := "LEFT"
+	if why != nil && !errors.Is(why, context.Canceled) {
+		reason = reasonOf(why)
+		s.options.Log.Info("member lost", zap.String("name", ended.thing.name),
+			zap.Int64("incarnation", ended.membership.Incarnation), zap.String("reason", reason))
+	}
+	s.options.Events.MemberEnded(reason, time.Since(ended.joined))
+}
