@@ -12,13 +12,16 @@ import (
 // Boards show things of the ensemble to all who watch them. A thing is looked at by one goroutine, however many watch
 // it, and by none once nobody does.
 type boards[K comparable, V any] struct {
-	// look reads a thing and returns what to wait for before it is read again.
-	look     func(ctx context.Context, thing K) (V, recipes.Changes, error)
+	// begin returns how to look at a thing; whatever it needs for that is given up when ctx ends.
+	begin    func(ctx context.Context, thing K) looking[V]
 	ensemble Reachability
 
 	mu   sync.Mutex
 	open map[K]*board[K, V]
 }
+
+// A looking reads a thing and returns what to wait for before it is read again.
+type looking[V any] func(ctx context.Context) (V, recipes.Changes, error)
 
 // A board is where one thing is shown.
 type board[K comparable, V any] struct {
@@ -44,7 +47,16 @@ type shown[V any] struct {
 func newBoards[K comparable, V any](
 	ensemble Reachability, look func(ctx context.Context, thing K) (V, recipes.Changes, error),
 ) *boards[K, V] {
-	return &boards[K, V]{look: look, ensemble: ensemble, open: map[K]*board[K, V]{}}
+	return newBoardsOf(ensemble, func(_ context.Context, thing K) looking[V] {
+		return func(ctx context.Context) (V, recipes.Changes, error) { return look(ctx, thing) }
+	})
+}
+
+// newBoardsOf is for things of which something is kept from one look to the next.
+func newBoardsOf[K comparable, V any](
+	ensemble Reachability, begin func(ctx context.Context, thing K) looking[V],
+) *boards[K, V] {
+	return &boards[K, V]{begin: begin, ensemble: ensemble, open: map[K]*board[K, V]{}}
 }
 
 // watch returns the board of a thing. Whoever watches must leave.
@@ -90,12 +102,13 @@ func (b *board[K, V]) now() (shown[V], <-chan struct{}) {
 // run looks, shows, waits for a change and starts over, until ctx ends.
 func (b *board[K, V]) run(ctx context.Context) {
 	defer close(b.done)
+	look := b.all.begin(ctx, b.thing)
 	for ctx.Err() == nil {
 		reachable, contact := b.all.ensemble.Reachable()
 		if !reachable {
 			b.show(func(s *shown[V]) { s.stale = true })
 		}
-		view, changes, err := b.lookOnce(ctx)
+		view, changes, err := lookOnce(ctx, look)
 		switch {
 		case err == nil:
 			b.show(func(s *shown[V]) { *s = shown[V]{view: view, seen: true, stale: !reachable} })
@@ -115,16 +128,16 @@ func (b *board[K, V]) pause(ctx context.Context, contact <-chan struct{}) {
 }
 
 // lookOnce makes an error of a panic, as the recovery interceptor does for what runs in a handler.
-func (b *board[K, V]) lookOnce(ctx context.Context) (view V, changes recipes.Changes, err error) {
-	type look struct {
+func lookOnce[V any](ctx context.Context, look looking[V]) (V, recipes.Changes, error) {
+	type sight struct {
 		view    V
 		changes recipes.Changes
 	}
-	looked, err := run(func() (look, error) {
-		view, changes, err := b.all.look(ctx, b.thing)
-		return look{view, changes}, err
+	seen, err := run(func() (sight, error) {
+		view, changes, err := look(ctx)
+		return sight{view, changes}, err
 	}).wait()
-	return looked.view, looked.changes, err
+	return seen.view, seen.changes, err
 }
 
 // fail notes a look that came to nothing. Without contact the last view goes on being shown.

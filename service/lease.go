@@ -39,6 +39,7 @@ type Session interface {
 // An Ensemble is what the services stand on: a tree that all callers read and write, and sessions that own things.
 type Ensemble interface {
 	recipes.Store
+	recipes.Follower
 	Reachability
 
 	// Open opens a session. It returns when the ensemble has agreed, when ctx ends, or when the ensemble is given up

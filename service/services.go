@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -84,6 +85,7 @@ func New(options Options, ensemble Ensemble) *Services {
 func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	leasev1.RegisterLeaseServiceServer(registrar, &leaseService{services: s})
 	lockv1.RegisterLockServiceServer(registrar, &lockService{services: s, directory: s.lockDirectory()})
+	configv1.RegisterConfigServiceServer(registrar, newConfigService(s))
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
 }
 
