@@ -54,7 +54,12 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrNameIsDirectory, sidekeeper.ErrLeaseNotFound, sidekeeper.ErrHoldNotFound,
 		sidekeeper.ErrOperatorOnly, sidekeeper.ErrInvalidField, sidekeeper.ErrLeaseLimit, sidekeeper.ErrWaiterLimit,
 		sidekeeper.ErrStreamLimit, sidekeeper.ErrConnectionLimit, sidekeeper.ErrEphemeralBytesLimit,
-		sidekeeper.ErrSlowReader, sidekeeper.ErrInternal,
+		sidekeeper.ErrSlowReader, sidekeeper.ErrInternal, sidekeeper.ErrWatchLimit,
+		sidekeeper.ErrSequenceNotFound, sidekeeper.ErrSequenceExists, sidekeeper.ErrSequenceExhausted,
+		sidekeeper.ErrSequenceMalformed,
+		sidekeeper.ErrMemberExists, sidekeeper.ErrMemberReplaced, sidekeeper.ErrMemberRemoved, sidekeeper.ErrMemberNotFound,
+		sidekeeper.ErrGroupNotFound, sidekeeper.ErrGroupNotEmpty,
+		sidekeeper.ErrKeyNotFound, sidekeeper.ErrPreconditionFailed, sidekeeper.ErrKeyHasChildren,
 	}
 	byName := map[string]error{}
 	for _, sentinel := range sentinels {

@@ -22,6 +22,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 )
 
 // patience is how long a test waits for what must happen.
@@ -48,6 +49,9 @@ type Server struct {
 	Revoke func(context.Context, *lockv1.RevokeRequest) (*lockv1.RevokeResponse, error)
 	Break  func(context.Context, *lockv1.BreakRequest) (*lockv1.BreakResponse, error)
 	Leases func(context.Context, *leasev1.ListRequest) (*leasev1.ListResponse, error)
+
+	// Groups answers for groups and their members.
+	Groups Groups
 
 	t        testing.TB
 	grpc     *grpc.Server
@@ -95,7 +99,9 @@ func newServer(t testing.TB, target string) *Server {
 	s.Watch = func(*lockv1.WatchRequest, grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
 		return errUnscripted
 	}
+	s.Groups = newGroups(t)
 	lockv1.RegisterLockServiceServer(s.grpc, lockServer{s: s})
+	membershipv1.RegisterMembershipServiceServer(s.grpc, groupServer{g: &s.Groups})
 	leasev1.RegisterLeaseServiceServer(s.grpc, leaseServer{s: s})
 	healthv1.RegisterHealthServer(s.grpc, s.Health)
 	return s
