@@ -115,7 +115,7 @@ func unreached(err error) error {
 	if errors.Is(err, recipes.ErrDenied) {
 		return exitError{exitDenied, err}
 	}
-	return exitError{exitUnreachable, err}
+	return exitError{exitUnreachable, fmt.Errorf("the ensemble does not answer: %w", err)}
 }
 
 func verdictOn(findings []doctor.Finding) error {

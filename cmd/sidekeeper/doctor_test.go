@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
+	s, welcome := develop(t)
+	defer func() {
+		s.signal(os.Interrupt)
+		s.ends()
+	}()
+	ensemble := said(t, welcome, `ensemble:  (\S+), `)
+	healthy := []string{"doctor", "--zookeeper", ensemble, "--session-timeout=6s", "--tick-time=1s"}
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"healthy", healthy, 0, "nothing is wrong\n"},
+		{"a lock by its name", append(healthy, "orders"), 0, "nothing is wrong\n"},
+		{"more leases than connections", append(healthy, "--max-leases=1000000"), 0, "nothing is wrong\n"},
+		{"a tick that is too short", append(healthy, "--tick-time=500ms"), exitProblems, "problem: --tick-time: tickTime is 1s on " + ensemble},
+		{"a timeout that is not to be had", append(healthy, "--session-timeout=1m"), exitWarnings, "warning: " + ensemble + ": allows session timeouts from 2s to 20s"},
+		{"a timeout that is not safe", append(healthy, "--proof=static"), exitProblems, "problem: --session-timeout: session timeout too short"},
+		{"nobody there", []string{"doctor", "--zookeeper=127.0.0.1:1", "--timeout=500ms"}, exitUnreachable, "problem: 127.0.0.1:1: does not answer"},
+		{"no ensemble", []string{"doctor"}, exitUsage, ""},
+		{"a bad name", append(healthy, "a//b"), exitUsage, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out, failure bytes.Buffer
+			code := run(context.Background(), c.args, strings.NewReader(""), &out, &failure)
+			if code != c.code || !strings.HasPrefix(out.String(), c.says) {
+				t.Errorf("exits with %d and says %s%s", code, out.String(), failure.String())
+			}
+		})
+	}
+}
+
+func TestDoctorSpeaksToPrograms(t *testing.T) {
+	s, welcome := develop(t)
+	defer func() {
+		s.signal(os.Interrupt)
+		s.ends()
+	}()
+	var out bytes.Buffer
+	args := []string{"doctor", "--zookeeper", said(t, welcome, `ensemble:  (\S+), `), "--session-timeout=6s", "--output=json"}
+	if code := run(context.Background(), args, strings.NewReader(""), &out, &bytes.Buffer{}); code != 0 {
+		t.Errorf("exits with %d", code)
+	}
+	var findings []map[string]string
+	if err := json.Unmarshal(out.Bytes(), &findings); err != nil || len(findings) != 1 || findings[0]["gravity"] != "note" {
+		t.Errorf("%s: %v", out.String(), err)
+	}
+}
