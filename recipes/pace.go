@@ -27,7 +27,7 @@ func (p *pace) won(took time.Duration) {
 	now := p.note(took)
 	p.overtaken = 0
 	if now.Before(p.others) {
-		p.next = now.Add(p.took + jittered(p.took))
+		p.next = now.Add(p.took/2 + jittered(p.took/2))
 	}
 }
 

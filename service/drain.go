@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -11,18 +12,34 @@ type drain struct {
 	deadline time.Time     // of the holders; set before notice is closed
 	over     chan struct{} // closed when the holders' streams must end
 
+	stopping context.Context //nolint:containedctx // is notice, for calls that take a context; ends with errStopping
+	stop     context.CancelCauseFunc
+
 	begun, finished sync.Once
 }
 
 func newDrain() *drain {
-	return &drain{notice: make(chan struct{}), over: make(chan struct{})}
+	d := &drain{notice: make(chan struct{}), over: make(chan struct{})}
+	d.stopping, d.stop = context.WithCancelCause(context.Background())
+	return d
 }
 
 func (d *drain) begin(timeout time.Duration) {
 	d.begun.Do(func() {
 		d.deadline = time.Now().Add(timeout)
 		close(d.notice)
+		d.stop(errStopping)
 	})
+}
+
+// bound returns ctx, but ended with errStopping when the drain has begun. release must be called.
+func (d *drain) bound(ctx context.Context) (bounded context.Context, release func()) {
+	bounded, cancel := context.WithCancelCause(ctx)
+	forget := context.AfterFunc(d.stopping, func() { cancel(errStopping) })
+	return bounded, func() {
+		forget()
+		cancel(nil)
+	}
 }
 
 func (d *drain) finish() { d.finished.Do(func() { close(d.over) }) }

@@ -16,12 +16,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 )
 
 // operatorMethods are offered to operators only. A method that only some requests may use so is not here: its handler
 // asks the caller.
 var operatorMethods = map[string]bool{
-	lockv1.LockService_Break_FullMethodName: true,
+	lockv1.LockService_Break_FullMethodName:             true,
+	sequencev1.SequenceService_AdvanceTo_FullMethodName: true,
 }
 
 // reasonTrailer carries an error's reason to clients without the library of rich errors.
@@ -34,8 +36,8 @@ func interceptorsOf(options ServerOptions) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
-			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, loggedAs(quietLevelOf)...), selector.MatchFunc(isQuestion)),
-			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, logged...), selector.MatchFunc(isNoQuestion)),
+			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, loggedAs(quietLevelOf)...), selector.MatchFunc(isFrequent)),
+			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, logged...), selector.MatchFunc(isRare)),
 			answerUnary,
 			recovery.UnaryServerInterceptor(),
 			admission.unary,
@@ -152,16 +154,16 @@ func reasonField(err error) logging.Fields {
 	return nil
 }
 
-// isQuestion says whether a call is one that programs ask every second, and that changes nothing.
-func isQuestion(_ context.Context, call interceptors.CallMeta) bool {
-	return call.Method == "Check"
+// isFrequent says whether a call is one that programs make all the time.
+func isFrequent(_ context.Context, call interceptors.CallMeta) bool {
+	return call.Method == "Check" || call.Method == "Next"
 }
 
-func isNoQuestion(ctx context.Context, call interceptors.CallMeta) bool {
-	return !isQuestion(ctx, call)
+func isRare(ctx context.Context, call interceptors.CallMeta) bool {
+	return !isFrequent(ctx, call)
 }
 
-// quietLevelOf is levelOf for questions: their good answers are details.
+// quietLevelOf is levelOf for frequent calls: their good answers are details.
 func quietLevelOf(code codes.Code) logging.Level {
 	if code == codes.OK {
 		return logging.LevelDebug

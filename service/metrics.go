@@ -23,6 +23,7 @@ type Metrics struct {
 	members                 prometheus.Gauge
 	memberTime              prometheus.Histogram
 	memberLosses            *prometheus.CounterVec
+	numbers, writes         *prometheus.CounterVec
 	heartbeatsLate          prometheus.Counter
 	requestTime             *prometheus.HistogramVec
 }
@@ -50,13 +51,15 @@ func NewMetrics() *Metrics {
 		members:        gauge("members", "Members of groups that have joined through this sidecar."),
 		memberTime:     histogram("member_seconds", "How long members were in their groups.", longTimes),
 		memberLosses:   counters("member_losses_total", "Members that ended without their caller asking, by reason.", "reason"),
+		numbers:        counters("sequence_numbers_total", "Numbers of sequences handed out, by ordering.", "ordering"),
+		writes:         counters("sequence_writes_total", "Writes to sequences, by what became of them.", "outcome"),
 		heartbeatsLate: counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
 		requestTime: histograms("zookeeper_request_seconds", "How long the ensemble took to answer, by operation.",
 			shortTimes, "operation"),
 	}
 	m.registry.MustRegister(m.calls, m.leases, m.holds, m.waiters, m.leaseTime, m.holdTime, m.waitTime, m.leaseLosses,
-		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.heartbeatsLate, m.requestTime, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.numbers, m.writes, m.heartbeatsLate, m.requestTime,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -111,6 +114,14 @@ func (m *Metrics) MemberEnded(reason string, lasted time.Duration) {
 		m.memberLosses.WithLabelValues(reason).Inc()
 	}
 }
+
+// NumbersIssued implements Events.
+func (m *Metrics) NumbersIssued(ordering string, count int64) {
+	m.numbers.WithLabelValues(ordering).Add(float64(count))
+}
+
+// SequenceWritten implements Events.
+func (m *Metrics) SequenceWritten(outcome string) { m.writes.WithLabelValues(outcome).Inc() }
 
 // HeartbeatLate counts a heartbeat that the ensemble did not answer in time.
 func (m *Metrics) HeartbeatLate() { m.heartbeatsLate.Inc() }

@@ -23,6 +23,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -44,6 +45,8 @@ type callers struct {
 	lockv1.LockServiceClient
 	leases leasev1.LeaseServiceClient
 	groups membershipv1.MembershipServiceClient
+
+	sequences sequencev1.SequenceServiceClient
 }
 
 // A sceneEnsemble opens sessions and keeps them for the test to play with.
@@ -131,7 +134,7 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 	s.t.Cleanup(func() { _ = connection.Close() })
 	return callers{
 		LockServiceClient: lockv1.NewLockServiceClient(connection), leases: leasev1.NewLeaseServiceClient(connection),
-		groups: membershipv1.NewMembershipServiceClient(connection),
+		groups: membershipv1.NewMembershipServiceClient(connection), sequences: sequencev1.NewSequenceServiceClient(connection),
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 )
 
 // Options is how the services behave. Zero values mean what stands behind them.
@@ -48,6 +49,8 @@ type Events interface {
 	HoldEnded(reason string, held time.Duration) // `RELEASED` or a reason of errors.proto
 	MemberJoined()
 	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
+	NumbersIssued(ordering string, count int64)      // `STRICT` or `RELAXED`
+	SequenceWritten(outcome string)                  // `done`, `overtaken` by somebody else, `unknown` or `unsent`
 }
 
 // Services are this sidecar's services. Make them with New.
@@ -62,6 +65,7 @@ type Services struct {
 	members  roll
 	groups   *boards[name, *groupSight]
 	watched  watchCount
+	issuers  *issuers
 }
 
 // New makes the services over an ensemble.
@@ -78,6 +82,7 @@ func New(options Options, ensemble Ensemble) *Services {
 		watched:  watchCount{most: options.MostWatched, nodes: map[context.Context]int{}},
 	}
 	s.groups = newBoards(ensemble, s.lookAtGroup)
+	s.issuers = newIssuers(options, ensemble, drain)
 	return s
 }
 
@@ -87,6 +92,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	lockv1.RegisterLockServiceServer(registrar, &lockService{services: s, directory: s.lockDirectory()})
 	configv1.RegisterConfigServiceServer(registrar, newConfigService(s))
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
+	sequencev1.RegisterSequenceServiceServer(registrar, &sequenceService{services: s, directory: s.issuers.directory})
 }
 
 // Drain ends everything in an orderly way: waiters at once, holders when they let go or when timeout is over, whichever is
@@ -105,6 +111,11 @@ func (s *Services) Drain(ctx context.Context, timeout time.Duration) error {
 	s.drain.finish()
 	select {
 	case <-s.leases.sessions.empty():
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-s.issuers.fetches.empty():
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -151,6 +162,8 @@ func (noEvents) WaitEnded(bool, time.Duration)     {}
 func (noEvents) HoldEnded(string, time.Duration)   {}
 func (noEvents) MemberJoined()                     {}
 func (noEvents) MemberEnded(string, time.Duration) {}
+func (noEvents) NumbersIssued(string, int64)       {}
+func (noEvents) SequenceWritten(string)            {}
 
 // A crowd counts the callers that wait for each lock through this sidecar.
 type crowd struct {

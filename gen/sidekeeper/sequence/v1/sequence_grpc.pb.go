@@ -99,7 +99,6 @@ type SequenceServiceClient interface {
 	// List shows the sequences, in the order of names. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
@@ -243,7 +242,6 @@ type SequenceServiceServer interface {
 	// List shows the sequences, in the order of names. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(context.Context, *ListRequest) (*ListResponse, error)

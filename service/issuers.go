@@ -1,0 +1,161 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// What is remembered of sequences: how far they are, and what was reserved of them for RELAXED callers.
+const (
+	mostIssuers    = 10000 // are remembered at the same time
+	issuerIdle     = time.Minute
+	issuersSweeped = 10 * time.Second // how often it is looked for what can be forgotten
+)
+
+// issuers are the sequences that callers of this sidecar use. One that nobody has used for a minute is forgotten, and what
+// was reserved of it is lost; one that does not exist is never remembered.
+type issuers struct {
+	store     recipes.Store
+	directory directory
+	drain     *drain
+	events    Events
+	fetches   tally // under way, in goroutines of their own; Drain waits for them
+
+	mu    sync.Mutex
+	known map[name]*issuer
+	swept time.Time
+}
+
+// An issuer is one sequence, while it is remembered.
+type issuer struct {
+	*recipes.Issuer
+
+	users  int // calls under way
+	exists bool
+	used   time.Time
+}
+
+func newIssuers(options Options, store recipes.Store, drain *drain) *issuers {
+	return &issuers{
+		store: countedStore{store, options.Events}, directory: directory{root: options.SequenceRoot}, drain: drain,
+		events: options.Events, known: map[name]*issuer{},
+	}
+}
+
+// next issues numbers, unless the sidecar begins to stop.
+func (i *issuers) next(ctx context.Context, sequence name, count int64, relaxed bool) (numbers recipes.Numbers, err error) {
+	if i.drain.hasBegun() {
+		return recipes.Numbers{}, errStopping
+	}
+	ctx, release := i.drain.bound(ctx)
+	defer release()
+	from := i.enter(sequence)
+	defer func() { i.leave(sequence, from, err) }()
+	if !relaxed {
+		numbers, err = from.Next(ctx, count)
+		return numbers, i.counted("STRICT", count, err)
+	}
+	numbers, low, err := from.NextRelaxed(ctx, count)
+	if low {
+		i.fetch(sequence)
+	}
+	return numbers, i.counted("RELAXED", count, err)
+}
+
+func (i *issuers) counted(ordering string, count int64, err error) error {
+	if err == nil {
+		i.events.NumbersIssued(ordering, count)
+	}
+	return err
+}
+
+// fetch reserves numbers ahead of need. It is not waited for: callers are served from what is left meanwhile.
+func (i *issuers) fetch(sequence name) {
+	from := i.enter(sequence)
+	i.fetches.enter(mostIssuers)
+	run(func() (struct{}, error) {
+		defer i.fetches.leave()
+		err := from.Refill(i.drain.stopping)
+		i.leave(sequence, from, err)
+		return struct{}{}, err // whoever needs numbers meets it too
+	})
+}
+
+func (i *issuers) enter(sequence name) *issuer {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := time.Now()
+	if now.Sub(i.swept) > issuersSweeped || len(i.known) >= mostIssuers {
+		i.sweep(now)
+	}
+	found := i.known[sequence]
+	if found == nil {
+		found = &issuer{Issuer: recipes.NewIssuer(i.directory.sequence(sequence), i.store)}
+		i.known[sequence] = found
+	}
+	found.users++
+	found.used = now
+	return found
+}
+
+func (i *issuers) leave(sequence name, from *issuer, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	from.users--
+	switch {
+	case err == nil:
+		from.exists = true
+	case errors.Is(err, recipes.ErrNoSequence):
+		from.exists = false
+	}
+	if from.users == 0 && !from.exists {
+		delete(i.known, sequence)
+	}
+}
+
+// sweep forgets what nobody has used lately and, if there is still too much, one that nobody uses.
+func (i *issuers) sweep(now time.Time) {
+	i.swept = now
+	var oldest name
+	for sequence, known := range i.known {
+		if known.users > 0 {
+			continue
+		}
+		if now.Sub(known.used) > issuerIdle {
+			delete(i.known, sequence)
+		} else if before, ok := i.known[oldest]; !ok || known.used.Before(before.used) {
+			oldest = sequence
+		}
+	}
+	if len(i.known) >= mostIssuers {
+		delete(i.known, oldest)
+	}
+}
+
+// A countedStore tells what became of the writes.
+type countedStore struct {
+	recipes.Store
+
+	events Events
+}
+
+// Commit implements recipes.Store.
+func (c countedStore) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.Node, error) {
+	nodes, err := c.Store.Commit(ctx, changes...)
+	var refusal *recipes.Refusal
+	switch {
+	case err == nil:
+		c.events.SequenceWritten("done")
+	case errors.As(err, &refusal):
+		c.events.SequenceWritten("overtaken")
+	case errors.Is(err, recipes.ErrOutcomeUnknown):
+		c.events.SequenceWritten("unknown")
+	default:
+		c.events.SequenceWritten("unsent")
+	}
+	return nodes, err
+}
