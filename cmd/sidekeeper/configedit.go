@@ -102,7 +102,7 @@ func (e *edit) inEditor(file string) ([]byte, error) {
 	if err := program.Run(); err != nil {
 		return nil, fmt.Errorf("editor %s: %w: nothing is written", editor, err)
 	}
-	after, err := os.ReadFile(file)
+	after, err := os.ReadFile(file) //nolint:gosec // our own
 	if !bytes.HasSuffix(value, []byte("\n")) {
 		after = bytes.TrimSuffix(after, []byte("\n"))
 	}
@@ -111,7 +111,7 @@ func (e *edit) inEditor(file string) ([]byte, error) {
 
 // changed says whether there is something of the person's in the file.
 func (e *edit) changed(file string) bool {
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // our own
 	return err == nil && !bytes.Equal(text, e.value())
 }
 

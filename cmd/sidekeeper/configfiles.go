@@ -151,12 +151,12 @@ func makeFolders(folder, root string, mode fs.FileMode) error {
 	} else if err != nil {
 		return err
 	}
-	return os.Chmod(folder, mode) //nolint:gosec // what the user asked for
+	return os.Chmod(folder, mode)
 }
 
 // writeFile makes a file that is not there: two keys that one file system takes for the same name are told.
 func writeFile(name string, value []byte, mode fs.FileMode) (err error) {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode) //nolint:gosec // below the user's folder
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func writeFile(name string, value []byte, mode fs.FileMode) (err error) {
 
 // syncFolder makes the names in a folder survive the machine.
 func syncFolder(folder string) error {
-	opened, err := os.Open(folder)
+	opened, err := os.Open(folder) //nolint:gosec // below the user's folder
 	if err != nil {
 		return err
 	}

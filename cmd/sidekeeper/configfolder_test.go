@@ -145,13 +145,13 @@ func TestAFolderOfSomebodyElseIsRefused(t *testing.T) {
 	refused("app", "another process keeps "+where)
 	f.close()
 	refused("other", `holds the files of prefix "app": choose another folder for "other"`)
-	for name, make := range map[string]func(string) error{
+	for name, put := range map[string]func(string) error{
 		"file":    func(name string) error { return os.WriteFile(name, nil, 0o600) },
 		"link":    func(name string) error { return os.Symlink("..data/elsewhere", name) },
 		"..state": func(name string) error { return os.Mkdir(name, 0o700) },
 	} {
 		foreign := filepath.Join(where, name)
-		if err := make(foreign); err != nil {
+		if err := put(foreign); err != nil {
 			t.Fatal(err)
 		}
 		refused("app", "holds "+name)

@@ -58,7 +58,7 @@ func (f *follower) run(ctx context.Context) error {
 		reached, err := f.attempt(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it failed since it was ended
 		case lasting(err), !f.synced && f.patience > 0 && time.Since(began) >= f.patience:
 			return err
 		case reached:
@@ -101,6 +101,9 @@ func lasting(err error) bool {
 func (f *follower) attempt(ctx context.Context) (reached bool, err error) {
 	beginning := map[string]*sidekeeper.Entry{}
 	for message, err := range f.watch(ctx) {
+		if err != nil && ctx.Err() != nil {
+			return reached, err
+		}
 		if err != nil {
 			return reached, f.lose(err)
 		}

@@ -64,7 +64,7 @@ func readSource(stdin io.Reader, source string) (entries, error) {
 	if info.IsDir() {
 		return readEntries(source)
 	}
-	file, err := os.Open(source)
+	file, err := os.Open(source) //nolint:gosec // the user's choice
 	if err != nil {
 		return nil, errors.Unwrap(err)
 	}

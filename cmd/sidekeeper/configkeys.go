@@ -43,12 +43,12 @@ var segmentPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // checkEntry says what a sidecar would refuse, before anything is written.
 func checkEntry(key string, value []byte) error {
-	if len(key) == 0 || len(key) > longestKey {
+	if key == "" || len(key) > longestKey {
 		return fmt.Errorf("key %.80q: it takes 1 to %d bytes", key, longestKey)
 	}
 	for segment := range strings.SplitSeq(key, "/") {
 		if segment == "." || segment == ".." || !segmentPattern.MatchString(segment) {
-			return fmt.Errorf("key %q: a segment is 1 to 64 of A-Z, a-z, 0-9, . _ and -, and neither . nor ..", key)
+			return fmt.Errorf("key %q: a segment is 1 to 64 letters, digits, . _ or -, and not . or .. alone", key)
 		}
 	}
 	if strings.HasPrefix(key+"/", "zookeeper/") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,7 +59,7 @@ const actionDelete = "delete"
 // refuseLoss refuses to delete a key that wanted ones lie below: the ensemble does not.
 func refuseLoss(prefix string, wanted entries, gone []step) error {
 	for _, step := range gone {
-		for name := range wanted {
+		for _, name := range slices.SortedFunc(maps.Keys(wanted), compareKeys) {
 			if key := keyBelow(prefix, name); strings.HasPrefix(key, step.key+"/") {
 				return fmt.Errorf("%s cannot be deleted while %s lies below it: give it a value, or leave --prune away", step.key, key)
 			}

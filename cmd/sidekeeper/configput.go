@@ -89,7 +89,7 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 				return usageError(errors.New("a condition is about one key: leave it or --recursive away"))
 			}
 			return reach.call(command.Context(), address, func(ctx context.Context, client *sidekeeper.Client) error {
-				deleted, err := 1, error(nil)
+				deleted := 1
 				if recursive {
 					deleted, err = client.Config().DeleteAll(ctx, args[0])
 				} else {

@@ -71,7 +71,7 @@ is the end, with the command's exit code.`,
 	return command
 }
 
-func (s *configSync) run(ctx context.Context) error {
+func (s *configSync) run(ctx context.Context) (err error) {
 	if s.mode&0o600 != 0o600 {
 		return usageError(fmt.Errorf("--mode %s: whoever owns the files must be able to read and write them, as with 0600", &s.mode))
 	}
@@ -88,7 +88,7 @@ func (s *configSync) run(ctx context.Context) error {
 	if err != nil {
 		return usageError(err)
 	}
-	defer folder.close()
+	defer func() { err = errors.Join(err, folder.close()) }()
 	if s.once {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.reach.timeout)
@@ -110,8 +110,8 @@ func (s *configSync) keep(ctx context.Context, config *sidekeeper.Config, folder
 		},
 		say: s.reach.sayTrouble(s.stderr),
 	}
-	following.tell = func([]configEvent) error {
-		s.see(following)
+	following.tell = func(events []configEvent) error {
+		s.see(following, events)
 		return nil
 	}
 	group, running := errgroup.WithContext(ctx)
@@ -131,7 +131,15 @@ func (s *configSync) keep(ctx context.Context, config *sidekeeper.Config, folder
 }
 
 // see takes over what the follower knows.
-func (s *configSync) see(f *follower) {
+func (s *configSync) see(f *follower, events []configEvent) {
+	for _, event := range events {
+		switch event.name {
+		case eventStale:
+			sayTo(s.stderr)("no contact with the ensemble: the files stay as they are")
+		case eventFresh:
+			sayTo(s.stderr)("contact with the ensemble is back")
+		}
+	}
 	s.mu.Lock()
 	s.view, s.old = maps.Clone(f.view), f.stale
 	s.mu.Unlock()
@@ -178,7 +186,7 @@ func (s *configSync) write(ctx context.Context, config *sidekeeper.Config, folde
 		written, err := s.writeOnce(ctx, config, folder, tell)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it failed since it was ended
 		case written && s.once:
 			return s.endOnce(ctx, tell)
 		case written:

@@ -161,7 +161,7 @@ func (w *configWatch) nextRun() commandRun {
 	next := commandRun{environment: []string{"SIDEKEEPER_CONFIG_CHANGES=" + strconv.Itoa(len(changed))}}
 	key, event := "", ""
 	if len(changed) == 1 {
-		for key, event = range changed { //nolint:revive // the only one
+		for key, event = range changed {
 		}
 	}
 	next.environment = append(next.environment, "SIDEKEEPER_CONFIG_KEY="+key, "SIDEKEEPER_CONFIG_EVENT="+event)

@@ -125,7 +125,7 @@ func TestYAMLThatMeansNothingIsRefusedWithItsLine(t *testing.T) {
 }
 
 func TestFoldersThatMeanNothingAreRefused(t *testing.T) {
-	for what, make := range map[string]func(folder string) error{
+	for what, put := range map[string]func(folder string) error{
 		"neither a file nor a folder": func(folder string) error {
 			return os.Symlink(".", filepath.Join(folder, "loop"))
 		},
@@ -137,7 +137,7 @@ func TestFoldersThatMeanNothingAreRefused(t *testing.T) {
 		},
 	} {
 		folder := t.TempDir()
-		if err := make(folder); err != nil {
+		if err := put(folder); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := readEntries(folder); err == nil || !strings.Contains(err.Error(), what) {

@@ -103,6 +103,11 @@ func start(t *testing.T, server *scripted.Server, args ...string) *program {
 	t.Helper()
 	t.Setenv(role, "command")
 	t.Setenv(sidekeeper.AddressVariable, server.Target)
+	return launch(context.Background(), args...)
+}
+
+// launch runs sidekeeper in this process until it ends, or ctx does.
+func launch(ctx context.Context, args ...string) *program {
 	reader, writer := io.Pipe()
 	p := &program{lines: make(chan string, 100), stderr: &buffer{}, code: make(chan int, 1)}
 	go func() {
@@ -112,7 +117,7 @@ func start(t *testing.T, server *scripted.Server, args ...string) *program {
 		}
 	}()
 	go func() {
-		code := run(context.Background(), args, strings.NewReader("input"), writer, p.stderr)
+		code := run(ctx, args, strings.NewReader("input"), writer, p.stderr)
 		writer.Close()
 		p.code <- code
 	}()
