@@ -117,24 +117,51 @@ func TestTheConfigurationDoesWhatItIsAsked(t *testing.T) {
 			"put a/b=1; put a=2; delete a; delete a/b; delete a; get a", "v1, v1, crowded v1 #0, ok, ok, no key",
 		},
 		{"empty containers keep nothing from being deleted", "put a=1; put a/b/c=2; delete a/b/c; delete a; get a", "v1, v1, ok, ok, no key"},
-		{"a put demands a version", "put a=1 if v1; put a=1; put a=2 if v0; put a=2 if v1; put a=3 if v1", "refused #0, v1, refused v1 #0, v2, refused v2 #0"},
-		{"a put demands that nothing is there", "put a=1 if missing; put a=2 if missing; delete a; put a=3 if missing", "v1, refused v1 #0, ok, v1"},
+		{
+			"a put demands a version", "put a=1 if v1; put a=1; put a=2 if v0; put a=2 if v1; put a=3 if v1",
+			"refused #0, v1, refused v1 #0, v2, refused v2 #0",
+		},
+		{
+			"a put demands that nothing is there", "put a=1 if missing; put a=2 if missing; delete a; put a=3 if missing",
+			"v1, refused v1 #0, ok, v1",
+		},
 		{"a put demands that a key is there", "put a=1 if exists; put a=1; put a=2 if exists", "refused #0, v1, v2"},
 		{"a delete demands a version", "put a=1; delete a if v2; delete a if v1; delete a if v1", "v1, refused v1 #0, ok, no key #0"},
-		{"a container meets what a missing key meets", "put a/b=1; put a=1 if exists; put a=1 if v0; put a=1 if missing; get a", "v1, refused #0, refused #0, v1, 1@v1"},
-		{"a container that is a key meets what a key meets", "put a/b=1; put a=1; put a=2 if missing; put a=2 if v1; put a=3 if exists", "v1, v1, refused v1 #0, v2, v3"},
+		{
+			"a container meets what a missing key meets", "put a/b=1; put a=1 if exists; put a=1 if v0; put a=1 if missing; get a",
+			"v1, refused #0, refused #0, v1, 1@v1",
+		},
+		{
+			"a container that is a key meets what a key meets", "put a/b=1; put a=1; put a=2 if missing; put a=2 if v1; put a=3 if exists",
+			"v1, v1, refused v1 #0, v2, v3",
+		},
 		{"a commit writes all", "put a=1 & put b=2; get a; get b", "v1 v1, 1@v1, 2@v1"},
 		{"a commit writes nothing if one part cannot be done", "put a=1 & put b=2 if exists & delete c; get a", "no key #2, no key"},
-		{"a commit says which part fails", "put b=1; put a=1 & put b=2 if missing; put a=1 & check b if v2; get a", "v1, refused v1 #1, refused v1 #1, no key"},
-		{"a commit sees that nothing is there", "put a=1 & check b if missing; put b=1; put a=2 & check b if missing; get b", "v1, v1, refused v1 #1, 1@v1"},
+		{
+			"a commit says which part fails", "put b=1; put a=1 & put b=2 if missing; put a=1 & check b if v2; get a",
+			"v1, refused v1 #1, refused v1 #1, no key",
+		},
+		{
+			"a commit sees that nothing is there", "put a=1 & check b if missing; put b=1; put a=2 & check b if missing; get b",
+			"v1, v1, refused v1 #1, 1@v1",
+		},
 		{"to see that nothing is there makes nothing", "check a/b/c if missing; get a/b/c; get a", "ok, no key, no key"},
 		{"a commit sees that a container is no key", "put a/b=1; check a if missing; check a if exists", "v1, ok, refused #0"},
 		{"a commit deletes what lies below first", "put a=1; put a/b=2; delete a & delete a/b; get a", "v1, v1, ok, no key"},
-		{"a commit deletes through containers", "put a=1; put a/b/c=2; put a/b/d=3; delete a/b/d & delete a & delete a/b/c; get a", "v1, v1, v1, ok, no key"},
-		{"a commit does not delete below what others lie", "put a=1; put a/b=2; put a/c=3; delete a & delete a/b; get a/b", "v1, v1, v1, crowded v1 #0, 2@v1"},
+		{
+			"a commit deletes through containers", "put a=1; put a/b/c=2; put a/b/d=3; delete a/b/d & delete a & delete a/b/c; get a",
+			"v1, v1, v1, ok, no key",
+		},
+		{
+			"a commit does not delete below what others lie", "put a=1; put a/b=2; put a/c=3; delete a & delete a/b; get a/b",
+			"v1, v1, v1, crowded v1 #0, 2@v1",
+		},
 		{"a commit makes keys below one another", "put a/b/c=1 & put a/b=2 & put a=3; get a; get a/b; get a/b/c", "v1 v1 v1, 3@v1, 2@v1, 1@v1"},
 		{"a commit moves a key", "put a=1; put b=1 & delete a if v1; get a; get b", "v1, v1, no key, 1@v1"},
-		{"a key and all below is cleared", "put a=1; put a/b/c=2; put a/b=3; put ab=4; clear a; get a/b; get ab; clear a", "v1, v1, v1, v1, 3, no key, 4@v1, no such key"},
+		{
+			"a key and all below is cleared", "put a=1; put a/b/c=2; put a/b=3; put ab=4; clear a; get a/b; get ab; clear a",
+			"v1, v1, v1, v1, 3, no key, 4@v1, no such key",
+		},
 		{"all below what is no key is cleared", "put a/b=1; put a/c/d=1; clear a; get a/b", "v1, v1, 2, no key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

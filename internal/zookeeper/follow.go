@@ -52,6 +52,6 @@ func (v *view) tell(w *watched, path string, notices *recipes.Notices) {
 		notices.Tell(path)
 		return
 	}
-	others := slices.DeleteFunc(w.told, func(n *recipes.Notices) bool { return n == notices || n.Closed() })
-	w.told = append(others, notices)
+	w.told = slices.DeleteFunc(w.told, func(n *recipes.Notices) bool { return n == notices || n.Closed() })
+	w.told = append(w.told, notices)
 }

@@ -1,0 +1,297 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A keyWatcher is one Watch stream of keys.
+type keyWatcher struct {
+	t      *testing.T
+	stream grpc.ServerStreamingClient[configv1.WatchResponse]
+}
+
+func (r *registry) watch(request *configv1.WatchRequest) *keyWatcher {
+	r.t.Helper()
+	request.AsText = true
+	ctx, cancel := context.WithCancel(r.context())
+	r.t.Cleanup(cancel)
+	stream, err := r.Watch(ctx, request)
+	r.must(err)
+	return &keyWatcher{r.t, stream}
+}
+
+// next is the next message or the end, in words.
+func (w *keyWatcher) next() string {
+	message, err := w.stream.Recv()
+	if err != nil {
+		return outcome(err)
+	}
+	return messageInWords(message)
+}
+
+func messageInWords(message *configv1.WatchResponse) string {
+	var words []string
+	switch event := message.GetEvent().(type) {
+	case *configv1.WatchResponse_Entries:
+		for _, entry := range event.Entries.GetEntries() {
+			words = append(words, entryInWords(entry))
+		}
+	case *configv1.WatchResponse_Synced:
+		words = []string{"synced"}
+	case *configv1.WatchResponse_Changes:
+		for _, change := range event.Changes.GetChanges() {
+			words = append(words, changeInWords(change))
+		}
+	case *configv1.WatchResponse_Stale:
+		words = []string{"stale"}
+	case *configv1.WatchResponse_Fresh:
+		words = []string{"fresh"}
+	}
+	return strings.Join(words, " ")
+}
+
+func changeInWords(change *configv1.Change) string {
+	if gone := change.GetDeleted(); gone != nil {
+		return "-" + gone.GetKey()
+	}
+	words := entryInWords(change.GetPut().GetEntry())
+	if change.GetPut().GetRecreated() {
+		words += " recreated"
+	}
+	if change.GetPut().GetCoalesced() {
+		words += " coalesced"
+	}
+	return words
+}
+
+// sees fails unless these come next, in this order.
+func (w *keyWatcher) sees(messages ...string) {
+	w.t.Helper()
+	for _, message := range messages {
+		same(w.t, "message", w.next(), message)
+	}
+}
+
+func TestAWatchSendsTheStateAndThenChanges(t *testing.T) {
+	r := newRegistry(t)
+	same(t, "put", r.put("a", "1")+r.put("b/c", "2")+r.put("bc", "3"), "v1v1v1")
+	all := r.watch(&configv1.WatchRequest{})
+	all.sees("a=1@v1 b/c=2@v1 bc=3@v1", "synced")
+	below := r.watch(&configv1.WatchRequest{Prefix: "b"})
+	below.sees("b/c=2@v1", "synced")
+	some := r.watch(&configv1.WatchRequest{Keys: []string{"d", "a"}})
+	some.sees("a=1@v1", "synced")
+	same(t, "put", r.put("a", "2"), "v2")
+	all.sees("a=2@v2")
+	some.sees("a=2@v2")
+	same(t, "put", r.put("b/c/d", "1"), "v1")
+	all.sees("b/c/d=1@v1")
+	below.sees("b/c/d=1@v1")
+	same(t, "put", r.put("d", "1"), "v1")
+	all.sees("d=1@v1")
+	some.sees("d=1@v1")
+	same(t, "delete", r.delete("d"), "OK")
+	all.sees("-d")
+	some.sees("-d")
+}
+
+func TestAWatchOfNothingTellsWhenItAppears(t *testing.T) {
+	r := newRegistry(t)
+	w := r.watch(&configv1.WatchRequest{Prefix: "a/b"})
+	w.sees("synced")
+	same(t, "put", r.put("a/b/c", "1"), "v1")
+	w.sees("a/b/c=1@v1")
+}
+
+func TestAWatchSaysWhatItSkipped(t *testing.T) {
+	r := newRegistry(t)
+	same(t, "put", r.put("a", "1")+r.put("b", "1")+r.put("c", "1"), "v1v1v1")
+	w := r.watch(&configv1.WatchRequest{})
+	w.sees("a=1@v1 b=1@v1 c=1@v1", "synced")
+	r.ensemble.Suspend() // the reader hears of nothing
+	w.sees("stale")
+	other := recipes.Config{Root: "/sidekeeper/config"}
+	store := r.ensemble.memory.NewReader()
+	put := func(key string) {
+		_, err := other.Put(r.context(), store, key, []byte("2"), recipes.Precondition{})
+		r.must(err)
+	}
+	put("a")
+	put("a")
+	r.must(other.Delete(r.context(), store, "b", recipes.Precondition{}))
+	put("b")
+	put("d")
+	r.must(other.Delete(r.context(), store, "d", recipes.Precondition{}))
+	r.ensemble.Resume()
+	seen := w.next() + " " + w.next()
+	for _, change := range []string{"a=2@v3 coalesced", "b=2@v1 recreated", "fresh"} {
+		if !strings.Contains(seen, change) {
+			t.Errorf("%s is not among %s", change, seen)
+		}
+	}
+}
+
+func TestAWatchThatCannotBeginIsUnavailable(t *testing.T) {
+	r := newRegistry(t)
+	r.ensemble.Before(func(embedded.Operation) error { return recipes.ErrUnreachable })
+	r.watch(&configv1.WatchRequest{}).sees("Unavailable ENSEMBLE_UNREACHABLE")
+	r.ensemble.Before(func(embedded.Operation) error { return recipes.ErrDenied })
+	r.watch(&configv1.WatchRequest{}).sees("PermissionDenied ENSEMBLE_DENIED")
+	r.ensemble.Before(nil)
+}
+
+func TestWatchesEndWhenTheSidecarStops(t *testing.T) {
+	r := newRegistry(t)
+	w := r.watch(&configv1.WatchRequest{})
+	w.sees("synced")
+	go func() { _ = r.services.Stop(r.context()) }()
+	w.sees("Unavailable SIDECAR_STOPPING")
+}
+
+func TestNoMoreIsWatchedThanMayBe(t *testing.T) {
+	r := newRegistry(t, func(o *Options) { o.MostWatched = 5 })
+	same(t, "put", r.put("a/b", "1")+r.put("a/c", "1"), "v1v1")
+	w := r.watch(&configv1.WatchRequest{Prefix: "a"}) // 3 nodes
+	w.sees("a/b=1@v1 a/c=1@v1", "synced")
+	r.watch(&configv1.WatchRequest{Prefix: "a"}).sees("a/b=1@v1 a/c=1@v1", "synced")
+	r.watch(&configv1.WatchRequest{Keys: []string{"x", "y", "z"}}).sees("ResourceExhausted WATCH_LIMIT")
+	small := r.watch(&configv1.WatchRequest{Keys: []string{"x", "y"}})
+	small.sees("synced")
+	same(t, "put", r.put("a/d", "1"), "v1")
+	w.sees("ResourceExhausted WATCH_LIMIT")
+	same(t, "put", r.put("x", "1"), "v1")
+	small.sees("x=1@v1")
+}
+
+func TestALargeStateComesInPieces(t *testing.T) {
+	r := newRegistry(t)
+	value := strings.Repeat("x", longestPiece/3)
+	for i := range 10 {
+		same(t, "put", r.put(fmt.Sprint("k", i), value), "v1")
+	}
+	w := r.watch(&configv1.WatchRequest{})
+	var pieces []int
+	for {
+		message, err := w.stream.Recv()
+		r.must(err)
+		if message.GetSynced() != nil {
+			break
+		}
+		pieces = append(pieces, len(message.GetEntries().GetEntries()))
+	}
+	same(t, "pieces", pieces, "[2 2 2 2 2]")
+}
+
+func TestThousandWatchersOfOneKeyTakeNoMoreRequestsThanOne(t *testing.T) {
+	r := newRegistry(t)
+	same(t, "put", r.put("a", "1"), "v1")
+	var watchers []*keyWatcher
+	for range 1000 {
+		w := r.watch(&configv1.WatchRequest{Keys: []string{"a"}})
+		w.sees("a=1@v1", "synced")
+		watchers = append(watchers, w)
+	}
+	before := r.ensemble.Count("Watch") + r.ensemble.Count("Get") + r.ensemble.Count("Commit")
+	same(t, "put", r.put("a", "2"), "v2")
+	for _, w := range watchers {
+		w.sees("a=2@v2")
+	}
+	if sent := r.ensemble.Count("Watch") + r.ensemble.Count("Get") + r.ensemble.Count("Commit") - before; sent > 3 {
+		t.Errorf("%d requests for one update", sent)
+	}
+}
+
+// A stepwise caller takes a message when the test says so.
+type stepwise struct {
+	take chan struct{}
+	got  []string
+}
+
+func (s *stepwise) send(message *configv1.WatchResponse) error {
+	<-s.take
+	s.got = append(s.got, messageInWords(message))
+	return nil
+}
+
+// A caller that reads slowly is told of the newest state of each key, once.
+func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := embedded.New(embedded.Options{})
+		defer memory.Close()
+		reader := memory.NewReader()
+		services := New(Options{}, &sceneEnsemble{Reader: reader, memory: memory})
+		service := newConfigService(services)
+		ctx, cancel := context.WithCancel(t.Context())
+		caller := &stepwise{take: make(chan struct{})}
+		w := &keyWatch{asText: true, box: newOutbox(caller.send), pending: map[string]*keyNews{}}
+		ended := make(chan error, 1)
+		go func() { ended <- w.run(ctx, service.boards.watch(watchedKeys{below: true}), services.drain.notice) }()
+		synctest.Wait()
+		put := func(keys ...string) {
+			for _, key := range keys {
+				_, err := service.Put(ctx, putOf(key, "x"))
+				if err != nil {
+					t.Error(err)
+				}
+				synctest.Wait()
+			}
+		}
+		put("a", "a", "b", "c")
+		for _, key := range []string{"c", "b"} {
+			if _, err := service.Delete(ctx, &configv1.DeleteRequest{Key: key}); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+		}
+		put("b", "d")
+		for range 2 {
+			caller.take <- struct{}{}
+			synctest.Wait()
+		}
+		put("d", "d", "d", "a")
+		for range 2 {
+			caller.take <- struct{}{}
+			synctest.Wait()
+		}
+		cancel()
+		<-ended
+		w.box.wait()
+		same(t, "messages", strings.Join(caller.got, " | "), "synced | a=x@v2 coalesced b=x@v1 d=x@v1 | d=x@v2 | d=x@v4 coalesced a=x@v3")
+	})
+}
+
+func TestNewsOfAKey(t *testing.T) {
+	entry := func(created int64, version int32) *recipes.Entry {
+		return &recipes.Entry{Key: "k", Created: created, Version: version}
+	}
+	for _, c := range []struct {
+		name          string
+		before, after *recipes.Entry
+		want          string
+	}{
+		{"a new key", nil, entry(1, 1), "k=@v1"},
+		{"a new key, written twice", nil, entry(1, 2), "k=@v2 coalesced"},
+		{"a new key of somebody else", nil, entry(1, 0), "k=@v0"},
+		{"the next version", entry(1, 4), entry(1, 5), "k=@v5"},
+		{"a later version", entry(1, 4), entry(1, 6), "k=@v6 coalesced"},
+		{"another key", entry(1, 4), entry(2, 1), "k=@v1 recreated"},
+		{"another key, written twice", entry(1, 4), entry(2, 2), "k=@v2 recreated coalesced"},
+		{"no key any more", entry(1, 4), nil, "-k"},
+	} {
+		change := (&keyNews{c.before, c.after}).onWire("k", true)
+		same(t, c.name, changeInWords(change), c.want)
+	}
+	if change := (&keyNews{}).onWire("k", true); change != nil {
+		t.Error("a key that came and went is told of")
+	}
+}
