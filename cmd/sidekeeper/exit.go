@@ -49,6 +49,7 @@ var exits = []struct {
 	{sidekeeper.ErrLost, exitLost},
 	{sidekeeper.ErrLockHeld, exitNotObtained},
 	{sidekeeper.ErrWaitTimeout, exitNotObtained},
+	{sidekeeper.ErrMemberExists, exitNotObtained},
 	{sidekeeper.ErrPreconditionFailed, exitNotObtained},
 	{sidekeeper.ErrLeaseLost, exitUnreachable}, // while waiting: the ensemble was away for too long
 	{context.DeadlineExceeded, exitUnreachable},

@@ -46,6 +46,8 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newServeCommand(),
 		newDevCommand(),
 		newLockCommand(reach),
+		newMembersCommand(reach),
+		newGroupsCommand(reach),
 		newConfigCommand(reach),
 		newLeasesCommand(reach),
 		newHealthCommand(reach),

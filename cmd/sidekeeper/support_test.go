@@ -43,6 +43,10 @@ func command(args []string) int {
 	case "environment":
 		fmt.Fprintln(os.Stdout, os.Getenv("SIDEKEEPER_LOCK_NAME"), os.Getenv("SIDEKEEPER_FENCING_TOKEN"), environmentHas("HOLD"))
 		return 3
+	case "membership":
+		fmt.Fprintln(os.Stdout, os.Getenv("SIDEKEEPER_GROUP_NAME"), os.Getenv("SIDEKEEPER_MEMBER_NAME"),
+			os.Getenv("SIDEKEEPER_INCARNATION"), environmentHas("LEASE"))
+		return 3
 	case "copy":
 		io.Copy(os.Stdout, os.Stdin)
 		fmt.Fprintln(os.Stderr, "copied")

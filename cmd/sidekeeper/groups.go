@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+)
+
+func newGroupsCommand(reach *reach) *cobra.Command {
+	command := newGroupsListCommand(reach, "groups [PREFIX]")
+	command.Long = "List the groups that have members or were made to stay, and make and remove groups."
+	command.AddCommand(newGroupsListCommand(reach, "ls [PREFIX]"), newGroupsCreateCommand(reach), newGroupsRemoveCommand(reach))
+	return command
+}
+
+func newGroupsListCommand(reach *reach, use string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: "List the groups that have members or were made to stay", Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: reach.completeGroup,
+		RunE: func(command *cobra.Command, args []string) error {
+			prefix := ""
+			if len(args) > 0 {
+				prefix = args[0]
+			}
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				var groups []*sidekeeper.GroupEntry
+				for group, err := range client.ListGroups(ctx, prefix) {
+					if err != nil {
+						return err
+					}
+					groups = append(groups, group)
+				}
+				return reach.showGroups(command.OutOrStdout(), groups)
+			})
+		},
+	}
+}
+
+func (r *reach) showGroups(to io.Writer, groups []*sidekeeper.GroupEntry) error {
+	if r.json() {
+		return writeMessage(to, &membershipv1.ListResponse{Groups: groups})
+	}
+	rows := make([][]string, 0, len(groups))
+	for _, group := range groups {
+		stays := "no"
+		if group.GetPermanent() {
+			stays = "yes"
+		}
+		rows = append(rows, []string{printable(group.GetGroup()), strconv.Itoa(int(group.GetMembers())), stays})
+	}
+	return writeTable(to, "NAME MEMBERS STAYS", rows)
+}
+
+func newGroupsCreateCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "create GROUP", Short: "Make a group that stays when it has no members", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, args []string) error {
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				return client.CreateGroup(ctx, args[0])
+			})
+		},
+	}
+}
+
+func newGroupsRemoveCommand(reach *reach) *cobra.Command {
+	var options sidekeeper.DeleteGroupOptions
+	var forceAfter time.Duration
+	command := &cobra.Command{
+		Use: "rm GROUP", Short: "Remove a group; with --force, its members as well (operators' socket)",
+		Long: "Remove a group that has no members. With --force its members are removed first: their sidecars are asked, and " +
+			"only members that are still there when the time is over are removed from outside, and may not know.",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
+		RunE: func(command *cobra.Command, args []string) error {
+			if command.Flags().Changed("force-after") {
+				options.ForceAfter = &forceAfter
+			}
+			if !options.Force && (options.ForceAfter != nil || options.Reason != "") {
+				return usageError(errors.New("--reason and --force-after are for --force"))
+			}
+			return reach.removeGroup(command, args[0], options)
+		},
+	}
+	command.Flags().BoolVar(&options.Force, "force", false, "remove the members as well (operators' socket)")
+	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the members")
+	command.Flags().DurationVar(&forceAfter, "force-after", 0,
+		"how long it is left to the members' sidecars (default: until their leases must have expired)")
+	return command
+}
+
+// removeGroup waits longer than other calls if there may be members: for their sidecars first.
+func (r *reach) removeGroup(command *cobra.Command, group string, options sidekeeper.DeleteGroupOptions) error {
+	address, patience := r.address, r.timeout
+	if options.Force {
+		address, patience = r.operatorAddress, breakTime(r.timeout, options.ForceAfter)
+	}
+	client, err := r.dial(address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(command.Context(), patience)
+	defer cancel()
+	forced, err := client.DeleteGroup(ctx, group, options)
+	if err != nil {
+		return err
+	}
+	if r.json() {
+		return writeMessage(command.OutOrStdout(), &membershipv1.DeleteResponse{Forced: int32(forced)})
+	}
+	if forced > 0 {
+		_, err = fmt.Fprintf(command.OutOrStdout(), "members removed from outside, who may not have known in time: %d\n", forced)
+	}
+	return err
+}
+
+func (r *reach) completeGroup(
+	command *cobra.Command, args []string, _ string,
+) (names []string, directive cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	r.timeout = min(r.timeout, completionTime)
+	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
+		for group, err := range client.ListGroups(ctx, "") {
+			if err != nil {
+				return err
+			}
+			names = append(names, group.GetGroup())
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+)
+
+func newMembersCommand(reach *reach) *cobra.Command {
+	command := &cobra.Command{
+		Use: "members", Short: "Show and watch the members of groups, and run commands as members", Args: cobra.NoArgs,
+		RunE: showHelp,
+	}
+	command.AddCommand(newMembersListCommand(reach), newMembersWatchCommand(reach), newMembersJoinCommand(reach))
+	return command
+}
+
+func newMembersListCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "ls GROUP", Short: "Show who is in a group", Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
+		RunE: func(command *cobra.Command, args []string) error {
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				view, err := client.GetGroup(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				if reach.json() {
+					return writeMessage(command.OutOrStdout(), view)
+				}
+				return showMembers(command.OutOrStdout(), view)
+			})
+		},
+	}
+}
+
+func showMembers(to io.Writer, view *sidekeeper.GroupView) error {
+	rows := make([][]string, 0, len(view.GetMembers()))
+	for _, member := range view.GetMembers() {
+		rows = append(rows, memberRow(member))
+	}
+	if omitted := view.GetMembersOmitted(); omitted > 0 {
+		rows = append(rows, []string{fmt.Sprintf("and %d more", omitted)})
+	}
+	if len(rows) == 0 {
+		_, err := fmt.Fprintf(to, "%s has no members\n", printable(view.GetGroup()))
+		return err
+	}
+	return writeTable(to, "MEMBER INCARNATION OWNER AGE METADATA NOTES", rows)
+}
+
+func memberRow(member *sidekeeper.GroupMember) []string {
+	about, notes := metadataWords(member.GetMetadata()), "-"
+	if member.GetForeign() {
+		about, notes = printable(member.GetText()), "not Sidekeeper's"
+	}
+	return []string{
+		printable(member.GetMember()), strconv.FormatInt(member.GetIncarnation(), 10), printable(member.GetOwner()),
+		age(member.GetAge()), about, notes,
+	}
+}
+
+func newMembersWatchCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "watch GROUP", Short: "Show who is in a group, and then who joins and who leaves",
+		Long: "Show who is in a group, and then a line for each member that joins, leaves or changes what it says. With " +
+			"--output json, a line with the whole group and what has changed in it.",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
+		RunE: func(command *cobra.Command, args []string) error {
+			client, err := reach.dial(reach.address)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			shown := shownGroup{to: command.OutOrStdout()}
+			for change, err := range client.WatchGroup(command.Context(), args[0]) {
+				if err != nil {
+					return err
+				}
+				show := shown.show
+				if reach.json() {
+					show = func(change *sidekeeper.GroupChange) error { return writeMessage(command.OutOrStdout(), change) }
+				}
+				if err := show(change); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// A shownGroup is what a person has seen of a group.
+type shownGroup struct {
+	to     io.Writer
+	before bool // something has been shown
+	stale  bool
+}
+
+func (s *shownGroup) show(change *sidekeeper.GroupChange) error {
+	var err error
+	switch {
+	case !s.before, change.GetChangesOmitted():
+		err = showMembers(s.to, change.GetView())
+	default:
+		err = s.showChanges(change)
+	}
+	s.before = true
+	if err == nil && s.stale != change.GetStale() {
+		s.stale = change.GetStale()
+		words := "contact with the ensemble is back"
+		if s.stale {
+			words = "no contact with the ensemble: others may have joined or left"
+		}
+		_, err = fmt.Fprintln(s.to, words)
+	}
+	return err
+}
+
+func (s *shownGroup) showChanges(change *sidekeeper.GroupChange) error {
+	members := map[string]*sidekeeper.GroupMember{}
+	for _, member := range change.GetView().GetMembers() {
+		members[member.GetMember()] = member
+	}
+	for _, part := range []struct {
+		word string
+		of   []*membershipv1.MemberReference
+	}{{"left", change.GetLeft()}, {"joined", change.GetJoined()}, {"changed", change.GetChanged()}} {
+		for _, reference := range part.of {
+			about := ""
+			if part.word != "left" {
+				about = " " + memberRow(members[reference.GetMember()])[4]
+			}
+			_, err := fmt.Fprintf(s.to, "%s %s %d%s\n", part.word, printable(reference.GetMember()), reference.GetIncarnation(), about)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+)
+
+// A memberRun runs one command while it is a member of a group.
+type memberRun struct {
+	reach         *reach
+	group, member string
+	command       []string
+	metadata      []string
+	onConflict    choice
+	wait          time.Duration
+	owner         string
+	onLoss        choice
+	killGrace     time.Duration
+}
+
+func newMembersJoinCommand(reach *reach) *cobra.Command {
+	r := &memberRun{
+		reach:      reach,
+		onConflict: choice{values: []string{"reject", "wait", "replace"}},
+		onLoss:     choice{values: []string{"term", "rejoin", "ignore"}},
+	}
+	command := &cobra.Command{
+		Use:   "join GROUP MEMBER [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command that is a member of a group while it runs",
+		Long: `Run a command that is a member of a group while it runs. The command finds SIDEKEEPER_GROUP_NAME, SIDEKEEPER_MEMBER_NAME
+and SIDEKEEPER_INCARNATION in its environment. It gets the signals that sidekeeper gets.
+
+When the membership is lost, --on-loss says what becomes of the command:
+  term    it gets SIGTERM, and SIGKILL when --kill-grace is over
+  rejoin  it goes on, and joins again as soon as that is possible, as another incarnation; if the member was replaced or
+          removed, which somebody has asked for, it gets the signals as with term
+  ignore  it goes on and is a member no more
+
+Exits with the command's own code (128 and the signal's number if a signal ended it), or with
+  64  called in the wrong way
+  69  the sidecar or the ensemble cannot be reached
+  70  the membership was lost, and the command ended for it
+  75  the group has such a member
+  77  denied
+  127 there is no such command`,
+		Example: "  sidekeeper members join web web-1 --metadata port=8080 -- ./serve --port 8080",
+		Args:    r.takeArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return r.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVar(&r.metadata, "metadata", nil, "what others shall know, as key=value; can be given again")
+	flags.Var(&r.onConflict, "on-conflict", "what to do if the group has such a member")
+	flags.DurationVar(&r.wait, "wait", 0, "how long to wait for such a member to go at most (default: for ever)")
+	flags.StringVar(&r.owner, "owner", defaultOwner(), "who the member is, for people")
+	flags.Var(&r.onLoss, "on-loss", "what becomes of the command when the membership is lost")
+	flags.DurationVar(&r.killGrace, "kill-grace", 10*time.Second, "how long after SIGTERM the command gets SIGKILL")
+	return command
+}
+
+func (r *memberRun) takeArguments(command *cobra.Command, args []string) error {
+	if command.ArgsLenAtDash() != 2 || len(args) < 3 {
+		return errors.New("say it like this: sidekeeper members join GROUP MEMBER -- COMMAND [ARGUMENT...]")
+	}
+	if r.onConflict.String() == "reject" && command.Flags().Changed("wait") {
+		return errors.New("--wait is for --on-conflict wait or replace")
+	}
+	if r.wait < 0 || r.killGrace < 0 {
+		return errors.New("a time cannot be negative")
+	}
+	r.group, r.member, r.command = args[0], args[1], args[2:]
+	_, err := pairs(r.metadata)
+	return err
+}
+
+// pairs reads what is given as key=value.
+func pairs(words []string) (map[string]string, error) {
+	read := map[string]string{}
+	for _, word := range words {
+		key, value, found := strings.Cut(word, "=")
+		if _, twice := read[key]; twice || !found || key == "" {
+			return nil, fmt.Errorf("--metadata %s: each as key=value, and each key once", word)
+		}
+		read[key] = value
+	}
+	return read, nil
+}
+
+func (r *memberRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
+	if _, err := exec.LookPath(r.command[0]); err != nil {
+		return exitError{exitNoCommand, err}
+	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)...)
+	defer signal.Stop(signals)
+
+	client, err := r.reach.dial(r.reach.address) //nolint:contextcheck // it lives until Close
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	say := func(format string, words ...any) {
+		_, _ = fmt.Fprintf(stderr, "sidekeeper: "+format+"\n", words...) // nobody may be reading
+	}
+	membership, err := r.join(ctx, client, signals, say)
+	if err != nil {
+		return err
+	}
+	child, err := startChild(r.command, r.environment(membership), stdin, stdout, stderr)
+	if err != nil {
+		return errors.Join(exitError{exitNoCommand, err}, r.leave(membership)) //nolint:contextcheck // see leave
+	}
+	a := &attendant{memberRun: r, client: client, child: child, membership: membership, say: say}
+	a.run(ctx, signals)
+	return a.outcome() //nolint:contextcheck // see leave
+}
+
+func (r *memberRun) environment(membership *sidekeeper.Membership) []string {
+	return append(os.Environ(), "SIDEKEEPER_GROUP_NAME="+r.group, "SIDEKEEPER_MEMBER_NAME="+r.member,
+		"SIDEKEEPER_INCARNATION="+strconv.FormatInt(membership.Incarnation(), 10))
+}
+
+// join waits until the command may be a member, or for a signal that ends programs.
+func (r *memberRun) join(
+	ctx context.Context, client *sidekeeper.Client, signals <-chan os.Signal, say func(string, ...any),
+) (*sidekeeper.Membership, error) {
+	waiting, cancel := context.WithCancelCause(ctx)
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	defer cancel(nil)
+	listening.Go(func() { cancelOnSignal(waiting, signals, cancel) })
+	return client.Join(waiting, r.group, r.member, r.options(say))
+}
+
+var conflicts = map[string]sidekeeper.OnConflict{
+	"reject": sidekeeper.RejectMember, "wait": sidekeeper.WaitForMember, "replace": sidekeeper.ReplaceMember,
+}
+
+func (r *memberRun) options(say func(string, ...any)) sidekeeper.JoinOptions {
+	metadata, _ := pairs(r.metadata) // takeArguments has seen it
+	options := sidekeeper.JoinOptions{
+		Owner: r.owner, Metadata: metadata, OnConflict: conflicts[r.onConflict.String()],
+		OnSuspended: func(remaining time.Duration) {
+			say("no contact with the ensemble: still a member of %s for %v", r.group, remaining.Round(100*time.Millisecond))
+		},
+		OnResumed: func() { say("contact with the ensemble is back") },
+	}
+	if r.wait > 0 {
+		options.Wait = &r.wait
+	}
+	return options
+}
+
+// leave takes no context: the command is over, whoever has gone away meanwhile.
+func (r *memberRun) leave(membership *sidekeeper.Membership) error {
+	ctx, cancel := context.WithTimeout(context.Background(), r.reach.timeout)
+	defer cancel()
+	return membership.Leave(ctx)
+}
