@@ -41,6 +41,8 @@ func (c *configService) Watch(
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
+	c.services.options.Events.KeyWatchBegun()
+	defer c.services.options.Events.KeyWatchEnded()
 	w := &keyWatch{asText: request.GetAsText(), box: newOutbox(stream.Send), pending: map[string]*keyNews{}}
 	afterStatus(stream.Context(), w.box.wait)
 	return w.run(stream.Context(), c.boards.watch(keys), c.services.drain.notice)

@@ -295,3 +295,36 @@ func TestNewsOfAKey(t *testing.T) {
 		t.Error("a key that came and went is told of")
 	}
 }
+
+// countedEvents tells a test what the metrics are told.
+type countedEvents struct {
+	noEvents
+
+	watches, nodes chan int
+}
+
+func (c *countedEvents) KeyWatchBegun()       { c.watches <- 1 }
+func (c *countedEvents) KeyWatchEnded()       { c.watches <- -1 }
+func (c *countedEvents) NodesWatched(sum int) { c.nodes <- sum }
+
+func TestWatchesAreCountedForTheMetrics(t *testing.T) {
+	events := &countedEvents{watches: make(chan int, 9), nodes: make(chan int, 99)}
+	r := newRegistry(t, func(o *Options) { o.Events = events })
+	same(t, "put", r.put("a/b", "1")+r.put("a/c", "1"), "v1v1")
+	ctx, cancel := context.WithCancel(r.context())
+	stream, err := r.Watch(ctx, &configv1.WatchRequest{Prefix: "a"})
+	r.must(err)
+	(&keyWatcher{t, stream}).sees(`a/b="1"@v1 a/c="1"@v1`, "synced")
+	for sum := range events.nodes {
+		if sum == 3 {
+			break
+		}
+	}
+	cancel()
+	for sum := range events.nodes {
+		if sum == 0 {
+			break
+		}
+	}
+	same(t, "watches", fmt.Sprint(<-events.watches, <-events.watches), "1 -1")
+}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 )
@@ -156,7 +157,7 @@ func reasonField(err error) logging.Fields {
 
 // isFrequent says whether a call is one that programs make all the time.
 func isFrequent(_ context.Context, call interceptors.CallMeta) bool {
-	return call.Method == "Check" || call.Method == "Next"
+	return call.Method == "Check" || call.Method == "Next" || call.FullMethod() == configv1.ConfigService_Get_FullMethodName
 }
 
 func isRare(ctx context.Context, call interceptors.CallMeta) bool {

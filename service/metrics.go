@@ -24,6 +24,7 @@ type Metrics struct {
 	memberTime              prometheus.Histogram
 	memberLosses            *prometheus.CounterVec
 	numbers, writes         *prometheus.CounterVec
+	keyWatches, watched     prometheus.Gauge
 	heartbeatsLate          prometheus.Counter
 	requestTime             *prometheus.HistogramVec
 }
@@ -53,12 +54,14 @@ func NewMetrics() *Metrics {
 		memberLosses:   counters("member_losses_total", "Members that ended without their caller asking, by reason.", "reason"),
 		numbers:        counters("sequence_numbers_total", "Numbers of sequences handed out, by ordering.", "ordering"),
 		writes:         counters("sequence_writes_total", "Writes to sequences, by what became of them.", "outcome"),
+		keyWatches:     gauge("key_watches", "Callers that watch keys of the configuration."),
+		watched:        gauge("watched_nodes", "Nodes that are watched for those who watch groups and keys."),
 		heartbeatsLate: counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
 		requestTime: histograms("zookeeper_request_seconds", "How long the ensemble took to answer, by operation.",
 			shortTimes, "operation"),
 	}
 	m.registry.MustRegister(m.calls, m.leases, m.holds, m.waiters, m.leaseTime, m.holdTime, m.waitTime, m.leaseLosses,
-		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.numbers, m.writes, m.heartbeatsLate, m.requestTime,
+		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.numbers, m.writes, m.keyWatches, m.watched, m.heartbeatsLate, m.requestTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -122,6 +125,15 @@ func (m *Metrics) NumbersIssued(ordering string, count int64) {
 
 // SequenceWritten implements Events.
 func (m *Metrics) SequenceWritten(outcome string) { m.writes.WithLabelValues(outcome).Inc() }
+
+// KeyWatchBegun implements Events.
+func (m *Metrics) KeyWatchBegun() { m.keyWatches.Inc() }
+
+// KeyWatchEnded implements Events.
+func (m *Metrics) KeyWatchEnded() { m.keyWatches.Dec() }
+
+// NodesWatched implements Events.
+func (m *Metrics) NodesWatched(sum int) { m.watched.Set(float64(sum)) }
 
 // HeartbeatLate counts a heartbeat that the ensemble did not answer in time.
 func (m *Metrics) HeartbeatLate() { m.heartbeatsLate.Inc() }

@@ -51,6 +51,9 @@ type Events interface {
 	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
 	NumbersIssued(ordering string, count int64)      // `STRICT` or `RELAXED`
 	SequenceWritten(outcome string)                  // `done`, `overtaken` by somebody else, `unknown` or `unsent`
+	KeyWatchBegun()
+	KeyWatchEnded()
+	NodesWatched(sum int) // for all who watch groups and keys
 }
 
 // Services are this sidecar's services. Make them with New.
@@ -79,7 +82,7 @@ func New(options Options, ensemble Ensemble) *Services {
 		crowd:    crowd{most: options.MostWaiters, waiting: map[name]int{}},
 		drain:    drain,
 		members:  roll{members: map[thing][]*member{}},
-		watched:  watchCount{most: options.MostWatched, nodes: map[context.Context]int{}},
+		watched:  watchCount{most: options.MostWatched, tell: options.Events.NodesWatched, nodes: map[context.Context]int{}},
 	}
 	s.groups = newBoards(ensemble, s.lookAtGroup)
 	s.issuers = newIssuers(options, ensemble, drain)
@@ -164,6 +167,9 @@ func (noEvents) MemberJoined()                     {}
 func (noEvents) MemberEnded(string, time.Duration) {}
 func (noEvents) NumbersIssued(string, int64)       {}
 func (noEvents) SequenceWritten(string)            {}
+func (noEvents) KeyWatchBegun()                    {}
+func (noEvents) KeyWatchEnded()                    {}
+func (noEvents) NodesWatched(int)                  {}
 
 // A crowd counts the callers that wait for each lock through this sidecar.
 type crowd struct {

@@ -8,6 +8,7 @@ import (
 // A watchCount counts the nodes that are watched for those who watch groups and keys, so that their number is bounded.
 type watchCount struct {
 	most int
+	tell func(sum int) // told how many they are
 
 	mu    sync.Mutex
 	nodes map[context.Context]int // by the context of who looks at them; they count until it ends
@@ -26,6 +27,7 @@ func (w *watchCount) note(looking context.Context, nodes int) error {
 	}
 	w.sum += nodes - w.nodes[looking]
 	w.nodes[looking] = nodes
+	w.tell(w.sum)
 	return nil
 }
 
@@ -34,4 +36,5 @@ func (w *watchCount) forget(looking context.Context) {
 	defer w.mu.Unlock()
 	w.sum -= w.nodes[looking]
 	delete(w.nodes, looking)
+	w.tell(w.sum)
 }
