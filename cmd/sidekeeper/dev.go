@@ -124,6 +124,12 @@ The second is queued. Stop the first with Ctrl-C, and the second is granted the 
   {{.Program}} lock run orders -- sleep 60
   {{.Program}} lock show orders
 
+Sequences, members and configuration are there as well:
+
+  {{.Program}} seq create invoices
+  {{.Program}} members join web web-1 -- sleep 60
+  {{.Program}} config put shop/limit 250
+
 To see a lock lost:
 
   grpcurl -plaintext -d '{"lock":"orders"}' {{.Target}} sidekeeper.dev.v1.DevService/ExpireLease
