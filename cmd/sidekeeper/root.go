@@ -49,6 +49,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newMembersCommand(reach),
 		newGroupsCommand(reach),
 		newConfigCommand(reach),
+		newSequenceCommand(reach),
 		newLeasesCommand(reach),
 		newHealthCommand(reach),
 		newDoctorCommand(reach),

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+)
+
+func newSequenceCommand(reach *reach) *cobra.Command {
+	command := &cobra.Command{
+		Use: "seq", Short: "Take numbers from sequences, and look after sequences", Args: cobra.NoArgs, RunE: showHelp,
+	}
+	command.AddCommand(
+		newSequenceNextCommand(reach),
+		newSequenceListCommand(reach),
+		newSequenceGetCommand(reach),
+		newSequenceCreateCommand(reach),
+		newSequenceAdvanceCommand(reach),
+		newSequenceRemoveCommand(reach),
+	)
+	return command
+}
+
+// A take is which numbers to take and how to show them.
+type take struct {
+	count        int32
+	relaxed, hex bool
+}
+
+func newSequenceNextCommand(reach *reach) *cobra.Command {
+	var wanted take
+	command := &cobra.Command{
+		Use: "next NAME", Short: "Take the next numbers of a sequence, one on each line", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: reach.completeSequence,
+		RunE: func(command *cobra.Command, args []string) error {
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				sequence := client.Sequence(args[0])
+				if wanted.relaxed {
+					sequence = sequence.Relaxed()
+				}
+				numbers, err := sequence.NextRange(ctx, wanted.count)
+				if err != nil {
+					return err
+				}
+				return reach.showNumbers(command.OutOrStdout(), numbers, wanted.hex)
+			})
+		},
+	}
+	command.Flags().Int32VarP(&wanted.count, "count", "n", 1, "how many: 1 to 1,000,000")
+	command.Flags().BoolVar(&wanted.hex, "hex", false, "show 16 hexadecimal digits (not in json)")
+	command.Flags().BoolVar(&wanted.relaxed, "relaxed", false, "numbers that are unique, and in no order")
+	return command
+}
+
+func (r *reach) showNumbers(to io.Writer, numbers sidekeeper.Numbers, hex bool) error {
+	if r.json() {
+		return writeMessage(to, &sequencev1.NextResponse{
+			First: numbers.First, Last: numbers.Last, Incarnation: numbers.Incarnation,
+		})
+	}
+	lines := bufio.NewWriter(to)
+	for number := range numbers.All() {
+		if hex {
+			_, _ = fmt.Fprintf(lines, "%016x\n", uint64(number)) // Flush says the same
+		} else {
+			_, _ = fmt.Fprintln(lines, number)
+		}
+	}
+	return lines.Flush()
+}
+
+func newSequenceListCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "ls [PREFIX]", Short: "List the sequences", Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			prefix := ""
+			if len(args) > 0 {
+				prefix = args[0]
+			}
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				var sequences []*sidekeeper.SequenceEntry
+				for sequence, err := range client.Sequences(ctx, prefix) {
+					if err != nil {
+						return err
+					}
+					sequences = append(sequences, sequence)
+				}
+				return reach.showSequences(command.OutOrStdout(), sequences)
+			})
+		},
+	}
+}
+
+func (r *reach) showSequences(to io.Writer, sequences []*sidekeeper.SequenceEntry) error {
+	if r.json() {
+		return writeMessage(to, &sequencev1.ListResponse{Sequences: sequences})
+	}
+	rows := make([][]string, 0, len(sequences))
+	for _, sequence := range sequences {
+		last, notes := strconv.FormatInt(sequence.GetLastIssued(), 10), ""
+		if sequence.GetMalformed() {
+			last, notes = "-", "no sequence: not 8 bytes"
+		}
+		rows = append(rows, []string{
+			printable(sequence.GetName()), last, strconv.FormatInt(sequence.GetIncarnation(), 10), notes,
+		})
+	}
+	return writeTable(to, "NAME LAST INCARNATION NOTES", rows)
+}
+
+func (r *reach) completeSequence(
+	command *cobra.Command, args []string, _ string,
+) (names []string, directive cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	r.timeout = min(r.timeout, completionTime)
+	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
+		for sequence, err := range client.Sequences(ctx, "") {
+			if err != nil {
+				return err
+			}
+			names = append(names, sequence.GetName())
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
