@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -243,19 +242,4 @@ func TestALostReplyIsToldAsSuch(t *testing.T) {
 		same(t, "put: "+c.name, r.put("a/"+strings.ReplaceAll(c.name, " ", "-"), "1"), c.want)
 		c.fail(nil)
 	}
-}
-
-func TestACallerThatGoesLeavesNothingBehind(t *testing.T) {
-	r := newRegistry(t)
-	ctx, cancel := context.WithCancel(r.context())
-	r.ensemble.Before(func(o embedded.Operation) error {
-		if o.Name == "CatchUp" {
-			cancel()
-			<-ctx.Done()
-		}
-		return nil
-	})
-	_, err := r.Put(ctx, putOf("a", "1", whenThere))
-	same(t, "put", outcome(err), "Canceled")
-	r.ensemble.Before(nil)
 }
