@@ -181,6 +181,16 @@ func (r *reach) completeKey(
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeKeyThenFile leaves what comes after the key to the shell.
+func (r *reach) completeKeyThenFile(
+	command *cobra.Command, args []string, begun string,
+) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return r.completeKey(command, args, begun)
+}
+
 // A condition is the precondition that flags ask for.
 type condition struct {
 	version           int32

@@ -196,6 +196,12 @@ func TestShellsCompleteKeys(t *testing.T) {
 			t.Errorf("%q: %d %q", begun, code, stdout)
 		}
 	}
+	for _, command := range []string{"sync", "import"} {
+		stdout, _, code := output(t, "__complete", "--address", s.sidecar.Address(), "config", command, "other", "")
+		if code != 0 || stdout != ":0\n" { // which leaves it to the shell
+			t.Errorf("%s: %d %q", command, code, stdout)
+		}
+	}
 }
 
 func TestWrongUseOfConfigIsToldInOneLine(t *testing.T) {

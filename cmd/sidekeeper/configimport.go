@@ -31,7 +31,7 @@ same moment. Somebody else's change in the meantime is seen, and then the whole 
 
 ` + yamlHelp + "\n\n" + filesHelp,
 		Example: "  sidekeeper config import shop shop.yaml --prune --dry-run",
-		Args:    cobra.ExactArgs(2),
+		Args:    cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
 		RunE: func(command *cobra.Command, args []string) error {
 			i.prefix = prefixOf(args)
 			var err error

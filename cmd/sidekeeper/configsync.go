@@ -55,7 +55,7 @@ SIDEKEEPER_CONFIG_PREFIX. With --signal a process gets a signal instead. A comma
 is the end, with the command's exit code.`,
 		Example: "  sidekeeper config sync shop /run/shop --signal /run/shop.pid:SIGHUP\n" +
 			"  sidekeeper config sync shop /run/shop --once",
-		Args: cobra.ExactArgs(2),
+		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
 		RunE: func(command *cobra.Command, args []string) error {
 			s.prefix, s.where = prefixOf(args), args[1]
 			s.stdout, s.stderr = command.OutOrStdout(), command.ErrOrStderr()
@@ -135,9 +135,9 @@ func (s *configSync) see(f *follower, events []configEvent) {
 	for _, event := range events {
 		switch event.name {
 		case eventStale:
-			sayTo(s.stderr)("no contact with the ensemble: the files stay as they are")
+			sayTo(s.stderr)("no contact: the files stay as they are")
 		case eventFresh:
-			sayTo(s.stderr)("contact with the ensemble is back")
+			sayTo(s.stderr)("contact is back")
 		}
 	}
 	s.mu.Lock()

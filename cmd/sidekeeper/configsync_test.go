@@ -53,12 +53,12 @@ func TestSyncKeepsAFolderEqualToAPrefix(t *testing.T) {
 	p.awaitLine(t, "app: host=db3")
 
 	s.sidecar.Suspend(time.Hour)
-	p.awaitSaid(t, "no contact with the ensemble: the files stay as they are")
+	p.awaitSaid(t, "no contact: the files stay as they are")
 	if value, err := os.ReadFile(filepath.Join(where, "host")); string(value) != "db3" {
 		t.Error(string(value), err)
 	}
 	s.sidecar.Suspend(0)
-	p.awaitSaid(t, "contact with the ensemble is back")
+	p.awaitSaid(t, "contact is back")
 	s.put("app/host", "db4")
 	p.awaitLine(t, "app: host=db4")
 	stop()
@@ -168,7 +168,7 @@ func TestSyncGoesOnWhenItsSidecarIsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.ends()
-	p.awaitSaid(t, "no contact with the ensemble: the files stay as they are")
+	p.awaitSaid(t, "no contact: the files stay as they are")
 	put("app/a", "2")
 	put("app/b", "2")
 	serve(t, "--zookeeper="+ensemble, "--listen=unix://"+socket)
