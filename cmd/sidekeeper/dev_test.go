@@ -135,11 +135,7 @@ func TestTheSceneOfTheREADMEFromGrpcurl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "grpcurl")
-	build := exec.Command("go", "build", "-modfile=../../tools/grpcurl/go.mod", "-o", program, "github.com/fullstorydev/grpcurl/cmd/grpcurl")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
+	program := filepath.Join(buildGrpcurl(t), "grpcurl")
 	acquire := said(t, welcome, `(grpcurl .* sidekeeper\.lock\.v1\.LockService/Acquire)`)
 	expire := said(t, welcome, `(grpcurl .* sidekeeper\.dev\.v1\.DevService/ExpireLease)`)
 	for _, command := range []string{acquire, expire} {
@@ -166,6 +162,70 @@ func TestTheSceneOfTheREADMEFromGrpcurl(t *testing.T) {
 	typed(t, program, acquire).reads(t, `"granted"`)
 }
 
+// The lines of the README about the other services, to the letter but for the port, in the folder where make has built
+// the program.
+func TestTheLinesOfTheREADMEAboutTheOtherServices(t *testing.T) {
+	s, _ := develop(t)
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(readme), "\n## Sequences, membership and configuration\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	lines := regexp.MustCompile(`(?m)^ {4}(.+)$`).FindAllStringSubmatch(section, -1)
+	folder := builtFolder(t)
+	t.Setenv("PATH", buildGrpcurl(t)+":"+os.Getenv("PATH"))
+	t.Setenv(role, "sidekeeper")
+	for _, answer := range []string{
+		``, // it sets the variable
+		`"incarnation": "\d+"`,
+		`^1000\n`,
+		`"joined"`,
+		`(?m)^web-1 `,
+		`"version": 1`,
+		`^250\n`,
+	} {
+		if len(lines) == 0 {
+			t.Fatalf("there is no line that answers %s", answer)
+		}
+		line := strings.ReplaceAll(lines[0][1], "127.0.0.1:7181", s.address)
+		lines = lines[1:]
+		if variable, found := strings.CutPrefix(line, "export "); found {
+			name, value, _ := strings.Cut(variable, "=")
+			t.Setenv(name, value)
+			continue
+		}
+		typedIn(t, folder, "/bin/sh", "-c", "exec "+line).reads(t, answer)
+	}
+	if len(lines) > 0 {
+		t.Errorf("nobody has tried %s", lines)
+	}
+}
+
+// builtFolder is a folder with the program where make puts it.
+func builtFolder(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(os.Args[0], filepath.Join(folder, "bin", "sidekeeper")); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// buildGrpcurl returns the folder with grpcurl in it.
+func buildGrpcurl(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	build := exec.Command("go", "build", "-modfile=../../tools/grpcurl/go.mod", "-o", folder, "github.com/fullstorydev/grpcurl/cmd/grpcurl")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	return folder
+}
+
 // A typed command is one that somebody has typed in a terminal.
 type typedCommand struct {
 	command *exec.Cmd
@@ -177,7 +237,14 @@ type typedCommand struct {
 func typed(t *testing.T, program, command string) *typedCommand {
 	t.Helper()
 	words := strings.Fields(strings.ReplaceAll(command, "'", "")) // none has a blank in it
-	c := &typedCommand{command: exec.Command(program, words[1:]...), lines: make(chan string, 1000)}
+	return typedIn(t, ".", program, words[1:]...)
+}
+
+// typedIn runs a program in a folder.
+func typedIn(t *testing.T, folder, program string, args ...string) *typedCommand {
+	t.Helper()
+	c := &typedCommand{command: exec.Command(program, args...), lines: make(chan string, 1000)}
+	c.command.Dir = folder
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

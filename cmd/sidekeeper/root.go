@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func newRootCommand(reach *reach) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sidekeeper",
-		Short:         "Distributed locks on ZooKeeper that end in time",
+		Short:         "Locks, sequences, membership and configuration on ZooKeeper",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
