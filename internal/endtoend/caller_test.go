@@ -26,6 +26,7 @@ type callerOrder struct {
 	Address string
 	Owner   string
 	Names   []string // one: hold it; several: take one after the other, at random, for ever
+	Group   string   // instead: be a member of this group, named Owner
 	Seed    uint64
 }
 
@@ -51,6 +52,9 @@ func runCaller(text string) (code int) {
 	run := order.hold
 	if len(order.Names) > 1 {
 		run = order.roam
+	}
+	if order.Group != "" {
+		run = order.attend
 	}
 	if err := run(context.Background()); err != nil {
 		fmt.Println("ended", told(err))

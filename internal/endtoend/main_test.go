@@ -14,9 +14,11 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 3, "how often to run each fault that ends leases")
-	kills  = flag.Int("kills", 500, "how many callers and sidecars to kill at random moments")
-	seed   = flag.Uint64("seed", 0, "what the random moments come from; 0 draws one")
+	rounds   = flag.Int("rounds", 3, "how often to run each fault that ends leases")
+	kills    = flag.Int("kills", 500, "how many callers and sidecars to kill at random moments")
+	crowd    = flag.Int("members", 40, "how many members a group has while things are killed")
+	watchers = flag.Int("watchers", 12, "how many watch them")
+	seed     = flag.Uint64("seed", 0, "what the random moments come from; 0 draws one")
 )
 
 func TestMain(m *testing.M) {
