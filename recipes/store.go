@@ -91,18 +91,23 @@ func (r *Refusal) Error() string { return fmt.Sprintf("change %d: %v", r.Index, 
 func (r *Refusal) Unwrap() error { return r.Err }
 
 // A MemberSession is a Session that can own nodes with names of the caller's choice. Such a name may have been another
-// session's before and may be one's again after, so that nothing is done to a node that was not seen to be this session's.
+// session's before and may be one's again after, so that nothing is done to a node but in the version in which it was seen to be
+// this session's. Versions begin anew with each node: what somebody else deletes and makes again in the same version, between
+// that look and the deed, is taken for the session's own. So whoever removes others' members marks them first, which
+// changes the version, and leaves their session time to end or to act. Nodes are returned without their data.
 type MemberSession interface {
 	Session
 
 	// Create makes an ephemeral node, and the missing parents with it as containers. It cannot be cancelled: it returns
-	// when the node is certainly there and this session's, or certainly not; ErrExists if there is such a node, ErrTooManyBytes.
-	// gone is closed if the session finds that the node was deleted by somebody else (it may find that late: a Watch is
-	// sooner). A path must not be created again by this session before Delete has returned, or gone is closed.
+	// when the node is certainly there and this session's, or certainly not; ErrExists if there is such a node, ErrTooManyBytes,
+	// ErrTooLarge beyond 1 KiB of path and 8 KiB of data. gone is closed if the session finds that the node was deleted
+	// by somebody else: it may find that late, and not at all if there is another one by then; a Watch is sure. A path must not be
+	// created again by this session before Delete has returned, or gone is closed.
 	Create(path string, data []byte) (node Node, gone <-chan struct{}, err error)
 
-	// Update replaces the data of a node that Create made. It cannot be cancelled either. ErrNoNode if the node is not
-	// there or not this session's any more. Updates of one node are made one after the other.
+	// Update replaces the data of a node that Create made, whatever they are. It cannot be cancelled either. ErrNoNode if the
+	// node is not there or not this session's any more. Updates of one node are made one after the other. A version that is
+	// more than one above the last says that somebody else has written in between, or that a reply was lost.
 	Update(path string, data []byte) (Node, error)
 
 	// Delete deletes a node that Create made, if it is still this session's, and retries until it is gone or the session
