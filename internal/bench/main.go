@@ -27,6 +27,7 @@ type settings struct {
 	markdown bool
 	extra    string
 	profiles string
+	echo     string
 }
 
 func main() {
@@ -45,6 +46,9 @@ func run(ctx context.Context, arguments []string, out, logged io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if settings.echo != "" {
+		return serveEcho(settings.echo, os.Stdin)
+	}
 	for _, size := range []int{1, 3} {
 		if err := runOn(ctx, settings, size, out, logged); err != nil {
 			return err
@@ -59,12 +63,13 @@ func parse(arguments []string, logged io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(logged)
 	flags.StringVar(&s.sidecar, "sidecar", filepath.Join("bin", "sidekeeper"), "the program to measure")
-	flags.StringVar(&only, "run", "", "regular expression of the experiments to do: pairs-1, pairs-8, pairs-64, handover-2, handover-16, handover-128, idle")
+	flags.StringVar(&only, "run", "", "regular expression of the experiments to do: pairs-1, pairs-8, pairs-64, handover-2, handover-16, handover-128, sequence-1, sequence-8, sequence-64, idle")
 	flags.StringVar(&servers, "on", "", "regular expression of what to do them on: standalone, ensemble")
 	flags.BoolVar(&s.quick, "quick", false, "whether to do a fraction of it, to see that it works")
 	flags.BoolVar(&s.markdown, "markdown", false, "whether to print tables in Markdown")
 	flags.StringVar(&s.extra, "serve", "", "further flags for the sidecar, separated by blanks")
 	flags.StringVar(&s.profiles, "profiles", "", "directory to put a profile of the sidecar into, one for each experiment with lock pairs; profiled figures are not to be quoted")
+	flags.StringVar(&s.echo, "echo", "", "serve bare gRPC on this socket until the input ends, and do nothing else; the bench starts itself so")
 	err := flags.Parse(arguments)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("%q: there are flags only", flags.Arg(0))
