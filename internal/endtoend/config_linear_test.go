@@ -330,7 +330,10 @@ func TestTheCheckOfHistoriesRefusesWhatCannotBe(t *testing.T) {
 			[]event{of(first, written, 1, 2), of(second, lost, 3, math.MaxInt64), of(readA, sawA, 5, 6), of(readB, sawB, 7, 8)},
 			porcupine.Ok,
 		},
-		{"a lost put that was never done", []event{of(first, written, 1, 2), of(second, lost, 3, math.MaxInt64), of(readA, sawA, 5, 6)}, porcupine.Ok},
+		{
+			"a lost put that was never done",
+			[]event{of(first, written, 1, 2), of(second, lost, 3, math.MaxInt64), of(readA, sawA, 5, 6)}, porcupine.Ok,
+		},
 		{
 			"a lost put that was undone",
 			[]event{of(first, written, 1, 2), of(second, lost, 3, math.MaxInt64), of(readB, sawB, 5, 6), of(readA, sawA, 7, 8)},
