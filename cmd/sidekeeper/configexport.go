@@ -32,7 +32,8 @@ func newConfigExportCommand(reach *reach) *cobra.Command {
 				return usageError(errors.New("export writes YAML, or with --to files; for JSON there is `config ls --output json`"))
 			}
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				exported, err := atOneMoment(ctx, client, prefixOf(args))
+				stored, err := atOneMoment(ctx, client.Config(), prefixOf(args), nil)
+				exported := entriesBelow(prefixOf(args), stored)
 				switch {
 				case err != nil:
 					return err
@@ -49,42 +50,7 @@ func newConfigExportCommand(reach *reach) *cobra.Command {
 	return command
 }
 
-// mostLooks is how often a prefix is listed to see it at rest.
-const mostLooks = 10
-
-var errRestless = errors.New("the keys change faster than they can be read: try again")
-
-// atOneMoment reads a state that was stored as a whole at some moment: one that two looks, one after the other, both saw.
-func atOneMoment(ctx context.Context, client *sidekeeper.Client, prefix string) (entries, error) {
-	before, err := collect(client.Config().List(ctx, prefix))
-	for range mostLooks {
-		if err != nil {
-			return nil, err
-		}
-		var after []sidekeeper.Entry
-		after, err = collect(client.Config().List(ctx, prefix))
-		if err == nil && sameEntries(before, after) {
-			return entriesBelow(prefix, after), nil
-		}
-		before = after
-	}
-	return nil, exitError{exitNotObtained, errRestless}
-}
-
-// sameEntries says whether no key was written in between.
-func sameEntries(before, after []sidekeeper.Entry) bool {
-	if len(before) != len(after) {
-		return false
-	}
-	for i := range before {
-		if before[i].Key != after[i].Key || before[i].Revision != after[i].Revision {
-			return false
-		}
-	}
-	return true
-}
-
-func entriesBelow(prefix string, listed []sidekeeper.Entry) entries {
+func entriesBelow(prefix string, listed look) entries {
 	below := entries{}
 	for _, entry := range listed {
 		below[nameBelow(prefix, entry.Key)] = entry.Value

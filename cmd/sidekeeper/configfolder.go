@@ -108,8 +108,8 @@ func (f *folder) take(prefix string) (err error) {
 			f.mark.Close()
 		}
 	}()
-	if syscall.Flock(int(f.mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-		return fmt.Errorf("another process keeps %s: end it first, or choose another folder", f.path)
+	if err := f.lock(); err != nil {
+		return err
 	}
 	marked, err := os.ReadFile(f.at(markName))
 	if err != nil {
@@ -127,6 +127,22 @@ func (f *folder) take(prefix string) (err error) {
 	}
 	_, err = f.mark.WriteString(prefix + "\n")
 	return err
+}
+
+// lockTime is how long the lock of a process that was killed may linger: in a child that it was starting.
+const lockTime = 2 * time.Second
+
+func (f *folder) lock() error {
+	for late := time.After(lockTime); ; {
+		if syscall.Flock(int(f.mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			return nil
+		}
+		select {
+		case <-time.After(lockTime / 40):
+		case <-late:
+			return fmt.Errorf("another process keeps %s: end it first, or choose another folder", f.path)
+		}
+	}
 }
 
 // sweep removes what is not part of the newest state.

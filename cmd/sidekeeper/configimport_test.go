@@ -90,7 +90,8 @@ func TestLargeImportsAreSplitIntoCommits(t *testing.T) {
 	if lines := strings.Count(stdout, "\n"); code != 0 || lines != len(wanted) {
 		t.Fatalf("%d %d %s", code, lines, stderr)
 	}
-	read, err := atOneMoment(t.Context(), s.sidecar.Client(), "")
+	stored, err := atOneMoment(t.Context(), s.config, "", nil)
+	read := entriesBelow("", stored)
 	if err != nil || !maps.EqualFunc(wanted, read, bytes.Equal) {
 		t.Errorf("%v, %d keys", err, len(read))
 	}

@@ -211,17 +211,19 @@ func (s *configSync) final(err error) bool {
 	return lasting(err) || s.once && err != nil && !errors.As(err, new(*sidekeeper.Error))
 }
 
-// writeOnce writes what was seen if it was stored as a whole at some moment: it was when a look that began afterwards
-// finds the same. What changes during that look is on its way through the watch.
+// writeOnce writes what was stored at one moment since the watch has last told something. What has changed since that
+// moment is on its way through the watch.
 func (s *configSync) writeOnce(
 	ctx context.Context, config *sidekeeper.Config, folder *folder, tell *teller,
 ) (written bool, err error) {
-	before := s.seen()
-	after, err := collect(config.List(ctx, s.prefix))
-	if err != nil || !sameEntries(before, after) || !s.current() {
+	stored, err := atOneMoment(ctx, config, s.prefix, s.seen())
+	switch {
+	case errors.Is(err, errRestless):
+		return false, nil
+	case err != nil || !s.current():
 		return false, err
 	}
-	changed, err := folder.replace(entriesBelow(s.prefix, after))
+	changed, err := folder.replace(entriesBelow(s.prefix, stored))
 	tell.due = tell.due || changed
 	if err != nil {
 		return false, fmt.Errorf("folder %s: %w", s.where, err)

@@ -205,7 +205,7 @@ func TestReadersNeverSeeAMixOfTwoStates(t *testing.T) {
 			case <-ctx.Done():
 				written <- number
 				return
-			case <-time.After(rand.N(20 * time.Millisecond)): // commits at all kinds of distances
+			case <-time.After(rand.N(40 * time.Millisecond)): // commits at all kinds of distances
 			}
 		}
 	}()
@@ -271,7 +271,7 @@ type stateReader struct {
 // awaitStates looks until there have been so many new states, and at least once if there is any.
 func (r *stateReader) awaitStates(t *testing.T, where string, more int) {
 	t.Helper()
-	for until, late := r.states+more, time.Now().Add(patience); ; {
+	for until, late := r.states+more, time.Now().Add(patience); ; <-time.After(time.Millisecond) {
 		state, err := readState(filepath.Join(where, dataLink))
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && time.Now().Before(late): // none yet, or it was removed meanwhile
