@@ -112,6 +112,10 @@ func openDirect(ctx context.Context, addresses []string) (caller, error) {
 	if err != nil {
 		return nil, err
 	}
+	return awaitSession(ctx, session, events)
+}
+
+func awaitSession(ctx context.Context, session *zk.Conn, events <-chan zk.Event) (caller, error) {
 	for {
 		select {
 		case event := <-events:
