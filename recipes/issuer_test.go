@@ -288,3 +288,26 @@ func (w world) version() int32 {
 	}
 	return node.Version
 }
+
+func TestASequenceThatIsDeniedIsSaidToBe(t *testing.T) {
+	inBubble(t, func(w world) {
+		reader, _ := w.made(1)
+		issuer := recipes.NewIssuer(invoices, reader)
+		answers(w.ask(issuer, 1))
+		if err := w.Deny(invoices.Path, true); err != nil {
+			t.Fatal(err)
+		}
+		_, next := issuer.Next(w.Context(), 1)
+		_, advance := invoices.AdvanceTo(w.Context(), reader, 5)
+		_, read := invoices.Read(w.Context(), reader)
+		for _, err := range []error{next, advance, read, invoices.Delete(w.Context(), reader)} {
+			if !errors.Is(err, recipes.ErrDenied) {
+				t.Error(err)
+			}
+		}
+		_ = w.Deny(invoices.Path, false)
+		if got := answers(w.ask(issuer, 1)); got != "2-2" {
+			t.Errorf("afterwards: %s", got)
+		}
+	})
+}

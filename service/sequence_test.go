@@ -300,3 +300,24 @@ func TestOnlySequencesThatExistAndAreUsedAreRemembered(t *testing.T) {
 	}
 	same(t, "forgotten reserve", s.next(&sequencev1.NextRequest{Name: "idle", Ordering: relaxed}), "34-34")
 }
+
+func TestSequencesThatTheEnsembleDeniesAreSaidToBe(t *testing.T) {
+	s := newScene(t)
+	s.makes("orders")
+	s.must(s.ensemble.memory.Deny("/sidekeeper/sequences/orders", true))
+	for ordering := range sequencev1.Ordering_name {
+		seen := s.next(&sequencev1.NextRequest{Name: "orders", Ordering: sequencev1.Ordering(ordering)})
+		same(t, "next", seen, "PermissionDenied ENSEMBLE_DENIED")
+	}
+	for _, err := range []error{
+		second(s.sequences.Get(s.context(), &sequencev1.GetRequest{Name: "orders"})),
+		second(s.sequences.Delete(s.context(), &sequencev1.DeleteRequest{Name: "orders"})),
+		second(s.sequences.List(s.context(), &sequencev1.ListRequest{})),
+		second(s.operators.sequences.AdvanceTo(s.context(), &sequencev1.AdvanceToRequest{Name: "orders", LastIssued: proto.Int64(1)})),
+	} {
+		same(t, "others", outcome(err), "PermissionDenied ENSEMBLE_DENIED")
+	}
+	s.must(s.ensemble.memory.Deny("/sidekeeper/sequences", true))
+	_, err := s.sequences.Create(s.context(), &sequencev1.CreateRequest{Name: "more"})
+	same(t, "create", outcome(err), "PermissionDenied ENSEMBLE_DENIED")
+}
