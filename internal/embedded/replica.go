@@ -41,6 +41,9 @@ func (r *Replica) End(session int64) {
 	e.zxid++
 }
 
+// Refuse applies a transaction that the leader has refused.
+func (r *Replica) Refuse() { r.server.ensemble.zxid++ }
+
 // Alive says whether a session is open.
 func (r *Replica) Alive(session int64) bool {
 	_, alive := r.server.ensemble.sessions[session]

@@ -155,22 +155,22 @@ func (s *server) touch(session int64) {
 // submit brings a transaction to the leader.
 func (s *server) submit(wanted *entry) {
 	if s.term != nil {
-		s.term.propose(wanted)
+		s.term.take(wanted, nil)
 		return
 	}
 	t := s.upstream
-	t.toLeader(func() { t.leader.term.propose(wanted) })
+	t.toLeader(func() { t.leader.term.take(wanted, t) })
 }
 
 // revalidate asks the leader whether the session that a client wants is alive; it gets its full timeout then.
 func (s *server) revalidate(c *client) {
 	if s.term != nil {
-		c.revalidated(s.term.tracker.touch(c.wanted.Session))
+		c.revalidated(s.term.tracker.move(c.wanted.Session, nil))
 		return
 	}
 	t := s.upstream
 	t.toLeader(func() {
-		alive := t.leader.term.tracker.touch(c.wanted.Session)
+		alive := t.leader.term.tracker.move(c.wanted.Session, t)
 		t.toFollower(func() { c.revalidated(alive) })
 	})
 }

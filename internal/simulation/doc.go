@@ -10,6 +10,8 @@
 //   - A follower that is cut off answers reads and pings for syncLimit ticks, while the leader ends its sessions.
 //   - A follower that dies takes with it whom it has heard of since the last ping, so that the leader ends a session sooner
 //     than its timeout after the last answer.
+//   - A request lingers in a server that is cut off, and arrives when its session is attached elsewhere and has gone on: it is
+//     refused. One of a session that nobody has taken elsewhere is carried out.
 //   - A leader that was frozen for longer than a session's timeout ends the session as it thaws, before it hears that the
 //     session was alive all the time.
 //

@@ -15,6 +15,12 @@ type entry struct {
 	ends    bool          // it ends the session
 	request []byte        // the client's, if it neither opens nor ends a session
 	client  *client       // who waits for it, or nil
+	moved   bool          // it is refused, since the session is attached elsewhere
+}
+
+// closes says whether it is the client's word that the session is over.
+func (e *entry) closes() bool {
+	return e.request != nil && embedded.KindOf(e.request) == embedded.CloseRequest
 }
 
 // apply applies the entry to the state of a server that no client waits at.
@@ -22,6 +28,8 @@ func (e *entry) apply(to *embedded.Replica) {
 	switch {
 	case e.opens != 0:
 		to.Open(e.session, e.opens)
+	case e.moved:
+		to.Refuse()
 	case e.ends:
 		to.End(e.session)
 	default:
@@ -70,10 +78,16 @@ func (s *server) applyNext() {
 	}
 	next := s.log[s.applied]
 	s.applied++
-	if c := next.client; c != nil && c.server == s && c.open && c.attached != nil && next.request != nil {
+	c := next.client
+	waiting := c != nil && c.server == s && c.open && c.attached != nil && next.request != nil
+	switch {
+	case waiting && next.moved:
+		next.apply(s.replica)
+		c.close()
+	case waiting:
 		c.attached.Do(next.request)
 		c.answered()
-	} else {
+	default:
 		next.apply(s.replica)
 	}
 	s.attend(next)

@@ -89,7 +89,7 @@ func play(t *testing.T, seed uint64, acquire acquirer, total *tally) []string {
 		s.healed, s.heal = context.WithCancel(context.Background())
 		s.over, s.end = context.WithTimeoutCause(context.Background(), 4*time.Minute, errStuck)
 		defer s.end()
-		s.run(dice, options.Hosts)
+		s.run(dice, options.Hosts, (*caller).live)
 		total.virtual.Add(int64(time.Since(began)))
 		total.expired.Add(int64(w.ends))
 	})
@@ -113,7 +113,7 @@ type stage struct {
 	end    context.CancelFunc
 }
 
-func (s *stage) run(dice *rand.Rand, hosts int) {
+func (s *stage) run(dice *rand.Rand, hosts int, live func(*caller)) {
 	for server := range 3 {
 		s.Clock(server, rate(dice))
 	}
@@ -122,7 +122,7 @@ func (s *stage) run(dice *rand.Rand, hosts int) {
 		client := s.sidecar(host, dice)
 		for range 2 + dice.IntN(2) {
 			caller := &caller{stage: s, client: client, dice: rand.New(rand.NewPCG(dice.Uint64(), 1))}
-			callers.Go(caller.live)
+			callers.Go(func() { live(caller) })
 		}
 		clients.Go(func() {
 			callers.Wait()
@@ -172,6 +172,9 @@ func (s *stage) settle() {
 		if names := s.Names(lock.Path); len(names) > 0 {
 			s.accusef("left in %s: %q", lock.Path, names)
 		}
+	}
+	if names := s.Names(group); len(names) > 0 {
+		s.accusef("left in %s: %q", group, names)
 	}
 	if n := s.Sessions(); n > 0 {
 		s.accusef("%d sessions are left", n)

@@ -1,10 +1,6 @@
 package simulation
 
-import (
-	"slices"
-
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
-)
+import "slices"
 
 // A term is a server's time as leader.
 type term struct {
@@ -127,13 +123,23 @@ func (t *term) commit(length int) {
 	}
 }
 
+// take takes a client's transaction from where the client is attached. One of a session that is attached elsewhere by now is
+// refused, but for the end of the session.
+func (t *term) take(wanted *entry, from *tie) {
+	wanted.moved = !wanted.closes() && t.tracker.moved(wanted.session, from)
+	t.propose(wanted)
+	if wanted.opens != 0 {
+		t.tracker.move(wanted.session, from)
+	}
+}
+
 // propose puts an entry into the log.
 func (t *term) propose(proposed *entry) {
 	proposed.epoch = t.epoch
 	if proposed.opens != 0 {
 		t.tracker.add(proposed.session, proposed.opens)
 	}
-	if proposed.ends || proposed.request != nil && embedded.KindOf(proposed.request) == embedded.CloseRequest {
+	if proposed.ends || proposed.closes() {
 		t.tracker.remove(proposed.session)
 	}
 	t.server.log = append(t.server.log, proposed)

@@ -12,10 +12,11 @@ type tracker struct {
 	server   *server
 	timeouts map[int64]time.Duration
 	ends     map[int64]int64 // the tick, by session
+	owners   map[int64]*tie  // where each session was attached last; nil for the leader itself
 }
 
 func newTracker(s *server) *tracker {
-	return &tracker{server: s, timeouts: map[int64]time.Duration{}, ends: map[int64]int64{}}
+	return &tracker{server: s, timeouts: map[int64]time.Duration{}, ends: map[int64]int64{}, owners: map[int64]*tie{}}
 }
 
 func (t *tracker) tick() time.Duration { return t.server.ensemble.options.Tick }
@@ -38,9 +39,28 @@ func (t *tracker) touch(session int64) bool {
 	return alive
 }
 
+// move notes where a session is attached now, and says whether it is alive. What it has asked for elsewhere is refused from
+// now on.
+func (t *tracker) move(session int64, to *tie) (alive bool) {
+	if alive = t.touch(session); alive {
+		t.owners[session] = to
+	}
+	return alive
+}
+
+// moved says whether a session is attached elsewhere. It is where a term first hears from it.
+func (t *tracker) moved(session int64, from *tie) bool {
+	owner, known := t.owners[session]
+	if _, alive := t.timeouts[session]; alive && !known {
+		t.owners[session] = from
+	}
+	return known && owner != from
+}
+
 func (t *tracker) remove(session int64) {
 	delete(t.timeouts, session)
 	delete(t.ends, session)
+	delete(t.owners, session)
 }
 
 // run ends the sessions whose tick has come, now and on each tick, for as long as the term lasts.
