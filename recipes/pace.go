@@ -39,11 +39,12 @@ func (p *pace) lost(took time.Duration) {
 	p.next = now.Add(jittered(p.took / time.Duration(1+p.overtaken)))
 }
 
+// note smooths how long changes take. One that met an ensemble away took long, which says nothing of the next.
 func (p *pace) note(took time.Duration) time.Time {
 	if p.took == 0 {
-		p.took = took
+		p.took = min(took, rivalry/10)
 	}
-	p.took += (took - p.took) / 8
+	p.took += (min(took, 2*p.took) - p.took) / 8
 	return time.Now()
 }
 
