@@ -83,3 +83,15 @@ func TestMembershipFieldsThatBreakARuleAreRefused(t *testing.T) {
 	s.watchGroup(s.callers, "/").sees("InvalidArgument INVALID_FIELD group")
 	same(t, "groups", slices.Sorted(slices.Values(s.ensemble.memory.Names("/sidekeeper/groups"))), []string{})
 }
+
+func TestMetadataThatIsTooLongAsJSONIsRefused(t *testing.T) {
+	s := newScene(t)
+	long := map[string]string{}
+	for i := range 512 {
+		long[string([]byte{byte(1 + i/30), byte(1 + i%30)})] = ""
+	}
+	s.join(s.callers, &membershipv1.JoinRequest{Member: "a", Metadata: long}).sees("InvalidArgument INVALID_FIELD metadata")
+	s.joined(s.callers, "a")
+	_, err := s.groups.Update(s.context(), &membershipv1.UpdateRequest{Group: "shop", Member: "a", Metadata: long})
+	same(t, "Update", outcome(err), "InvalidArgument INVALID_FIELD metadata")
+}

@@ -127,6 +127,15 @@ func (m *membershipService) Update(
 	return found.update(ctx, about.Metadata)
 }
 
+// orTooMuch says which field is to blame if a member's node would be too large: what is within the rule for metadata may not
+// be any more as JSON, where some characters take six bytes.
+func orTooMuch(err error) error {
+	if errors.Is(err, recipes.ErrTooLarge) {
+		return invalid("metadata", "longer", "at most 8 KiB as JSON, escapes and all")
+	}
+	return err
+}
+
 // A member is one that has joined through this sidecar, until its stream ends.
 type member struct {
 	thing      thing
@@ -149,7 +158,7 @@ func (m *member) update(ctx context.Context, said map[string]string) (*membershi
 		return nil, lost
 	}
 	if err != nil {
-		return nil, err
+		return nil, orTooMuch(err)
 	}
 	return &membershipv1.UpdateResponse{Incarnation: m.membership.Incarnation}, nil
 }

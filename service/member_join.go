@@ -82,7 +82,7 @@ func (j *joining) enter(ctx context.Context) error {
 			}
 		}
 		if err != nil {
-			return j.meaning(err)
+			return j.meaning(orTooMuch(err))
 		}
 		_, err = await(ctx, &j.footing, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, j.lease.session.Prove(ctx)
