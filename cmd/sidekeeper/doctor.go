@@ -151,4 +151,3 @@ func (r *reach) showFindings(out io.Writer, findings []doctor.Finding) error {
 	}
 	return nil
 }
-

@@ -332,7 +332,8 @@ func TestTheCheckOfHistoriesRefusesWhatCannotBe(t *testing.T) {
 		},
 		{
 			"a lost put that was never done",
-			[]event{of(first, written, 1, 2), of(second, lost, 3, math.MaxInt64), of(readA, sawA, 5, 6)}, porcupine.Ok,
+			[]event{of(first, written, 1, 2), of(second, lost, 3, math.MaxInt64), of(readA, sawA, 5, 6)},
+			porcupine.Ok,
 		},
 		{
 			"a lost put that was undone",
