@@ -32,7 +32,7 @@ var verdicts = []struct{ library, ours error }{
 // mishaps are the errors that are no answer, or none that could be read. A session that has moved is one whose connection
 // was lost.
 var mishaps = []error{
-	zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrNoServer, zk.ErrSessionMoved, errWrite,
+	zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrNoServer, zk.ErrSessionMoved,
 	zk.ErrShortBuffer, zk.ErrAPIError, zk.ErrUnhandledFieldType, zk.ErrUnknown,
 }
 

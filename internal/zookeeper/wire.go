@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -19,11 +18,7 @@ const (
 	authXid          = -4
 )
 
-var (
-	// errWrite wraps all errors of Write: the library shows them to whoever made the request.
-	errWrite  = errors.New("not written")
-	errFenced = errors.New("session is fenced")
-)
+var errFenced = errors.New("session is fenced")
 
 // Bytes read ahead. The library reads each frame with two calls; this makes one system call of them.
 const (
@@ -53,21 +48,25 @@ type wire struct {
 	closing sync.Once
 }
 
-// Write sends one whole frame: the library writes each with one call.
+// Write sends one whole frame: the library writes each with one call. A request that cannot be written closes the connection, and
+// is lost like one that is not answered: the library, told of the failure, answers a request that was made while it is being
+// closed three times, where there is room for two, and waits for ever.
 func (w *wire) Write(frame []byte) (int, error) {
-	n, err := w.send(frame)
-	if err != nil {
-		return n, fmt.Errorf("%w: %w", errWrite, err)
+	if w.handshake.sent == 0 {
+		return w.greet(frame)
 	}
-	return n, nil
+	if w.session.fenced.Load() {
+		w.drop()
+	} else if _, err := w.Conn.Write(frame); err != nil {
+		w.drop()
+	}
+	return len(frame), nil
 }
 
-func (w *wire) send(frame []byte) (int, error) {
+// greet writes the handshake, and behind it who we are.
+func (w *wire) greet(frame []byte) (int, error) {
 	if w.session.fenced.Load() {
 		return 0, errFenced
-	}
-	if w.handshake.sent != 0 {
-		return w.Conn.Write(frame)
 	}
 	if len(frame) >= connectSessionID+8 {
 		if err := w.session.mayConnect(int64(binary.BigEndian.Uint64(frame[connectSessionID:]))); err != nil {
