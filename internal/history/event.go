@@ -1,0 +1,263 @@
+// Package history is what the processes of a fault test have seen: who asked for what, what they were told, and when, on the
+// one clock that all processes of a machine share.
+//
+// Each process appends to a file of its own with a [Writer], event by event, so that what it last knew is there also when
+// it is frozen or killed in the middle. [Read] puts the files together. What the events prove is not this package's
+// business, but that of package judge.
+//
+// An operation is what one caller does with one lock, sequence, key or group, from asking to the end: all its events carry
+// the process's number (Client) and the operation's (Op), which is unique in the process.
+package history
+
+import (
+	"strconv"
+	"time"
+)
+
+// An Event is one thing that was seen. Only the fields that its kind names are set.
+type Event struct {
+	At     Instant `json:"at"`
+	Client int     `json:"client"`           // the process
+	Caller int     `json:"caller,omitempty"` // the goroutine in it
+	Op     int64   `json:"op,omitempty"`
+	Kind   Kind    `json:"kind"`
+	// Sidecar is the number of the one the operation goes through, with a kind that begins an operation.
+	Sidecar int `json:"sidecar,omitempty"`
+
+	Lock     string  `json:"lock,omitempty"`
+	Mode     Mode    `json:"mode,omitempty"`
+	Token    int64   `json:"token,omitempty"`
+	Position int     `json:"position,omitempty"`
+	From     Instant `json:"from,omitempty"`
+	To       Instant `json:"to,omitempty"`
+
+	Code   string `json:"code,omitempty"` // as gRPC names it; OK
+	Reason string `json:"reason,omitempty"`
+	ByUser bool   `json:"byUser,omitempty"` // the caller had it ended
+
+	Store   string  `json:"store,omitempty"`
+	Outcome Outcome `json:"outcome,omitempty"`
+	Value   int64   `json:"value,omitempty"` // of a store's counter
+
+	Sequence    string `json:"sequence,omitempty"`
+	Ordering    string `json:"ordering,omitempty"` // Strict or Relaxed
+	First       int64  `json:"first,omitempty"`
+	Count       int64  `json:"count,omitempty"`
+	Incarnation int64  `json:"incarnation,omitempty"` // of a sequence or a member
+
+	Steps   []Step   `json:"steps,omitempty"`
+	Keys    []string `json:"keys,omitempty"`
+	Prefix  string   `json:"prefix,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
+
+	Group   string   `json:"group,omitempty"`
+	Member  string   `json:"member,omitempty"`
+	Members []Member `json:"members,omitempty"`
+	Joined  []Member `json:"joined,omitempty"`
+	Left    []Member `json:"left,omitempty"`
+	Stale   bool     `json:"stale,omitempty"`
+
+	Nemesis  string    `json:"nemesis,omitempty"`
+	Target   string    `json:"target,omitempty"` // client/3, sidecar/1, server/2; empty: the ensemble, or all
+	Settings *Settings `json:"settings,omitempty"`
+	Wall     int64     `json:"wall,omitempty"` // nanoseconds of the wall clock since 1970
+}
+
+// Kind is what an event tells.
+type Kind string
+
+// Kinds of any process.
+const (
+	// Clocks is what the wall clock showed at At (Wall). A Writer notes it by itself.
+	Clocks Kind = "clocks"
+	// Ended ends an operation that was granted, joined or watched, or that asked for it in vain. Code, Reason; ByUser if
+	// the caller had it ended before it was told anything.
+	Ended Kind = "ended"
+)
+
+// Kinds about locks.
+const (
+	// Called begins an Acquire: Lock, Mode, Sidecar.
+	Called Kind = "called"
+	// Queued says that the caller has to wait: Position.
+	Queued Kind = "queued"
+	// Granted says that Acquire has returned a hold: Token.
+	Granted Kind = "granted"
+	// Suspended and Resumed are what the holder of a lock or a member is told.
+	Suspended Kind = "suspended"
+	Resumed   Kind = "resumed"
+	// Believed says that the caller found the hold valid again and again: From is when it knew the first answer, To when it
+	// asked for the last one that was yes. It is written as it goes; the newest To of an operation counts.
+	Believed Kind = "believed"
+	// Acting is written before a caller that holds the lock writes to a store: Store, Token, Value as it is to be.
+	Acting Kind = "acting"
+	// Acted is what became of it: Store, Token, Value, Outcome.
+	Acted Kind = "acted"
+	// Releasing begins a Release: the caller believes no more.
+	Releasing Kind = "releasing"
+)
+
+// Kinds of a store, appended in its own order; there is one counter for each lock. A fenced store takes the token with each read,
+// too, and refuses whatever comes with a smaller one from then on.
+const (
+	// Accepted is a write that was done: Store, Lock, Token, Value as it is now.
+	Accepted Kind = "accepted"
+	// Refused is a write that was not: Store, Lock, Token, Value as it would have become.
+	Refused Kind = "refused"
+)
+
+// Kinds about sequences.
+const (
+	// Asked begins a Next: Sequence, Count, Ordering, Sidecar.
+	Asked Kind = "asked"
+	// Got is its answer: First, Count, Incarnation.
+	Got Kind = "got"
+	// Failed ends it without numbers: Code, Reason.
+	Failed Kind = "failed"
+)
+
+// Kinds about the configuration.
+const (
+	// Invoked begins a call: Steps without what they lead to; Sidecar.
+	Invoked Kind = "invoked"
+	// Returned ends it: Outcome, and the same Steps with what they led to; Code, Reason if it was not done.
+	Returned Kind = "returned"
+	// Watching begins a watch: Keys or Prefix, Sidecar; or a Group.
+	Watching Kind = "watching"
+	// State is a part of the state at the beginning: Changes. Synced: that was all.
+	State  Kind = "state"
+	Synced Kind = "synced"
+	// Changed is what has changed: Changes.
+	Changed Kind = "changed"
+	// Lagging is what the API calls stale, and Fresh the end of it.
+	Lagging Kind = "lagging"
+	Fresh   Kind = "fresh"
+)
+
+// Kinds about membership. Its operations end with Ended; Watching begins a watch.
+const (
+	// Joining begins a Join: Group, Member, Sidecar.
+	Joining Kind = "joining"
+	// Joined says that Join has returned: Incarnation.
+	Joined Kind = "joined"
+	// Seen is a view that a watcher was sent: Members, Joined, Left, Stale.
+	Seen Kind = "seen"
+)
+
+// Kinds of the conductor.
+const (
+	// Began begins a round: Nemesis, Settings.
+	Began Kind = "began"
+	// Fault and Heal are the two ends of a nemesis: Nemesis, Target. A heal ends the newest fault of the same nemesis and
+	// target that has none yet.
+	Fault Kind = "fault"
+	Heal  Kind = "heal"
+	// Killed says that a process is dead: Target. A client's number is not used again; a sidecar's may be.
+	Killed Kind = "killed"
+	// Quiet says that all callers have stopped and all that was asked for has been answered, and what was to settle has
+	// had the time to.
+	Quiet Kind = "quiet"
+	// Fired is how many watches the ensemble has told of a node's deletion since it was started: Count. It stands at the
+	// beginning and at the end of rounds in which no server is started anew.
+	Fired Kind = "fired"
+	// Tombstone is the last operation of a round, which shows that the ensemble works: Outcome.
+	Tombstone Kind = "tombstone"
+)
+
+// Settings are what a round is judged by. Durations are in nanoseconds.
+type Settings struct {
+	Seed     uint64 `json:"seed"`
+	Profile  string `json:"profile"`
+	Workload string `json:"workload"`
+	// LockRoot and its siblings are the directories in the ensemble, below which names are kept.
+	LockRoot     string `json:"lockRoot"`
+	SequenceRoot string `json:"sequenceRoot"`
+	GroupRoot    string `json:"groupRoot"`
+	ConfigRoot   string `json:"configRoot"`
+	// Patience is how long something may take that nothing stands in the way of: a grant to the first in a queue, a loss to
+	// be told, a view to be shown. After a heal it counts from there.
+	Patience time.Duration `json:"patience"`
+	// Spares says that what the nemesis does must not cost a lease.
+	Spares bool `json:"spares,omitempty"`
+	// Damages says that a store that does not look at tokens must show damage, or the nemesis had no teeth.
+	Damages bool `json:"damages,omitempty"`
+}
+
+// Outcome is what became of a write.
+type Outcome string
+
+// The outcomes. What was refused was certainly not done; Unknown may have been.
+const (
+	OK      Outcome = "ok"
+	Denied  Outcome = "refused"
+	Unknown Outcome = "unknown"
+)
+
+// Mode is how a lock is asked for.
+type Mode string
+
+// The modes of a lock.
+const (
+	Exclusive Mode = "exclusive"
+	Read      Mode = "read"
+	Write     Mode = "write"
+)
+
+// Excludes says whether two holders with these modes may not hold a lock at the same time.
+func (m Mode) Excludes(other Mode) bool { return m != Read || other != Read }
+
+// The orderings of numbers, and the stores.
+const (
+	Strict  = "strict"
+	Relaxed = "relaxed"
+	Fenced  = "fenced"
+	Naive   = "naive"
+)
+
+// A Step is what was asked of one key of the configuration and, once it has returned, what that led to. A Commit has
+// several.
+type Step struct {
+	Key     string `json:"key"`
+	Verb    Verb   `json:"verb"`
+	Value   string `json:"value,omitempty"`   // to put, or read
+	Demand  *int32 `json:"demand,omitempty"`  // the version that the key must have; -1: there must be no such key
+	Version int32  `json:"version,omitempty"` // read or written
+	Missing bool   `json:"missing,omitempty"` // there was no such key
+	// Revision is which write of the ensemble made what was read or written; 0 if the caller was not told.
+	Revision int64 `json:"revision,omitempty"`
+}
+
+// Verb is what a step does.
+type Verb string
+
+// The verbs. Get is a linearizable read, Look a local one.
+const (
+	Get    Verb = "get"
+	Look   Verb = "look"
+	Put    Verb = "put"
+	Delete Verb = "delete"
+)
+
+// A Change is what a watcher of the configuration was told of one key.
+type Change struct {
+	Key       string `json:"key"`
+	Value     string `json:"value,omitempty"`
+	Version   int32  `json:"version,omitempty"`
+	Revision  int64  `json:"revision,omitempty"`
+	Created   int64  `json:"created,omitempty"` // the revision that made the key
+	Deleted   bool   `json:"deleted,omitempty"`
+	Coalesced bool   `json:"coalesced,omitempty"`
+	Recreated bool   `json:"recreated,omitempty"`
+}
+
+// A Member is one of a group, as a watcher sees it.
+type Member struct {
+	Name        string `json:"name"`
+	Incarnation int64  `json:"incarnation"`
+}
+
+// Owner is what an operation tells the sidecar of its owner, so that its node can be found in the ensemble's logs also if it
+// was never granted.
+func Owner(client int, op int64) string {
+	return strconv.Itoa(client) + "/" + strconv.FormatInt(op, 10)
+}
