@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/sidekeeper/sidekeeper/internal/process"
 )
 
 // An Ensemble is a set of servers that run until it is closed.
@@ -28,7 +30,7 @@ type Ensemble struct {
 	temporary       bool
 	java, classPath string
 	lines           *lineWriter // nil if logs go to files only
-	nursery         *nursery
+	nursery         *process.Nursery
 	servers         []*Server
 	closing         sync.Once
 }
@@ -57,7 +59,7 @@ func prepare(ctx context.Context, options Options) (*Ensemble, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Ensemble{options: options, nursery: newNursery()}
+	e := &Ensemble{options: options, nursery: process.NewNursery()}
 	if options.LogTo != nil {
 		e.lines = &lineWriter{to: options.LogTo}
 	}
@@ -112,8 +114,8 @@ func (e *Ensemble) start(ctx context.Context) error {
 		p := s.current()
 		watching.Go(func() {
 			select {
-			case <-p.exited:
-				cancel(fmt.Errorf("server %d has ended: %v", s.id, p.command.ProcessState))
+			case <-p.Exited():
+				cancel(fmt.Errorf("server %d has ended: %v", s.id, p.State()))
 			case <-ctx.Done():
 			}
 		})
@@ -159,7 +161,7 @@ func (e *Ensemble) Close() {
 			ending.Go(s.Kill)
 		}
 		ending.Wait()
-		e.nursery.close()
+		e.nursery.Close()
 		for _, s := range e.servers {
 			s.close()
 		}

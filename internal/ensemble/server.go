@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/sidekeeper/sidekeeper/internal/link"
+	"github.com/sidekeeper/sidekeeper/internal/process"
 )
 
 // A Server is one ZooKeeper server of an ensemble. All its methods may be called at any time from any goroutine, until
@@ -25,7 +26,7 @@ type Server struct {
 	peers     map[int]peerLinks // those this server dials, by the peer's id
 
 	mutex   sync.Mutex
-	process *process // the last one started; nil before the first
+	process *process.Process // the last one started; nil before the first
 	frozen  bool
 }
 
@@ -78,26 +79,19 @@ func (s *Server) Log() string { return filepath.Join(s.directory, "log") }
 
 // ProcessID is the number of the server's process, or 0 if none runs.
 func (s *Server) ProcessID() int {
-	if p := s.current(); p.running() {
-		return p.command.Process.Pid
+	if p := s.current(); p.Running() {
+		return p.ID()
 	}
 	return 0
 }
 
 // Kill ends the server at once, as the kernel does that is out of memory, and returns when its process has ended.
-func (s *Server) Kill() { s.end(syscall.SIGKILL) }
+func (s *Server) Kill() { s.current().Kill() }
 
 // Stop asks the server to shut down, and returns when its process has ended. One that is frozen goes on first.
 func (s *Server) Stop() {
 	s.Continue()
-	s.end(syscall.SIGTERM)
-}
-
-func (s *Server) end(signal syscall.Signal) {
-	if p := s.current(); p != nil {
-		p.send(signal)
-		<-p.exited
-	}
+	s.current().End(syscall.SIGTERM)
 }
 
 // Freeze suspends the server's process, as a long pause of its garbage collector does, and returns when it has stopped.
@@ -105,9 +99,8 @@ func (s *Server) end(signal syscall.Signal) {
 func (s *Server) Freeze() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if s.process.running() {
-		s.process.send(syscall.SIGSTOP)
-		awaitStopped(s.process.command.Process.Pid)
+	if s.process.Running() {
+		s.process.Freeze()
 		s.frozen = true
 	}
 }
@@ -117,7 +110,7 @@ func (s *Server) Continue() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.frozen {
-		s.process.send(syscall.SIGCONT)
+		s.process.Continue()
 		s.frozen = false
 	}
 }
@@ -144,7 +137,7 @@ func (s *Server) start() error {
 	command.Stderr = command.Stdout
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.process, err = s.ensemble.nursery.start(command, log)
+	s.process, err = s.ensemble.nursery.Start(command, log)
 	s.frozen = false
 	return err
 }
@@ -166,7 +159,7 @@ func (s *Server) output(log *os.File) io.Writer {
 	return io.MultiWriter(log, s.ensemble.lines.from(fmt.Sprintf("server %d: ", s.id)))
 }
 
-func (s *Server) current() *process {
+func (s *Server) current() *process.Process {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	return s.process
@@ -176,7 +169,7 @@ func (s *Server) current() *process {
 func (s *Server) asleep() bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return s.frozen || !s.process.running()
+	return s.frozen || !s.process.Running()
 }
 
 // close ends what the server consists of; its process has been killed before.

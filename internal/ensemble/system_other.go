@@ -2,16 +2,7 @@
 
 package ensemble
 
-import (
-	"net"
-	"syscall"
-)
-
-// attributes puts a server into a process group of its own, so that a Ctrl-C at the terminal does not reach it.
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
-
-// awaitStopped does not wait: a process that was sent SIGSTOP stops soon.
-func awaitStopped(int) {}
+import "net"
 
 // reserve finds a port that is free now; nothing keeps others from taking it.
 func reserve() (port, error) {
