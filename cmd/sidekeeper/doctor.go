@@ -61,7 +61,8 @@ Exits with
 	for _, name := range doctorSettings {
 		command.Flags().AddFlag(all.Lookup(name))
 	}
-	command.Flags().DurationVar(&patience, "patience", 0, "how long to wait before empty directories are looked at again, to tell those that stay; 90s will do")
+	command.Flags().DurationVar(&patience, "patience", 0,
+		"how long to wait before empty directories are looked at again, to tell those that stay; 90s will do")
 	command.Flags().SortFlags = false
 	return command
 }

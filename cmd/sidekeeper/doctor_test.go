@@ -27,7 +27,10 @@ func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
 		{"a lock by its name", append(healthy, "orders"), 0, "nothing is wrong\n"},
 		{"more leases than connections", append(healthy, "--max-leases=1000000"), 0, "nothing is wrong\n"},
 		{"a tick that is too short", append(healthy, "--tick-time=500ms"), exitProblems, "problem: --tick-time: tickTime is 1s on " + ensemble},
-		{"a timeout that is not to be had", append(healthy, "--session-timeout=1m"), exitWarnings, "warning: " + ensemble + ": allows session timeouts from 2s to 20s"},
+		{
+			"a timeout that is not to be had", append(healthy, "--session-timeout=1m"), exitWarnings,
+			"warning: " + ensemble + ": allows session timeouts from 2s to 20s",
+		},
 		{"a timeout that is not safe", append(healthy, "--proof=static"), exitProblems, "problem: --session-timeout: session timeout too short"},
 		{"nobody there", []string{"doctor", "--zookeeper=127.0.0.1:1", "--timeout=500ms"}, exitUnreachable, "problem: 127.0.0.1:1: does not answer"},
 		{"no ensemble", []string{"doctor"}, exitUsage, ""},

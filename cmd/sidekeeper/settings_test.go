@@ -48,7 +48,8 @@ func TestEverySettingHasAVariableThatTheCommandLineOverrides(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join([]string{
-		strings.Join(s.zookeeper, " "), strings.Join(s.listen, " "), s.socketMode.String(), s.ephemeralBytes.String(), s.root, s.place(s.lockRoot, "locks"),
+		strings.Join(s.zookeeper, " "), strings.Join(s.listen, " "), s.socketMode.String(), s.ephemeralBytes.String(),
+		s.root, s.place(s.lockRoot, "locks"),
 	}, ", ")
 	if want := "a:1 b:2, unix:///a unix:///b, 0666, 1024KiB, /line, /line/locks"; got != want || !s.reflection {
 		t.Errorf("got %s, want %s", got, want)

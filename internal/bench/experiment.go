@@ -40,13 +40,27 @@ func experiments(quick bool) []experiment {
 		title := fmt.Sprintf("Numbers of one sequence, %d callers", q.callers)
 		all = append(all, experiment{fmt.Sprintf("sequence-%d", q.callers), title, q.run})
 	}
+	all = append(append(all, memberships(quick)...), watches(quick)...)
+	i := idle{leases: 1000, seconds: 20}
+	if quick {
+		i = idle{leases: 200, seconds: 5}
+	}
+	title := fmt.Sprintf("Idle leases, %d of them", i.leases)
+	return append(all, experiment{"idle", title, i.run})
+}
+
+func memberships(quick bool) []experiment {
 	j, k := joins{callers: 64, each: 20, rounds: 6}, killed{callers: 200}
 	if quick {
 		j.rounds, j.each, k.callers = 2, 5, 20
 	}
-	all = append(all,
-		experiment{"joins-64", fmt.Sprintf("Join and leave a group, %d callers, each time with a session of its own", j.callers), j.run},
-		experiment{"killed", "A caller that is a member is killed: time until a watcher sees it", k.run})
+	return []experiment{
+		{"joins-64", fmt.Sprintf("Join and leave a group, %d callers, each time with a session of its own", j.callers), j.run},
+		{"killed", "A caller that is a member is killed: time until a watcher sees it", k.run},
+	}
+}
+
+func watches(quick bool) (all []experiment) {
 	for _, w := range []watch{{watchers: 1, updates: 300}, {watchers: 100, updates: 100}, {watchers: 1000, updates: 30}} {
 		w.rounds = 6
 		if quick {
@@ -55,10 +69,5 @@ func experiments(quick bool) []experiment {
 		title := fmt.Sprintf("Update of a key of the configuration, until the last of %d watchers has it", w.watchers)
 		all = append(all, experiment{fmt.Sprintf("watch-%d", w.watchers), title, w.run})
 	}
-	i := idle{leases: 1000, seconds: 20}
-	if quick {
-		i = idle{leases: 200, seconds: 5}
-	}
-	title := fmt.Sprintf("Idle leases, %d of them", i.leases)
-	return append(all, experiment{"idle", title, i.run})
+	return all
 }

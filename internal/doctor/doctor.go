@@ -83,6 +83,6 @@ func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []
 	return e.findings, nil
 }
 
-func (e *examination) find(gravity Gravity, about, advice, format string, details ...any) {
+func (e *examination) findf(gravity Gravity, about, advice, format string, details ...any) {
 	e.findings = append(e.findings, Finding{gravity, about, fmt.Sprintf(format, details...), advice})
 }

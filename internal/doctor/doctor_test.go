@@ -105,7 +105,9 @@ func lines(findings []doctor.Finding) (lines []string) {
 }
 
 func TestLocksAreExamined(t *testing.T) {
+	t.Parallel()
 	const orders = "/sidekeeper/locks/orders"
+	mixed := []string{"problem " + orders + ": contenders that ignore each other,"}
 	for _, c := range []struct {
 		name  string
 		nodes []string // in the lock's directory; * before one that is not ephemeral
@@ -113,10 +115,12 @@ func TestLocksAreExamined(t *testing.T) {
 	}{
 		{"in use", []string{"_c_1-lock-0000000001", "_c_2-lock-0000000002"}, nil},
 		{"a read/write lock", []string{"_c_1-__READ__0000000001", "_c_2-__WRIT__0000000002"}, nil},
-		{"kazoo among others", []string{"_c_1-lock-0000000001", "1__lock__0000000002"}, []string{"problem " + orders + ": contenders that ignore each other,"}},
-		{"mutexes on a read/write lock", []string{"_c_1-lock-0000000001", "_c_2-__WRIT__0000000002"}, []string{"problem " + orders + ": contenders that ignore each other,"}},
+		{"kazoo among others", []string{"_c_1-lock-0000000001", "1__lock__0000000002"}, mixed},
+		{"mutexes on a read/write lock", []string{"_c_1-lock-0000000001", "_c_2-__WRIT__0000000002"}, mixed},
 		{"a stranger", []string{"_c_1-lock-0000000001", "readme"}, []string{"warning " + orders + ": children that are no contenders:"}},
-		{"an owner that never goes", []string{"*_c_1-lock-0000000001"}, []string{"problem " + orders + "/_c_1-lock-0000000001: is not ephemeral: it blocks"}},
+		{"an owner that never goes", []string{"*_c_1-lock-0000000001"}, []string{
+			"problem " + orders + "/_c_1-lock-0000000001: is not ephemeral: it blocks",
+		}},
 		{"a counter at its end", []string{"_c_1-lock--2147483647"}, []string{"problem " + orders + ": its counter is at its"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -189,7 +193,6 @@ func TestAnEnsembleThatDoesNotAnswerIsAnError(t *testing.T) {
 }
 
 func TestARealEnsembleIsExamined(t *testing.T) {
-	t.Parallel()
 	e, err := ensemble.Start(t.Context(), ensemble.Options{Servers: 3, TickTime: 200 * time.Millisecond, MaxSessionTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +208,10 @@ func TestARealEnsembleIsExamined(t *testing.T) {
 		{"a tick that is too short", func(s *doctor.Settings) { s.TickTime /= 2 }, append([]string{"problem --tick-time"}, absent...)},
 		{"a sync limit that is too short", func(s *doctor.Settings) { s.SyncLimit-- }, append([]string{"problem --sync-limit"}, absent...)},
 		{"a sync limit that is too long", func(s *doctor.Settings) { s.SyncLimit++ }, append([]string{"note --sync-limit"}, absent...)},
-		{"a session timeout that is not given", func(s *doctor.Settings) { s.SessionTimeout = time.Minute }, append([]string{"warning a server"}, absent...)},
+		{
+			"a session timeout that is not given", func(s *doctor.Settings) { s.SessionTimeout = time.Minute },
+			append([]string{"warning a server"}, absent...),
+		},
 		{"a server that is left out", func(s *doctor.Settings) { s.Servers = s.Servers[:2] }, append([]string{"note --zookeeper"}, absent...)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

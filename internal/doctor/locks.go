@@ -23,9 +23,9 @@ func (e *examination) root(ctx context.Context) error {
 		looked, err := e.ensemble.Inspect(ctx, path)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
-			e.find(Note, path, "", "is not there yet: a sidecar makes it when it starts")
+			e.findf(Note, path, "", "is not there yet: a sidecar makes it when it starts")
 		case errors.Is(err, recipes.ErrDenied):
-			e.find(Problem, path, "give the sidecar credentials of an identity that may", "may not be read")
+			e.findf(Problem, path, "give the sidecar credentials of an identity that may", "may not be read")
 		case err != nil:
 			return err
 		default:
@@ -35,10 +35,11 @@ func (e *examination) root(ctx context.Context) error {
 	return nil
 }
 
-func (e *examination) permissions(path string, looked zookeeper.Inspection) {
+func (e *examination) permissions(node string, looked zookeeper.Inspection) {
 	for _, permission := range looked.Permissions {
 		if permission.Scheme == "world" && strings.ContainsAny(permission.May, "cdwa") && e.Credentials {
-			e.find(Warning, path, "set its ACL to the sidecars' identity", "everybody may change it (world:%s:%s), although the sidecar has credentials",
+			e.findf(Warning, node, "set its ACL to the sidecars' identity",
+				"everybody may change it (world:%s:%s), although the sidecar has credentials",
 				permission.ID, permission.May)
 		}
 	}
@@ -81,15 +82,15 @@ func (e *examination) directories(ctx context.Context, below string) (found []st
 		if familyOf(child) != "" {
 			continue
 		}
-		path := path.Join(below, child)
-		if looked, err := e.ensemble.Inspect(ctx, path); err == nil && looked.Owner != 0 {
+		node := path.Join(below, child)
+		if looked, err := e.ensemble.Inspect(ctx, node); err == nil && looked.Owner != 0 {
 			continue // ephemeral: nothing lies in it
 		}
-		deeper, err := e.directories(ctx, path)
+		deeper, err := e.directories(ctx, node)
 		if err != nil {
 			return nil, err
 		}
-		found = append(append(found, path), deeper...)
+		found = append(append(found, node), deeper...)
 	}
 	slices.Sort(found)
 	return found, nil
@@ -99,7 +100,7 @@ func (e *examination) directories(ctx context.Context, below string) (found []st
 func (e *examination) lock(ctx context.Context, directory string) (zookeeper.Inspection, error) {
 	looked, err := e.ensemble.Inspect(ctx, directory)
 	if errors.Is(err, recipes.ErrDenied) {
-		e.find(Problem, directory, "give all clients of the lock one identity, or open its ACL", "may not be read")
+		e.findf(Problem, directory, "give all clients of the lock one identity, or open its ACL", "may not be read")
 		return looked, nil
 	}
 	if err != nil {
@@ -130,9 +131,10 @@ func (e *examination) counter(directory string, counter int32, children []string
 	const advice = "delete the directory while nobody uses the lock: a new one counts from 0"
 	switch room := math.MaxInt32 - counter; {
 	case atTheEnd(children):
-		e.find(Problem, directory, advice, "its counter is at its end: clients that order contenders by number, as Curator and kazoo do, order them wrongly")
+		e.findf(Problem, directory, advice,
+			"its counter is at its end: clients that order contenders by number, as Curator and kazoo do, order them wrongly")
 	case room < 1<<28:
-		e.find(Warning, directory, advice, "its counter has room for %d more contenders", room)
+		e.findf(Warning, directory, advice, "its counter has room for %d more contenders", room)
 	}
 }
 
@@ -153,15 +155,17 @@ func (e *examination) mixed(directory string, families map[family][]string) {
 		}
 	}
 	if len(there) > 1 {
-		e.find(Problem, directory, "use one kind of client for one lock; kazoo needs a subclass with _NODE_NAME = \"-lock-\" and _EXCLUDE_NAMES = [\"-lock-\"]",
+		e.findf(Problem, directory,
+			"use one kind of client for one lock; kazoo needs a subclass with _NODE_NAME = \"-lock-\" and _EXCLUDE_NAMES = [\"-lock-\"]",
 			"contenders that ignore each other, so that several can hold the lock at the same time: %s", strings.Join(there, ", "))
 	}
 }
 
 func (e *examination) strangers(directory string, names []string) {
 	slices.Sort(names)
-	e.find(Warning, directory, "move them elsewhere", "children that are no contenders: %q. Curator counts them and waits for them, go-zookeeper refuses to lock; "+
-		"Sidekeeper does not mind", names[:min(len(names), 5)])
+	e.findf(Warning, directory, "move them elsewhere",
+		"children that are no contenders: %q. Curator counts them and waits for them, go-zookeeper refuses to lock; Sidekeeper does not mind",
+		names[:min(len(names), 5)])
 }
 
 // contenders looks at each contender's owner.
@@ -172,11 +176,12 @@ func (e *examination) contenders(ctx context.Context, directory string, names []
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
 		case errors.Is(err, recipes.ErrDenied):
-			e.find(Problem, contender, "give all clients of the lock one identity, or open its ACL", "may not be read: whoever stands behind it waits in vain")
+			e.findf(Problem, contender, "give all clients of the lock one identity, or open its ACL",
+				"may not be read: whoever stands behind it waits in vain")
 		case err != nil:
 			return err
 		case looked.Owner == 0:
-			e.find(Problem, contender, "delete it, if nobody works under it", "is not ephemeral: it blocks the lock until somebody deletes it")
+			e.findf(Problem, contender, "delete it, if nobody works under it", "is not ephemeral: it blocks the lock until somebody deletes it")
 		}
 	}
 	return nil
@@ -188,7 +193,8 @@ func (e *examination) leftovers(ctx context.Context, empty map[string]zookeeper.
 		return nil
 	}
 	if e.Patience == 0 {
-		e.find(Note, e.LockRoot, "run again with --patience 90s to find those that stay", "%d directories of locks are empty; containers vanish within a minute or so", len(empty))
+		e.findf(Note, e.LockRoot, "run again with --patience 90s to find those that stay",
+			"%d directories of locks are empty; containers vanish within a minute or so", len(empty))
 		return nil
 	}
 	timer := time.NewTimer(e.Patience)
@@ -198,10 +204,12 @@ func (e *examination) leftovers(ctx context.Context, empty map[string]zookeeper.
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	for path, before := range empty {
+	for path := range empty {
+		before := empty[path]
 		now, err := e.ensemble.Inspect(ctx, path)
 		if err == nil && now.Czxid == before.Czxid && now.Counter == before.Counter && now.Children == 0 {
-			e.find(Warning, path, "delete it: whoever uses the lock next makes it as a container", "is empty and no container, so that it stays for ever")
+			e.findf(Warning, path, "delete it: whoever uses the lock next makes it as a container",
+				"is empty and no container, so that it stays for ever")
 		}
 	}
 	return nil

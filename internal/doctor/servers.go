@@ -20,22 +20,22 @@ func (e *examination) servers(ctx context.Context) {
 		answer, err := e.ensemble.Ask(ctx, server, "srvr")
 		switch {
 		case errors.Is(err, zookeeper.ErrSilent):
-			e.find(Note, server, "allow `srvr` in 4lw.commands.whitelist", "does not say how it is")
+			e.findf(Note, server, "allow `srvr` in 4lw.commands.whitelist", "does not say how it is")
 		case err != nil:
-			e.find(Problem, server, "start it, or take it out of --zookeeper", "does not answer: %v", err)
+			e.findf(Problem, server, "start it, or take it out of --zookeeper", "does not answer: %v", err)
 		case lineOf(answer, "Mode") == "":
-			e.find(Problem, server, "see whether it reaches the others: it needs a majority of them", "serves nobody")
+			e.findf(Problem, server, "see whether it reaches the others: it needs a majority of them", "serves nobody")
 		default:
 			e.version(server, answer)
 		}
 		told = e.setup(ctx, server) || told
 	}
 	if !told {
-		e.find(Note, "ensemble", "allow it with 4lw.commands.whitelist=srvr,conf, or compare by hand",
+		e.findf(Note, "ensemble", "allow it with 4lw.commands.whitelist=srvr,conf, or compare by hand",
 			"no server answers `conf`, so that --tick-time %v and --sync-limit %d could not be compared with the ensemble's", e.TickTime, e.SyncLimit)
 	}
 	if e.Credentials && !e.Secure {
-		e.find(Warning, "--zookeeper-auth-file", "use TLS towards the ensemble: --zookeeper-tls-ca", "the password travels in clear")
+		e.findf(Warning, "--zookeeper-auth-file", "use TLS towards the ensemble: --zookeeper-tls-ca", "the password travels in clear")
 	}
 }
 
@@ -82,11 +82,11 @@ func (e *examination) version(server, answer string) {
 	runs, ok := releaseIn(lineOf(answer, "Zookeeper version"))
 	switch {
 	case !ok:
-		e.find(Note, server, "", "does not say which release it runs")
+		e.findf(Note, server, "", "does not say which release it runs")
 	case runs.before(release{3, 5, 1}):
-		e.find(Problem, server, "upgrade to 3.9.5 or later", "runs %v, which has no containers: directories of locks stay for ever", runs)
+		e.findf(Problem, server, "upgrade to 3.9.5 or later", "runs %v, which has no containers: directories of locks stay for ever", runs)
 	case runs.before(release{3, 8, 6}), runs[1] == 9 && runs.before(release{3, 9, 5}):
-		e.find(Warning, server, "upgrade to 3.8.6, 3.9.5 or later", "runs %v, which lacks corrections of security and of correctness", runs)
+		e.findf(Warning, server, "upgrade to 3.8.6, 3.9.5 or later", "runs %v, which lacks corrections of security and of correctness", runs)
 	}
 }
 
@@ -105,11 +105,11 @@ func (e *examination) setup(ctx context.Context, server string) bool {
 	}
 	least, most := milliseconds(conf["minSessionTimeout"]), milliseconds(conf["maxSessionTimeout"])
 	if most > 0 && (e.SessionTimeout < least || e.SessionTimeout > most) {
-		e.find(Warning, server, fmt.Sprintf("choose one from %v to %v", least, most),
+		e.findf(Warning, server, fmt.Sprintf("choose one from %v to %v", least, most),
 			"allows session timeouts from %v to %v: --session-timeout %v becomes another", least, most, e.SessionTimeout)
 	}
 	if connections := conf["maxClientCnxns"]; connections > 0 && connections <= e.MostLeases {
-		e.find(Warning, server, "raise maxClientCnxns, or lower --max-leases",
+		e.findf(Warning, server, "raise maxClientCnxns, or lower --max-leases",
 			"takes %d connections from one address (maxClientCnxns), and each lease is one: --max-leases %d cannot be had from one server",
 			connections, e.MostLeases)
 	}
@@ -126,10 +126,10 @@ func (e *examination) compare(server, flag, setting string, theirs, ours time.Du
 	}
 	switch {
 	case theirs > ours:
-		e.find(Problem, flag, "start the sidecar with "+flag+" "+show(theirs),
+		e.findf(Problem, flag, "start the sidecar with "+flag+" "+show(theirs),
 			"%s is %s on %s and %s here: a lock may be granted to another while its holder believes in it", setting, show(theirs), server, show(ours))
 	case theirs < ours:
-		e.find(Note, flag, "start the sidecar with "+flag+" "+show(theirs), "%s is %s on %s and %s here: safe, but slower to notice", setting,
+		e.findf(Note, flag, "start the sidecar with "+flag+" "+show(theirs), "%s is %s on %s and %s here: safe, but slower to notice", setting,
 			show(theirs), server, show(ours))
 	}
 }
@@ -173,13 +173,15 @@ func (e *examination) members(ctx context.Context) error {
 
 func (e *examination) judgeMembers(participants, observers int) {
 	if observers > 0 && !e.Observers {
-		e.find(Warning, "--behind-observers", "start the sidecar with --behind-observers if one of them may be behind another, or leave them out of --zookeeper",
+		e.findf(Warning, "--behind-observers",
+			"start the sidecar with --behind-observers if one of them may be behind another, or leave them out of --zookeeper",
 			"the ensemble has %d observers", observers)
 	}
 	if participants > 0 && participants%2 == 0 {
-		e.find(Note, "ensemble", "add a server, or take one away", "%d servers vote: one less would survive as many failures", participants)
+		e.findf(Note, "ensemble", "add a server, or take one away", "%d servers vote: one less would survive as many failures", participants)
 	}
 	if participants > len(e.Servers) {
-		e.find(Note, "--zookeeper", "name all of them", "%d of %d servers are given: if these fail, the others are not tried", len(e.Servers), participants)
+		e.findf(Note, "--zookeeper", "name all of them",
+			"%d of %d servers are given: if these fail, the others are not tried", len(e.Servers), participants)
 	}
 }

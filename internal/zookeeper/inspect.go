@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -51,16 +52,16 @@ func counterIn(stat *zk.Stat) int32 {
 func permissionsIn(acl []zk.ACL) []Permission {
 	permissions := make([]Permission, 0, len(acl))
 	for _, entry := range acl {
-		may := ""
+		var may strings.Builder
 		for _, letter := range []struct {
 			bit  int32
 			text string
 		}{{zk.PermCreate, "c"}, {zk.PermDelete, "d"}, {zk.PermRead, "r"}, {zk.PermWrite, "w"}, {zk.PermAdmin, "a"}} {
 			if entry.Perms&letter.bit != 0 {
-				may += letter.text
+				may.WriteString(letter.text)
 			}
 		}
-		permissions = append(permissions, Permission{entry.Scheme, entry.ID, may})
+		permissions = append(permissions, Permission{entry.Scheme, entry.ID, may.String()})
 	}
 	return permissions
 }
