@@ -34,6 +34,7 @@ func newServeCommand() *cobra.Command {
 			}
 			ctx, stop := untilSignal(command.Context())
 			defer stop()
+			defer paceGarbage()()
 			return settings.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}

@@ -68,7 +68,7 @@ func parse(arguments []string, logged io.Writer) (settings, error) {
 	flags.BoolVar(&s.quick, "quick", false, "whether to do a fraction of it, to see that it works")
 	flags.BoolVar(&s.markdown, "markdown", false, "whether to print tables in Markdown")
 	flags.StringVar(&s.extra, "serve", "", "further flags for the sidecar, separated by blanks")
-	flags.StringVar(&s.profiles, "profiles", "", "directory to put a profile of the sidecar into, one for each experiment with lock pairs; profiled figures are not to be quoted")
+	flags.StringVar(&s.profiles, "profiles", "", "directory to put a profile of the sidecar into, one for each experiment with lock pairs or joins; profiled figures are not to be quoted")
 	flags.StringVar(&s.echo, "echo", "", "serve bare gRPC on this socket until the input ends, and do nothing else; the bench starts itself so")
 	err := flags.Parse(arguments)
 	if err == nil && flags.NArg() > 0 {

@@ -37,7 +37,11 @@ func (j joins) run(ctx context.Context, on *stage) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.table(contenders, batches), nil
+	err = on.profile(ctx, sidecar, fmt.Sprintf("joins-%d", j.callers), func() error {
+		_, err := j.batch(ctx, contenders[len(contenders)-1])
+		return err
+	})
+	return j.table(contenders, batches), err
 }
 
 // batch is one contender's part of a round. It is over when everybody is gone from the ensemble.

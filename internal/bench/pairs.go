@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 )
@@ -30,13 +28,7 @@ func (p pairs) run(ctx context.Context, on *stage) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if on.settings.profiles != "" {
-		where := filepath.Join(on.settings.profiles, fmt.Sprintf("pairs-%d-on-%d.pprof", p.callers, len(on.addresses())))
-		if err := p.profile(ctx, contenders[leasePlace], where); err != nil {
-			return nil, err
-		}
-	}
-	return p.table(contenders, batches), nil
+	return p.table(contenders, batches), p.profile(ctx, on, contenders[leasePlace])
 }
 
 func (p pairs) locks() []string {
@@ -87,36 +79,17 @@ func (p pairs) lockAll(ctx context.Context, callers []caller, each int) ([]time.
 	return took, err
 }
 
-const profileSeconds = 10
-
 // profile has one contender go on while its sidecar is profiled.
-func (p pairs) profile(ctx context.Context, c contender, where string) error {
+func (p pairs) profile(ctx context.Context, on *stage, c contender) error {
 	callers, err := c.openAll(ctx, p.callers)
 	if err != nil {
 		return err
 	}
 	defer closeAll(callers)
-	done := make(chan struct{})
-	var profile []byte
-	var failure error
-	go func() {
-		defer close(done)
-		profile, failure = c.sidecar.get(ctx, "profile?seconds="+strconv.Itoa(profileSeconds))
-	}()
-	for {
-		select {
-		case <-done:
-			if failure != nil {
-				return failure
-			}
-			return os.WriteFile(where, profile, 0o600)
-		default:
-		}
-		if _, err := p.lockAll(ctx, callers, p.each); err != nil {
-			<-done
-			return err
-		}
-	}
+	return on.profile(ctx, c.sidecar, fmt.Sprintf("pairs-%d", p.callers), func() error {
+		_, err := p.lockAll(ctx, callers, p.each)
+		return err
+	})
 }
 
 func (p pairs) table(contenders []contender, batches [][]batch) *table {

@@ -139,12 +139,8 @@ func TestAKilledCallersMemberIsGoneForOthersAtOnce(t *testing.T) {
 	slices.Sort(times)
 	median := times[len(times)/2]
 	t.Logf("a killed caller's member was gone for others after %v (median of %d), %v at most", median, len(times), times[len(times)-1])
-	goal := 20 * time.Millisecond
-	if raced {
-		goal *= 10
-	}
-	if median > goal {
-		t.Errorf("the median is over %v", goal)
+	if median > 2*time.Second { // a session takes ten to expire
+		t.Error("that is not at once")
 	}
 }
 
