@@ -1,99 +1,30 @@
 package endtoend
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
 	"golang.org/x/sync/errgroup"
 
 	sidekeeperclient "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/linear"
 )
-
-// A step is what a caller asked of one key.
-type step struct {
-	key     string
-	verb    verb
-	value   string // to put
-	version int32  // demanded, if not 0
-}
-
-type verb int
-
-const (
-	gets verb = iota
-	puts
-	deletes
-)
-
-// An effect is what a caller was told.
-type effect struct {
-	unknown bool   // it may have been done, at any time since
-	refused bool   // the key had another version, or there was none
-	value   string // read
-	version int32  // read or written; 0 if there is no key
-}
-
-// A register is the state of a key; without one, its version is 0.
-type register struct {
-	value   string
-	version int32
-}
-
-// after is the state after a step, and whether the step can have had this effect.
-func (r register) after(s step, e effect) (register, bool) {
-	meets := s.version == 0 || s.version == r.version
-	switch {
-	case s.verb == gets:
-		return r, e.value == r.value && e.version == r.version
-	case s.verb == deletes && r.version == 0, !meets:
-		return r, e.unknown || e.refused
-	case s.verb == deletes:
-		return register{}, e.unknown || !e.refused
-	}
-	written := register{s.value, r.version + 1}
-	return written, e.unknown || !e.refused && e.version == written.version
-}
-
-var registers = porcupine.Model{
-	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-		byKey := map[string][]porcupine.Operation{}
-		for _, operation := range history {
-			key := operation.Input.(step).key
-			byKey[key] = append(byKey[key], operation)
-		}
-		var all [][]porcupine.Operation
-		for _, operations := range byKey {
-			all = append(all, operations)
-		}
-		return all
-	},
-	Init: func() any { return register{} },
-	Step: func(state, input, output any) (bool, any) {
-		next, possible := state.(register).after(input.(step), output.(effect))
-		return possible, next
-	},
-	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v → %+v", input, output) },
-}
 
 // A history is what callers did and were told.
 type history struct {
 	mu         sync.Mutex
-	operations []porcupine.Operation
+	operations linear.History
 	unknown    int
 }
 
 // add notes steps that were asked for together. What was certainly not done is left out; what may have been done may still be.
-func (h *history) add(caller int, asked moment, steps []step, effects []effect, err error) {
+func (h *history) add(caller int, asked moment, steps []linear.Step, effects []linear.Effect, err error) {
 	answered := int64(now())
 	unknown := err != nil
 	switch {
@@ -104,43 +35,26 @@ func (h *history) add(caller int, asked moment, steps []step, effects []effect, 
 		if len(steps) > 1 {
 			return // one of them was refused, and nothing was done
 		}
-		effects = []effect{{refused: steps[0].verb != gets}}
+		effects = []linear.Effect{{Refused: steps[0].Verb != linear.Get}}
 	case unknown:
-		answered, effects = math.MaxInt64, make([]effect, len(steps))
+		answered, effects = linear.Never, make([]linear.Effect, len(steps))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, s := range steps {
-		if effects[i].unknown = unknown; unknown && s.verb == gets {
+		if effects[i].Unknown = unknown; unknown && s.Verb == linear.Get {
 			continue // it says nothing
 		} else if unknown {
 			h.unknown++
 		}
-		h.operations = append(h.operations, porcupine.Operation{
-			ClientId: caller, Input: s, Output: effects[i], Call: int64(asked), Return: answered,
+		h.operations = append(h.operations, linear.Operation{
+			Caller: caller, Step: s, Effect: effects[i], Call: int64(asked), Return: answered,
 		})
 	}
 }
 
-// check says whether some order of the steps explains all that was told.
-func (h *history) check() porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(registers, h.operations, time.Minute)
-}
-
-// unexplained shows the history of the keys for which there is no such order.
-func (h *history) unexplained() string {
-	text := ""
-	for _, operations := range registers.Partition(h.operations) {
-		if porcupine.CheckOperationsTimeout(registers, operations, time.Minute) == porcupine.Ok {
-			continue
-		}
-		slices.SortFunc(operations, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
-		for _, o := range operations {
-			text += fmt.Sprintf("%d–%d caller %d: %s\n", o.Call, o.Return, o.ClientId, registers.DescribeOperation(o.Input, o.Output))
-		}
-	}
-	return text
-}
+// check says whether some order of the steps explains all that was told, and shows the keys for which there is none.
+func (h *history) check() (linear.Result, []linear.History) { return h.operations.Check(time.Minute) }
 
 // A scribe is a caller that reads and writes keys at random.
 type scribe struct {
@@ -169,37 +83,37 @@ func (s *scribe) turn(value string) {
 	switch s.dice.IntN(10) {
 	case 0:
 		err := s.config.Delete(ctx, key)
-		s.history.add(s.number, asked, []step{{key: key, verb: deletes}}, make([]effect, 1), err)
+		s.history.add(s.number, asked, []linear.Step{{Key: key, Verb: linear.Delete}}, make([]linear.Effect, 1), err)
 	case 1, 2:
 		entry, err := s.config.Put(ctx, key, []byte(value))
-		s.history.add(s.number, asked, []step{{key: key, verb: puts, value: value}}, []effect{{version: entry.Version}}, err)
+		s.history.add(s.number, asked, []linear.Step{{Key: key, Verb: linear.Put, Value: value}}, []linear.Effect{{Version: entry.Version}}, err)
 	case 3, 4:
 		if version := s.known[key]; version > 0 {
 			entry, err := s.config.Put(ctx, key, []byte(value), sidekeeperclient.IfVersion(version))
-			s.history.add(s.number, asked, []step{{key: key, verb: puts, value: value, version: version}},
-				[]effect{{version: entry.Version}}, err)
+			put := linear.Step{Key: key, Verb: linear.Put, Value: value, Demand: linear.Demand{Version: version}}
+			s.history.add(s.number, asked, []linear.Step{put}, []linear.Effect{{Version: entry.Version}}, err)
 		}
 	case 5:
 		s.commit(ctx, asked, value)
 	default:
 		entry, err := s.config.GetLinearizable(ctx, key)
 		s.known[key] = entry.Version
-		s.history.add(s.number, asked, []step{{key: key}}, []effect{{value: string(entry.Value), version: entry.Version}}, err)
+		s.history.add(s.number, asked, []linear.Step{{Key: key}}, []linear.Effect{{Value: string(entry.Value), Version: entry.Version}}, err)
 	}
 }
 
 // commit writes all keys at once.
 func (s *scribe) commit(ctx context.Context, asked moment, value string) {
 	var all sidekeeperclient.Commit
-	var steps []step
+	var steps []linear.Step
 	for _, key := range s.keys {
 		all.Put(key, []byte(value))
-		steps = append(steps, step{key: key, verb: puts, value: value})
+		steps = append(steps, linear.Step{Key: key, Verb: linear.Put, Value: value})
 	}
 	entries, err := s.config.Commit(ctx, &all)
-	effects := make([]effect, len(steps))
+	effects := make([]linear.Effect, len(steps))
 	for i, entry := range entries {
-		effects[i].version = entry.Version
+		effects[i].Version = entry.Version
 	}
 	s.history.add(s.number, asked, steps, effects, err)
 }
@@ -232,8 +146,8 @@ func TestTheConfigurationIsLinearizable(t *testing.T) {
 			await(t, "another quiet moment", patient, after(700*time.Millisecond))
 			stop()
 			must(t, scribes.Wait())
-			if result := h.check(); result != porcupine.Ok {
-				t.Errorf("the history of %d operations is %s\n%s", len(h.operations), result, h.unexplained())
+			if result, unexplained := h.check(); result != linear.Linearizable {
+				t.Errorf("the history of %d operations is %s\n%s", len(h.operations), result, unexplained)
 			}
 			if len(h.operations) < 50 {
 				t.Errorf("only %d operations", len(h.operations))
@@ -263,7 +177,7 @@ func TestALocalReadMayBeOldAndALinearizableOneIsNot(t *testing.T) {
 		asked := now()
 		entry, err := writer.Put(t.Context(), "lagging", []byte(value))
 		must(t, err)
-		h.add(0, asked, []step{{key: "lagging", verb: puts, value: value}}, []effect{{version: entry.Version}}, nil)
+		h.add(0, asked, []linear.Step{{Key: "lagging", Verb: linear.Put, Value: value}}, []linear.Effect{{Version: entry.Version}}, nil)
 	}
 	put("old")
 	if got := inWords(reader.GetLinearizable(t.Context(), "lagging")); got != "old@v1" {
@@ -282,72 +196,16 @@ func TestALocalReadMayBeOldAndALinearizableOneIsNot(t *testing.T) {
 	if latest, err := reader.GetLinearizable(quick, "lagging"); err == nil {
 		t.Errorf("a linearizable read through the follower answers %s", latest.Value)
 	}
-	if result := h.check(); result != porcupine.Ok {
+	if result, _ := h.check(); result != linear.Linearizable {
 		t.Fatalf("the writes by themselves are %s", result)
 	}
-	h.add(1, asked, []step{{key: "lagging"}}, []effect{{value: "old", version: entry.Version}}, nil)
-	if result := h.check(); result != porcupine.Illegal {
+	h.add(1, asked, []linear.Step{{Key: "lagging"}}, []linear.Effect{{Value: "old", Version: entry.Version}}, nil)
+	if result, _ := h.check(); result != linear.Illegal {
 		t.Errorf("with the local read the history is %s", result)
 	}
 	repair(t, e)
 	must(t, retry(t, func() error { entry, err = reader.GetLinearizable(t.Context(), "lagging"); return err }))
 	if string(entry.Value) != "new" {
 		t.Errorf("afterwards, a linearizable read answers %s", entry.Value)
-	}
-}
-
-func TestTheCheckOfHistoriesRefusesWhatCannotBe(t *testing.T) {
-	put := func(value string, version int32) (step, effect) {
-		return step{key: "k", verb: puts, value: value}, effect{version: version}
-	}
-	get := func(value string, version int32) (step, effect) {
-		return step{key: "k"}, effect{value: value, version: version}
-	}
-	type event struct {
-		step        step
-		effect      effect
-		call, reply int64
-	}
-	of := func(s step, e effect, call, reply int64) event { return event{s, e, call, reply} }
-	first, written := put("a", 1)
-	second, overwritten := put("b", 2)
-	readA, sawA := get("a", 1)
-	readB, sawB := get("b", 2)
-	lost := effect{unknown: true}
-	for _, c := range []struct {
-		name   string
-		events []event
-		want   porcupine.CheckResult
-	}{
-		{"a read of what was put", []event{of(first, written, 1, 2), of(readA, sawA, 3, 4)}, porcupine.Ok},
-		{
-			"an old read after a newer one",
-			[]event{of(first, written, 1, 2), of(second, overwritten, 3, 6), of(readB, sawB, 4, 5), of(readA, sawA, 7, 8)},
-			porcupine.Illegal,
-		},
-		{
-			"a lost put that was done late",
-			[]event{of(first, written, 1, 2), of(second, lost, 3, math.MaxInt64), of(readA, sawA, 5, 6), of(readB, sawB, 7, 8)},
-			porcupine.Ok,
-		},
-		{
-			"a lost put that was never done",
-			[]event{of(first, written, 1, 2), of(second, lost, 3, math.MaxInt64), of(readA, sawA, 5, 6)},
-			porcupine.Ok,
-		},
-		{
-			"a lost put that was undone",
-			[]event{of(first, written, 1, 2), of(second, lost, 3, math.MaxInt64), of(readB, sawB, 5, 6), of(readA, sawA, 7, 8)},
-			porcupine.Illegal,
-		},
-		{"two puts that made the same version", []event{of(first, written, 1, 2), of(second, written, 3, 4)}, porcupine.Illegal},
-	} {
-		h := &history{}
-		for i, e := range c.events {
-			h.operations = append(h.operations, porcupine.Operation{ClientId: i, Input: e.step, Output: e.effect, Call: e.call, Return: e.reply})
-		}
-		if got := h.check(); got != c.want {
-			t.Errorf("%s is %s, not %s", c.name, got, c.want)
-		}
 	}
 }

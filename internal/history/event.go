@@ -174,6 +174,8 @@ type Settings struct {
 	SequenceRoot string `json:"sequenceRoot"`
 	GroupRoot    string `json:"groupRoot"`
 	ConfigRoot   string `json:"configRoot"`
+	// SessionTimeout is how long a session lives that nobody hears of.
+	SessionTimeout time.Duration `json:"sessionTimeout"`
 	// Patience is how long something may take that nothing stands in the way of: a grant to the first in a queue, a loss to
 	// be told, a view to be shown. After a heal it counts from there.
 	Patience time.Duration `json:"patience"`

@@ -1,0 +1,75 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/sidekeeper/sidekeeper/internal/history"
+)
+
+// leaseLost is the reason of a loss that somebody else's wish does not explain.
+const leaseLost = "LEASE_LOST"
+
+// reasons are those that a hold or a member may be lost for.
+var reasons = []string{
+	leaseLost, "LEASE_CLOSED", "LOCK_BROKEN", "LOCK_REVOKED", "SIDECAR_STOPPING", "MEMBER_REPLACED", "MEMBER_REMOVED", "SLOW_READER",
+}
+
+// checkLosses demands that whoever had a lock, or was a member, and lives, was told the end of it once, with a reason and
+// in time. It counts what was lost without need.
+func checkLosses(e *evidence, v *Verdict) {
+	for _, o := range e.operations {
+		if o.Kind != history.Called && o.Kind != history.Joining {
+			continue
+		}
+		ends := o.all(history.Ended)
+		if len(ends) > 1 {
+			v.accusef(Losses, "%s was told its end %d times", o.name(), len(ends))
+		}
+		had := o.first(history.Granted) != nil || o.first(history.Joined) != nil
+		if !had || len(ends) == 0 {
+			continue // who never hears its end is told elsewhere
+		}
+		if givenUp := o.givenUp(); givenUp == 0 || givenUp > ends[0].At {
+			e.checkLoss(v, o, ends[0])
+		}
+	}
+	for _, a := range e.attempts {
+		e.checkLate(v, a)
+	}
+}
+
+func (e *evidence) checkLoss(v *Verdict, o *operation, end *history.Event) {
+	known := slices.Contains(reasons, end.Reason)
+	// Where the sidecar is dead or cannot be reached, gRPC itself ends the stream, and knows no reason of ours.
+	cut := end.Reason == "" && end.Code != "OK" && e.disturbed(end.At, "sidecar", "client")
+	switch {
+	case end.Code == "OK":
+		v.accusef(Losses, "%s: the stream of %s ended with OK, though nobody had released it", o.name(), o.Lock+o.Group)
+	case !known && !cut:
+		v.accusef(Losses, "%s lost %s with %q %q, which is no reason to lose it", o.name(), o.Lock+o.Group, end.Code, end.Reason)
+	}
+	if end.Reason != leaseLost {
+		return
+	}
+	v.Losses++
+	if e.settings.Spares || !e.disturbed(end.At) {
+		v.NeedlessLosses++
+	}
+}
+
+// checkLate demands that a holder whose place has gone, by whatever cause, knows it soon after at the latest.
+func (e *evidence) checkLate(v *Verdict, a *attempt) {
+	ended := a.first(history.Ended)
+	if a.granted == nil || ended == nil || a.released() {
+		return
+	}
+	for _, p := range a.places {
+		if p.Made.Zxid != a.granted.Token || !p.Gone.Happened() {
+			continue
+		}
+		gone := e.clocks.latest(p.Gone)
+		if late := ended.At.Since(e.deadline(gone, e.settings.Patience)); late > 0 {
+			v.accusef(Losses, "%s lost %s at zxid %#x and heard of it only after %v", a.name(), a.Lock, p.Gone.Zxid, ended.At.Since(gone))
+		}
+	}
+}
