@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -111,7 +110,7 @@ func (s *scene) serve() string {
 	server, err := NewServer(ServerOptions{
 		Listen: []string{"unix://" + s.socket, "127.0.0.1:0"}, SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators",
 		KeepaliveTime: time.Second, KeepaliveTimeout: 500 * time.Millisecond, MaxStreams: 1024,
-		SilenceTimeout: 5 * time.Second, Log: zap.NewNop(), Metrics: NewMetrics(),
+		SilenceTimeout: 5 * time.Second, Log: s.services.options.Log, Metrics: NewMetrics(),
 	}, s.services, s.ensemble)
 	s.must(err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -116,7 +116,7 @@ func (a *Attached) do(request []byte) {
 	c, in := a.connection, &decoder{rest: request}
 	xid, op := in.int32(), opcode(in.int32())
 	if s := c.session; s == nil || c.server.ensemble.sessions[s.id] != s {
-		if KindOf(request) != ReadRequest {
+		if kind := KindOf(request); kind == WriteRequest || kind == CloseRequest {
 			c.server.ensemble.zxid++
 		}
 		c.reply(xid, "NA", codeSessionExpired, nil)
@@ -146,6 +146,7 @@ type RequestKind int
 // The kinds of requests.
 const (
 	ReadRequest  RequestKind = iota // answered by the server alone
+	SyncRequest                     // answered once the leader has spoken, which asks nobody
 	WriteRequest                    // a transaction
 	CloseRequest                    // a transaction, the client's last
 )
@@ -158,6 +159,8 @@ func KindOf(request []byte) RequestKind {
 	switch opcode(binary.BigEndian.Uint32(request[4:])) {
 	case opCloseSession:
 		return CloseRequest
+	case opSync:
+		return SyncRequest
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opDeleteContainer, opSetData, opSetACL, opMulti, opReconfig:
 		return WriteRequest
 	}

@@ -49,7 +49,11 @@ func (c *client) request(frame []byte) {
 	default:
 		s.touch(c.session)
 		c.queue = append(c.queue, frame)
-		if embedded.KindOf(frame) != embedded.ReadRequest {
+		switch embedded.KindOf(frame) {
+		case embedded.ReadRequest:
+		case embedded.SyncRequest:
+			s.sync(c)
+		default:
 			s.submit(&entry{session: c.session, request: frame, client: c})
 		}
 		c.read()
@@ -160,6 +164,25 @@ func (s *server) submit(wanted *entry) {
 	}
 	t := s.upstream
 	t.toLeader(func() { t.leader.term.take(wanted, t) })
+}
+
+// sync answers a client's request when the server has applied what the leader had proposed when it heard of it.
+func (s *server) sync(c *client) {
+	if s.term != nil {
+		s.term.sync(func() { s.synced(c) })
+		return
+	}
+	t := s.upstream
+	t.toLeader(func() { t.leader.term.sync(func() { t.toFollower(func() { s.synced(c) }) }) })
+}
+
+func (s *server) synced(c *client) {
+	s.at(max(s.due, s.ensemble.now()), func() {
+		if c.open && len(c.queue) > 0 {
+			c.attached.Do(c.queue[0])
+			c.answered()
+		}
+	})
 }
 
 // revalidate asks the leader whether the session that a client wants is alive; it gets its full timeout then.

@@ -9,6 +9,13 @@ type term struct {
 	ties    []*tie
 	active  bool // a quorum has its log
 	tracker *tracker
+	syncs   []pendingSync
+}
+
+// A pendingSync waits until so much of the log is committed.
+type pendingSync struct {
+	length int
+	answer func()
 }
 
 // lead begins a term.
@@ -120,6 +127,21 @@ func (t *term) commit(length int) {
 		if c.serving {
 			c.toFollower(func() { c.follower.learnFrom(c, length) })
 		}
+	}
+	t.answerSyncs()
+}
+
+// sync answers when all that is proposed has been committed: at once if it has been. It asks no quorum whether this is still
+// the leader, as ZooKeeper's does not.
+func (t *term) sync(answer func()) {
+	t.syncs = append(t.syncs, pendingSync{length: len(t.server.log), answer: answer})
+	t.answerSyncs()
+}
+
+func (t *term) answerSyncs() {
+	for len(t.syncs) > 0 && t.syncs[0].length <= t.server.committed {
+		t.syncs[0].answer()
+		t.syncs = t.syncs[1:]
 	}
 }
 
