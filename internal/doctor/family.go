@@ -38,7 +38,8 @@ func parse(name string) (family, string) {
 		if split < 0 {
 			break
 		}
-		if _, err := strconv.ParseInt(name[split:], 10, 32); err != nil {
+		number, err := strconv.ParseInt(name[split:], 10, 32)
+		if err != nil || name[split] == '+' || width == 11 && number >= 0 {
 			continue
 		}
 		for _, one := range known {
