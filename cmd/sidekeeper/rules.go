@@ -37,7 +37,10 @@ func (s *settings) rules() []rule {
 		{"config-root", s.configRoot, s.configRoot == "" || isNodePath(s.configRoot), nodePathRule},
 		{"tick-time", s.tickTime, s.tickTime > 0, positiveRule},
 		{"sync-limit", s.syncLimit, s.syncLimit > 0, positiveRule},
+		{"tick-time", s.tickTime, s.tickTime <= time.Hour, "at most 1h"},
+		{"sync-limit", s.syncLimit, s.syncLimit <= 10000, "at most 10000"},
 		{"heartbeat", s.heartbeat, s.heartbeat > 0, positiveRule},
+		{"session-timeout", s.sessionTimeout, s.sessionTimeout <= dayLong, dayRule},
 		{"session-timeout", s.sessionTimeout, s.sessionTimeout >= 2*s.tickTime, "an ensemble grants no less than two ticks"},
 		{"ephemeral-bytes", s.ephemeralBytes.String(), s.ephemeralBytes >= 1<<10, "at least 1KiB, or no lock fits"},
 		{"max-leases", s.maxLeases, s.maxLeases > 0, positiveRule},
@@ -47,6 +50,7 @@ func (s *settings) rules() []rule {
 		{"keepalive-time", s.keepaliveTime, s.keepaliveTime >= time.Second, secondRule},
 		{"keepalive-timeout", s.keepaliveTimeout, s.keepaliveTimeout >= time.Second, secondRule},
 		{"drain-timeout", s.drainTimeout, s.drainTimeout >= 0, "not negative"},
+		{"drain-timeout", s.drainTimeout, s.drainTimeout <= dayLong, dayRule},
 		{"zookeeper-tls-cert", s.tlsCert, (s.tlsCert == "") == (s.tlsKey == ""), "goes together with --zookeeper-tls-key"},
 		{"zookeeper-tls-cert", s.tlsCert, s.tlsCert == "" || s.tlsCA != "", "needs --zookeeper-tls-ca, which switches TLS on"},
 		{"zookeeper-tls-server-name", s.tlsServerName, s.tlsServerName == "" || s.tlsCA != "", "needs --zookeeper-tls-ca"},
@@ -57,8 +61,12 @@ func (s *settings) rules() []rule {
 	return rules
 }
 
+// dayLong is longer than anybody means, and short enough to reckon with.
+const dayLong = 24 * time.Hour
+
 const (
 	positiveRule = "more than nothing"
+	dayRule      = "at most 24h"
 	secondRule   = "at least 1s"
 	nodePathRule = "an absolute path in the ensemble, without empty, . or .. segments, and not below /zookeeper"
 )

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Sizes, modes and choices are refused, or shown as they are then read again.
+func FuzzValuesOfSettings(f *testing.F) {
+	for _, text := range []string{
+		"0", "256KiB", "1MiB", "1023MiB", "1024MiB", "-1", "+1", "0x10", "1e3", "KiB", "1KiBKiB", "0660", "0777", "01777", "8", "open",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var word choice
+		for _, value := range []pflag.Value{new(byteCount), new(fileMode), choose(&word, "open", "nested")} {
+			if value.Set(text) != nil {
+				continue
+			}
+			shown := value.String()
+			if err := value.Set(shown); err != nil || value.String() != shown {
+				t.Errorf("%q is shown as %q, and that as %q, %v", text, shown, value.String(), err)
+			}
+		}
+		var size byteCount
+		if size.Set(text) == nil && (size < 0 || size > 1<<30) {
+			t.Errorf("%q is %d bytes", text, size)
+		}
+		var mode fileMode
+		if mode.Set(text) == nil && mode&^0o777 != 0 {
+			t.Errorf("%q is the mode %o", text, mode)
+		}
+	})
+}
+
+// Whatever a setting is set to, on the command line or in the environment, both understand it alike; and what obeys the
+// rules can be used.
+func FuzzSettings(f *testing.F) {
+	for _, setting := range [][2]string{
+		{"root", "/a/b"},
+		{"root", "//"},
+		{"lock-root", "/a/../b"},
+		{"tick-time", "1h"},
+		{"tick-time", "9223372036854775807ns"},
+		{"session-timeout", "-1s"},
+		{"zookeeper", "a:1,b:2"},
+		{"zookeeper", "\"a:1"},
+		{"listen", "unix:///x"},
+		{"acl", "world:anyone:r"},
+		{"acl", ":::"},
+		{"socket-mode", "0600"},
+		{"max-streams", "1048577"},
+		{"ephemeral-bytes", "1KiB"},
+		{"proof", "static"},
+		{"drain-timeout", "0.000000001s"},
+		{"heartbeat", "1ns"},
+		{"sync-limit", "2147483647"},
+	} {
+		f.Add(setting[0], setting[1])
+	}
+	f.Fuzz(func(t *testing.T, name, value string) {
+		if new(settings).flags().Lookup(name) == nil || strings.ContainsRune(value, 0) {
+			return
+		}
+		base := map[string]string{"SIDEKEEPER_ZOOKEEPER": "localhost:2181"}
+		line, lineErr := parsed(base, "--"+name+"="+value)
+		base[variable(name)] = value
+		environment, environmentErr := parsed(base)
+		if (lineErr == nil) != (environmentErr == nil) {
+			t.Errorf("--%s=%q: %v; as a variable: %v", name, value, lineErr, environmentErr)
+		}
+		if lineErr != nil || environmentErr != nil {
+			return
+		}
+		locks := func(s *settings) string { return s.place(s.lockRoot, "locks") }
+		if locks(line) != locks(environment) || line.sessionTimeout != environment.sessionTimeout {
+			t.Errorf("--%s=%q and the variable differ", name, value)
+		}
+		usable(t, line)
+	})
+}
+
+// usable fails the test unless settings that obey the rules mean something: no number among them runs over when it is
+// multiplied, as the proof of a session does.
+func usable(t *testing.T, s *settings) {
+	t.Helper()
+	beats := float64(s.tickTime) * float64(3*int64(s.syncLimit)+1)
+	if s.tickTime <= 0 || s.sessionTimeout/2 < s.tickTime || beats > math.MaxInt64/2 || s.sessionTimeout > math.MaxInt64/4 {
+		t.Errorf("tick %v, sync limit %d and session timeout %v obey the rules", s.tickTime, s.syncLimit, s.sessionTimeout)
+	}
+	if s.ephemeralBytes < 1<<10 || s.keepaliveTime < time.Second || s.maxStreams < 1 || 2*s.maxStreams > math.MaxUint32 {
+		t.Errorf("%+v obey the rules", s)
+	}
+}
+
+// What --signal is given is a signal for a process, never for a group or for all.
+func FuzzSignals(f *testing.F) {
+	for _, text := range []string{
+		"4711", "4711:HUP", "4711:SIGUSR1", "-1", "0:HUP", ":HUP", "1:", "--1:TERM", "99999999999999999999:INT", "a:b:HUP",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		parsed, err := parseSignal(text)
+		if err != nil {
+			return
+		}
+		if isNumber(parsed.process) {
+			if pid, err := parsed.pid(); err != nil || pid <= 0 {
+				t.Errorf("%q is for process %d, %v", text, pid, err)
+			}
+		}
+		if parsed.number <= 0 || parsed.number > 64 {
+			t.Errorf("%q is signal %d", text, parsed.number)
+		}
+	})
+}
