@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/mutants"
 )
 
 // programs is where what the tests run is built, once.
@@ -27,7 +29,15 @@ var programs = func() string {
 var (
 	sidekeeper = sync.OnceValues(func() (string, error) { return build("sidekeeper", ours) })
 	mutant     = sync.OnceValues(func() (string, error) {
-		return build("mutant", "-tags=mutant_last_answer", ours)
+		trusting, err := mutants.Find("V1")
+		if err != nil {
+			return "", err
+		}
+		overlay, err := trusting.Overlay(programs)
+		if err != nil {
+			return "", err
+		}
+		return build("mutant", "-overlay="+overlay, ours)
 	})
 	grpcurl = sync.OnceValues(func() (string, error) {
 		return build("grpcurl", "-modfile=../../tools/grpcurl/go.mod", "github.com/fullstorydev/grpcurl/cmd/grpcurl")

@@ -3,8 +3,8 @@ package simulation_test
 import (
 	"slices"
 	"sync"
+	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -23,14 +23,20 @@ type queue struct {
 }
 
 type held struct {
-	session *zookeeper.Session
-	token   int64
+	session believing
+	token   int64 // 0 if whoever holds knows none
 	over    bool
+}
+
+// A believing session says for how long it takes itself for alive.
+type believing interface {
+	ID() int64
+	ValidFor() time.Duration
 }
 
 // enter notes a grant: in this instant nobody else may be valid, the token must be new, and the node must be first in what
 // is committed, and this session's.
-func (b *board) enter(s *stage, lock recipes.Lock, token int64, session *zookeeper.Session) *held {
+func (b *board) enter(s *stage, lock recipes.Lock, token int64, session believing) *held {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.locks[lock.Path]
@@ -44,10 +50,10 @@ func (b *board) enter(s *stage, lock recipes.Lock, token int64, session *zookeep
 			b.accusef("%s: %x is granted while %x is valid for %v", lock.Path, token, other.token, valid)
 		}
 	}
-	if token <= q.token {
+	if token != 0 && token <= q.token {
 		b.accusef("%s: %x is granted after %x", lock.Path, token, q.token)
 	}
-	if session.ValidFor() > 0 && !s.owns(lock, token, session) {
+	if token != 0 && session.ValidFor() > 0 && !s.owns(lock, token, session) {
 		b.accusef("%s: %x is granted and does not own the lock", lock.Path, token)
 	}
 	q.token = max(q.token, token)
@@ -63,7 +69,7 @@ func (b *board) exit(h *held) {
 }
 
 // owns says whether the oldest committed node of the lock has this token and is the session's.
-func (s *stage) owns(lock recipes.Lock, token int64, session *zookeeper.Session) bool {
+func (s *stage) owns(lock recipes.Lock, token int64, session believing) bool {
 	oldest, owner := int64(0), int64(0)
 	for _, name := range s.Names(lock.Path) {
 		if stat, there := s.Stat(lock.Path + "/" + name); there && (oldest == 0 || stat.Czxid < oldest) {

@@ -14,6 +14,7 @@ import (
 type caller struct {
 	*stage
 	client *zookeeper.Client
+	host   int
 	dice   *rand.Rand
 }
 

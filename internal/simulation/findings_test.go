@@ -24,7 +24,7 @@ type believer struct {
 func believe(t *testing.T, e *simulation.Ensemble, server int) *believer {
 	t.Helper()
 	conn, _, err := zk.Connect([]string{e.Addresses()[server]}, short, zk.WithLogInfo(false), zk.WithLogger(silent{}),
-		zk.WithDialer(plainDialer(e)))
+		zk.WithDialer(plainDialer(e, 0)))
 	if err != nil {
 		t.Fatal(err)
 	}

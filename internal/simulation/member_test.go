@@ -65,11 +65,7 @@ func playMembers(t *testing.T, seed uint64, remove func(*zookeeper.Session, stri
 	timeout := []time.Duration{4 * time.Second, 15 * time.Second}[dice.IntN(2)]
 	options := simulation.Options{Seed: seed, Hosts: 2}
 	return witnessed(t, options, func(t *testing.T, e *simulation.Ensemble, w *witness) {
-		s := &stage{T: t, Ensemble: e, witness: w, timeout: timeout, total: &tally{}, board: newBoard(w)}
-		s.healed, s.heal = context.WithCancel(context.Background())
-		s.over, s.end = context.WithTimeoutCause(context.Background(), 4*time.Minute, errStuck)
-		defer s.end()
-		s.run(dice, options.Hosts, func(c *caller) { (&member{c, remove, total}).live() })
+		newStage(t, e, w, timeout).run(dice, options.Hosts, func(c *caller) { (&member{c, remove, total}).live() })
 	})
 }
 

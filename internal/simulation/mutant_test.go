@@ -2,8 +2,6 @@ package simulation_test
 
 import (
 	"context"
-	"errors"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -11,23 +9,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// The schedules must be able to show that something is wrong: here it is.
-
-func TestSchedulesShowAValidityThatIsTakenFromTheLastAnswer(t *testing.T) {
-	mutant := exec.CommandContext(t.Context(), "go", "test", "-tags", "mutant_last_answer", "-run", theSchedules, ".", "-seeds", "60")
-	said, err := mutant.CombinedOutput()
-	var failed *exec.ExitError
-	if !errors.As(err, &failed) {
-		t.Fatalf("the mutant passed: %v\n%s", err, said)
-	}
-	for _, promise := range []string{"is granted while", "when its end is committed"} {
-		if n := strings.Count(string(said), promise); n == 0 {
-			t.Errorf("not one %q:\n%s", promise, said)
-		} else {
-			t.Logf("%d times %q", n, promise)
-		}
-	}
-}
+// The schedules must be able to show that something is wrong: here it is, and in internal/mutants.
 
 func TestSchedulesShowRecipesThatAreWrong(t *testing.T) {
 	for _, wrong := range []struct {

@@ -85,10 +85,8 @@ func play(t *testing.T, seed uint64, acquire acquirer, total *tally) []string {
 	options := simulation.Options{Seed: seed, Hosts: 2 + dice.IntN(2)}
 	return witnessed(t, options, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 		began := time.Now()
-		s := &stage{T: t, Ensemble: e, witness: w, timeout: timeout, acquire: acquire, total: total, board: newBoard(w)}
-		s.healed, s.heal = context.WithCancel(context.Background())
-		s.over, s.end = context.WithTimeoutCause(context.Background(), 4*time.Minute, errStuck)
-		defer s.end()
+		s := newStage(t, e, w, timeout)
+		s.acquire, s.total = acquire, total
 		s.run(dice, options.Hosts, (*caller).live)
 		total.virtual.Add(int64(time.Since(began)))
 		total.expired.Add(int64(w.ends))
@@ -113,7 +111,16 @@ type stage struct {
 	end    context.CancelFunc
 }
 
+func newStage(t *testing.T, e *simulation.Ensemble, w *witness, timeout time.Duration) *stage {
+	t.Helper()
+	s := &stage{T: t, Ensemble: e, witness: w, timeout: timeout, total: &tally{}, board: newBoard(w)}
+	s.healed, s.heal = context.WithCancel(context.Background())
+	s.over, s.end = context.WithTimeoutCause(context.Background(), 4*time.Minute, errStuck)
+	return s
+}
+
 func (s *stage) run(dice *rand.Rand, hosts int, live func(*caller)) {
+	defer s.end()
 	for server := range 3 {
 		s.Clock(server, rate(dice))
 	}
@@ -121,7 +128,7 @@ func (s *stage) run(dice *rand.Rand, hosts int, live func(*caller)) {
 	for host := range hosts {
 		client := s.sidecar(host, dice)
 		for range 2 + dice.IntN(2) {
-			caller := &caller{stage: s, client: client, dice: rand.New(rand.NewPCG(dice.Uint64(), 1))}
+			caller := &caller{stage: s, client: client, host: host, dice: rand.New(rand.NewPCG(dice.Uint64(), 1))}
 			callers.Go(func() { live(caller) })
 		}
 		clients.Go(func() {

@@ -118,11 +118,11 @@ func (w *witness) open(t *testing.T, c *zookeeper.Client) *zookeeper.Session {
 	return s
 }
 
-// plainDialer is a dialer as go-zookeeper wants it.
-func plainDialer(e *simulation.Ensemble) func(string, string, time.Duration) (net.Conn, error) {
+// plainDialer is a dialer on a host, as go-zookeeper wants it.
+func plainDialer(e *simulation.Ensemble, host int) func(string, string, time.Duration) (net.Conn, error) {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
-		return e.Dialer(0)(ctx, network, address)
+		return e.Dialer(host)(ctx, network, address)
 	}
 }

@@ -1,0 +1,185 @@
+package mutants
+
+// Tests that several mutants are for.
+var (
+	schedules = Catcher{Package: "internal/simulation", Test: "TestNobodyHoldsBesideAnotherWhateverFails"}
+	session   = Catcher{Package: "internal/zookeeper", Test: "TestASession"}
+)
+
+// What the random schedules say.
+const (
+	outlived = "is valid for .* when its end is committed"
+	stuck    = "no progress after everything was healed"
+)
+
+// Table is all mutants: first those of the formula for how long a lease is valid, then those of the plan by their numbers.
+var Table = []Mutant{
+	{
+		ID: "V1", Bug: "a lease is valid for a timeout from its newest answered request, whoever answered it, as most clients have it",
+		Catchers: []Catcher{schedules.of(20).saying(outlived)},
+	},
+	{
+		ID: "V2", Bug: "heartbeats are sent whether or not the one before was answered",
+		Catchers: []Catcher{schedules.of(200).saying(outlived)},
+	},
+	{
+		ID: "V3", Bug: "a lock is granted without a running validity",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestNothingIsGrantedWithoutProof", Complaint: "grant: <nil>"}},
+	},
+	{
+		ID: "M1", Bug: "heartbeats are reads, which a server answers that no quorum hears any more; the formula is kept",
+		Catchers: []Catcher{schedules.of(20).saying(outlived)},
+	},
+	{
+		ID: "M2", Bug: "a lease is valid for a timeout from when anything last came from its server",
+		Catchers: []Catcher{schedules.of(20).saying(outlived)},
+	},
+	{
+		ID:     "M3",
+		Bug:    "a lock delay that was configured is not kept after a loss",
+		Absent: "there is no lock delay",
+	},
+	{
+		ID: "M4", Bug: "the fencing token is the number in the name of the place's node",
+		Catchers: []Catcher{
+			{Package: "recipes", Test: "TestATokenGrowsAlsoWhenTheDirectoryIsMadeAnew", Complaint: "token 0 after 0"},
+		},
+	},
+	{
+		ID: "M5", Bug: "the fencing token is the transaction that wrote the place's node last, which another session's may be",
+		Catchers: []Catcher{
+			{Package: "recipes", Test: "TestATokenIsThatOfThePlaceWhoeverWritesToItsNode", Complaint: "after"},
+		},
+	},
+	{
+		ID: "M6a", Bug: "a place's node is taken for one's own without a look at its owner",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestANodeOfTheSameNameFromSomebodyElseIsNotOurs", Complaint: "grant: <nil>"}},
+	},
+	{
+		ID: "M6b", Bug: "a member's node that is there after a lost reply is taken for one's own without a look at its owner",
+		Catchers: []Catcher{
+			{Package: "internal/simulation", Test: "TestMembersAreTheirSessionsOwnWhateverFails", Complaint: "is not its own"},
+		},
+	},
+	{
+		ID: "M7", Bug: "a place whose creation was not answered is made again without looking for it",
+		Catchers: []Catcher{schedules.of(20).saying(stuck), session.part("leaves_no_orphan").saying("instead of")},
+	},
+	{
+		ID: "M8a", Bug: "a caller that leaves while its place is being made is forgotten, and its place is not",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestWaitTimeoutEndsAWaitAtAnEnsembleThatDoesNotAnswer", Complaint: "has 1 contenders, not 0",
+		}},
+	},
+	{
+		ID: "M8b", Bug: "a place is given up with one attempt, answered or not",
+		Catchers: []Catcher{session.part("leaves_no_orphan").saying("instead of")},
+	},
+	{
+		ID: "M9", Bug: "the watch is armed after the read that it is for",
+		Catchers: []Catcher{schedules.of(60).saying(stuck)},
+	},
+	{
+		ID: "M10", Bug: "every waiter watches the head of the queue",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestAReleaseWakesOneWaiter", Complaint: "waiters looked again"}},
+	},
+	{
+		ID: "M11", Bug: "places stand in the order of their numbers also where the counter of 32 bits has come to its end",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestTheOrderStandsWhenTheCounterEnds", Complaint: "contenders are"}},
+	},
+	{
+		ID: "M12", Bug: "a lease goes on with another session when its own has expired",
+		Catchers: []Catcher{session.part("ends_once").saying("the end")},
+	},
+	{
+		ID: "M13", Bug: "a linearizable read asks the ensemble to sync instead of committing something",
+		Catchers: []Catcher{
+			{Package: "internal/simulation", Test: "TestALinearizableReadShowsWhatWasCommittedBefore", Complaint: "shows"},
+		},
+	},
+	{
+		ID: "M14", Bug: "a write of a sequence that was not answered counts as done if the number is there that it would have left",
+		Catchers: []Catcher{
+			{Package: "recipes", Test: "TestNumbersAreUniqueAndInOrderWhateverIsLost", Complaint: "was handed out twice"},
+		},
+	},
+	{
+		ID: "M15", Bug: "what is stored of a sequence is what was handed out, and not what was reserved: a restarted sidecar repeats it",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestNumbersFromAReserveTakeNoRequest", Complaint: "is handed out twice"}},
+	},
+	{
+		ID:     "M16",
+		Bug:    "the id of a request is forgotten when the connection changes",
+		Absent: "requests have no ids: a second Acquire is another contender, and is refused on the same lease",
+	},
+	{
+		ID: "M17", Bug: "a stream's handler sends by itself, so that the end of a hold waits behind what its caller does not read",
+		Catchers: []Catcher{
+			{Package: "service", Test: "TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller", Complaint: "deadlock"},
+			{
+				Package: "internal/endtoend", Test: "TestAHolderThatNeverReadsDelaysNobody",
+				Complaint: "granted", Rounds: 1,
+			},
+		},
+	},
+	{
+		ID: "M18", Bug: "keepalive is off",
+		Catchers: []Catcher{{Package: "service", Test: "TestAFrozenCallerIsSilent", Complaint: "nothing came"}},
+	},
+	{
+		ID: "M19", Bug: "a sidecar that stops forgets those that wait",
+		Catchers: []Catcher{
+			{Package: "service", Test: "TestDrainEndsWaitersAtOnceAndHoldersAtTheDeadline", Complaint: `want "Unavailable SIDECAR_STOPPING"`},
+		},
+	},
+	{
+		ID: "M20", Bug: "validity is counted on a clock that stops while the machine is suspended",
+		Catchers: []Catcher{{
+			Package: "internal/zookeeper", Test: "TestTheClockCountsTheTimeInWhichTheMachineWasSuspended", Complaint: "the clock shows",
+		}},
+	},
+	{
+		ID: "M21", Bug: "those who watch are not told that the reader has lost its connection, with all that happened meanwhile",
+		Catchers: []Catcher{schedules.of(20).saying(stuck)},
+	},
+	{
+		ID: "M22", Bug: "the reader goes on through another server, which may show less than it has shown before",
+		Catchers: []Catcher{schedules.of(20).saying("removed by somebody else")},
+	},
+	{
+		ID: "M23", Bug: "streams do not ask whose lease it is that they name; unary calls do",
+		Catchers: []Catcher{{Package: "service", Test: "TestIDsAreOfNoUseToSomebodyElse", Complaint: `want "NotFound LEASE_NOT_FOUND"`}},
+	},
+	{
+		ID: "M24", Bug: "names become paths as they come",
+		Catchers: []Catcher{
+			{Package: "service", Test: "FuzzANameNeverLeavesItsDirectoryAndIsReadBack", Complaint: "lies at"},
+			{Package: "service", Test: "TestBadFieldsAreRefusedBeforeAnyWork", Complaint: `want "InvalidArgument INVALID_FIELD name"`},
+		},
+	},
+	{
+		ID: "M25", Bug: "what a session owns is limited in nodes, and not in the bytes of their paths",
+		Catchers: []Catcher{session.part("refuses_to_own_more").saying("got <nil>")},
+	},
+	{
+		ID: "M26", Bug: "the id of a lease stands in the log",
+		Catchers: []Catcher{{Package: "service", Test: "TestNoIDStandsInTheLog", Complaint: "stands in the log"}},
+	},
+}
+
+// of has the catcher play so many random schedules.
+func (c Catcher) of(schedules int) Catcher {
+	c.Schedules = schedules
+	return c
+}
+
+// part is the subtest whose name has this in it.
+func (c Catcher) part(name string) Catcher {
+	c.Test += "/" + name
+	return c
+}
+
+func (c Catcher) saying(complaint string) Catcher {
+	c.Complaint = complaint
+	return c
+}

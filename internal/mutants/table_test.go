@@ -1,0 +1,111 @@
+package mutants
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryMutantHasAPatchThatFitsAndCompilesOrAReasonWhyNot(t *testing.T) {
+	known := map[string]bool{}
+	for _, m := range Table {
+		if m.Absent != "" {
+			continue
+		}
+		known[m.ID+".patch"] = true
+		t.Run(m.ID, func(t *testing.T) {
+			overlay, err := m.Overlay(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			build := exec.CommandContext(t.Context(), "go", append([]string{"build", "-overlay=" + overlay}, folders(t, m)...)...)
+			build.Dir = filepath.Join("..", "..")
+			if said, err := build.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, said)
+			}
+		})
+	}
+	files, err := fs.Glob(patches, "testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if !known[path.Base(file)] {
+			t.Errorf("%s is no mutant's", file)
+		}
+	}
+}
+
+// folders are the packages that a mutant changes.
+func folders(t *testing.T, m Mutant) (folders []string) {
+	t.Helper()
+	changes, err := m.changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		folders = append(folders, "./"+path.Dir(c.path))
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders)
+}
+
+func TestEveryMutantHasANameOfItsOwnAndSomebodyWhoCatchesIt(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range Table {
+		if seen[m.ID] || m.Bug == "" || (m.Absent == "") == (len(m.Catchers) == 0) {
+			t.Errorf("%+v", m)
+		}
+		seen[m.ID] = true
+	}
+}
+
+// The document shows the table as it is.
+func TestTheDocumentShowsAllMutants(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join("..", "..", "docs", "mutants.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []string
+	for line := range strings.Lines(string(document)) {
+		if strings.HasPrefix(line, "|") {
+			shown = append(shown, line)
+		}
+	}
+	if want := inMarkdown(); strings.Join(shown, "") != want {
+		t.Errorf("docs/mutants.md should hold this table:\n%s", want)
+	}
+}
+
+func inMarkdown() string {
+	lines := "| | what is wrong | who complains | within |\n|---|---|---|---|\n"
+	for _, m := range Table {
+		if m.Absent != "" {
+			lines += fmt.Sprintf("| %s | %s | none: %s | |\n", m.ID, m.Bug, m.Absent)
+			continue
+		}
+		var who, within []string
+		for _, c := range m.Catchers {
+			who = append(who, fmt.Sprintf("%#q in %#q", c.Test, c.Package))
+			within = append(within, c.within())
+		}
+		lines += fmt.Sprintf("| %s | %s | %s | %s |\n", m.ID, m.Bug, strings.Join(who, "<br>"), strings.Join(within, "<br>"))
+	}
+	return lines
+}
+
+func (c Catcher) within() string {
+	switch {
+	case c.Schedules > 0:
+		return fmt.Sprintf("%d random schedules", c.Schedules)
+	case c.Rounds > 1:
+		return fmt.Sprintf("%d rounds", c.Rounds)
+	}
+	return "one run"
+}
