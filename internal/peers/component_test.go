@@ -120,12 +120,12 @@ func digest(directory string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), err
 }
 
-// pythonCommand runs kazoo's contender.
-func pythonCommand(t *testing.T, servers string) *exec.Cmd {
+// pythonCommand runs a script of ours with the arguments.
+func pythonCommand(t *testing.T, script string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	interpreter, err := python()
 	must(t, err)
-	return exec.Command(interpreter, filepath.Join("testdata", "kazoo", "contender.py"), servers)
+	return exec.Command(interpreter, append([]string{filepath.Join("testdata", "kazoo", script)}, arguments...)...)
 }
 
 // javaCommand runs a main class with the arguments.

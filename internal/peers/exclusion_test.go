@@ -4,153 +4,167 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// A kind is a lock recipe of one client library.
-type kind struct{ library, recipe string }
+const (
+	lockRoot = "/sidekeeper/locks/"
+	each     = 4 // contenders of a library
+)
 
-func (k kind) String() string { return k.library + " " + k.recipe }
+// A crowd is contenders of one library for one lock, by recipe.
+type crowd struct {
+	library string
+	recipes map[string]int
+}
+
+func alone(library, recipe string) crowd { return crowd{library, map[string]int{recipe: each}} }
+
+func readersAndWriters(library string) crowd {
+	return crowd{library, map[string]int{"read": each - 1, "write": 1}}
+}
 
 var (
-	curatorMutex   = kind{"curator", "mutex"}
-	curatorWrite   = kind{"curator", "write"}
-	kazooStock     = kind{"kazoo", "stock"}
-	kazooPatterns  = kind{"kazoo", "patterns"} // its documented option for places of other libraries
-	kazooSubclass  = kind{"kazoo", "subclass"} // its recipe with places named as the others name theirs
-	sidecarMutex   = kind{"sidekeeper", "mutex"}
-	sidecarWrite   = kind{"sidekeeper", "write"}
-	kindsOfLibrary = map[string][]kind{
-		"curator": {curatorMutex}, "kazoo": {kazooStock, kazooPatterns, kazooSubclass}, "sidekeeper": {sidecarMutex},
+	sidekeeperMutex = alone("sidekeeper", "mutex")
+	curatorMutex    = alone("curator", "mutex")
+	kazooShared     = alone("kazoo", "shared")
+	directMutex     = alone("go-zookeeper", "lock")
+)
+
+// everybody are crowds of all libraries.
+var everybody = map[string][]crowd{
+	"mutexes":             {sidekeeperMutex, curatorMutex, kazooShared, directMutex},
+	"readers and writers": {readersAndWriters("sidekeeper"), readersAndWriters("curator"), readersAndWriters("kazoo")},
+}
+
+func TestContendersOfTwoLibrariesExcludeEachOther(t *testing.T) {
+	peers := realStage(t, 2).all(t)
+	for name, crowds := range map[string][]crowd{
+		"Curator":                   {sidekeeperMutex, curatorMutex},
+		"kazoo's shared lock":       {sidekeeperMutex, kazooShared},
+		"kazoo's lock with pattern": {sidekeeperMutex, alone("kazoo", "patterns")},
+		"go-zookeeper":              {sidekeeperMutex, directMutex},
+		"Curator's read/write lock": {readersAndWriters("sidekeeper"), readersAndWriters("curator")},
+		"kazoo's read/write lock":   {readersAndWriters("sidekeeper"), readersAndWriters("kazoo")},
+	} {
+		t.Run(name, func(t *testing.T) { contend(t, peers, *acquisitions, crowds...) })
 	}
-)
-
-const (
-	rounds      = 40
-	contenders  = 3
-	lockRoot    = "/sidekeeper/locks/"
-	waitAtMost  = 60_000 // ms, for what must be held
-	waitAtLeast = 250    // ms, before somebody counts as waiting
-)
-
-func TestContendersOfOneLibraryExcludeEachOther(t *testing.T) {
-	onBoth(t, func(t *testing.T, servers string) {
-		for _, one := range []struct {
-			kind kind
-			peer peer
-		}{
-			{kazooStock, startKazoo(t, servers)},
-			{curatorMutex, startCurator(t, servers)},
-		} {
-			t.Run(one.kind.String(), func(t *testing.T) {
-				contend(t, map[string]peer{one.kind.library: one.peer}, one.kind)
-			})
-		}
-	})
 }
 
 func TestContendersOfAllLibrariesExcludeEachOther(t *testing.T) {
-	sidecar, servers := startSidecar(t)
-	peers := map[string]peer{
-		"sidekeeper": newCaller(sidecar.Client()),
-		"curator":    startCurator(t, servers),
-		"kazoo":      startKazoo(t, servers),
-	}
-	t.Run("mutexes", func(t *testing.T) { contend(t, peers, curatorMutex, kazooSubclass, sidecarMutex) })
-	t.Run("writers", func(t *testing.T) { contend(t, peers, curatorWrite, sidecarWrite) })
+	on(t, func(t *testing.T, s stage) {
+		peers := s.all(t)
+		for name, crowds := range everybody {
+			t.Run(name, func(t *testing.T) { contend(t, peers, *acquisitions, crowds...) })
+		}
+	})
 }
 
-// contend has contenders of each kind count under one lock: nobody is alone with it who should not be, and no count is lost.
-func contend(t *testing.T, peers map[string]peer, kinds ...kind) {
+// The embedded ensemble is one also for contenders that know nothing of us.
+func TestContendersOfOneLibraryExcludeEachOther(t *testing.T) {
+	on(t, func(t *testing.T, s stage) {
+		for _, one := range []crowd{curatorMutex, directMutex, alone("kazoo", "lock")} {
+			t.Run(one.library, func(t *testing.T) {
+				contend(t, map[string]*peer{one.library: s.contenders(t, one.library)}, 60, one)
+			})
+		}
+	})
+}
+
+// all starts a program for each library.
+func (s stage) all(t *testing.T) map[string]*peer {
 	t.Helper()
-	folder := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(folder, "counter"), []byte("0"), 0o600))
-	path := lockRoot + filepath.Base(filepath.Dir(folder))
-	for _, kind := range kinds {
-		expect(t, peers[kind.library], "gathered", "gather", kind.recipe, path, contenders)
+	peers := map[string]*peer{}
+	for _, library := range []string{"sidekeeper", "curator", "kazoo", "go-zookeeper"} {
+		peers[library] = s.contenders(t, library)
 	}
+	return peers
+}
+
+// contend has crowds hold one lock so often, all together. They must have contended, those of each library with those of
+// the others; no two that exclude each other may have held it at once, and no count may be lost.
+func contend(t *testing.T, peers map[string]*peer, total int, crowds ...crowd) {
+	t.Helper()
+	folder, path := gather(t, peers, crowds...)
+	rounds := (total + each*len(crowds) - 1) / (each * len(crowds))
 	var group errgroup.Group
-	for _, kind := range kinds {
+	for _, crowd := range crowds {
 		group.Go(func() error {
-			if answer := peers[kind.library].tell(t, "contend", rounds, folder); answer != "counted" {
-				return fmt.Errorf("%s: %s", kind, answer)
+			wait := patience + time.Duration(total)*100*time.Millisecond
+			answer, err := peers[crowd.library].order(wait, "contend", rounds, folder)
+			if err == nil && answer != "counted" {
+				err = fmt.Errorf("%s at %s: %s", crowd.library, path, answer)
 			}
-			return nil
+			return err
 		})
 	}
 	must(t, group.Wait())
-	got, err := counted(folder)
+	holds, err := readHolds(folder)
 	must(t, err)
-	if want := len(kinds) * contenders * rounds; got != want {
-		t.Errorf("%d counted, want %d: some did not see what others had written", got, want)
+	must(t, killedAt(holds, nil))
+	judge(t, holds, folder)
+	c := count(holds)
+	t.Log(c)
+	if c.holds != rounds*each*len(crowds) || c.contended < c.holds*3/4 {
+		t.Errorf("%d acquisitions were contended of %d, and %d are to be held", c.contended, c.holds, rounds*each*len(crowds))
+	}
+	if len(crowds) > 1 && c.across < c.holds/10 {
+		t.Errorf("only %d of %d acquisitions followed one of another library", c.across, c.holds)
+	}
+	if crowds[0].recipes["read"] > 0 && c.shared == 0 {
+		t.Error("no two readers of different libraries ever read together")
 	}
 }
 
-// overtaken are the pairs in which who comes later is granted the lock though it is held, since it does not know the
-// holder's place for one. Only they could change that, and it is why kazoo's recipe is to be used with Curator's names.
-var overtaken = map[[2]kind]bool{
-	// kazoo looks for places with names like its own alone, unless it is told of others.
-	{curatorMutex, kazooStock}:  true,
-	{sidecarMutex, kazooStock}:  true,
-	{kazooSubclass, kazooStock}: true,
-	// Who looks for Curator's names does not find kazoo's. Sidekeeper looks for both.
-	{kazooStock, curatorMutex}:     true,
-	{kazooStock, kazooSubclass}:    true,
-	{kazooPatterns, curatorMutex}:  true,
-	{kazooPatterns, kazooSubclass}: true,
-}
+// contentions numbers the locks that were contended for.
+var contentions atomic.Int64
 
-// Who waits for whom must not depend on which ensemble it is.
-func TestALatecomerWaitsForTheHolder(t *testing.T) {
-	t.Run("real", func(t *testing.T) {
-		servers := startReal(t)
-		tryEveryPair(t, map[string]peer{"curator": startCurator(t, servers), "kazoo": startKazoo(t, servers)})
-	})
-	t.Run("embedded", func(t *testing.T) {
-		sidecar, servers := startSidecar(t)
-		tryEveryPair(t, map[string]peer{
-			"curator": startCurator(t, servers), "kazoo": startKazoo(t, servers), "sidekeeper": newCaller(sidecar.Client()),
-		})
-	})
-}
-
-func tryEveryPair(t *testing.T, peers map[string]peer) {
+// gather makes the contenders, and the counter that they guard.
+func gather(t *testing.T, peers map[string]*peer, crowds ...crowd) (folder, path string) {
 	t.Helper()
-	var kinds []kind
-	for library := range peers {
-		kinds = append(kinds, kindsOfLibrary[library]...)
-	}
-	for i, holder := range kinds {
-		for j, latecomer := range kinds {
-			path := fmt.Sprintf("%spair-%d-%d", lockRoot, i, j)
-			t.Run(fmt.Sprintf("%s before %s", holder, latecomer), func(t *testing.T) {
-				try(t, path, pairing{holder, peers[holder.library]}, pairing{latecomer, peers[latecomer.library]})
-			})
+	folder = t.TempDir()
+	must(t, setCounter(folder, 0))
+	path = fmt.Sprint(lockRoot, "contended-", contentions.Add(1))
+	for _, crowd := range crowds {
+		for recipe, contenders := range crowd.recipes {
+			expect(t, peers[crowd.library], "gathered", "gather", recipe, path, contenders)
 		}
 	}
+	return folder, path
 }
 
-type pairing struct {
-	kind kind
-	peer peer
-}
-
-func try(t *testing.T, path string, holder, latecomer pairing) {
+// judge fails the test if holds of those who exclude each other overlap, or if a count was lost. Who was killed may have
+// counted before it could note that it had.
+func judge(t *testing.T, holds []hold, folder string, killed ...string) {
 	t.Helper()
-	first, second := filepath.Base(path)+"-first", filepath.Base(path)+"-second"
-	expect(t, holder.peer, "made", "make", first, holder.kind.recipe, path)
-	expect(t, latecomer.peer, "made", "make", second, latecomer.kind.recipe, path)
-	expect(t, holder.peer, "held", "acquire", first, waitAtMost)
-	if overtaken[[2]kind{holder.kind, latecomer.kind}] {
-		expect(t, latecomer.peer, "held", "acquire", second, waitAtMost)
-	} else {
-		expect(t, latecomer.peer, "waits", "acquire", second, waitAtLeast)
+	if violations := overlaps(holds); len(violations) > 0 {
+		t.Errorf("%d overlaps: %s", len(violations), strings.Join(violations[:min(5, len(violations))], "; "))
 	}
-	expect(t, holder.peer, "released", "release", first)
-	if !overtaken[[2]kind{holder.kind, latecomer.kind}] {
-		expect(t, latecomer.peer, "held", "acquire", second, waitAtMost)
+	got, err := counted(folder)
+	must(t, err)
+	writes := 0
+	for _, h := range holds {
+		if !h.reads {
+			writes++
+		}
 	}
-	expect(t, latecomer.peer, "released", "release", second)
+	if got > writes || got < writes-each*len(killed) {
+		t.Errorf("%d counted in %d holds, %q killed: some did not see what others had written", got, writes, killed)
+	}
+	if t.Failed() {
+		keep(t, folder)
+	}
+}
+
+// keep copies what the contenders noted to where SIDEKEEPER_TEST_LOGS says.
+func keep(t *testing.T, folder string) {
+	t.Helper()
+	if to := os.Getenv("SIDEKEEPER_TEST_LOGS"); to != "" {
+		must(t, os.CopyFS(filepath.Join(to, filepath.Base(filepath.Dir(folder))), os.DirFS(folder)))
+	}
 }

@@ -2,8 +2,6 @@ package peers
 
 import (
 	"errors"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,23 +12,23 @@ import (
 const groupRoot = "/sidekeeper/groups/"
 
 func TestAMemberOfCuratorAndOursSeeEachOther(t *testing.T) {
-	sidecar, servers := startSidecar(t)
-	meet(t, sidecar.Client(), startProgram(t, javaCommand(t, "Member", servers)))
+	on(t, func(t *testing.T, s stage) {
+		meet(t, s.client(t), startProgram(t, javaCommand(t, "Member", s.joined())), "group-with-curator")
+	})
 }
 
 func TestAMemberOfKazooAndOursSeeEachOther(t *testing.T) {
-	sidecar, servers := startSidecar(t)
-	interpreter, err := python()
-	must(t, err)
-	meet(t, sidecar.Client(), startProgram(t, exec.Command(interpreter, filepath.Join("testdata", "kazoo", "group.py"), servers)))
+	on(t, func(t *testing.T, s stage) {
+		meet(t, s.client(t), startProgram(t, pythonCommand(t, "group.py", s.joined())), "group-with-kazoo")
+	})
 }
 
 // meet has members come and go, ours before theirs and theirs before ours.
-func meet(t *testing.T, client *sidekeeper.Client, other peer) {
+func meet(t *testing.T, client *sidekeeper.Client, other *peer, group string) {
 	t.Helper()
 	for _, first := range []string{"ours", "theirs"} {
 		t.Run(first+" first", func(t *testing.T) {
-			group := "group-of-" + first
+			group := group + "-" + first
 			join := func() *sidekeeper.Membership {
 				membership, err := client.Join(t.Context(), group, "ours", sidekeeper.JoinOptions{})
 				must(t, err)
@@ -62,7 +60,7 @@ func meet(t *testing.T, client *sidekeeper.Client, other peer) {
 }
 
 // awaitSeen returns when the peer sees these members.
-func awaitSeen(t *testing.T, by peer, want string) {
+func awaitSeen(t *testing.T, by *peer, want string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		got := by.tell(t, "members")

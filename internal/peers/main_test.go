@@ -1,55 +1,42 @@
 package peers
 
 import (
+	"flag"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
-
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
-	"github.com/sidekeeper/sidekeeper/sidekeepertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var (
+	acquisitions = flag.Int("acquisitions", 240, "how many times the contenders of each pair of libraries hold a lock")
+	numbers      = flag.Int("numbers", 800, "how many numbers are taken of a contended sequence")
+	kills        = flag.Int("kills", 1, "how often each library's process is killed")
+)
+
+func TestMain(m *testing.M) {
+	if library := os.Getenv(libraryVariable); library != "" {
+		os.Exit(runPeer(library, os.Args[1:]))
+	}
+	flag.Parse()
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	code := m.Run()
+	closeShared()
+	os.RemoveAll(programs)
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	return code
+}
 
 // patience is how long a test waits for what must happen.
 const patience = time.Minute
-
-// onBoth runs a test on the embedded ensemble and on a real server.
-func onBoth(t *testing.T, test func(t *testing.T, servers string)) {
-	t.Helper()
-	t.Run("embedded", func(t *testing.T) { test(t, startEmbedded(t)) })
-	t.Run("real", func(t *testing.T) { test(t, startReal(t)) })
-}
-
-func startEmbedded(t *testing.T) string {
-	t.Helper()
-	memory := embedded.New(embedded.Options{})
-	server, err := embedded.Serve(memory, embedded.ServerOptions{})
-	must(t, err)
-	t.Cleanup(func() {
-		server.Close()
-		memory.Close()
-	})
-	return server.Address()
-}
-
-func startReal(t *testing.T) string {
-	t.Helper()
-	started, err := ensemble.Start(t.Context(), ensemble.Options{Servers: 1})
-	must(t, err)
-	t.Cleanup(started.Close)
-	return started.ClientAddresses()[0]
-}
-
-// startSidecar starts a sidecar over an embedded ensemble, and says where ZooKeeper clients join it.
-func startSidecar(t *testing.T) (sidecar *sidekeepertest.Sidecar, servers string) {
-	t.Helper()
-	sidecar = sidekeepertest.Start(t, sidekeepertest.Options{})
-	servers = sidecar.EnsembleAddress()
-	return sidecar, servers
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()

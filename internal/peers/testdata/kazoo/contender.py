@@ -1,114 +1,158 @@
-"""kazoo's own lock under the command of a test; Contender.java says which commands there are."""
+"""kazoo's locks under the command of a test; Contender.java says which commands there are."""
 
+import concurrent.futures
 import os
 import sys
 import threading
 import time
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import LockTimeout
-from kazoo.recipe.lock import Lock
+from kazoo.exceptions import CancelledError
+from kazoo.recipe.lock import Lock, ReadLock, WriteLock
+from locks import SharedLock, SharedReadLock, SharedWriteLock
 
 
-class LockNamedAsCurators(Lock):
-    """The recipe with places named as Curator and Sidekeeper name them, so that each waits for the other."""
-
-    _NODE_NAME = "-lock-"
-    _EXCLUDE_NAMES = ["-lock-"]
+def lock_with_patterns(client, path):
+    client.ensure_path(path)
+    return Lock(client, path, extra_lock_patterns=["-lock-"])
 
 
 RECIPES = {
-    "stock": Lock,
-    "patterns": lambda client, path: Lock(client, path, extra_lock_patterns=["-lock-"]),
-    "subclass": LockNamedAsCurators,
+    "lock": Lock,
+    "patterns": lock_with_patterns,
+    "shared": SharedLock,
+    "read": SharedReadLock,
+    "write": SharedWriteLock,
+    "stock-read": ReadLock,
+    "stock-write": WriteLock,
 }
 
 
-class Contender:
-    def __init__(self, servers):
-        self.servers = servers
-        self.locks = {}
-        self.gathered = []
-        self.clients = []
+class Asking:
+    """What one contender is about."""
+
+    def __init__(self, lock):
+        self.lock = lock
+        self.thread = concurrent.futures.ThreadPoolExecutor(1)
+        self.granted = None
 
     def answer(self, command, *words):
-        if command == "make":
-            name, recipe, path = words
-            self.locks[name] = self.lock(recipe, path)
-            return "made"
-        if command == "acquire":
-            name, milliseconds = words
-            return self.acquire(self.locks[name], int(milliseconds) / 1000)
+        if command == "ask":
+            self.granted = self.thread.submit(self.lock.acquire)
+            return "asked"
+        if command == "granted":
+            try:
+                self.granted.result(timeout=int(words[0]) / 1000)
+                return "held"
+            except concurrent.futures.TimeoutError:
+                return "waits"
+        if command == "leave":
+            self.lock.cancel()
+            try:
+                self.granted.result()
+                return "held"
+            except CancelledError:
+                return "left"
         if command == "release":
-            self.locks[words[0]].release()
+            self.lock.release()
             return "released"
-        if command == "gather":
-            recipe, path, contenders = words
-            self.gathered = [self.lock(recipe, path) for _ in range(int(contenders))]
-            return "gathered"
-        if command == "contend":
-            rounds, folder = words
-            return self.contend(int(rounds), folder)
         return "what is " + command + "?"
 
-    def lock(self, recipe, path):
-        client = KazooClient(hosts=self.servers)
-        client.start()
-        self.clients.append(client)
-        return RECIPES[recipe](client, path)
 
-    @staticmethod
-    def acquire(lock, seconds):
-        try:
-            return "held" if lock.acquire(timeout=seconds) else "waits"
-        except LockTimeout:
-            return "waits"
+class Worker:
+    """A contender with a session of its own that works while it holds the lock; work_test.go says what it writes."""
+
+    def __init__(self, client, recipe, path):
+        self.client = client
+        self.lock = RECIPES[recipe](client, path)
+        self.reads = recipe == "read"
+
+    def work(self, folder, name, rounds):
+        with open(os.path.join(folder, name + ".record"), "w") as record:
+            for _ in range(rounds):
+                asked = time.monotonic_ns()
+                with self.lock:
+                    record.write("%s %d %d" % ("read" if self.reads else "write", asked, time.monotonic_ns()))
+                    record.flush()
+                    self.count(os.path.join(folder, "counter"))
+                    record.write(" %d\n" % time.monotonic_ns())
+                    record.flush()
+        self.client.stop()
+        self.client.close()
+
+    def count(self, counter):
+        before = counted(counter)
+        time.sleep(0.001)
+        if not self.reads:
+            with open(counter, "r+") as file:
+                file.write("%012d" % (before + 1))
+        elif counted(counter) != before:
+            raise RuntimeError("%d became %d while it was read" % (before, counted(counter)))
+
+
+def counted(counter):
+    with open(counter) as file:
+        return int(file.read())
+
+
+class Program:
+    def __init__(self, servers, seconds):
+        self.servers = servers
+        self.seconds = seconds
+        self.asking = {}
+        self.gathered = []
+        self.shared = self.connect()
+
+    def connect(self):
+        client = KazooClient(hosts=self.servers, timeout=self.seconds)
+        client.start()
+        return client
+
+    def answer(self, command, *words):
+        if command == "clock":
+            return time.monotonic_ns()
+        if command == "make":
+            name, recipe, path = words
+            self.asking[name] = Asking(RECIPES[recipe](self.shared, path))
+            return "made"
+        if command == "gather":
+            recipe, path, contenders = words
+            self.gathered += [Worker(self.connect(), recipe, path) for _ in range(int(contenders))]
+            return "gathered"
+        if command == "contend":
+            return self.contend(int(words[0]), words[1])
+        return self.asking[words[0]].answer(command, *words[1:])
 
     def contend(self, rounds, folder):
+        """Has all that were gathered hold the lock so often, and lets them go."""
         failures = []
 
-        def run(lock):
+        def run(worker, name):
             try:
-                for _ in range(rounds):
-                    with lock:
-                        count(folder)
+                worker.work(folder, name, rounds)
             except Exception as failure:
                 failures.append(failure)
 
-        threads = [threading.Thread(target=run, args=(lock,)) for lock in self.gathered]
-        for thread in threads:
-            thread.start()
+        threads = []
+        for worker in self.gathered:
+            name = "kazoo-%d-%d" % (os.getpid(), len(threads))
+            threads.append(threading.Thread(target=run, args=(worker, name)))
+            threads[-1].start()
+        self.gathered = []
         for thread in threads:
             thread.join()
         return "failed: " + repr(failures) if failures else "counted"
 
-    def close(self):
-        for client in self.clients:
-            client.stop()
-            client.close()
-
-
-def count(folder):
-    """Counts one more. Who is not alone finds the other's marker, or makes a count be lost."""
-    marker = os.path.join(folder, "marker")
-    counter = os.path.join(folder, "counter")
-    os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-    with open(counter) as file:
-        before = int(file.read())
-    time.sleep(0.001)
-    with open(counter, "w") as file:
-        file.write(str(before + 1))
-    os.remove(marker)
-
 
 def main():
-    contender = Contender(sys.argv[1])
+    program = Program(sys.argv[1], float(sys.argv[2]))
     for line in sys.stdin:
         try:
-            print(contender.answer(*line.split()), flush=True)
+            print(program.answer(*line.split()), flush=True)
         except Exception as failure:
             print("failed: " + repr(failure), flush=True)
-    contender.close()
+    program.shared.stop()
+    os._exit(0)  # a thread that still waits for a lock would keep the process
 
 
 main()

@@ -1,129 +1,182 @@
 import java.io.BufferedReader;
-import java.io.IOException;
 import java.io.InputStreamReader;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
  * Curator's own locks under the command of a test: one command a line on standard input, one answer a line on standard
- * output. contender.py understands the same.
+ * output. contender.py and contender_test.go understand the same, but for revocation.
  *
  * <pre>
- * make ID RECIPE PATH                            a contender with a session of its own
- * acquire ID MILLISECONDS                        held, or waits if that was not long enough
+ * clock                               what the machine's clock shows, in nanoseconds
+ * make ID RECIPE PATH                 a contender
+ * ask ID                              it waits for the lock from now on
+ * granted ID MILLISECONDS             held, or waits if that was not long enough
+ * leave ID                            left: it waits no more
  * release ID
- * gather RECIPE PATH CONTENDERS                  contenders with sessions of their own, connected
- * contend ROUNDS FOLDER                          each of them holds the lock so often, and meanwhile counts
+ * asked ID MILLISECONDS               asked, if somebody asked the holder to let go; else undisturbed
+ * revoke NODE                         asks the holder that the node belongs to
+ * gather RECIPE PATH CONTENDERS       more contenders, with sessions of their own
+ * contend ROUNDS FOLDER               each of them holds the lock so often, and meanwhile counts
  * </pre>
  */
 public final class Contender {
     private final String servers;
-    private final Map<String, InterProcessLock> locks = new HashMap<>();
-    private final List<InterProcessLock> gathered = new ArrayList<>();
-    private final List<CuratorFramework> clients = new ArrayList<>();
-    // A lock of Curator belongs to the thread that has acquired it.
-    private final ExecutorService commands = Executors.newSingleThreadExecutor();
+    private final int timeout;
+    private final CuratorFramework shared;
+    private final Map<String, Asking> asking = new HashMap<>();
+    private final List<Worker> gathered = new ArrayList<>();
 
-    private Contender(String servers) {
+    private Contender(String servers, int timeout) throws InterruptedException {
         this.servers = servers;
+        this.timeout = timeout;
+        this.shared = connect();
+    }
+
+    /** What one contender is about. A lock of Curator belongs to the thread that has acquired it. */
+    private static final class Asking {
+        private final InterProcessLock lock;
+        private final Revocation revocation = new Revocation();
+        private final ExecutorService thread = Executors.newSingleThreadExecutor();
+        private Future<?> granted;
+
+        private Asking(InterProcessLock lock) {
+            this.lock = lock;
+        }
     }
 
     public static void main(String[] arguments) throws Exception {
-        Contender contender = new Contender(arguments[0]);
+        Contender contender = new Contender(arguments[0], Integer.parseInt(arguments[1]));
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            String[] words = line.split(" ");
-            System.out.println(contender.commands.submit(() -> contender.answer(words)).get());
+            System.out.println(contender.answer(line.split(" ")));
         }
-        contender.clients.forEach(CuratorFramework::close);
-        contender.commands.shutdown();
+        contender.asking.values().forEach(each -> each.thread.shutdownNow());
+        contender.shared.close();
     }
 
     private String answer(String[] words) {
         try {
             switch (words[0]) {
+                case "clock":
+                    return Long.toString(System.nanoTime());
                 case "make":
-                    locks.put(words[1], lock(words[2], words[3]));
+                    make(words[1], words[2], words[3]);
                     return "made";
-                case "acquire":
-                    boolean held = locks.get(words[1]).acquire(Long.parseLong(words[2]), TimeUnit.MILLISECONDS);
-                    return held ? "held" : "waits";
-                case "release":
-                    locks.get(words[1]).release();
-                    return "released";
+                case "revoke":
+                    Revoker.attemptRevoke(shared, words[1]);
+                    return "revoked";
                 case "gather":
-                    gather(words[1], words[2], Integer.parseInt(words[3]));
+                    for (int i = Integer.parseInt(words[3]); i > 0; i--) {
+                        CuratorFramework client = connect();
+                        gathered.add(new Worker(client, lock(client, words[1], words[2]), words[1].equals("read")));
+                    }
                     return "gathered";
                 case "contend":
                     contend(Integer.parseInt(words[1]), Path.of(words[2]));
                     return "counted";
                 default:
-                    return "what is " + words[0] + "?";
+                    return answer(words, asking.get(words[1]));
             }
+        } catch (ExecutionException failure) {
+            return "failed: " + failure.getCause();
         } catch (Exception failure) {
             return "failed: " + failure;
         }
     }
 
-    private CuratorFramework client() throws InterruptedException {
+    private static String answer(String[] words, Asking contender) throws Exception {
+        switch (words[0]) {
+            case "ask":
+                contender.granted = contender.thread.submit(() -> {
+                    contender.lock.acquire();
+                    return null;
+                });
+                return "asked";
+            case "granted":
+                try {
+                    contender.granted.get(Long.parseLong(words[2]), TimeUnit.MILLISECONDS);
+                    return "held";
+                } catch (TimeoutException waits) {
+                    return "waits";
+                }
+            case "leave":
+                contender.granted.cancel(true);
+                contender.thread.submit(() -> {}).get();
+                return "left";
+            case "release":
+                contender.thread.submit(() -> {
+                    contender.lock.release();
+                    return null;
+                }).get();
+                return "released";
+            case "asked":
+                return contender.revocation.await(Long.parseLong(words[2])) ? "asked" : "undisturbed";
+            default:
+                return "what is " + words[0] + "?";
+        }
+    }
+
+    private void make(String id, String recipe, String path) {
+        if (!recipe.equals("revocable")) {
+            asking.put(id, new Asking(lock(shared, recipe, path)));
+            return;
+        }
+        InterProcessMutex lock = new InterProcessMutex(shared, path);
+        Asking made = new Asking(lock);
+        lock.makeRevocable(made.revocation);
+        asking.put(id, made);
+    }
+
+    private CuratorFramework connect() throws InterruptedException {
         CuratorFramework client =
-                CuratorFrameworkFactory.newClient(servers, 10_000, 10_000, new ExponentialBackoffRetry(100, 5));
+                CuratorFrameworkFactory.newClient(servers, timeout, 10_000, new ExponentialBackoffRetry(100, 5));
         client.start();
         client.blockUntilConnected();
-        clients.add(client);
         return client;
     }
 
-    private InterProcessLock lock(String recipe, String path) throws InterruptedException {
+    private static InterProcessLock lock(CuratorFramework client, String recipe, String path) {
         switch (recipe) {
             case "mutex":
-                return new InterProcessMutex(client(), path);
+                return new InterProcessMutex(client, path);
             case "write":
-                return new InterProcessReadWriteLock(client(), path).writeLock();
+                return new InterProcessReadWriteLock(client, path).writeLock();
             case "read":
-                return new InterProcessReadWriteLock(client(), path).readLock();
+                return new InterProcessReadWriteLock(client, path).readLock();
             default:
                 throw new IllegalArgumentException(recipe);
         }
     }
 
-    private void gather(String recipe, String path, int contenders) throws InterruptedException {
-        gathered.clear();
-        for (int i = 0; i < contenders; i++) {
-            gathered.add(lock(recipe, path));
-        }
-    }
-
+    /** Has all that were gathered hold the lock so often, and lets them go. */
     private void contend(int rounds, Path folder) throws Exception {
         ExecutorService threads = Executors.newFixedThreadPool(gathered.size());
         List<Future<?>> done = new ArrayList<>();
-        for (InterProcessLock lock : gathered) {
+        for (Worker worker : gathered) {
+            String name = "curator-" + ProcessHandle.current().pid() + "-" + done.size();
             done.add(threads.submit(() -> {
-                for (int round = 0; round < rounds; round++) {
-                    lock.acquire();
-                    try {
-                        count(folder);
-                    } finally {
-                        lock.release();
-                    }
-                }
+                worker.work(folder, name, rounds);
                 return null;
             }));
         }
+        gathered.clear();
         try {
             for (Future<?> each : done) {
                 each.get();
@@ -131,16 +184,5 @@ public final class Contender {
         } finally {
             threads.shutdownNow();
         }
-    }
-
-    /** Counts one more. Who is not alone finds the other's marker, or makes a count be lost. */
-    private static void count(Path folder) throws IOException, InterruptedException {
-        Path marker = folder.resolve("marker");
-        Path counter = folder.resolve("counter");
-        Files.createFile(marker);
-        int before = Integer.parseInt(Files.readString(counter));
-        Thread.sleep(1);
-        Files.writeString(counter, Integer.toString(before + 1));
-        Files.delete(marker);
     }
 }

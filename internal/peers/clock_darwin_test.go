@@ -1,0 +1,6 @@
+package peers
+
+import "golang.org/x/sys/unix"
+
+// machineClock is the one that Java's System.nanoTime and Python's time.monotonic_ns read.
+const machineClock = unix.CLOCK_UPTIME_RAW

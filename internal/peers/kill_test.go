@@ -1,0 +1,125 @@
+package peers
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// mortal is how long sessions of the dead last.
+const mortal = 2 * time.Second
+
+// A victim is a program whose callers end in the middle, with what else must die for that.
+type victim struct {
+	*peer
+
+	library string
+	strike  func()
+}
+
+func TestTheOthersGoOnWhenOneIsKilledInTheMiddle(t *testing.T) {
+	for _, library := range []string{"sidekeeper", "the sidecar", "curator", "kazoo", "go-zookeeper"} {
+		t.Run(library, func(t *testing.T) {
+			for range *kills {
+				kill(t, library)
+			}
+		})
+	}
+}
+
+// kill has contenders of all libraries hold one lock in turn, until one of their processes is killed; then the others must
+// still get what they want, and no two may ever hold it at once.
+func kill(t *testing.T, library string) {
+	t.Helper()
+	survivors, dying := cast(t, library)
+	all := maps.Clone(survivors)
+	all["the victim"] = dying.peer
+	crowds := slices.DeleteFunc(slices.Clone(everybody["mutexes"]), func(c crowd) bool { return survivors[c.library] == nil })
+	own := everybody["mutexes"][slices.IndexFunc(everybody["mutexes"], func(c crowd) bool { return c.library == dying.library })]
+	folder, _ := gather(t, all, append(crowds, crowd{"the victim", own.recipes})...)
+	const rounds, endless = 20, 1_000_000
+	var group, ending errgroup.Group
+	ending.Go(func() error {
+		answer, err := dying.order(patience, "contend", endless, folder)
+		if err == nil && !strings.HasPrefix(answer, "failed") {
+			return fmt.Errorf("the victim says %s", answer)
+		}
+		return nil
+	})
+	for _, crowd := range crowds {
+		group.Go(func() error {
+			answer, err := survivors[crowd.library].order(patience, "contend", rounds, folder)
+			if err == nil && answer != "counted" {
+				err = fmt.Errorf("%s: %s", crowd.library, answer)
+			}
+			return err
+		})
+	}
+	awaitMiddle(t, folder, dying.process(), each*len(crowds)+rand.IntN(each*len(crowds)))
+	moment := now()
+	dying.strike()
+	must(t, ending.Wait())
+	must(t, group.Wait())
+	examine(t, folder, dying, moment)
+}
+
+// cast starts a program for each library, and one more that will be killed, or whose sidecar will.
+func cast(t *testing.T, library string) (survivors map[string]*peer, dying victim) {
+	t.Helper()
+	s := stage{servers: realEnsemble(t).ClientAddresses()}
+	lasting := startSidecar(t, s.servers, "--session-timeout="+mortal.String())
+	s.sidecars = []string{lasting.address()}
+	survivors = map[string]*peer{}
+	for _, crowd := range everybody["mutexes"] {
+		if crowd.library != library {
+			survivors[crowd.library] = s.contendersFor(t, crowd.library, mortal)
+		}
+	}
+	if library != "the sidecar" {
+		p := s.contendersFor(t, library, mortal)
+		return survivors, victim{p, library, p.kill}
+	}
+	doomed := startSidecar(t, s.servers, "--session-timeout="+mortal.String())
+	p := stage{s.servers, []string{doomed.address()}}.contenders(t, "sidekeeper")
+	return survivors, victim{p, "sidekeeper", doomed.kill}
+}
+
+// process is what the victim's holds are noted under.
+func (v victim) process() string { return fmt.Sprintf("%s-%d", v.library, v.command.Process.Pid) }
+
+// awaitMiddle returns when the lock was held so often, and by the victim too.
+func awaitMiddle(t *testing.T, folder, process string, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		holds, err := readHolds(folder)
+		must(t, err)
+		if len(holds) >= want && slices.ContainsFunc(holds, func(h hold) bool { return h.process == process }) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d holds, want %d, and one of %s", len(holds), want, process)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func examine(t *testing.T, folder string, dying victim, moment int64) {
+	t.Helper()
+	holds, err := readHolds(folder)
+	must(t, err)
+	process := dying.process()
+	held := slices.ContainsFunc(holds, func(h hold) bool { return h.end == unended })
+	must(t, killedAt(holds, map[string]int64{process: moment}))
+	judge(t, holds, folder, process)
+	next := slices.IndexFunc(holds, func(h hold) bool { return h.begin > moment && h.process != process })
+	if next < 0 {
+		t.Fatal("nobody held the lock afterwards")
+	}
+	t.Logf("%v; the victim held it then: %v; somebody else did %v later", count(holds), held, time.Duration(holds[next].begin-moment))
+}

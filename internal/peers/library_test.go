@@ -1,0 +1,141 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+)
+
+// modes are the recipes of Sidekeeper.
+var modes = map[string]sidekeeper.Mode{
+	"mutex": sidekeeper.Exclusive, "read": sidekeeper.Read, "write": sidekeeper.Write,
+}
+
+// callers hold locks through sidecars, one contender after the other through the next of them.
+type callers struct {
+	clients []*sidekeeper.Client
+	made    int
+}
+
+func openSidekeeper(addresses []string) (library, error) {
+	c := &callers{}
+	for _, address := range addresses {
+		client, err := sidekeeper.Dial(address)
+		if err != nil {
+			return nil, err
+		}
+		c.clients = append(c.clients, client)
+	}
+	return c, nil
+}
+
+// contender makes every second one with a lease that it keeps from one hold to the next.
+func (c *callers) contender(recipe, path string, alone bool) (contender, error) {
+	name, err := url.PathUnescape(strings.TrimPrefix(path, lockRoot))
+	if err != nil {
+		return nil, err
+	}
+	made := &caller{client: c.clients[c.made%len(c.clients)], name: name, mode: modes[recipe]}
+	if alone && c.made/len(c.clients)%2 == 1 {
+		made.lease, err = made.client.OpenLease(context.Background(), sidekeeper.LeaseOptions{})
+	}
+	c.made++
+	return made, err
+}
+
+func (c *callers) close() {
+	for _, client := range c.clients {
+		_ = client.Close()
+	}
+}
+
+type caller struct {
+	client *sidekeeper.Client
+	name   string
+	mode   sidekeeper.Mode
+	lease  *sidekeeper.Lease
+	held   *sidekeeper.Lock
+}
+
+func (c *caller) acquire(ctx context.Context) (err error) {
+	c.held, err = c.client.Acquire(ctx, c.name, sidekeeper.LockOptions{Mode: c.mode, Lease: c.lease, Owner: "a peer"})
+	if errors.Is(err, sidekeeper.ErrLockKindMismatch) {
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	return err
+}
+
+func (c *caller) release() error { return c.held.Release(context.Background()) }
+
+func (c *caller) close() {
+	if c.lease != nil {
+		_ = c.lease.Close(context.Background())
+	}
+}
+
+// direct is go-zookeeper's own lock.
+type direct struct {
+	servers []string
+	timeout time.Duration
+	shared  *zk.Conn
+}
+
+// openGoZooKeeper is told the servers, joined by commas, and how long sessions last.
+func openGoZooKeeper(arguments []string) (_ library, err error) {
+	d := &direct{servers: strings.Split(arguments[0], ",")}
+	if d.timeout, err = time.ParseDuration(arguments[1]); err != nil {
+		return nil, err
+	}
+	d.shared, err = d.connect()
+	return d, err
+}
+
+func (d *direct) connect() (*zk.Conn, error) {
+	session, _, err := zk.Connect(d.servers, d.timeout, zk.WithLogger(silence{}))
+	return session, err
+}
+
+type silence struct{}
+
+func (silence) Printf(string, ...any) {}
+
+func (d *direct) contender(recipe, path string, alone bool) (contender, error) {
+	if recipe != "lock" {
+		return nil, errors.New("zk.Lock is a mutex")
+	}
+	session := d.shared
+	if alone {
+		var err error
+		if session, err = d.connect(); err != nil {
+			return nil, err
+		}
+	}
+	lock := zk.NewLock(session, path, zk.WorldACL(zk.PermAll))
+	return &directLock{Lock: lock, session: session, alone: alone}, nil
+}
+
+func (d *direct) close() { d.shared.Close() }
+
+type directLock struct {
+	*zk.Lock
+
+	session *zk.Conn
+	alone   bool
+}
+
+// acquire cannot be ended: zk.Lock waits until it holds.
+func (l *directLock) acquire(context.Context) error { return l.Lock.Lock() }
+func (l *directLock) release() error                { return l.Unlock() }
+
+func (l *directLock) close() {
+	if l.alone {
+		l.session.Close()
+	}
+}

@@ -1,0 +1,81 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A worker is a contender that works while it holds the lock.
+type worker struct {
+	contender
+
+	reads bool
+}
+
+// work holds the lock so often, and notes when: for each hold a line when it begins, and more on it when it ends.
+func (w worker) work(folder, name string, rounds int) error {
+	record, err := os.Create(filepath.Join(folder, name+recordSuffix))
+	if err != nil {
+		return err
+	}
+	defer record.Close()
+	for range rounds {
+		asked := now()
+		if err := w.acquire(context.Background()); err != nil {
+			return err
+		}
+		fmt.Fprintf(record, "%s %d %d", map[bool]string{true: "read", false: "write"}[w.reads], asked, now())
+		if err := w.count(folder); err != nil {
+			return err
+		}
+		fmt.Fprintf(record, " %d\n", now())
+		if err := w.release(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordSuffix is that of the files in which contenders note their holds.
+const recordSuffix = ".record"
+
+// count counts one more, in place, so that who is killed meanwhile leaves a number. If somebody else holds the lock, a count
+// is lost. Readers look whether the number changes.
+func (w worker) count(folder string) error {
+	before, err := counted(folder)
+	if err != nil {
+		return err
+	}
+	<-time.After(time.Millisecond)
+	if w.reads {
+		after, err := counted(folder)
+		if err == nil && after != before {
+			err = fmt.Errorf("%d became %d while it was read", before, after)
+		}
+		return err
+	}
+	return setCounter(folder, before+1)
+}
+
+func setCounter(folder string, count int) error {
+	file, err := os.OpenFile(filepath.Join(folder, "counter"), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = fmt.Fprintf(file, "%012d", count)
+	return err
+}
+
+func counted(folder string) (int, error) {
+	text, err := os.ReadFile(filepath.Join(folder, "counter"))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
