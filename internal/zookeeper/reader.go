@@ -106,13 +106,18 @@ func (r *reader) address() string {
 	return v.session.address
 }
 
+// reachable says whether the ensemble answers, with a channel that is closed when that may have changed. A session that has
+// ended says nothing any more: then it is the next view that is waited for.
 func (r *reader) reachable() (bool, <-chan struct{}) {
-	v, changed := r.current()
+	v, replaced := r.current()
 	if v == nil {
-		return false, changed
+		return false, replaced
 	}
 	suspended, changed := v.session.Suspended()
-	return !suspended && v.session.Err() == nil, changed
+	if v.session.Err() != nil {
+		return false, replaced
+	}
+	return !suspended, changed
 }
 
 // fired takes a watch's event from the library.
