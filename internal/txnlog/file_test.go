@@ -30,10 +30,10 @@ func told(t Transaction) string {
 			word += " owned"
 		}
 		if c.Timeout != 0 {
-			word += " " + c.Timeout.String()
+			word += fmt.Sprint(" ", c.Timeout.Milliseconds())
 		}
 		if c.Paths != nil {
-			word += fmt.Sprint(" with ", c.Paths)
+			word += fmt.Sprintf(" with [%s]", strings.Join(c.Paths, ", "))
 		}
 		words = append(words, word)
 	}
@@ -52,8 +52,8 @@ func TestEveryTypeOfTransactionIsRead(t *testing.T) {
 		body record
 		want string
 	}{
-		{link.CreateSession, record{}.int32(4000), "begin session 4s"},
-		{link.CloseSession, record{}.strings("/a", "/b"), "end session with [/a /b]"},
+		{link.CreateSession, record{}.int32(4000), "begin session 4000"},
+		{link.CloseSession, record{}.strings("/a", "/b"), "end session with [/a, /b]"},
 		{link.CloseSession, record{}.strings(), "end session with []"},
 		{link.Create, created("/a", "x", true), "create /a=x owned"},
 		{link.Create2, created("/a", "", false), "create /a="},

@@ -1,9 +1,9 @@
 // Package txnlog reads the transaction logs of ZooKeeper servers and puts those of an ensemble together: which changes were
 // made, in which order, by which session. It is the servers' own truth, to compare with what callers were told.
 //
-// A transaction counts if most servers have it, or if one has that has a later one that counts: a server's log is a
-// prefix of the order that all agree on, save for an end that was never agreed on, and for what it got as a snapshot.
-// Reading is safe while servers write: what is not complete yet is left out.
+// A transaction counts if most servers have logged it. A single log is no proof: a leader that was cut off keeps what it
+// logged for nobody, also when it has joined the others again and logs what they agree on. Nor is it complete: servers skip
+// what they get as a snapshot. Reading is safe while servers write: what is not complete yet is left out.
 package txnlog
 
 import (
@@ -42,15 +42,13 @@ func merge(since int64, servers [][]Transaction) *Log {
 	l := &Log{Since: since}
 	copies := map[int64][]Transaction{}
 	for i, transactions := range servers {
-		l.checkOrder(i+1, transactions)
-		for _, transaction := range transactions {
+		for _, transaction := range l.inOrder(i+1, transactions) {
 			copies[transaction.Zxid] = append(copies[transaction.Zxid], transaction)
 		}
 	}
-	agreed := agreed(servers, copies)
 	for _, zxid := range slices.Sorted(maps.Keys(copies)) {
 		l.checkCopies(copies[zxid])
-		if agreed[zxid] {
+		if len(copies[zxid]) > len(servers)/2 {
 			l.Transactions = append(l.Transactions, copies[zxid][0])
 		}
 	}
@@ -58,31 +56,19 @@ func merge(since int64, servers [][]Transaction) *Log {
 	return l
 }
 
-// agreed is the zxids that count.
-func agreed(servers [][]Transaction, copies map[int64][]Transaction) map[int64]bool {
-	agreed := map[int64]bool{}
-	for _, transactions := range servers {
-		last := int64(0)
-		for _, transaction := range transactions {
-			if len(copies[transaction.Zxid]) > len(servers)/2 {
-				last = max(last, transaction.Zxid)
-			}
+// inOrder leaves out what a server has logged after something later.
+func (l *Log) inOrder(server int, transactions []Transaction) []Transaction {
+	var kept []Transaction
+	last := l.Since
+	for _, transaction := range transactions {
+		if transaction.Zxid <= last {
+			l.faultf("server %d has logged %#x after %#x", server, transaction.Zxid, last)
+			continue
 		}
-		for _, transaction := range transactions {
-			if transaction.Zxid <= last {
-				agreed[transaction.Zxid] = true
-			}
-		}
+		last = transaction.Zxid
+		kept = append(kept, transaction)
 	}
-	return agreed
-}
-
-func (l *Log) checkOrder(server int, transactions []Transaction) {
-	for i := 1; i < len(transactions); i++ {
-		if before, after := transactions[i-1].Zxid, transactions[i].Zxid; after <= before {
-			l.faultf("server %d has logged %#x after %#x", server, after, before)
-		}
-	}
+	return kept
 }
 
 func (l *Log) checkCopies(copies []Transaction) {

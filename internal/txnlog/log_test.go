@@ -39,8 +39,13 @@ func TestServersLogsAreOneOrder(t *testing.T) {
 		},
 		{name: "one alone", servers: [][]Transaction{logged("a", 1, 2)}, want: " 1 2"},
 		{
-			name:    "two that got a snapshot in place of what the third has",
-			servers: [][]Transaction{logged("a", 1, 2, 3, 4, 5), logged("a", 1, 5), logged("a", 1, 2)}, want: " 1 2 3 4 5",
+			name:    "one that got a snapshot in place of what the others have",
+			servers: [][]Transaction{logged("a", 1, 2, 3, 4, 5), logged("a", 1, 5), logged("a", 1, 2, 3, 4)}, want: " 1 2 3 4 5",
+		},
+		{
+			name:    "one that was cut off as the leader, and has come back by a snapshot",
+			servers: [][]Transaction{logged("a", 1, 2, 3, next+2), logged("a", 1, next+1, next+2), logged("a", 1, next+1, next+2)},
+			want:    " 1 100000001 100000002",
 		},
 		{name: "another leader", servers: [][]Transaction{logged("a", 1, 2, next+1), logged("a", 1, 2, next+1), nil}, want: " 1 2 100000001"},
 		{name: "from the middle on", since: 7, servers: [][]Transaction{logged("a", 8, 9), logged("a", 8, 9)}, want: " 8 9"},
@@ -48,7 +53,10 @@ func TestServersLogsAreOneOrder(t *testing.T) {
 			name:    "two that say different things",
 			servers: [][]Transaction{logged("a", 1, 2), logged("b", 1, 2), logged("a", 1, 2)}, want: " 1 2", faults: 2,
 		},
-		{name: "one that goes back", servers: [][]Transaction{logged("a", 1, 3, 2), logged("a", 1, 2, 3)}, want: " 1 2 3", faults: 1},
+		{
+			name:    "one that goes back",
+			servers: [][]Transaction{logged("a", 1, 3, 2), logged("a", 1, 2, 3)}, want: " 1 3", faults: 1, gaps: "0x2 to 0x2",
+		},
 		{name: "one that repeats itself", servers: [][]Transaction{logged("a", 1, 1), logged("a", 1)}, want: " 1", faults: 1},
 		{name: "something that nobody has", servers: [][]Transaction{logged("a", 1, 4), logged("a", 1, 4)}, want: " 1 4", gaps: "0x2 to 0x3"},
 		{name: "no beginning", servers: [][]Transaction{logged("a", 3), logged("a", 3)}, want: " 3", gaps: "0x1 to 0x2"},
