@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -124,14 +126,15 @@ func (w *keyWatch) checkMarks(event *history.Event, change, before history.Chang
 	}
 }
 
-// checkExistence demands that what is told was there, and not only later.
+// checkExistence demands that what is told was there, and not only later. A key is made in one transaction that writes twice,
+// of which the second counts.
 func (w *keyWatch) checkExistence(event *history.Event, change history.Change) {
 	if w.log == nil {
 		return
 	}
 	for _, life := range w.keyLives()[change.Key] {
-		for _, write := range life.Writes {
-			if write.Zxid != change.Revision {
+		for i, write := range life.Writes {
+			if write.Zxid != change.Revision || i+1 < len(life.Writes) && life.Writes[i+1].Zxid == write.Zxid {
 				continue
 			}
 			same := string(write.Data) == change.Value && write.Version == change.Version && life.Made.Zxid == change.Created
@@ -153,51 +156,50 @@ func (w *keyWatch) checkDeletion(event *history.Event, before history.Change) {
 	}
 }
 
-// checkConverged demands that whoever still watches when the round is quiet knows what is stored.
+// checkConverged demands that a watcher knows at its end what had become of each key by then, save for what there was no
+// time to tell. A watcher that goes on is looked at when the round is quiet.
 func (w *keyWatch) checkConverged() {
-	if over := w.over(); w.log == nil || w.quiet == 0 || w.At > w.quiet || over != 0 && over < w.quiet {
+	end := cmp.Or(w.over(), w.quiet)
+	if w.log == nil || !w.synced || end > w.quiet {
 		return
 	}
-	if last := w.lastBegan(); w.deadline(last, w.settings.Patience) > w.quiet {
-		return // it had no time to
-	}
-	for key, lives := range w.keyLives() {
+	lives := w.keyLives()
+	for _, key := range slices.Sorted(maps.Keys(lives)) {
 		if !w.watches(key) {
 			continue
 		}
 		told, known := w.told[key]
-		switch stored := standing(lives); {
-		case stored == nil && known:
-			w.accusef("ended up with %s, which is not there", key)
-		case stored != nil && (!known || told.Revision != stored.Zxid):
-			w.accusef("ended up with revision %d of %s, of which %d is stored", told.Revision, key, stored.Zxid)
+		due, stored := w.due(lives[key], end)
+		switch {
+		case due == 0:
+		case known && told.Revision < due:
+			w.accusef("ended up with revision %d of %s, of which there was %d", told.Revision, key, due)
+		case !known && stored && !w.deletedSince(lives[key], due):
+			w.accusef("ended up without %s, of which there was revision %d", key, due)
 		}
 	}
 }
 
-// lastBegan is when the last happened that the watcher must have been told of: its own beginning, or a write.
-func (w *keyWatch) lastBegan() history.Instant {
-	last := w.At
-	for key, lives := range w.keyLives() {
-		for _, life := range lives {
-			if !w.watches(key) {
-				break
-			}
-			last = max(last, w.clocks.latest(life.Writes[len(life.Writes)-1].Stamp))
-			if life.Gone.Happened() {
-				last = max(last, w.clocks.latest(life.Gone))
+// due is the last change of a key that the watcher must have been told of by the end, and whether there was the key then.
+func (w *keyWatch) due(lives []*txnlog.Life, end history.Instant) (zxid int64, stored bool) {
+	inTime := func(s txnlog.Stamp) bool {
+		return s.Zxid > zxid && w.deadline(max(w.clocks.latest(s), w.At), w.settings.Patience) <= end
+	}
+	for _, life := range lives {
+		isKey := false
+		for _, write := range life.Writes {
+			if isKey = write.Version > 0; isKey && inTime(write.Stamp) {
+				zxid, stored = write.Zxid, true
 			}
 		}
+		if isKey && life.Gone.Happened() && inTime(life.Gone) {
+			zxid, stored = life.Gone.Zxid, false
+		}
 	}
-	return last
+	return zxid, stored
 }
 
-// standing is the value that a key has at the end, or nil if it has none. A node of version 0 is no key.
-func standing(lives []*txnlog.Life) *txnlog.Write {
-	last := lives[len(lives)-1]
-	write := &last.Writes[len(last.Writes)-1]
-	if last.Gone.Happened() || write.Version == 0 {
-		return nil
-	}
-	return write
+// deletedSince says whether the key was deleted after a transaction: the watcher may know that already.
+func (w *keyWatch) deletedSince(lives []*txnlog.Life, zxid int64) bool {
+	return slices.ContainsFunc(lives, func(life *txnlog.Life) bool { return life.Gone.Zxid > zxid })
 }
