@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"time"
 )
 
 // Errors of groups.
@@ -138,7 +139,11 @@ func (g Group) Dissolve(ctx context.Context, store Store, order Ousting) (forced
 
 // oustAll asks all of them first, so that they go together.
 func (g Group) oustAll(ctx context.Context, store Store, members []Member, order Ousting) (forced int, _ error) {
-	overdue, cancel := context.WithTimeout(ctx, order.After)
+	longest := time.Duration(0)
+	for _, member := range members {
+		longest = max(longest, order.with(member.Timeout))
+	}
+	overdue, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	for _, member := range members {
 		if _, err := g.ask(ctx, store, member.Name, member.Incarnation, order); err != nil && !errors.Is(err, ErrNoNode) {

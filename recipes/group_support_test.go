@@ -132,13 +132,15 @@ func (o *ousting) String() string {
 
 const forceAfter = 20 * time.Second
 
+func after(d time.Duration) recipes.Patience { return recipes.Patience{After: &d} }
+
 func (w world) oust(name string) *ousting { return w.oustThrough(w.living, w.NewReader(), name) }
 
 func (w world) oustThrough(ctx context.Context, store recipes.Store, name string) *ousting {
 	o := &ousting{}
 	go func() {
 		forced, err := shop.Oust(ctx, store, name, recipes.Ousting{
-			Replace: true, By: "uid:7", Reason: "restarted", After: forceAfter,
+			Replace: true, By: "uid:7", Reason: "restarted", Patience: after(forceAfter),
 		})
 		o.mu.Lock()
 		defer o.mu.Unlock()

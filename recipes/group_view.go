@@ -144,7 +144,7 @@ func memberIn(name string, node Node) Member {
 	member := Member{Name: name, Incarnation: node.Czxid, Age: max(0, node.Read.Sub(node.Created)), Read: node.Read}
 	form, ours := decodeMember(node.Data)
 	if ours {
-		member.About = About{Owner: form.Owner, Metadata: form.Metadata}
+		member.About = About{Owner: form.Owner, Metadata: form.Metadata, Timeout: toldTimeout(form.Timeout)}
 		return member
 	}
 	member.Foreign = true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Errors of locks.
@@ -23,6 +24,7 @@ var (
 type About struct {
 	Owner    string
 	Metadata map[string]string
+	Timeout  time.Duration // of its session; 0 if that is not known
 }
 
 // Lock is one lock: a directory of contenders, which stand in the order in which they came. This is the lock recipe of

@@ -23,6 +23,7 @@ type memberForm struct {
 	Form     int               `json:"sidekeeper"`
 	Owner    string            `json:"owner,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
+	Timeout  int64             `json:"timeout_ms,omitempty"` // of the session
 	End      *endMark          `json:"end,omitempty"`
 }
 
@@ -31,6 +32,11 @@ type endMark struct {
 	Replaced bool   `json:"replaced,omitempty"` // otherwise it is removed
 	By       string `json:"by,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+}
+
+// form is what a member says about itself, as its node holds it.
+func (a About) form() memberForm {
+	return memberForm{Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds()}
 }
 
 func (f memberForm) encode() []byte {
@@ -57,7 +63,7 @@ type Membership struct {
 
 	group    Group
 	name     string
-	owner    string
+	about    About // as it joined
 	session  MemberSession
 	gone     <-chan struct{}
 	updating sync.Mutex
@@ -68,8 +74,7 @@ type Membership struct {
 // Join makes a member with the session. It cannot be cancelled: a create given up half-way could leave a member that
 // nobody knows of. Whoever joins must Leave. ErrMemberExists if the group has a member of this name.
 func (g Group) Join(session MemberSession, name string, about About) (*Membership, error) {
-	data := memberForm{Owner: about.Owner, Metadata: about.Metadata}.encode()
-	node, gone, err := session.Create(g.member(name), data)
+	node, gone, err := session.Create(g.member(name), about.form().encode())
 	if errors.Is(err, ErrExists) {
 		return nil, ErrMemberExists
 	}
@@ -77,7 +82,7 @@ func (g Group) Join(session MemberSession, name string, about About) (*Membershi
 		return nil, fmt.Errorf("member %s: %w", name, err)
 	}
 	return &Membership{
-		Incarnation: node.Czxid, group: g, name: name, owner: about.Owner, session: session, gone: gone,
+		Incarnation: node.Czxid, group: g, name: name, about: about, session: session, gone: gone,
 	}, nil
 }
 
@@ -128,7 +133,9 @@ func standingIn(data []byte) Standing {
 func (m *Membership) Update(metadata map[string]string) error {
 	m.updating.Lock()
 	defer m.updating.Unlock()
-	_, err := m.session.Update(m.path(), memberForm{Owner: m.owner, Metadata: metadata}.encode())
+	about := m.about
+	about.Metadata = metadata
+	_, err := m.session.Update(m.path(), about.form().encode())
 	if errors.Is(err, ErrNoNode) {
 		return ErrNoMember
 	}

@@ -11,7 +11,7 @@ type Ousting struct {
 	Replace bool // somebody else takes the member's place; otherwise it is removed
 	By      string
 	Reason  string
-	After   time.Duration // beyond which the member is removed from outside
+	Patience
 }
 
 // AwaitFree returns when the group has no member of this name.
@@ -35,8 +35,7 @@ func (g Group) AwaitFree(ctx context.Context, tree Tree, name string) error {
 // removed from outside, and forced says so: then the member may not have known in time. A member that is not ours is
 // not asked. Whoever joins under the name in the meantime is let be.
 func (g Group) Oust(ctx context.Context, store Store, name string, order Ousting) (forced bool, err error) {
-	overdue, cancel := context.WithTimeout(ctx, order.After)
-	defer cancel()
+	began := time.Now()
 	node, _, err := g.find(ctx, store, name)
 	if errors.Is(err, ErrNoNode) {
 		return false, nil
@@ -44,6 +43,9 @@ func (g Group) Oust(ctx context.Context, store Store, name string, order Ousting
 	if err != nil {
 		return false, err
 	}
+	form, _ := decodeMember(node.Data)
+	overdue, cancel := context.WithDeadline(ctx, began.Add(order.with(toldTimeout(form.Timeout))))
+	defer cancel()
 	return g.oust(ctx, overdue, store, name, node.Czxid, order)
 }
 

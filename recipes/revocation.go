@@ -34,6 +34,7 @@ type form struct {
 	Form     int               `json:"sidekeeper"`
 	Owner    string            `json:"owner,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
+	Timeout  int64             `json:"timeout_ms,omitempty"` // of the session
 	Revoke   *mark             `json:"revoke,omitempty"`
 }
 
@@ -47,7 +48,7 @@ type mark struct {
 
 // encode is the data of a new place.
 func (a About) encode() []byte {
-	return form{Form: currentForm, Owner: a.Owner, Metadata: a.Metadata}.encode()
+	return form{Form: currentForm, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds()}.encode()
 }
 
 func (f form) encode() []byte {
@@ -116,7 +117,7 @@ func sooner(a, b *time.Duration) *time.Duration {
 // aboutIn reads what a contender says about itself: foreign if it did not say so in our form.
 func aboutIn(data []byte) (about About, foreign bool) {
 	if f, ours := decode(data); ours {
-		return About{Owner: f.Owner, Metadata: f.Metadata}, false
+		return About{Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout)}, false
 	}
 	if !utf8.Valid(data) || revocationIn(data).Asked {
 		return About{}, true

@@ -31,16 +31,16 @@ func (l Lock) Revoke(ctx context.Context, tree Tree, by, reason string, grace *t
 }
 
 // Break ends the hold, or the wait, of the contender with this fencing token, and returns when its node is gone. The
-// contender is asked first; when forceAfter is over the node is removed from outside, and forced says so: then the holder
+// contender is asked first; when patience is over the node is removed from outside, and forced says so: then the holder
 // may not have known in time. ErrTokenMismatch if there is no such contender.
-func (l Lock) Break(ctx context.Context, tree Tree, token int64, by, reason string, forceAfter time.Duration) (forced bool, err error) {
-	contender, err := l.find(ctx, tree, token)
+func (l Lock) Break(ctx context.Context, tree Tree, token int64, by, reason string, patience Patience) (forced bool, err error) {
+	contender, about, err := l.find(ctx, tree, token)
 	if err != nil {
 		return false, err
 	}
 	err = l.ask(ctx, tree, contender, Revocation{By: by, Reason: reason, Break: true}, token)
 	if err == nil {
-		err = l.awaitRemoval(ctx, tree, contender, token, forceAfter)
+		err = l.awaitRemoval(ctx, tree, contender, token, patience.with(about.Timeout))
 	}
 	switch {
 	case errors.Is(err, errOverdue):
@@ -79,33 +79,34 @@ func (l Lock) ask(ctx context.Context, tree Tree, c child, asked Revocation, tok
 }
 
 // find looks for the contender with a fencing token. A tree that does not show it yet is made to catch up once.
-func (l Lock) find(ctx context.Context, tree Tree, token int64) (child, error) {
-	c, err := l.search(ctx, tree, token)
+func (l Lock) find(ctx context.Context, tree Tree, token int64) (child, About, error) {
+	c, about, err := l.search(ctx, tree, token)
 	if !errors.Is(err, ErrTokenMismatch) {
-		return c, err
+		return c, about, err
 	}
 	if err := tree.CatchUp(ctx); err != nil {
-		return child{}, err
+		return child{}, About{}, err
 	}
 	return l.search(ctx, tree, token)
 }
 
-func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, error) {
+func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, About, error) {
 	contenders, _, err := l.queue(ctx, tree)
 	if err != nil {
-		return child{}, err
+		return child{}, About{}, err
 	}
 	for _, c := range contenders {
 		node, err := tree.Get(ctx, l.child(c))
 		switch {
 		case errors.Is(err, ErrNoNode):
 		case err != nil:
-			return child{}, err
+			return child{}, About{}, err
 		case node.Czxid == token:
-			return c, nil
+			about, _ := aboutIn(node.Data)
+			return c, about, nil
 		}
 	}
-	return child{}, ErrTokenMismatch
+	return child{}, About{}, ErrTokenMismatch
 }
 
 // errOverdue means that a contender was still there when its time was over.

@@ -117,7 +117,7 @@ func TestALostReplyIsLookedInto(t *testing.T) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		forced, err := orders.Break(w.Context(), reader, node.Czxid, "ann", "stuck", time.Second)
+		forced, err := orders.Break(w.Context(), reader, node.Czxid, "ann", "stuck", after(time.Second))
 		if !forced || err != nil || reader.Count("Remove") != 2 {
 			w.Errorf("forced %v, %v, %d removals", forced, err, reader.Count("Remove"))
 		}
@@ -127,7 +127,7 @@ func TestALostReplyIsLookedInto(t *testing.T) {
 func TestBreakWithAnotherTokenTouchesNobody(t *testing.T) {
 	inBubble(t, func(w world) {
 		holder := w.join(recipes.Exclusive)
-		_, err := orders.Break(w.Context(), w.NewReader(), holder.hold.Token+1, "ann", "stuck", time.Second)
+		_, err := orders.Break(w.Context(), w.NewReader(), holder.hold.Token+1, "ann", "stuck", after(time.Second))
 		if !errors.Is(err, recipes.ErrTokenMismatch) {
 			w.Errorf("%v", err)
 		}
@@ -144,7 +144,7 @@ func TestBreakEndsExactlyThatContender(t *testing.T) {
 		}
 		for i, want := range []string{"holding, broken, waiting", "broken, broken, holding"} {
 			token := []int64{view.Waiters[0].Token, holder.hold.Token}[i]
-			forced, err := orders.Break(w.Context(), w.NewReader(), token, "ann", "stuck", time.Minute)
+			forced, err := orders.Break(w.Context(), w.NewReader(), token, "ann", "stuck", after(time.Minute))
 			if forced || err != nil {
 				w.Errorf("forced %v, %v", forced, err)
 			}
@@ -160,7 +160,7 @@ func TestBreakFindsAContenderThatAReaderHasNotHeardOf(t *testing.T) {
 		holder := w.join(recipes.Exclusive)
 		done := make(chan error)
 		go func() {
-			_, err := orders.Break(w.living, reader, holder.hold.Token, "ann", "stuck", time.Minute)
+			_, err := orders.Break(w.living, reader, holder.hold.Token, "ann", "stuck", after(time.Minute))
 			done <- err
 		}()
 		w.expect("broken", holder)
@@ -180,12 +180,44 @@ func TestBreakRemovesAPlaceByForceWhenItsTimeIsOver(t *testing.T) {
 			w.Fatal(err)
 		}
 		started := time.Now()
-		forced, err := orders.Break(w.Context(), w.NewReader(), node.Czxid, "ann", "stuck", 17*time.Second)
+		forced, err := orders.Break(w.Context(), w.NewReader(), node.Czxid, "ann", "stuck", after(17*time.Second))
 		if !forced || err != nil || time.Since(started) != 17*time.Second {
 			w.Errorf("forced %v, %v, after %v", forced, err, time.Since(started))
 		}
 		w.expect("holding", waiter)
 	})
+}
+
+// Whatever ends a session from outside leaves it the time for which its owner may still count on it.
+func TestAPlaceIsLeftToItsSidecarUntilItsSessionMustHaveExpired(t *testing.T) {
+	for data, want := range map[string]time.Duration{
+		`{"sidekeeper":1,"timeout_ms":60000}`:                  62 * time.Second,
+		`{"sidekeeper":1}`:                                     42 * time.Second,
+		`{"timeout_ms":1}`:                                     42 * time.Second,
+		`{"sidekeeper":1,"timeout_ms":-5}`:                     42 * time.Second,
+		`{"sidekeeper":1,"timeout_ms":9223372036854775807}`:    10*time.Minute + 2*time.Second,
+		`{"sidekeeper":1,"timeout_ms":9223372036854775808000}`: 42 * time.Second,
+	} {
+		inBubble(t, func(w world) {
+			until := recipes.Patience{Timeout: 40 * time.Second, Tick: 2 * time.Second}
+			path := w.foreign("_c_"+hex32+"-lock-", embedded.EphemeralSequential, data)
+			node, err := w.Read(path)
+			if err != nil {
+				w.Fatal(err)
+			}
+			w.stranger("a", data)
+			began := time.Now()
+			forced, err := orders.Break(w.Context(), w.NewReader(), node.Czxid, "ann", "stuck", until)
+			if took := time.Since(began); !forced || err != nil || took != want {
+				w.Errorf("%s: a place is ended after %v: %v %v", data, took, forced, err)
+			}
+			began = time.Now()
+			forced, err = shop.Oust(w.Context(), w.NewReader(), "a", recipes.Ousting{Patience: until})
+			if took := time.Since(began); !forced || err != nil || took != want {
+				w.Errorf("%s: a member is ended after %v: %v %v", data, took, forced, err)
+			}
+		})
+	}
 }
 
 func TestBreakEndsWithItsContext(t *testing.T) {
@@ -197,7 +229,7 @@ func TestBreakEndsWithItsContext(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(w.living, time.Second)
 		defer cancel()
-		if _, err := orders.Break(ctx, w.NewReader(), node.Czxid, "", "", time.Hour); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := orders.Break(ctx, w.NewReader(), node.Czxid, "", "", after(time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
 			w.Error(err)
 		}
 	})
@@ -209,7 +241,7 @@ func TestAHolderWhoseDataOthersReplacedIsBrokenWithoutForce(t *testing.T) {
 		if err := w.Set(w.pathOf(holder), []byte("__REVOKE__")); err != nil {
 			w.Fatal(err)
 		}
-		forced, err := orders.Break(w.Context(), w.NewReader(), holder.hold.Token, "ann", "stuck", time.Minute)
+		forced, err := orders.Break(w.Context(), w.NewReader(), holder.hold.Token, "ann", "stuck", after(time.Minute))
 		if forced || err != nil {
 			w.Errorf("forced %v, %v", forced, err)
 		}

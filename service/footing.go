@@ -50,6 +50,7 @@ func (f *footing) aboutWith(about recipes.About) recipes.About {
 	if len(about.Metadata) == 0 {
 		about.Metadata = f.lease.about.Metadata
 	}
+	about.Timeout = f.lease.session.Timeout()
 	return about
 }
 

@@ -70,10 +70,8 @@ func (m *membershipService) parseOusting(ctx context.Context, request *membershi
 		return recipes.Ousting{}, invalid("reason", request.GetReason(), "omitted unless force is set")
 	case !request.GetForce() && after != nil:
 		return recipes.Ousting{}, invalid("force_after", after.String(), "omitted unless force is set")
-	case after == nil:
-		after = new(m.services.options.SessionTimeout + m.services.options.TickTime)
 	}
-	return recipes.Ousting{By: from.identity, Reason: request.GetReason(), After: *after}, nil
+	return recipes.Ousting{By: from.identity, Reason: request.GetReason(), Patience: m.services.patience(after)}, nil
 }
 
 func (m *membershipService) List(ctx context.Context, request *membershipv1.ListRequest) (*membershipv1.ListResponse, error) {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -133,6 +134,21 @@ func TestBreakByForceRemovesThePlaceOfAHolderThatDoesNotHear(t *testing.T) {
 	s.must(err)
 	same(t, "forced", response.GetForced(), true)
 	same(t, "contenders", s.contenders("orders"), 0)
+}
+
+func TestNodesTellHowLongTheirSessionsLast(t *testing.T) {
+	s := newScene(t)
+	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	s.joined(s.callers, "a")
+	for _, directory := range []string{"/locks/orders", "/sidekeeper/groups/shop"} {
+		node, err := s.ensemble.memory.Read(directory + "/" + s.ensemble.memory.Names(directory)[0])
+		s.must(err)
+		var told struct {
+			Timeout int64 `json:"timeout_ms"`
+		}
+		s.must(json.Unmarshal(node.Data, &told))
+		same(t, directory, time.Duration(told.Timeout)*time.Millisecond, 2*time.Second)
+	}
 }
 
 func TestAPlaceThatSomebodyRemovesByHandIsBroken(t *testing.T) {

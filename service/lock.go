@@ -177,11 +177,8 @@ func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (
 	if err != nil {
 		return nil, err
 	}
-	if forceAfter == nil {
-		forceAfter = new(l.services.options.SessionTimeout + l.services.options.TickTime)
-	}
 	forced, err := l.directory.lock(broken).Break(ctx, l.services.ensemble, request.GetFencingToken(), from.identity,
-		request.GetReason(), *forceAfter)
+		request.GetReason(), l.services.patience(forceAfter))
 	if err != nil {
 		return nil, err
 	}

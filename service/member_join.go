@@ -104,12 +104,12 @@ func (j *joining) tryOnce(ctx context.Context) (err error) {
 
 // awaitName returns when the name may be free.
 func (j *joining) awaitName(ctx context.Context) (struct{}, error) {
-	ensemble, options := j.services.ensemble, j.services.options
+	ensemble := j.services.ensemble
 	if j.conflict == membershipv1.OnConflict_ON_CONFLICT_WAIT {
 		return struct{}{}, j.recipe.AwaitFree(ctx, ensemble, j.called)
 	}
 	_, err := j.recipe.Oust(ctx, ensemble, j.called, recipes.Ousting{
-		Replace: true, By: j.caller.identity, Reason: j.aboutWith(j.about).Owner, After: options.SessionTimeout + options.TickTime,
+		Replace: true, By: j.caller.identity, Reason: j.aboutWith(j.about).Owner, Patience: j.services.patience(nil),
 	})
 	return struct{}{}, err
 }

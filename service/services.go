@@ -22,6 +22,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // Options is how the services behave. Zero values mean what stands behind them.
@@ -127,6 +128,16 @@ func (s *Services) Drain(ctx context.Context, timeout time.Duration) error {
 
 // Stop ends everything now and returns when every session is closed, or with ctx's cause.
 func (s *Services) Stop(ctx context.Context) error { return s.Drain(ctx, 0) }
+
+// foreignTicks is the longest session timeout that an ensemble grants, in ticks, if its settings do not say otherwise.
+const foreignTicks = 20
+
+// patience is for how long a holder's or a member's sidecar is left to end it: after, or if that is nil, until its session
+// must have expired.
+func (s *Services) patience(after *time.Duration) recipes.Patience {
+	tick := s.options.TickTime
+	return recipes.Patience{After: after, Timeout: max(s.options.SessionTimeout, foreignTicks*tick), Tick: tick}
+}
 
 func (s *Services) lockDirectory() directory {
 	return directory{root: s.options.LockRoot, nested: s.options.NestedLocks}

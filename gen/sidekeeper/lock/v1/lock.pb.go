@@ -943,7 +943,8 @@ type BreakRequest struct {
 	// Optional. Why, for the holder: at most 256 bytes of UTF-8 without control characters.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Optional. How long to leave it to the holder's sidecar before the place is removed from outside: 0 to 24 hours;
-	// omitted, until its lease must have expired (session timeout plus a tick).
+	// omitted, until its lease must have expired: a tick after the session timeout that its node tells, or
+	// that sessions of other clients have at most, 20 ticks.
 	ForceAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=force_after,json=forceAfter,proto3" json:"force_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

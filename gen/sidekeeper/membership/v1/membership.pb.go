@@ -37,7 +37,8 @@ const (
 	// for the same name come in no order.
 	OnConflict_ON_CONFLICT_WAIT OnConflict = 2
 	// Ask the member's sidecar to end it, with MEMBER_REPLACED, and join when it is gone. If it is still there when its
-	// lease must have expired (session timeout plus a tick), it is removed from outside.
+	// lease must have expired, it is removed from outside: a tick after the session timeout that its node tells, or that
+	// sessions of other clients have at most, 20 ticks.
 	OnConflict_ON_CONFLICT_REPLACE OnConflict = 3
 )
 
@@ -1340,7 +1341,7 @@ type DeleteRequest struct {
 	// Optional. With force, why, for the members: at most 256 bytes of UTF-8 without control characters.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Optional. With force, how long to leave it to the members' sidecars before members are removed from outside: 0 to 24
-	// hours; omitted, until their leases must have expired (session timeout plus a tick).
+	// hours; omitted, until their leases must have expired, as with ON_CONFLICT_REPLACE.
 	ForceAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=force_after,json=forceAfter,proto3" json:"force_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
