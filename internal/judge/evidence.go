@@ -123,7 +123,7 @@ func (e *evidence) complete() {
 		switch {
 		case f.to != 0:
 		case e.killed[f.target] != 0:
-			f.to = f.from // what is dead is not healed
+			f.to = max(f.from, e.killed[f.target]) // what is dead is not healed
 		default:
 			f.to = max(e.quiet, f.from)
 		}

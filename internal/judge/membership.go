@@ -142,10 +142,10 @@ func (e *evidence) checkShown(v *Verdict, w memberWatch) {
 	}
 }
 
-// watchedAt says whether the watch was open at an instant of the round.
+// watchedAt says whether the watch was open at an instant of the round. Who was killed may have been frozen before.
 func (e *evidence) watchedAt(w memberWatch, at history.Instant) bool {
 	over := w.over()
-	return at <= e.quiet && (over == 0 || over > at)
+	return at <= e.quiet && (over == 0 || over > at) && w.end == 0
 }
 
 // shows says whether a member was in the view that the watcher had at an instant.

@@ -391,12 +391,29 @@ func TestWatchersThatAreToldWhatIsNotSoAreTold(t *testing.T) {
 		{name: "back without having been away", seen: watch(`
 			11 1/1 fresh`), want: "never that it was not"},
 		{name: "not the last value", logged: log, seen: watch(`
-			11 1/1 changed k=a@1/5/4`), want: "ended up with revision 5 of k, of which 10 is stored"},
+			11 1/1 changed k=a@1/5/4`), want: "ended up with revision 5 of k, of which there was 10"},
+		{name: "no value where there is one", logged: log, seen: watch(""), want: "ended up without k, of which there was revision 10"},
+		{name: "an old value at the end of a watch that had the time to hear of a newer one", logged: log, seen: watch(`
+			11 1/1 changed k=a@1/5/4
+			1500 1/1 ended user`), want: "of which there was 10"},
+		{name: "an old value at the end of a watch, while the ensemble is cut", logged: log, seen: watch(`
+			11 1/1 changed k=a@1/5/4
+			12 c fault N1 server/1
+			900 c heal N1 server/1
+			1500 1/1 ended user`)},
+		{name: "a deletion that it knows of before it must", logged: log + `
+			11 1400 s1 delete /config/k`, seen: watch(all + `
+			1400 1/1 changed -k
+			1500 1/1 ended user`)},
 		{name: "a key that was deleted", logged: log + `
-			11 60 s1 delete /config/k`, seen: watch(all), want: "ended up with k, which is not there"},
+			11 60 s1 delete /config/k`, seen: watch(all), want: "ended up with revision 10 of k, of which there was 11"},
 		{name: "a change in the last moment of a round", logged: log, seen: watch(`
 			11 1/1 changed k=a@1/5/4
 			500 c quiet`)},
+		{name: "a watch that ends before its state is complete", logged: log, seen: `
+			9 1/1 watching keys k
+			9 1/1 state
+			5000 1/1 ended Unavailable ENSEMBLE_UNREACHABLE`},
 		{name: "a container that is no key", logged: log + `
 			11 60 s1 make /config/k/below`, seen: `
 			21 1/1 watching prefix k
