@@ -129,12 +129,12 @@ func pythonCommand(t *testing.T, script string, arguments ...string) *exec.Cmd {
 }
 
 // javaCommand runs a main class with the arguments.
-func javaCommand(t *testing.T, arguments ...string) *exec.Cmd {
+func javaCommand(t *testing.T, main string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	classes, err := javaClasses()
 	must(t, err)
 	return exec.Command("java", append([]string{
 		"-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dzookeeper.sasl.client=false",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classes,
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classes, main,
 	}, arguments...)...)
 }

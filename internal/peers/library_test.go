@@ -82,14 +82,15 @@ func (c *caller) close() {
 
 // direct is go-zookeeper's own lock.
 type direct struct {
-	servers []string
-	timeout time.Duration
-	shared  *zk.Conn
+	servers     []string
+	timeout     time.Duration
+	credentials string
+	shared      *zk.Conn
 }
 
-// openGoZooKeeper is told the servers, joined by commas, and how long sessions last.
+// openGoZooKeeper is told the servers, joined by commas, how long sessions last, and maybe what they prove themselves with.
 func openGoZooKeeper(arguments []string) (_ library, err error) {
-	d := &direct{servers: strings.Split(arguments[0], ",")}
+	d := &direct{servers: strings.Split(arguments[0], ","), credentials: strings.Join(arguments[2:], "")}
 	if d.timeout, err = time.ParseDuration(arguments[1]); err != nil {
 		return nil, err
 	}
@@ -99,6 +100,9 @@ func openGoZooKeeper(arguments []string) (_ library, err error) {
 
 func (d *direct) connect() (*zk.Conn, error) {
 	session, _, err := zk.Connect(d.servers, d.timeout, zk.WithLogger(silence{}))
+	if credentials := d.credentials; err == nil && credentials != "" {
+		err = session.AddAuth("digest", []byte(credentials))
+	}
 	return session, err
 }
 

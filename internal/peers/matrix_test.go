@@ -14,20 +14,21 @@ type kind struct{ library, recipe string }
 
 // titles are what the document calls the kinds.
 var titles = map[string]kind{
-	"Sidekeeper `EXCLUSIVE`":      {"sidekeeper", "mutex"},
-	"Sidekeeper `READ`":           {"sidekeeper", "read"},
-	"Sidekeeper `WRITE`":          {"sidekeeper", "write"},
-	"Curator `InterProcessMutex`": {"curator", "mutex"},
-	"Curator `readLock()`":        {"curator", "read"},
-	"Curator `writeLock()`":       {"curator", "write"},
-	"go-zookeeper `zk.Lock`":      {"go-zookeeper", "lock"},
-	"kazoo `SharedLock`":          {"kazoo", "shared"},
-	"kazoo `SharedReadLock`":      {"kazoo", "read"},
-	"kazoo `SharedWriteLock`":     {"kazoo", "write"},
-	"kazoo `Lock` with patterns":  {"kazoo", "patterns"},
-	"kazoo `Lock`":                {"kazoo", "lock"},
-	"kazoo `ReadLock`":            {"kazoo", "stock-read"},
-	"kazoo `WriteLock`":           {"kazoo", "stock-write"},
+	"Curator `InterProcessSemaphoreMutex`": {"curator", "semaphore"},
+	"Sidekeeper `EXCLUSIVE`":               {"sidekeeper", "mutex"},
+	"Sidekeeper `READ`":                    {"sidekeeper", "read"},
+	"Sidekeeper `WRITE`":                   {"sidekeeper", "write"},
+	"Curator `InterProcessMutex`":          {"curator", "mutex"},
+	"Curator `readLock()`":                 {"curator", "read"},
+	"Curator `writeLock()`":                {"curator", "write"},
+	"go-zookeeper `zk.Lock`":               {"go-zookeeper", "lock"},
+	"kazoo `SharedLock`":                   {"kazoo", "shared"},
+	"kazoo `SharedReadLock`":               {"kazoo", "read"},
+	"kazoo `SharedWriteLock`":              {"kazoo", "write"},
+	"kazoo `Lock` with patterns":           {"kazoo", "patterns"},
+	"kazoo `Lock`":                         {"kazoo", "lock"},
+	"kazoo `ReadLock`":                     {"kazoo", "stock-read"},
+	"kazoo `WriteLock`":                    {"kazoo", "stock-write"},
 }
 
 // outcomes are what the document's words say of a latecomer while somebody else holds the lock.

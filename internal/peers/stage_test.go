@@ -3,7 +3,6 @@ package peers
 import (
 	"fmt"
 	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +17,11 @@ import (
 
 // A stage is an ensemble with sidecars.
 type stage struct {
-	servers  []string
-	sidecars []string // their addresses
+	servers   []string
+	sidecars  []string // their addresses
+	operators string   // where one of them listens for operators
+
+	credentials []string // what ZooKeeper's clients prove themselves with, if anything
 }
 
 // on runs a test with a sidecar and its embedded ensemble, and with processes of sidecars and a real ensemble of three.
@@ -27,7 +29,7 @@ func on(t *testing.T, test func(t *testing.T, s stage)) {
 	t.Helper()
 	t.Run("embedded", func(t *testing.T) {
 		sidecar := sidekeepertest.Start(t, sidekeepertest.Options{})
-		test(t, stage{[]string{sidecar.EnsembleAddress()}, []string{sidecar.Address()}})
+		test(t, stage{servers: []string{sidecar.EnsembleAddress()}, sidecars: []string{sidecar.Address()}, operators: sidecar.Address()})
 	})
 	t.Run("real", func(t *testing.T) { test(t, realStage(t, 2)) })
 }
@@ -36,7 +38,8 @@ func realStage(t *testing.T, sidecars int, flags ...string) stage {
 	t.Helper()
 	s := stage{servers: realEnsemble(t).ClientAddresses()}
 	for range sidecars {
-		s.sidecars = append(s.sidecars, startSidecar(t, s.servers, flags...).address())
+		started := startSidecar(t, s.servers, flags...)
+		s.sidecars, s.operators = append(s.sidecars, started.address()), started.operators()
 	}
 	return s
 }
@@ -136,11 +139,11 @@ func (s stage) command(t *testing.T, library string, timeout time.Duration) *exe
 	t.Helper()
 	switch library {
 	case "curator":
-		return javaCommand(t, "Contender", s.joined(), strconv.FormatInt(timeout.Milliseconds(), 10))
+		return javaCommand(t, "Contender", append([]string{s.joined(), fmt.Sprint(timeout.Milliseconds())}, s.credentials...)...)
 	case "kazoo":
-		return pythonCommand(t, "contender.py", s.joined(), fmt.Sprint(timeout.Seconds()))
+		return pythonCommand(t, "contender.py", append([]string{s.joined(), fmt.Sprint(timeout.Seconds())}, s.credentials...)...)
 	case "go-zookeeper":
-		return goCommand(t, library, s.joined(), timeout.String())
+		return goCommand(t, library, append([]string{s.joined(), timeout.String()}, s.credentials...)...)
 	default:
 		return goCommand(t, library, s.sidecars...)
 	}

@@ -96,15 +96,16 @@ def counted(counter):
 
 
 class Program:
-    def __init__(self, servers, seconds):
+    def __init__(self, servers, seconds, credentials=None):
         self.servers = servers
         self.seconds = seconds
+        self.auth_data = [("digest", credentials)] if credentials else []
         self.asking = {}
         self.gathered = []
         self.shared = self.connect()
 
     def connect(self):
-        client = KazooClient(hosts=self.servers, timeout=self.seconds)
+        client = KazooClient(hosts=self.servers, timeout=self.seconds, auth_data=self.auth_data)
         client.start()
         return client
 
@@ -145,7 +146,7 @@ class Program:
 
 
 def main():
-    program = Program(sys.argv[1], float(sys.argv[2]))
+    program = Program(sys.argv[1], float(sys.argv[2]), *sys.argv[3:])
     for line in sys.stdin:
         try:
             print(program.answer(*line.split()), flush=True)

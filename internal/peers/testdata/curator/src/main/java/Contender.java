@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -16,6 +17,7 @@ import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
@@ -39,13 +41,15 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 public final class Contender {
     private final String servers;
     private final int timeout;
+    private final String credentials;
     private final CuratorFramework shared;
     private final Map<String, Asking> asking = new HashMap<>();
     private final List<Worker> gathered = new ArrayList<>();
 
-    private Contender(String servers, int timeout) throws InterruptedException {
+    private Contender(String servers, int timeout, String credentials) throws InterruptedException {
         this.servers = servers;
         this.timeout = timeout;
+        this.credentials = credentials;
         this.shared = connect();
     }
 
@@ -62,7 +66,8 @@ public final class Contender {
     }
 
     public static void main(String[] arguments) throws Exception {
-        Contender contender = new Contender(arguments[0], Integer.parseInt(arguments[1]));
+        String credentials = arguments.length > 2 ? arguments[2] : null;
+        Contender contender = new Contender(arguments[0], Integer.parseInt(arguments[1]), credentials);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             System.out.println(contender.answer(line.split(" ")));
@@ -145,8 +150,15 @@ public final class Contender {
     }
 
     private CuratorFramework connect() throws InterruptedException {
-        CuratorFramework client =
-                CuratorFrameworkFactory.newClient(servers, timeout, 10_000, new ExponentialBackoffRetry(100, 5));
+        CuratorFrameworkFactory.Builder builder = CuratorFrameworkFactory.builder()
+                .connectString(servers)
+                .sessionTimeoutMs(timeout)
+                .connectionTimeoutMs(timeout)
+                .retryPolicy(new ExponentialBackoffRetry(100, 5));
+        if (credentials != null) {
+            builder.authorization("digest", credentials.getBytes(StandardCharsets.UTF_8));
+        }
+        CuratorFramework client = builder.build();
         client.start();
         client.blockUntilConnected();
         return client;
@@ -160,6 +172,8 @@ public final class Contender {
                 return new InterProcessReadWriteLock(client, path).writeLock();
             case "read":
                 return new InterProcessReadWriteLock(client, path).readLock();
+            case "semaphore":
+                return new InterProcessSemaphoreMutex(client, path);
             default:
                 throw new IllegalArgumentException(recipe);
         }

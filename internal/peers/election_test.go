@@ -1,0 +1,96 @@
+package peers
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+)
+
+// A lock that is held for as long as somebody leads is an election: Curator's LeaderSelector takes part in it.
+func TestALeaderSelectorSeesOurHolderAndFollowsIt(t *testing.T) {
+	on(t, func(t *testing.T, s stage) {
+		client, elector := s.client(t), startProgram(t, javaCommand(t, "Elector", s.joined()))
+		ours, err := client.Acquire(t.Context(), "election", sidekeeper.LockOptions{Owner: "billing-7"})
+		must(t, err)
+		expect(t, elector, "stands", "stand", lockRoot+"election", "elector-1")
+		if leader := elector.tell(t, "leader"); !strings.Contains(leader, `"owner":"billing-7"`) {
+			t.Errorf("the leader is %s", leader)
+		}
+		expect(t, elector, "waits", "leads", 300)
+		awaitView(t, client, "election", "holds: billing-7; waits: elector-1, foreign")
+		must(t, ours.Release(t.Context()))
+		expect(t, elector, "leads", "leads", patience.Milliseconds())
+		awaitView(t, client, "election", "holds: elector-1, foreign")
+		expect(t, elector, "elector-1", "leader")
+		next := acquireBehind(t, client, "election")
+		expect(t, elector, "resigned", "resign")
+		must(t, (<-next).Release(t.Context()))
+	})
+}
+
+// LeaderLatch calls its nodes otherwise, so that neither sees the other.
+func TestALeaderLatchIsNoLock(t *testing.T) {
+	on(t, func(t *testing.T, s stage) {
+		client, elector := s.client(t), startProgram(t, javaCommand(t, "Elector", s.joined()))
+		ours, err := client.Acquire(t.Context(), "latched", sidekeeper.LockOptions{})
+		must(t, err)
+		expect(t, elector, "leads", "latch", lockRoot+"latched", patience.Milliseconds())
+		must(t, ours.Release(t.Context()))
+	})
+}
+
+// awaitView returns when the sidecar shows a lock so.
+func awaitView(t *testing.T, client *sidekeeper.Client, name, want string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for view, err := range client.Watch(t.Context(), name) {
+		must(t, err)
+		got := "holds: " + listed(view.GetHolders())
+		if waiters := listed(view.GetWaiters()); waiters != "" {
+			got += "; waits: " + waiters
+		}
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the sidecar shows %q, want %q", got, want)
+		}
+	}
+}
+
+func listed(contenders []*sidekeeper.Contender) string {
+	var words []string
+	for _, c := range contenders {
+		word := c.GetOwner()
+		if c.GetForeign() {
+			word += ", foreign"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, "; ")
+}
+
+// acquireBehind returns when a caller waits for the lock; what it gets comes through the channel.
+func acquireBehind(t *testing.T, client *sidekeeper.Client, name string) <-chan *sidekeeper.Lock {
+	t.Helper()
+	queued, granted := make(chan struct{}, 1000), make(chan *sidekeeper.Lock, 1)
+	go func() {
+		defer close(granted)
+		lock, err := client.Acquire(t.Context(), name, sidekeeper.LockOptions{
+			Owner: "a waiter", OnQueued: func(sidekeeper.Queued) { queued <- struct{}{} },
+		})
+		if err != nil {
+			t.Errorf("behind the holder of %s: %v", name, err)
+			return
+		}
+		granted <- lock
+	}()
+	select {
+	case <-queued:
+	case <-time.After(patience):
+		t.Fatalf("nobody waits for %s", name)
+	}
+	return granted
+}
