@@ -52,6 +52,7 @@ bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick 
 .PHONY: chaos
 chaos: ## Run the end-to-end faults twenty times each, and kill five hundred callers and sidecars
 	go test -race -count=1 -v -timeout 2h ./internal/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000
+	go test -race -count=1 -v -timeout 2h ./internal/peers -acquisitions=10000 -numbers=10000 -kills=10
 
 .PHONY: check-proto fix-proto
 check-proto:
