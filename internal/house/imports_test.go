@@ -33,6 +33,11 @@ var charters = []charter{
 	{folder: "internal/dev", ours: []string{"service", "internal/zookeeper", "internal/embedded"}, closed: slices.Concat(wire, zooKeeper)},
 	{folder: "internal/doctor", ours: []string{"recipes", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/endtoend"},
+	{
+		folder: "internal/chaos", ours: []string{
+			"internal/ensemble", "internal/link", "internal/process", "internal/history", "internal/txnlog", "internal/judge", "clients/go",
+		}, closed: logs,
+	},
 	{folder: "internal/bench", ours: []string{"internal/ensemble", "internal/link", "gen"}, closed: logs},
 	{folder: "internal/mutants", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/peers"},

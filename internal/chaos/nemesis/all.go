@@ -1,0 +1,34 @@
+package nemesis
+
+// All is every nemesis, by the names that the test plan has for them. N9 (replies cut at every boundary), N14 (a hostile
+// caller), N15 (clocks) and N16 (failpoints) are tests of their own.
+var All = []Nemesis{
+	{
+		Name: "N1", About: "a follower cut from its leader goes on answering a sidecar that reaches no other",
+		Realm: Servers, Forces: true, strike: cutFollower,
+	},
+	{Name: "N2", About: "the leader cut off, in one way or both, from one or all", Realm: Servers, strike: cutLeader},
+	{Name: "N3", About: "leader, follower or all servers killed", Realm: Servers, Steady: true, strike: killServers},
+	{Name: "N4", About: "the leader frozen for 0.5, 1.5 or 3 session timeouts", Realm: Servers, strike: freezeLeader},
+	{
+		Name: "N5", About: "a client stopped between check and act, its sidecar, or both",
+		Realm: Clients, Forces: true, Stops: true, strike: stopBetween,
+	},
+	{
+		Name: "N6", About: "a server that accepts and never answers, and storms of resets",
+		Realm: Servers, Steady: true, strike: hangServer,
+	},
+	{Name: "N7", About: "a sidecar's ways to the ensemble cut, slow, or cut at writes", Realm: Sidecars, strike: cutSidecar},
+	{Name: "N8", About: "clients' ways to a sidecar dropped, unread, stalled or reset", Realm: Clients, strike: cutCalls},
+	{
+		Name: "N10", About: "a sidecar killed and started again at once",
+		Realm: Sidecars, Forces: true, strike: killSidecar,
+	},
+	{Name: "N10c", About: "clients killed and replaced", Realm: Clients, Forces: true, strike: killClients},
+	{Name: "N11", About: "sidecars stopped in order and started again", Realm: Sidecars, Forces: true, strike: stopSidecars},
+	{Name: "N12", About: "the servers restarted one after the other", Realm: Servers, Steady: true, strike: rollServers},
+	{
+		Name: "N18", About: "everything on one host suspended for two session timeouts",
+		Realm: Sidecars, Forces: true, strike: suspendHost,
+	},
+}

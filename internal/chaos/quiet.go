@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/internal/chaos/stage"
+	"github.com/sidekeeper/sidekeeper/internal/judge"
+)
+
+// The roots below which sidecars keep things. Below the first two nobody leaves anything.
+const (
+	lockRoot     = "/sidekeeper/locks"
+	groupRoot    = "/sidekeeper/groups"
+	sequenceRoot = "/sidekeeper/sequences"
+	configRoot   = "/sidekeeper/config"
+)
+
+// glance is how often it is looked whether nothing is left.
+const glance = 200 * time.Millisecond
+
+// awaitQuiet returns once nothing is left of the callers, or what is left when the time is over: sessions of sidecars and
+// clients that were killed have to run out.
+func (r *round) awaitQuiet(ctx context.Context) *judge.Residue {
+	ctx, cancel := context.WithTimeout(ctx, r.plan.timeout+4*r.plan.profile.ensemble.TickTime+quietTime)
+	defer cancel()
+	for {
+		left, err := r.look(context.WithoutCancel(ctx))
+		if err == nil && len(left.Nodes) == 0 && left.Sessions <= left.Expected && settled(left.Processes) {
+			return left
+		}
+		if !stage.Pause(ctx, glance) {
+			if err != nil {
+				r.invalidatef("what is left cannot be seen: %v", err)
+			}
+			return left
+		}
+	}
+}
+
+// quietTime is how long what is over may take to be gone, beside what has to run out.
+const quietTime = 6 * time.Second
+
+// settled says whether processes use no more than before, or little more.
+func settled(processes []judge.Process) bool {
+	return !slices.ContainsFunc(processes, func(p judge.Process) bool {
+		return p.GoroutinesAfter > p.GoroutinesBefore || p.DescriptorsAfter > p.DescriptorsBefore
+	})
+}
+
+// look says what is left.
+func (r *round) look(ctx context.Context) (*judge.Residue, error) {
+	left := &judge.Residue{Expected: stage.Hosts}
+	var err error
+	if left.Sessions, err = sessions(ctx, r.stage); err != nil {
+		return left, err
+	}
+	if left.Nodes, err = r.leftovers(); err != nil {
+		return left, err
+	}
+	now, err := use(ctx, r.stage)
+	for i, process := range r.before {
+		if i < len(now) && now[i].Started == process.Started {
+			left.Processes = append(left.Processes, judge.Process{
+				Name:             r.stage.Hosts[i].Target(),
+				GoroutinesBefore: process.Goroutines, GoroutinesAfter: now[i].Goroutines,
+				DescriptorsBefore: process.Descriptors, DescriptorsAfter: now[i].Descriptors,
+			})
+		}
+	}
+	return left, err
+}
+
+// use is what the sidecars use, by host.
+func use(ctx context.Context, s *stage.Stage) ([]stage.Use, error) {
+	var all []stage.Use
+	for _, host := range s.Hosts {
+		one, err := host.Use(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// leftovers are the nodes of contenders and members of this round.
+func (r *round) leftovers() ([]string, error) {
+	inspector, err := connect(r.stage)
+	if err != nil {
+		return nil, err
+	}
+	defer inspector.Close()
+	var found []string
+	for _, root := range []string{lockRoot, groupRoot} {
+		names, _, err := inspector.Children(root)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if !strings.HasPrefix(name, r.prefix()+"%2F") {
+				continue
+			}
+			nodes, _, err := inspector.Children(root + "/" + name)
+			if err != nil && err != zk.ErrNoNode { //nolint:errorlint // the library does not wrap
+				return nil, err
+			}
+			for _, node := range nodes {
+				found = append(found, root+"/"+name+"/"+node)
+			}
+		}
+	}
+	return found, nil
+}
+
+// connect opens a session of the conductor's own, past all links. The caller must close it.
+func connect(s *stage.Stage) (*zk.Conn, error) {
+	var addresses []string
+	for _, server := range s.Ensemble.Servers() {
+		addresses = append(addresses, server.RealAddress())
+	}
+	inspector, _, err := zk.Connect(addresses, 10*time.Second, zk.WithLogInfo(false))
+	return inspector, err
+}
+
+var (
+	sessionsLine = regexp.MustCompile(`(?m)^zk_global_sessions\s+(\d+)`)
+	zxidLine     = regexp.MustCompile(`(?m)^Zxid: 0x([0-9a-f]+)$`)
+)
+
+// sessions is how many sessions the ensemble has.
+func sessions(ctx context.Context, s *stage.Stage) (int, error) {
+	most := 0
+	for _, server := range s.Ensemble.Servers() {
+		text, err := server.Ask(ctx, "mntr")
+		if err != nil {
+			return 0, err
+		}
+		if groups := sessionsLine.FindStringSubmatch(text); groups != nil {
+			count, _ := strconv.Atoi(groups[1]) // digits
+			most = max(most, count)
+		}
+	}
+	return most, nil
+}
+
+// newest is the newest transaction that a server has seen.
+func newest(ctx context.Context, s *stage.Stage) (int64, error) {
+	var latest int64
+	for _, server := range s.Ensemble.Servers() {
+		text, err := server.Ask(ctx, "srvr")
+		if err != nil {
+			return 0, err
+		}
+		if groups := zxidLine.FindStringSubmatch(text); groups != nil {
+			zxid, err := strconv.ParseInt(groups[1], 16, 64)
+			if err != nil {
+				return 0, err
+			}
+			latest = max(latest, zxid)
+		}
+	}
+	return latest, nil
+}

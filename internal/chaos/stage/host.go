@@ -1,0 +1,232 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/history"
+	"github.com/sidekeeper/sidekeeper/internal/link"
+	"github.com/sidekeeper/sidekeeper/internal/process"
+)
+
+// A Host is a sidecar, the clients beside it, and its ways to the ensemble.
+type Host struct {
+	Number    int
+	ToServers []*link.Link // between the sidecar and each server, by the servers' ids less one
+	Calls     *link.Link   // between the sidecar and those clients that call it over TCP
+
+	stage     *Stage
+	directory string
+
+	mu      sync.Mutex
+	sidecar *process.Process // the last one started; nil before the first
+	metrics string           // where it serves its metrics
+}
+
+func newHost(s *Stage, number int) (*Host, error) {
+	h := &Host{Number: number, stage: s, directory: filepath.Join(s.directory, fmt.Sprint("host-", number))}
+	if err := os.Mkdir(h.directory, 0o700); err != nil {
+		return nil, err
+	}
+	for _, server := range s.Ensemble.Servers() {
+		way, err := link.New(link.Options{Target: server.RealAddress(), ZooKeeper: true})
+		if err != nil {
+			return nil, err
+		}
+		h.ToServers = append(h.ToServers, way)
+	}
+	var err error
+	h.Calls, err = link.New(link.Options{})
+	return h, err
+}
+
+func (h *Host) close() {
+	for _, way := range h.ToServers {
+		way.Close()
+	}
+	if h.Calls != nil {
+		h.Calls.Close()
+	}
+}
+
+// Target is the name of the sidecar as a target of faults.
+func (h *Host) Target() string { return target("sidecar", h.Number) }
+
+// Address is where the sidecar listens for clients that are beside it.
+func (h *Host) Address() string { return "unix://" + filepath.Join(h.directory, "callers") }
+
+// Operators is where it listens for operators.
+func (h *Host) Operators() string { return "unix://" + filepath.Join(h.directory, "operators") }
+
+// Servers is where the host reaches the ensemble.
+func (h *Host) Servers() []string {
+	addresses := make([]string, 0, len(h.ToServers))
+	for _, way := range h.ToServers {
+		addresses = append(addresses, way.Address())
+	}
+	return addresses
+}
+
+// startPatience is how long a sidecar may take to listen.
+const startPatience = 30 * time.Second
+
+// Start starts the sidecar, and returns when it listens.
+func (h *Host) Start() error {
+	said := newAnnouncements("listening on ")
+	started, err := h.launch(said)
+	if err != nil {
+		return err
+	}
+	addresses, err := said.await(listeners, startPatience, started.Exited())
+	if err != nil {
+		return fmt.Errorf("%s: %w", h.Target(), err)
+	}
+	h.Calls.SetTarget(addresses[1])
+	return nil
+}
+
+// listeners is how many addresses a sidecar says that it listens on for callers: its socket, and a port.
+const listeners = 2
+
+// launch starts the program. Addresses that only this process needs are chosen by it.
+func (h *Host) launch(said io.Writer) (*process.Process, error) {
+	metrics, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(h.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(h.stage.options.Sidecar, append(h.flags(), "--metrics-listen="+metrics)...)
+	command.Stdout, command.Stderr = said, log
+	started, err := h.stage.nursery.Start(command, log)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sidecar, h.metrics = started, metrics
+	return started, nil
+}
+
+// freeAddress is one of the loopback interface that nobody listens on.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+func (h *Host) logPath() string {
+	return filepath.Join(h.stage.play.Folder, fmt.Sprintf("sidecar-%d.log", h.Number))
+}
+
+func (h *Host) flags() []string {
+	ensemble := h.stage.options.Ensemble
+	return append([]string{
+		"serve",
+		"--listen=" + h.Address(), "--listen=127.0.0.1:0",
+		"--operator-listen=" + h.Operators(),
+		"--zookeeper=" + strings.Join(h.Servers(), ","),
+		"--tick-time=" + ensemble.TickTime.String(),
+		fmt.Sprint("--sync-limit=", ensemble.SyncLimit),
+		"--session-timeout=" + h.stage.play.Timeout.String(),
+	}, h.stage.options.Flags...)
+}
+
+// AwaitReady returns when the sidecar reaches the ensemble.
+func (h *Host) AwaitReady(ctx context.Context) error {
+	client, err := sidekeeper.Dial(h.Address())
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for {
+		ready, err := client.Ready(ctx)
+		if err == nil && ready {
+			return nil
+		}
+		if !Pause(ctx, 20*time.Millisecond) {
+			return fmt.Errorf("%s does not reach the ensemble: %w", h.Target(), errors.Join(context.Cause(ctx), err))
+		}
+	}
+}
+
+// Kill ends the sidecar at once.
+func (h *Host) Kill() {
+	h.current().Kill()
+	h.stage.Note(history.Event{Kind: history.Killed, Target: h.Target()})
+}
+
+// Stop asks the sidecar to end, and returns when it has.
+func (h *Host) Stop() {
+	h.current().End(syscall.SIGTERM)
+	h.stage.Note(history.Event{Kind: history.Killed, Target: h.Target()})
+}
+
+// Freeze suspends the sidecar until Continue.
+func (h *Host) Freeze() { h.current().Freeze() }
+
+// Continue ends Freeze.
+func (h *Host) Continue() { h.current().Continue() }
+
+// Pin leaves the sidecar one server that it can reach.
+func (h *Host) Pin(server int) {
+	for i, way := range h.ToServers {
+		if i+1 != server {
+			way.Refuse()
+			way.Reset()
+		}
+	}
+}
+
+// Heal heals all links of the host. Connections that have lost bytes are reset, as TCP would in the end.
+func (h *Host) Heal() {
+	for _, way := range append([]*link.Link{h.Calls}, h.ToServers...) {
+		way.Heal()
+		way.Delay(0, 0)
+		way.ResetDead()
+	}
+}
+
+func (h *Host) repair(ctx context.Context) error {
+	h.Heal()
+	h.Continue()
+	if !h.current().Running() {
+		if err := h.Start(); err != nil {
+			return err
+		}
+	}
+	return h.AwaitReady(ctx)
+}
+
+func (h *Host) current() *process.Process {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sidecar
+}
+
+// Pause waits for a while, and says whether to go on.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
