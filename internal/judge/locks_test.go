@@ -262,6 +262,15 @@ func TestTwoThatAreSureOfALockAtOnceAreTold(t *testing.T) {
 			want: "for 10ms",
 		},
 		{
+			name: "a writer while the first of two readers is sure",
+			seen: pair("read", "read", "21 300", "25 30") + `
+				12 3/1 called L write
+				30 3/1 granted 3
+				199 3/1 believed 100 110
+				500 3/1 ended user`,
+			want: "client 1/1 as read (token 1) and client 3/1 as write (token 3) were both sure of L for 10ms",
+		},
+		{
 			name: "the same caller in two locks",
 			seen: pair("exclusive", "exclusive", "21 90", "91 190") + `
 				12 1/2 called M
