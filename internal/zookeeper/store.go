@@ -144,7 +144,20 @@ func multi(c *zk.Conn, operations ...any) ([]zk.MultiResponse, error) {
 			return nil, &recipes.Refusal{Index: i, Err: verdict(result.Error)}
 		}
 	}
+	if err == nil && !answersAll(operations, results) {
+		err = zk.ErrAPIError
+	}
 	return results, err
+}
+
+// answersAll says whether there is a result for each operation, as that operation has it.
+func answersAll(operations []any, results []zk.MultiResponse) bool {
+	for i, operation := range operations {
+		if _, set := operation.(*zk.SetDataRequest); i >= len(results) || set && results[i].Stat == nil {
+			return false
+		}
+	}
+	return len(results) == len(operations)
 }
 
 // fits refuses what is too long for a lease session's buffers.

@@ -1,13 +1,17 @@
 package zookeeper
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // Offsets in the frames of ZooKeeper's protocol, their length included.
@@ -27,23 +31,24 @@ const (
 )
 
 // A wire is one TCP connection of one session as the library sees it. It refuses to write once the session is fenced,
-// refuses a handshake for another session, authenticates behind the handshake, looks at the head of each reply, and
-// cuts the library's deadlines down.
+// refuses a handshake for another session, authenticates behind the handshake, hands each reply over as a whole once it
+// has been looked at, and cuts the library's deadlines down.
 type wire struct {
 	net.Conn
 	session *Session
 	release func() // gives the handshake's place at the gate back
 
-	room  []byte // for reading ahead
-	ahead []byte // the part of room that the library has not read yet
+	input *bufio.Reader
+	frame []byte // of the newest reply
+	ahead []byte // the part of it that the library has not read yet
 
 	handshake exchange // sent is set by the first Write, answered by the first reply
 
-	scan      [frameLength + replyHead]byte
-	scanned   int // bytes of scan that are filled
-	remaining int // bytes of the frame behind scan that are still to come
-	replies   int
-	welcomed  atomic.Bool // the handshake has been answered
+	replies  int
+	welcomed atomic.Bool // the handshake has been answered
+
+	asking sync.Mutex
+	asked  map[int32]int32 // kinds of the requests under way, by their numbers
 
 	closing sync.Once
 }
@@ -55,6 +60,7 @@ func (w *wire) Write(frame []byte) (int, error) {
 	if w.handshake.sent == 0 {
 		return w.greet(frame)
 	}
+	w.ask(frame)
 	if w.session.fenced.Load() {
 		w.drop()
 	} else if _, err := w.Conn.Write(frame); err != nil {
@@ -85,58 +91,57 @@ func newWire(conn net.Conn, s *Session, release func()) *wire {
 	if s.brief {
 		ahead = readerAhead
 	}
-	return &wire{Conn: conn, session: s, release: release, room: make([]byte, ahead)}
+	return &wire{Conn: conn, session: s, release: release, input: bufio.NewReaderSize(conn, ahead)}
 }
 
+// Read gives the library what it has not read yet of a reply, and waits for the next one if there is nothing.
 func (w *wire) Read(buffer []byte) (int, error) {
-	if len(w.ahead) == 0 && len(buffer) >= len(w.room) {
-		return w.receive(buffer)
-	}
 	if len(w.ahead) == 0 {
-		n, err := w.receive(w.room)
-		if n == 0 {
+		if err := w.next(); err != nil {
+			if w.replies == 0 && !errors.Is(err, errMalformed) {
+				w.session.handshakeRefused(w)
+			}
 			return 0, err
 		}
-		w.ahead = w.room[:n] // an error comes again with the next read
 	}
 	n := copy(buffer, w.ahead)
 	w.ahead = w.ahead[n:]
 	return n, nil
 }
 
-// receive reads from the connection and looks at what has come.
-func (w *wire) receive(buffer []byte) (int, error) {
-	n, err := w.Conn.Read(buffer)
-	w.look(buffer[:n])
-	if err != nil && w.replies == 0 {
-		w.session.handshakeRefused(w)
+// next waits for a reply and looks at it. One that is malformed is not handed over.
+func (w *wire) next() error {
+	head, err := w.input.Peek(frameLength)
+	if err != nil {
+		return err
 	}
-	return n, err
+	length := int(binary.BigEndian.Uint32(head))
+	if err := w.checkLength(length); err != nil {
+		return w.refuse(err)
+	}
+	if size := frameLength + length; size > cap(w.frame) || cap(w.frame) > readerAhead {
+		w.frame = make([]byte, size)
+	}
+	w.frame = w.frame[:frameLength+length]
+	if _, err := io.ReadFull(w.input, w.frame); err != nil {
+		return err
+	}
+	if err := w.check(w.frame[frameLength:]); err != nil {
+		return w.refuse(err)
+	}
+	w.reply(w.frame[frameLength:])
+	w.ahead = w.frame
+	return nil
 }
 
-// look walks over what was read and reports the head of each frame.
-func (w *wire) look(read []byte) {
-	for len(read) > 0 {
-		if w.remaining > 0 {
-			skip := min(w.remaining, len(read))
-			w.remaining -= skip
-			read = read[skip:]
-			continue
-		}
-		n := copy(w.scan[w.scanned:], read)
-		w.scanned += n
-		read = read[n:]
-		if w.scanned < len(w.scan) {
-			return
-		}
-		length := int(binary.BigEndian.Uint32(w.scan[:]))
-		w.remaining = max(0, length-replyHead)
-		w.scanned = 0
-		w.reply(w.scan[frameLength:])
-	}
+// refuse ends the connection on which an error was made.
+func (w *wire) refuse(err error) error {
+	w.session.log.Warn("malformed answer from the ensemble", zap.String("server", w.RemoteAddr().String()), zap.Error(err))
+	w.drop()
+	return err
 }
 
-// reply takes the head of a reply. Every frame a server sends is at least that long.
+// reply takes the head of a reply that was checked.
 func (w *wire) reply(head []byte) {
 	w.replies++
 	if w.replies == 1 {

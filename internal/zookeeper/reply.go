@@ -1,0 +1,190 @@
+package zookeeper
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// errMalformed ends a connection over which something has come that no server sends. The library believes every length it
+// reads: it would ask for gigabytes, or end the process in a goroutine of its own.
+var errMalformed = errors.New("no answer of a ZooKeeper server")
+
+// Kinds of requests, as ZooDefs.OpCode numbers them.
+const (
+	opCreate          = 1
+	opDelete          = 2
+	opExists          = 3
+	opGetData         = 4
+	opSetData         = 5
+	opGetACL          = 6
+	opGetChildren2    = 12
+	opCheck           = 13
+	opMulti           = 14
+	opCreateContainer = 19
+	opError           = -1 // in the place of an operation of a multi that failed
+)
+
+const (
+	eventXid = -1
+
+	statBytes        = 68
+	passwordBytes    = 16
+	shortestGreeting = replyHead + 4 + passwordBytes
+	longestGreeting  = shortestGreeting + 1 // from servers that know of read-only ones
+)
+
+// checkLength refuses a length that no reply has, before anybody waits for as many bytes.
+func (w *wire) checkLength(length int) error {
+	least, most := replyHead, leaseReceive
+	switch {
+	case w.replies == 0:
+		least, most = shortestGreeting, longestGreeting
+	case w.session.brief:
+		most = readerBuffer
+	}
+	if length < least || length > most {
+		return fmt.Errorf("%w: %d bytes", errMalformed, length)
+	}
+	return nil
+}
+
+// check refuses a reply that is not what its request asks for.
+func (w *wire) check(reply []byte) error {
+	if w.replies == 0 {
+		return checkGreeting(reply)
+	}
+	xid, code := int32(binary.BigEndian.Uint32(reply)), binary.BigEndian.Uint32(reply[12:])
+	body := skim{rest: reply[replyHead:]}
+	kind, asked := w.answered(xid)
+	switch {
+	case xid == eventXid:
+		body.skip(8) // kind and state
+		body.bytes()
+	case asked && code == 0:
+		body.reply(kind)
+	}
+	if body.bad {
+		return fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, len(reply), kind)
+	}
+	return nil
+}
+
+// checkGreeting wants a password of the usual length and, with a session, a time that can be kept.
+func checkGreeting(reply []byte) error {
+	timeout, session := int32(binary.BigEndian.Uint32(reply[4:])), binary.BigEndian.Uint64(reply[8:])
+	if binary.BigEndian.Uint32(reply[replyHead:]) != passwordBytes || session != 0 && timeout <= 0 {
+		return fmt.Errorf("%w: %x", errMalformed, reply[:replyHead])
+	}
+	return nil
+}
+
+// ask notes of which kind a request is that is about to be sent.
+func (w *wire) ask(frame []byte) {
+	if len(frame) < frameLength+8 {
+		return
+	}
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	if w.asked == nil {
+		w.asked = map[int32]int32{}
+	}
+	w.asked[int32(binary.BigEndian.Uint32(frame[frameLength:]))] = int32(binary.BigEndian.Uint32(frame[frameLength+4:]))
+}
+
+// answered says of which kind the request was that is answered now.
+func (w *wire) answered(xid int32) (kind int32, asked bool) {
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	kind, asked = w.asked[xid]
+	delete(w.asked, xid)
+	return kind, asked
+}
+
+// A skim goes over a reply without taking anything from it. The first mistake makes it bad for good.
+type skim struct {
+	rest []byte
+	bad  bool
+}
+
+func (s *skim) reply(kind int32) {
+	switch kind {
+	case opCreate, opCreateContainer:
+		s.bytes()
+	case opExists, opSetData:
+		s.skip(statBytes)
+	case opGetData:
+		s.bytes()
+		s.skip(statBytes)
+	case opGetChildren2:
+		s.list(s.bytes)
+		s.skip(statBytes)
+	case opGetACL:
+		s.list(func() { s.skip(4); s.bytes(); s.bytes() })
+		s.skip(statBytes)
+	case opMulti:
+		s.results()
+	}
+}
+
+// results goes over the results of a multi, up to the mark that there are no more.
+func (s *skim) results() {
+	for !s.bad {
+		kind, done := int32(s.number()), s.flag()
+		s.skip(4)
+		switch {
+		case done:
+			return
+		case kind == opCreate:
+			s.bytes()
+		case kind == opSetData:
+			s.skip(statBytes)
+		case kind == opError:
+			s.skip(4)
+		case kind != opDelete && kind != opCheck:
+			s.bad = true
+		}
+	}
+}
+
+func (s *skim) skip(n int) {
+	if s.bad || n < 0 || n > len(s.rest) {
+		s.bad = true
+		return
+	}
+	s.rest = s.rest[n:]
+}
+
+func (s *skim) number() int {
+	from := s.rest
+	if s.skip(4); s.bad {
+		return 0
+	}
+	return int(int32(binary.BigEndian.Uint32(from)))
+}
+
+func (s *skim) flag() bool {
+	from := s.rest
+	s.skip(1)
+	return !s.bad && from[0] != 0
+}
+
+// bytes are also a string. Only data may be missing, which is a length of −1; for the library a string is then too long.
+func (s *skim) bytes() {
+	if n := s.number(); n != -1 {
+		s.skip(n)
+	}
+}
+
+// list goes over so many entries, each of which has four bytes at least.
+func (s *skim) list(entry func()) {
+	count := s.number()
+	if count < 0 || count > len(s.rest)/4 {
+		s.bad = true
+	}
+	for range count {
+		if entry(); s.bad {
+			return
+		}
+	}
+}
