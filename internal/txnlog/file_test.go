@@ -77,6 +77,12 @@ func TestEveryTypeOfTransactionIsRead(t *testing.T) {
 				failure, record{}.int32(-2)),
 			"failed -103",
 		},
+		{
+			link.Multi,
+			part(part(part(record{}.int32(3), failure, record{}.string("/a")), failure, record{}.int32(-103)),
+				failure, record{}.int32(-2)),
+			"failed -103",
+		},
 	} {
 		for _, tail := range []record{nil, digest} {
 			whole := append(transaction(7, 3, 0x100000001, c.kind, c.body), tail...)
@@ -92,6 +98,20 @@ func TestEveryTypeOfTransactionIsRead(t *testing.T) {
 				t.Errorf("%s: %+v", c.kind, read[0])
 			}
 		}
+	}
+}
+
+func TestAMultiThatFailedIsTheSameHoweverItsPartsWereWritten(t *testing.T) {
+	part := func(r record, kind link.Opcode, body record) record { return r.int32(int32(kind)).bytes(body) }
+	var read []Transaction
+	for _, first := range []link.Opcode{link.Delete, failure} {
+		body := part(part(record{}.int32(2), first, record{}.string("/a")), failure, record{}.int32(-103))
+		one, err := readTransaction(transaction(7, 3, 1, link.Multi, body))
+		must(t, err)
+		read = append(read, one)
+	}
+	if l := merge(0, [][]Transaction{read[:1], read[1:], read[:1]}); len(l.Faults) > 0 {
+		t.Error(l.Faults)
 	}
 }
 

@@ -62,6 +62,9 @@ var seed = maphash.MakeSeed()
 
 var errRecord = errors.New("the record makes no sense")
 
+// transactionHeader is the length of what every transaction begins with: session, cxid, zxid, time and type.
+const transactionHeader = 8 + 4 + 8 + 8 + 4
+
 // readTransaction reads the content of one entry.
 func readTransaction(entry []byte) (Transaction, error) {
 	d := jute.NewDecoder(entry)
@@ -75,7 +78,11 @@ func readTransaction(entry []byte) (Transaction, error) {
 		return Transaction{}, fmt.Errorf("zxid %#x, %s: %w", transaction.Zxid, kind, err)
 	}
 	// What follows is a digest of the tree, which depends on the server's version.
-	transaction.content = maphash.Bytes(seed, entry[:len(entry)-d.Left()])
+	stored := entry[:len(entry)-d.Left()]
+	if transaction.Failed != 0 {
+		stored = entry[:transactionHeader]
+	}
+	transaction.content = maphash.Bytes(seed, stored)
 	return transaction, nil
 }
 
@@ -92,12 +99,16 @@ func readBody(t *Transaction, kind link.Opcode, d *jute.Decoder) error {
 	return err
 }
 
-// readMulti reads what a multi has done. In one that failed, the parts before the one that failed stand as if they were done.
+// readMulti reads what a multi has done. In one that failed, the parts before the one that failed stand as if they were done, or
+// as failures with the content of what they were: a server that learns late of what others have agreed on has changed the parts
+// in its memory before it writes them. So what such a part holds is a code only where it is negative.
 func readMulti(t *Transaction, d *jute.Decoder) error {
 	for range d.Length(8) {
 		kind, part := link.Opcode(d.Int32()), jute.NewDecoder(d.Bytes())
 		if kind == failure {
-			t.Failed = cmp.Or(t.Failed, part.Int32())
+			if code := part.Int32(); code < 0 {
+				t.Failed = cmp.Or(t.Failed, code)
+			}
 			continue
 		}
 		change, err := readChange(kind, part)
