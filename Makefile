@@ -49,10 +49,15 @@ ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
 bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick -run 'pairs.*'" for a part of it
 	@go run ./internal/bench $(ARGS)
 
+.PHONY: fuzz
+fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
+	tools/fuzz
+
 .PHONY: chaos
 chaos: ## Run the end-to-end faults twenty times each, and kill five hundred callers and sidecars
 	go test -race -count=1 -v -timeout 2h ./internal/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000
-	go test -race -count=1 -v -timeout 2h ./internal/peers -acquisitions=10000 -numbers=10000 -kills=10
+	go test -race -count=1 -v -timeout 2h ./internal/peers -acquisitions=10500 -numbers=10000 -kills=10
+	tools/fuzz
 
 .PHONY: check-proto fix-proto
 check-proto:
