@@ -2,6 +2,7 @@ package peers
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,17 +10,18 @@ import (
 )
 
 // A lock that is held for as long as somebody leads is an election: Curator's LeaderSelector takes part in it.
-func TestALeaderSelectorSeesOurHolderAndFollowsIt(t *testing.T) {
+func TestALeaderSelectorSeesOurHolderAndFollowsItAndALatchDoesNot(t *testing.T) {
 	on(t, func(t *testing.T, s stage) {
 		client, elector := s.client(t), startProgram(t, javaCommand(t, "Elector", s.joined()))
 		ours, err := client.Acquire(t.Context(), "election", sidekeeper.LockOptions{Owner: "billing-7"})
 		must(t, err)
+		expect(t, elector, "leads", "latch", lockRoot+"election", patience.Milliseconds())
 		expect(t, elector, "stands", "stand", lockRoot+"election", "elector-1")
 		if leader := elector.tell(t, "leader"); !strings.Contains(leader, `"owner":"billing-7"`) {
 			t.Errorf("the leader is %s", leader)
 		}
-		expect(t, elector, "waits", "leads", 300)
 		awaitView(t, client, "election", "holds: billing-7; waits: elector-1, foreign")
+		expect(t, elector, "waits", "leads", 300)
 		must(t, ours.Release(t.Context()))
 		expect(t, elector, "leads", "leads", patience.Milliseconds())
 		awaitView(t, client, "election", "holds: elector-1, foreign")
@@ -27,17 +29,6 @@ func TestALeaderSelectorSeesOurHolderAndFollowsIt(t *testing.T) {
 		next := acquireBehind(t, client, "election")
 		expect(t, elector, "resigned", "resign")
 		must(t, (<-next).Release(t.Context()))
-	})
-}
-
-// LeaderLatch calls its nodes otherwise, so that neither sees the other.
-func TestALeaderLatchIsNoLock(t *testing.T) {
-	on(t, func(t *testing.T, s stage) {
-		client, elector := s.client(t), startProgram(t, javaCommand(t, "Elector", s.joined()))
-		ours, err := client.Acquire(t.Context(), "latched", sidekeeper.LockOptions{})
-		must(t, err)
-		expect(t, elector, "leads", "latch", lockRoot+"latched", patience.Milliseconds())
-		must(t, ours.Release(t.Context()))
 	})
 }
 
@@ -67,6 +58,9 @@ func listed(contenders []*sidekeeper.Contender) string {
 		if c.GetForeign() {
 			word += ", foreign"
 		}
+		if c.GetRevocationRequested() {
+			word += ", asked to let go"
+		}
 		words = append(words, word)
 	}
 	return strings.Join(words, "; ")
@@ -75,11 +69,12 @@ func listed(contenders []*sidekeeper.Contender) string {
 // acquireBehind returns when a caller waits for the lock; what it gets comes through the channel.
 func acquireBehind(t *testing.T, client *sidekeeper.Client, name string) <-chan *sidekeeper.Lock {
 	t.Helper()
-	queued, granted := make(chan struct{}, 1000), make(chan *sidekeeper.Lock, 1)
+	queued, granted := make(chan struct{}), make(chan *sidekeeper.Lock, 1)
+	var once sync.Once
 	go func() {
 		defer close(granted)
 		lock, err := client.Acquire(t.Context(), name, sidekeeper.LockOptions{
-			Owner: "a waiter", OnQueued: func(sidekeeper.Queued) { queued <- struct{}{} },
+			Owner: "a waiter", OnQueued: func(sidekeeper.Queued) { once.Do(func() { close(queued) }) },
 		})
 		if err != nil {
 			t.Errorf("behind the holder of %s: %v", name, err)
@@ -89,6 +84,8 @@ func acquireBehind(t *testing.T, client *sidekeeper.Client, name string) <-chan 
 	}()
 	select {
 	case <-queued:
+	case <-granted:
+		t.Fatalf("nobody holds %s", name)
 	case <-time.After(patience):
 		t.Fatalf("nobody waits for %s", name)
 	}

@@ -67,13 +67,12 @@ func TestContendersOfAllLibrariesExcludeEachOther(t *testing.T) {
 
 // The embedded ensemble is one also for contenders that know nothing of us.
 func TestContendersOfOneLibraryExcludeEachOther(t *testing.T) {
-	on(t, func(t *testing.T, s stage) {
-		for _, one := range []crowd{curatorMutex, directMutex, alone("kazoo", "lock")} {
-			t.Run(one.library, func(t *testing.T) {
-				contend(t, map[string]*peer{one.library: s.contenders(t, one.library)}, 60, one)
-			})
-		}
-	})
+	s := stage{servers: []string{startEmbedded(t)}}
+	for _, one := range []crowd{curatorMutex, directMutex, alone("kazoo", "lock")} {
+		t.Run(one.library, func(t *testing.T) {
+			contend(t, map[string]*peer{one.library: s.contenders(t, one.library)}, 60, one)
+		})
+	}
 }
 
 // all starts a program for each library.

@@ -9,24 +9,45 @@ import (
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 )
 
-func TestCuratorsRevokerAsksOurHolder(t *testing.T) {
+// deaf are holders that nobody can ask: nothing happens to them, nor to those behind them. They say this when they let go
+// of a lock that was broken.
+var deaf = map[kind]string{
+	{"curator", "mutex"}:     "released",
+	{"kazoo", "shared"}:      "released",
+	{"go-zookeeper", "lock"}: "failed: zk: node does not exist",
+}
+
+func TestHoldersAreAskedToLetGoWhoeverAsksWhom(t *testing.T) {
 	on(t, func(t *testing.T, s stage) {
-		client, curator := s.client(t), s.contenders(t, "curator")
-		ours, err := client.Acquire(t.Context(), "revoked", sidekeeper.LockOptions{Owner: "billing-7"})
-		must(t, err)
-		expect(t, curator, "revoked", "revoke", onlyPlace(t, s.look(t), lockRoot+"revoked"))
-		select {
-		case asked := <-ours.Revocation():
-			if !asked.Deadline.IsZero() || !ours.Valid() {
-				t.Errorf("asked with %+v; the lock is valid: %v", asked, ours.Valid())
-			}
-		case <-time.After(patience):
-			t.Fatal("nobody asked our holder")
+		client, peers := s.client(t), s.all(t)
+		t.Run("Curator's Revoker asks our holder", func(t *testing.T) { beAsked(t, s, peers["curator"]) })
+		t.Run("we ask a revocable holder of Curator", func(t *testing.T) { askCurator(t, client, peers["curator"]) })
+		for kind, told := range deaf {
+			holder := peers[kind.library]
+			t.Run(kind.String()+" does not listen", func(t *testing.T) { askInVain(t, client, holder, kind) })
+			t.Run(kind.String()+" is broken and does not know", func(t *testing.T) {
+				breakUnknowing(t, client, dial(t, s.operators), holder, kind, told)
+			})
 		}
-		must(t, ours.Release(t.Context()))
-		holdWith(t, curator, "mutex", lockRoot+"revoked")
-		expect(t, curator, "released", "release", "holder")
 	})
+}
+
+func beAsked(t *testing.T, s stage, curator *peer) {
+	t.Helper()
+	ours, err := s.client(t).Acquire(t.Context(), "revoked", sidekeeper.LockOptions{Owner: "billing-7"})
+	must(t, err)
+	expect(t, curator, "revoked", "revoke", onlyPlace(t, s.look(t), lockRoot+"revoked"))
+	select {
+	case asked := <-ours.Revocation():
+		if !asked.Deadline.IsZero() || !ours.Valid() {
+			t.Errorf("asked with %+v; the lock is valid: %v", asked, ours.Valid())
+		}
+	case <-time.After(patience):
+		t.Fatal("nobody asked our holder")
+	}
+	must(t, ours.Release(t.Context()))
+	holdWith(t, curator, "mutex", lockRoot+"revoked")
+	expect(t, curator, "released", "release", "holder")
 }
 
 // onlyPlace is the node of the one who holds the lock and for whom nobody waits.
@@ -48,17 +69,15 @@ func holdWith(t *testing.T, by *peer, recipe, path string) {
 	expect(t, by, "held", "granted", "holder", patience.Milliseconds())
 }
 
-func TestARevocableHolderOfCuratorIsAskedByUs(t *testing.T) {
-	on(t, func(t *testing.T, s stage) {
-		client, curator := s.client(t), s.contenders(t, "curator")
-		holdWith(t, curator, "revocable", lockRoot+"revocable")
-		next := acquireBehind(t, client, "revocable")
-		expect(t, curator, "undisturbed", "asked", "holder", 0)
-		revoke(t, client, "revocable")
-		expect(t, curator, "asked", "asked", "holder", patience.Milliseconds())
-		expect(t, curator, "released", "release", "holder")
-		must(t, (<-next).Release(t.Context()))
-	})
+func askCurator(t *testing.T, client *sidekeeper.Client, curator *peer) {
+	t.Helper()
+	holdWith(t, curator, "revocable", lockRoot+"revocable")
+	next := acquireBehind(t, client, "revocable")
+	expect(t, curator, "undisturbed", "asked", "holder", 0)
+	revoke(t, client, "revocable")
+	expect(t, curator, "asked", "asked", "holder", patience.Milliseconds())
+	expect(t, curator, "released", "release", "holder")
+	must(t, (<-next).Release(t.Context()))
 }
 
 // revoke asks the one holder of a lock to let go.
@@ -71,56 +90,32 @@ func revoke(t *testing.T, client *sidekeeper.Client, name string) {
 	}
 }
 
-// deaf are holders that nobody can ask: nothing happens to them, nor to those behind them. They say this when they let go
-// of a lock that was broken.
-var deaf = map[kind]string{
-	{"curator", "mutex"}:     "released",
-	{"kazoo", "shared"}:      "released",
-	{"go-zookeeper", "lock"}: "failed: zk: node does not exist",
-}
-
-func TestHoldersThatDoNotListenKeepTheLock(t *testing.T) {
-	on(t, func(t *testing.T, s stage) {
-		client, peers := s.client(t), s.all(t)
-		for kind := range deaf {
-			t.Run(kind.String(), func(t *testing.T) {
-				lock, holder := "deaf-"+kind.library, peers[kind.library]
-				holdWith(t, holder, kind.recipe, lockRoot+lock)
-				next := acquireBehind(t, client, lock)
-				revoke(t, client, lock)
-				view, err := client.Get(t.Context(), lock)
-				must(t, err)
-				if len(view.GetHolders()) != 1 || !view.GetHolders()[0].GetRevocationRequested() || len(view.GetWaiters()) != 1 {
-					t.Errorf("the sidecar shows %v", view)
-				}
-				expect(t, holder, "released", "release", "holder")
-				must(t, (<-next).Release(t.Context()))
-			})
-		}
-	})
+func askInVain(t *testing.T, client *sidekeeper.Client, holder *peer, kind kind) {
+	t.Helper()
+	lock := "deaf-" + kind.library
+	holdWith(t, holder, kind.recipe, lockRoot+lock)
+	next := acquireBehind(t, client, lock)
+	revoke(t, client, lock)
+	awaitView(t, client, lock, "holds: , foreign, asked to let go; waits: a waiter")
+	expect(t, holder, "released", "release", "holder")
+	must(t, (<-next).Release(t.Context()))
 }
 
 // An operator may take the place of any holder away. One that is not ours learns of it when it lets go, or never.
-func TestAHolderThatIsNotOursIsBrokenWithoutKnowing(t *testing.T) {
-	on(t, func(t *testing.T, s stage) {
-		client, operator, peers := s.client(t), dial(t, s.operators), s.all(t)
-		for kind, told := range deaf {
-			t.Run(kind.String(), func(t *testing.T) {
-				lock, holder := "broken-"+kind.library, peers[kind.library]
-				holdWith(t, holder, kind.recipe, lockRoot+lock)
-				next := acquireBehind(t, client, lock)
-				view, err := client.Get(t.Context(), lock)
-				must(t, err)
-				forced, err := operator.Break(t.Context(), lock, view.GetHolders()[0].GetFencingToken(),
-					sidekeeper.BreakOptions{Reason: "it hangs", ForceAfter: new(time.Duration)})
-				must(t, err)
-				if !forced {
-					t.Error("it let go by itself")
-				}
-				ours := <-next
-				expect(t, holder, told, "release", "holder")
-				must(t, ours.Release(t.Context()))
-			})
-		}
-	})
+func breakUnknowing(t *testing.T, client, operator *sidekeeper.Client, holder *peer, kind kind, told string) {
+	t.Helper()
+	lock := "broken-" + kind.library
+	holdWith(t, holder, kind.recipe, lockRoot+lock)
+	next := acquireBehind(t, client, lock)
+	view, err := client.Get(t.Context(), lock)
+	must(t, err)
+	forced, err := operator.Break(t.Context(), lock, view.GetHolders()[0].GetFencingToken(),
+		sidekeeper.BreakOptions{Reason: "it hangs", ForceAfter: new(time.Duration)})
+	must(t, err)
+	if !forced {
+		t.Error("it let go by itself")
+	}
+	ours := <-next
+	expect(t, holder, told, "release", "holder")
+	must(t, ours.Release(t.Context()))
 }

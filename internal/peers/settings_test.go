@@ -10,35 +10,35 @@ import (
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 )
 
-func TestLocksAreSharedWhereOtherClientsHaveThem(t *testing.T) {
-	for path, flags := range map[string][]string{
-		"/app/locks/orders/7":   documentedFlags(t, "--lock-root /app/locks --lock-layout nested"),
-		lockRoot + "orders%2F7": nil,
-	} {
-		t.Run(path, func(t *testing.T) {
-			s := realStage(t, 1, flags...)
-			for kind := range deaf {
-				t.Run(kind.String(), func(t *testing.T) { waitBehindUs(t, s, kind, "orders/7", path) })
-			}
-		})
-	}
-}
-
 const credentials = "app:a secret"
 
-// With credentials, a sidecar makes nodes that nobody else may use, unless it is told otherwise.
-func TestOtherClientsNeedTheCredentialsOfTheSidecarOrOpenNodes(t *testing.T) {
+// A place is where a sidecar has the locks, and how other clients call one of them.
+type place struct {
+	flags       []string
+	name, path  string
+	credentials []string // of the other clients
+	want        string   // of one of them that comes while a caller holds the lock: waits or failed
+}
+
+func TestOtherClientsShareLocksWhereTheSettingsPutThem(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "credentials")
 	must(t, os.WriteFile(file, []byte(credentials), 0o600))
-	closed := realStage(t, 1, "--root=/closed", "--zookeeper-auth-file="+file)
-	open := realStage(t, 1, append(documentedFlags(t, "--acl open"), "--root=/open", "--zookeeper-auth-file="+file)...)
-	for kind := range deaf {
-		t.Run(kind.String(), func(t *testing.T) {
-			waitBehindUs(t, open, kind, "orders", "/open/locks/orders")
-			closed.credentials = []string{credentials}
-			waitBehindUs(t, closed, kind, "orders", "/closed/locks/orders")
-			closed.credentials = nil
-			failBehindUs(t, closed, kind, "orders", "/closed/locks/orders")
+	known, guarded := []string{credentials}, "--zookeeper-auth-file="+file
+	nested := documentedFlags(t, "--lock-root /app/locks --lock-layout nested")
+	open := documentedFlags(t, "--acl open")
+	for name, at := range map[string]place{
+		"a name is one node":           {nil, "orders/7", lockRoot + "orders%2F7", nil, "waits"},
+		"a name is a path":             {nested, "orders/7", "/app/locks/orders/7", nil, "waits"},
+		"nodes are open":               {append(open, "--root=/open", guarded), "orders", "/open/locks/orders", nil, "waits"},
+		"with the same credentials":    {[]string{"--root=/closed", guarded}, "orders", "/closed/locks/orders", known, "waits"},
+		"without the same credentials": {[]string{"--root=/denied", guarded}, "orders", "/denied/locks/orders", nil, "failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := realStage(t, 1, at.flags...)
+			s.credentials = at.credentials
+			for kind := range deaf {
+				t.Run(kind.String(), func(t *testing.T) { comeBehindUs(t, s, kind, at) })
+			}
 		})
 	}
 }
@@ -65,34 +65,35 @@ func documentedFlags(t *testing.T, using string) (flags []string) {
 	return nil
 }
 
-// waitBehindUs has somebody wait for a lock that a caller holds and calls by its name, and then hold it.
-func waitBehindUs(t *testing.T, s stage, kind kind, name, path string) {
+// comeBehindUs has somebody ask for a lock that a caller holds and calls by its name.
+func comeBehindUs(t *testing.T, s stage, kind kind, at place) {
 	t.Helper()
-	ours, err := s.client(t).Acquire(t.Context(), name, sidekeeper.LockOptions{})
+	ours, err := s.client(t).Acquire(t.Context(), at.name, sidekeeper.LockOptions{})
 	must(t, err)
-	theirs, look := s.contenders(t, kind.library), s.look(t)
-	if len(s.credentials) > 0 {
-		must(t, look.AddAuth("digest", []byte(credentials)))
-	}
-	expect(t, theirs, "made", "make", "behind", kind.recipe, path)
+	theirs := s.contenders(t, kind.library)
+	expect(t, theirs, "made", "make", "behind", kind.recipe, at.path)
 	expect(t, theirs, "asked", "ask", "behind")
-	awaitPlaces(t, look, path, 2)
+	if at.want == "failed" {
+		if got := theirs.tell(t, "granted", "behind", patience.Milliseconds()); !strings.HasPrefix(got, "failed") {
+			t.Errorf("%s, want failed", got)
+		}
+		must(t, ours.Release(t.Context()))
+		return
+	}
+	awaitWaiter(t, s.client(t), at.name)
 	expect(t, theirs, "waits", "granted", "behind", 0)
 	must(t, ours.Release(t.Context()))
 	expect(t, theirs, "held", "granted", "behind", patience.Milliseconds())
 	expect(t, theirs, "released", "release", "behind")
 }
 
-// failBehindUs has somebody ask for a lock that a caller holds and that may not be seen.
-func failBehindUs(t *testing.T, s stage, kind kind, name, path string) {
+// awaitWaiter returns when the sidecar shows that somebody waits for a lock.
+func awaitWaiter(t *testing.T, client *sidekeeper.Client, name string) {
 	t.Helper()
-	ours, err := s.client(t).Acquire(t.Context(), name, sidekeeper.LockOptions{})
-	must(t, err)
-	theirs := s.contenders(t, kind.library)
-	expect(t, theirs, "made", "make", "behind", kind.recipe, path)
-	expect(t, theirs, "asked", "ask", "behind")
-	if got := theirs.tell(t, "granted", "behind", patience.Milliseconds()); !strings.HasPrefix(got, "failed") {
-		t.Errorf("%s, want failed", got)
+	for view, err := range client.Watch(t.Context(), name) {
+		must(t, err)
+		if len(view.GetWaiters()) > 0 {
+			return
+		}
 	}
-	must(t, ours.Release(t.Context()))
 }

@@ -57,11 +57,18 @@ public final class Contender {
     private static final class Asking {
         private final InterProcessLock lock;
         private final Revocation revocation = new Revocation();
-        private final ExecutorService thread = Executors.newSingleThreadExecutor();
+        private final ExecutorService thread = Executors.newSingleThreadExecutor(Asking::daemon);
         private Future<?> granted;
 
         private Asking(InterProcessLock lock) {
             this.lock = lock;
+        }
+
+        /** A thread that does not keep the program when it has been told nothing more. */
+        private static Thread daemon(Runnable work) {
+            Thread thread = new Thread(work);
+            thread.setDaemon(true);
+            return thread;
         }
     }
 
@@ -72,7 +79,6 @@ public final class Contender {
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             System.out.println(contender.answer(line.split(" ")));
         }
-        contender.asking.values().forEach(each -> each.thread.shutdownNow());
         contender.shared.close();
     }
 
