@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/sidekeeper/sidekeeper/internal/chaos/stage"
 	"github.com/sidekeeper/sidekeeper/internal/judge"
@@ -61,7 +60,7 @@ func (r *round) look(ctx context.Context) (*judge.Residue, error) {
 	if left.Sessions, err = sessions(ctx, r.stage); err != nil {
 		return left, err
 	}
-	if left.Nodes, err = r.leftovers(); err != nil {
+	if left.Nodes, err = r.leftovers(ctx); err != nil {
 		return left, err
 	}
 	now, err := use(ctx, r.stage)
@@ -90,43 +89,25 @@ func use(ctx context.Context, s *stage.Stage) ([]stage.Use, error) {
 	return all, nil
 }
 
-// leftovers are the nodes of contenders and members of this round.
-func (r *round) leftovers() ([]string, error) {
-	inspector, err := connect(r.stage)
-	if err != nil {
-		return nil, err
-	}
-	defer inspector.Close()
-	var found []string
-	for _, root := range []string{lockRoot, groupRoot} {
-		names, _, err := inspector.Children(root)
+// leftovers are the nodes of contenders and members of this round that a server still has. They live with sessions, and servers
+// tell all that do.
+func (r *round) leftovers(ctx context.Context) ([]string, error) {
+	found := map[string]bool{}
+	for _, server := range r.stage.Ensemble.Servers() {
+		text, err := server.Ask(ctx, "dump")
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range names {
-			if !strings.HasPrefix(name, r.prefix()+"%2F") {
-				continue
-			}
-			nodes, _, err := inspector.Children(root + "/" + name)
-			if err != nil && err != zk.ErrNoNode { //nolint:errorlint // the library does not wrap
-				return nil, err
-			}
-			for _, node := range nodes {
-				found = append(found, root+"/"+name+"/"+node)
+		for line := range strings.Lines(text) {
+			path := strings.TrimSpace(line)
+			for _, root := range []string{lockRoot, groupRoot} {
+				if strings.HasPrefix(path, root+"/"+r.prefix()+"%2F") {
+					found[path] = true
+				}
 			}
 		}
 	}
-	return found, nil
-}
-
-// connect opens a session of the conductor's own, past all links. The caller must close it.
-func connect(s *stage.Stage) (*zk.Conn, error) {
-	var addresses []string
-	for _, server := range s.Ensemble.Servers() {
-		addresses = append(addresses, server.RealAddress())
-	}
-	inspector, _, err := zk.Connect(addresses, 10*time.Second, zk.WithLogInfo(false))
-	return inspector, err
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
 var (

@@ -70,7 +70,11 @@ func (r *round) play(ctx context.Context) (*result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return r.judge()
+	judged, err := r.judge()
+	if err == nil && !judged.clean() {
+		err = r.keepServers(ctx)
+	}
+	return judged, err
 }
 
 // open begins the histories.

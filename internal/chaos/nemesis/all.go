@@ -28,6 +28,11 @@ var All = []Nemesis{
 	{Name: "N11", About: "sidecars stopped in order and started again", Realm: Sidecars, Forces: true, strike: stopSidecars},
 	{Name: "N12", About: "the servers restarted one after the other", Realm: Servers, Steady: true, strike: rollServers},
 	{
+		Name: "N13", About: "strange children, a forbidden directory, empty directories deleted at once",
+		Realm: Clients, strike: meddle,
+	},
+	{Name: "N17", About: "a server whose disk is full", Realm: Servers, Steady: true, strike: fillDiskOfServer},
+	{
 		Name: "N18", About: "everything on one host suspended for two session timeouts",
 		Realm: Sidecars, Forces: true, strike: suspendHost,
 	},

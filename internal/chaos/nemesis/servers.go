@@ -166,6 +166,21 @@ func (s *scene) resetStorm(ctx context.Context) {
 	}
 }
 
+// fillDiskOfServer has a server find its disk full. It cannot go on without its log and ends.
+func fillDiskOfServer(ctx context.Context, s *scene) error {
+	servers := s.Stage.Ensemble.Servers()
+	victim := servers[s.dice.IntN(len(servers))]
+	defer s.fault(stage.ServerTarget(victim.ID()))()
+	if err := fillDisk(victim.ProcessID()); err != nil {
+		return err
+	}
+	s.pause(ctx, s.between(time.Second, 3*time.Second))
+	if err := victim.Restart(); err != nil {
+		return err
+	}
+	return s.whole(ctx)
+}
+
 // rollServers restarts all servers, one after the other.
 func rollServers(ctx context.Context, s *scene) error {
 	for _, server := range s.Stage.Ensemble.Servers() {
