@@ -52,8 +52,8 @@ type Verdict struct {
 	// the holder was last sure of it the next one was sure, for those.
 	ForcedHandovers int
 	Margins         []time.Duration
-	// Losses is how many holds and memberships were lost because of their lease, and NeedlessLosses how many of them without
-	// a fault that explains it.
+	// Losses is how many holds and memberships were lost since their lease was, or the connection to the sidecar, and
+	// NeedlessLosses how many of them without a fault that explains it.
 	Losses, NeedlessLosses int
 	// Numbers is how many numbers of sequences were handed out, Configuration how many calls of the configuration had an
 	// answer, and Views how many messages of watches were looked at.
@@ -122,9 +122,9 @@ func checkRound(e *evidence, v *Verdict) {
 	case e.log == nil:
 		v.Unchecked = append(v.Unchecked, "there are no transaction logs")
 	case len(e.log.Faults) > 0:
-		v.invalidatef("ZooKeeper's servers do not agree: %q", e.log.Faults)
+		v.invalidatef("ZooKeeper's servers do not agree: %q, and so on: %d", e.log.Faults[0], len(e.log.Faults))
 	case len(e.log.Gaps) > 0:
-		v.invalidatef("the transaction logs are not complete: %q", e.log.Gaps)
+		v.invalidatef("the transaction logs are not complete: %s, and so on: %d", e.log.Gaps[0], len(e.log.Gaps))
 	}
 	if e.residue == nil {
 		v.Unchecked = append(v.Unchecked, "nobody looked for residue")

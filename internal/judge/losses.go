@@ -39,20 +39,27 @@ func checkLosses(e *evidence, v *Verdict) {
 }
 
 func (e *evidence) checkLoss(v *Verdict, o *operation, end *history.Event) {
-	known := slices.Contains(reasons, end.Reason)
-	// Where the sidecar is dead or cannot be reached, gRPC itself ends the stream, and knows no reason of ours.
-	cut := end.Reason == "" && end.Code != "OK" && e.disturbed(end.At, "sidecar", "client")
+	// Where the connection to the sidecar breaks, gRPC itself ends the stream, and knows no reason of ours.
+	cut := end.Reason == "" && end.Code == "Unavailable"
+	disturbed := e.disturbed(end.At, "sidecar", "client")
 	switch {
 	case end.Code == "OK":
 		v.accusef(Losses, "%s: the stream of %s ended with OK, though nobody had released it", o.name(), o.Lock+o.Group)
-	case !known && !cut:
+	case !slices.Contains(reasons, end.Reason) && !cut && !(end.Reason == "" && disturbed):
 		v.accusef(Losses, "%s lost %s with %q %q, which is no reason to lose it", o.name(), o.Lock+o.Group, end.Code, end.Reason)
 	}
-	if end.Reason != leaseLost {
-		return
+	switch {
+	case end.Reason == leaseLost:
+		v.countLoss(!e.settings.Spares && e.disturbed(end.At))
+	case cut:
+		v.countLoss(disturbed)
 	}
+}
+
+// countLoss counts a loss that a fault explains, or none does.
+func (v *Verdict) countLoss(explained bool) {
 	v.Losses++
-	if e.settings.Spares || !e.disturbed(end.At) {
+	if !explained {
 		v.NeedlessLosses++
 	}
 }

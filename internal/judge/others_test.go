@@ -156,6 +156,13 @@ func TestNumbersThatAreHandedOutTwiceOrOutOfOrderAreTold(t *testing.T) {
 			13 1/2 got 8 1
 			90 2/1 asked S 1 strict
 			99 2/1 got 1 1`, want: "had 8, and got 1"},
+		{name: "a number below the larger of two that were known in the other order", seen: `
+			10 1/1 asked S 1 strict
+			11 1/1 got 9 1
+			10 2/1 asked S 1 strict
+			12 2/1 got 7 1
+			20 3/1 asked S 1 strict
+			21 3/1 got 8 1`, want: "when client 1/1 had 9, and got 8"},
 		{name: "more numbers than were asked for", seen: `
 			10 1/1 asked S 1 strict
 			11 1/1 got 7 2`, want: "got 2"},
@@ -553,7 +560,12 @@ func TestLossesThatAreNotToldAsTheyShouldAreTold(t *testing.T) {
 		{name: "an end with another reason", seen: held(`
 			40 1/1 ended Unavailable ENSEMBLE_UNREACHABLE`), want: "no reason to lose it"},
 		{name: "an end without a reason", seen: held(`
-			40 1/1 ended Unavailable`), want: `"Unavailable" ""`},
+			40 1/1 ended Internal`), want: `"Internal" ""`},
+		{name: "a connection that breaks by itself, which is counted", seen: held(`
+			40 1/1 ended Unavailable`)},
+		{name: "an end without a reason of a caller that is being shaken", seen: held(`
+			39 c fault N8 client/1
+			40 1/1 ended Canceled`)},
 		{name: "a loss that is told late", seen: held(`
 			1100 1/1 ended Aborted LEASE_LOST`), logged: `
 			5 11 s1 place 1/1 L
@@ -607,6 +619,16 @@ func TestNeedlessLossesAreCounted(t *testing.T) {
 		{story{name: "without any fault", seen: lost}, 1, 1},
 		{story{name: "before the first fault", seen: lost + `
 			41 c fault N3 server/1`}, 1, 1},
+		{story{name: "by a connection that broke by itself", seen: `
+			10 1/1 called L
+			20 1/1 granted 5
+			30 c fault N3 server/1
+			40 1/1 ended Unavailable`}, 1, 1},
+		{story{name: "by a connection of a sidecar that was killed", seen: `
+			10 1/1 called L
+			20 1/1 granted 5
+			30 c killed sidecar/1
+			40 1/1 ended Unavailable`}, 1, 0},
 		{story{name: "none: it was released", seen: `
 			10 1/1 called L
 			20 1/1 granted 5
