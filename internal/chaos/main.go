@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,7 +23,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/chaos/caller"
 )
@@ -99,7 +99,7 @@ func parse(arguments []string, logged io.Writer) (s settings, err error) {
 		return s, err
 	}
 	if s.seed == 0 {
-		s.seed = uint64(time.Since(time.Time{})) % 1e9
+		s.seed = rand.Uint64N(1e9)
 	}
 	s.workloads, err = whole(s.workload)
 	return s, err

@@ -25,7 +25,7 @@ type round struct {
 	stage   *stage.Stage
 	folder  string
 	replay  string
-	careful bool // clients are those whose holds and residue are to be looked at
+	careful bool // clients use sidecars, and say what they have not released
 
 	conductor *history.Writer
 	stores    *history.Writer

@@ -79,7 +79,7 @@ func (r *round) requireLoad(rate float64, verdict judge.Verdict) {
 	if rate < p.profile.rate && len(p.workloads) >= len(always)+some {
 		r.invalidatef("%.0f operations a second before the first fault, where %.0f are needed", rate, p.profile.rate)
 	}
-	if p.forces() && verdict.ForcedHandovers < p.profile.forced {
+	if r.careful && p.forces() && verdict.ForcedHandovers < p.profile.forced {
 		r.invalidatef("%d hand-overs were forced, where %d are needed", verdict.ForcedHandovers, p.profile.forced)
 	}
 }
