@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,7 +54,8 @@ func startSidecar(t *testing.T, servers []string, flags ...string) *sidecar {
 	must(t, err)
 	defer log.Close()
 	s.command = exec.Command(program, append([]string{
-		"serve", "--zookeeper=" + strings.Join(servers, ","), "--tick-time=" + tick.String(), "--session-timeout=" + sessionTimeout.String(),
+		"serve", "--zookeeper=" + strings.Join(servers, ","), "--tick-time=" + tick.String(), "--sync-limit=" + strconv.Itoa(limit),
+		"--session-timeout=" + sessionTimeout.String(),
 		"--listen=" + s.address(), "--operator-listen=" + s.operators(), "--drain-timeout=1s", "--log-level=warn",
 	}, flags...)...)
 	s.command.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")

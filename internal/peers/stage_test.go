@@ -44,8 +44,11 @@ func realStage(t *testing.T, sidecars int, flags ...string) stage {
 	return s
 }
 
-// tick makes sessions of the dead expire soon.
-const tick = 200 * time.Millisecond
+// tick makes sessions of the dead expire soon. Servers bear with each other for longer than a busy machine makes them wait.
+const (
+	tick  = 200 * time.Millisecond
+	limit = 50 // ticks
+)
 
 // shared is the ensemble that runs: tests share it, and there is never more than one.
 var shared *ensemble.Ensemble
@@ -54,7 +57,8 @@ func realEnsemble(t *testing.T) *ensemble.Ensemble {
 	t.Helper()
 	if shared == nil {
 		started, err := ensemble.Start(t.Context(), ensemble.Options{
-			TickTime: tick, MaxSessionTimeout: 30 * time.Second, ContainerCheck: 500 * time.Millisecond,
+			TickTime: tick, InitLimit: limit, SyncLimit: limit,
+			MaxSessionTimeout: 30 * time.Second, ContainerCheck: 500 * time.Millisecond,
 		})
 		must(t, err)
 		shared = started
@@ -121,7 +125,7 @@ func (s stage) look(t *testing.T) *zk.Conn {
 }
 
 // sessionTimeout is that of all contenders, unless a test waits for sessions to expire.
-const sessionTimeout = 10 * time.Second
+const sessionTimeout = 20 * time.Second
 
 // contenders starts a program that takes locks with a library.
 func (s stage) contenders(t *testing.T, library string) *peer {
