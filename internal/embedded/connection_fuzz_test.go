@@ -166,7 +166,7 @@ func FuzzTransactions(f *testing.F) {
 		err := func() error {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			return handleMulti(c, &decoder{rest: body}, out)
+			return handleMulti(c, newDecoder(body), out)
 		}()
 		if refused := err != nil || hasFailed(out.buffer); refused && !sameTree(before, e.tree) {
 			t.Errorf("refused with %v, %x, and something has changed", err, out.buffer)
@@ -176,8 +176,8 @@ func FuzzTransactions(f *testing.F) {
 
 // hasFailed says whether the reply to a multi says that it was refused: such a one begins with an error.
 func hasFailed(reply []byte) bool {
-	in := &decoder{rest: reply}
-	return in.int32() == -1 && !in.bool()
+	in := newDecoder(reply)
+	return in.Int32() == -1 && !in.Bool()
 }
 
 func sameTree(a, b *tree) bool {
@@ -206,22 +206,22 @@ func FuzzJute(f *testing.F) {
 		out.string(text)
 		out.strings([]string{text, ""})
 		out.acl([]ACL{{Permissions: small, Identity: Identity{Scheme: text, ID: text}}})
-		in := &decoder{rest: out.buffer}
-		same := in.int32() == small && in.int64() == large && in.bool() == yes && bytes.Equal(in.bytes(), data) && in.string() == text
-		list, acl := in.strings(), in.acl()
+		in := newDecoder(out.buffer)
+		same := in.Int32() == small && in.Int64() == large && in.Bool() == yes && bytes.Equal(in.bytes(), data) && in.Text() == text
+		list, acl := in.Texts(), in.acl()
 		same = same && len(list) == 2 && list[0] == text && list[1] == ""
 		same = same && len(acl) == 1 && acl[0] == ACL{Permissions: small, Identity: Identity{Scheme: text, ID: text}}
-		if !same || in.failed || len(in.rest) > 0 {
+		if !same || in.Failed() || in.Left() > 0 {
 			t.Errorf("%x is read otherwise than it was written", out.buffer)
 		}
-		if cut := (&decoder{rest: out.buffer[:len(out.buffer)-1]}); cut.string() != "" || !cut.failed {
-			cut.strings() // must not ask for memory that the bytes cannot fill
+		if cut := newDecoder(out.buffer[:len(out.buffer)-1]); cut.Text() != "" || !cut.Failed() {
+			cut.Texts() // must not ask for memory that the bytes cannot fill
 		}
-		bad := &decoder{rest: garbage}
-		if names := bad.strings(); len(names) > len(garbage)/4 {
+		bad := newDecoder(garbage)
+		if names := bad.Texts(); len(names) > len(garbage)/4 {
 			t.Errorf("%d strings in %d bytes", len(names), len(garbage))
 		}
-		bad = &decoder{rest: garbage}
+		bad = newDecoder(garbage)
 		if entries := bad.acl(); len(entries) > len(garbage)/4 {
 			t.Errorf("%d entries in %d bytes", len(entries), len(garbage))
 		}

@@ -10,15 +10,15 @@ import (
 
 // handle does one request and queues the reply. It says whether more may follow.
 func (c *connection) handle(frame []byte) bool {
-	in := &decoder{rest: frame}
-	xid, op := in.int32(), opcode(in.int32())
+	in := newDecoder(frame)
+	xid, op := in.Int32(), opcode(in.Int32())
 	e := c.server.ensemble
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for len(c.pending) > enoughPending && !c.closing {
 		c.drained.Wait()
 	}
-	if in.failed || c.closing || e.closed {
+	if in.Failed() || c.closing || e.closed {
 		return false
 	}
 	c.received++
@@ -67,8 +67,8 @@ func (c *connection) replyAt(xid int32, zxid int64, code Code, body []byte) {
 
 // authenticate adds who the client proves to be. A client that fails is disconnected.
 func (c *connection) authenticate(xid int32, in *decoder) bool {
-	_, scheme, secret := in.int32(), in.string(), in.bytes()
-	if in.failed {
+	_, scheme, secret := in.Int32(), in.Text(), in.bytes()
+	if in.Failed() {
 		return false
 	}
 	identity, ok := prove(scheme, string(secret), c.address())

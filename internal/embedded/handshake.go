@@ -22,7 +22,7 @@ func (c *connection) greet() bool {
 	if err != nil {
 		return false
 	}
-	return c.connect(&decoder{rest: frame})
+	return c.connect(newDecoder(frame))
 }
 
 // A connectRequest asks for a session: a new one if the id is 0.
@@ -35,15 +35,15 @@ type connectRequest struct {
 }
 
 func readConnect(in *decoder) connectRequest {
-	_ = in.int32() // version of the protocol, always 0
+	_ = in.Int32() // version of the protocol, always 0
 	r := connectRequest{
-		seen:    in.int64(),
-		timeout: time.Duration(in.int32()) * time.Millisecond,
-		session: in.int64(), password: in.bytes(),
+		seen:    in.Int64(),
+		timeout: time.Duration(in.Int32()) * time.Millisecond,
+		session: in.Int64(), password: in.bytes(),
 	}
-	if len(in.rest) > 0 {
+	if in.Left() > 0 {
 		r.knowsReadOnly = true
-		in.bool()
+		in.Bool()
 	}
 	return r
 }
@@ -55,7 +55,7 @@ func (c *connection) connect(in *decoder) bool {
 	e := c.server.ensemble
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if in.failed || wanted.seen > e.zxid || e.closed || c.server.closed {
+	if in.Failed() || wanted.seen > e.zxid || e.closed || c.server.closed {
 		return false
 	}
 	c.received++

@@ -58,8 +58,8 @@ func refusals(count, failed int, code Code) *encoder {
 func readSteps(in *decoder) ([]step, error) {
 	var steps []step
 	for {
-		op, done, _ := opcode(in.int32()), in.bool(), in.int32()
-		if in.failed || done {
+		op, done, _ := opcode(in.Int32()), in.Bool(), in.Int32()
+		if in.Failed() || done {
 			return steps, in.err()
 		}
 		next, err := readStep(op, in)
@@ -117,7 +117,7 @@ func createStep(op opcode, in *decoder) (step, error) {
 
 // versionStep is a step that has a path and a version and no result.
 func versionStep(op opcode, in *decoder, do func(*transaction, string, int32) error) (step, error) {
-	path, version := in.path(), in.int32()
+	path, version := in.path(), in.Int32()
 	return func(t *transaction, out *encoder) error {
 		if err := do(t, path, version); err != nil {
 			return err
@@ -128,7 +128,7 @@ func versionStep(op opcode, in *decoder, do func(*transaction, string, int32) er
 }
 
 func setStep(in *decoder) (step, error) {
-	path, data, version := in.path(), in.bytes(), in.int32()
+	path, data, version := in.path(), in.bytes(), in.Int32()
 	return func(t *transaction, out *encoder) error {
 		n, err := t.set(path, data, version)
 		if err != nil {
@@ -149,8 +149,8 @@ func handleMultiRead(c *connection, in *decoder, out *encoder) error {
 		return errWithReply
 	}
 	for {
-		op, done, _ := opcode(in.int32()), in.bool(), in.int32()
-		if in.failed || !done && op != opGetData && op != opGetChildren {
+		op, done, _ := opcode(in.Int32()), in.Bool(), in.Int32()
+		if in.Failed() || !done && op != opGetData && op != opGetChildren {
 			return codeMarshalling
 		}
 		if done {
@@ -165,8 +165,8 @@ func handleMultiRead(c *connection, in *decoder, out *encoder) error {
 
 // readOne does one of several reads.
 func (c *connection) readOne(op opcode, in *decoder, out *encoder) error {
-	path, _ := in.string(), in.bool()
-	if in.failed {
+	path, _ := in.Text(), in.Bool()
+	if in.Failed() {
 		return codeMarshalling
 	}
 	n, err := c.readable(path, permRead)

@@ -58,9 +58,9 @@ func (d *display) full(path string) string {
 
 func (d *display) stat(in *decoder) string {
 	var s Stat
-	s.Czxid, s.Mzxid, s.Ctime, s.Mtime = in.int64(), in.int64(), in.int64(), in.int64()
-	s.Version, s.Cversion, s.Aversion, s.Owner = in.int32(), in.int32(), in.int32(), in.int64()
-	s.DataLength, s.ChildCount, s.Pzxid = in.int32(), in.int32(), in.int64()
+	s.Czxid, s.Mzxid, s.Ctime, s.Mtime = in.Int64(), in.Int64(), in.Int64(), in.Int64()
+	s.Version, s.Cversion, s.Aversion, s.Owner = in.Int32(), in.Int32(), in.Int32(), in.Int64()
+	s.DataLength, s.ChildCount, s.Pzxid = in.Int32(), in.Int32(), in.Int64()
 	return d.statOf(s)
 }
 
@@ -99,12 +99,12 @@ func (c *rawClient) connect(address string, timeout int32, session int64, passwo
 	if err != nil {
 		return "closed"
 	}
-	_, granted := in.int32(), in.int32()
-	c.session, c.password = in.int64(), in.bytes()
+	_, granted := in.Int32(), in.Int32()
+	c.session, c.password = in.Int64(), in.bytes()
 	if c.session == 0 {
-		return fmt.Sprintf("no session, timeout %d, %d bytes left", granted, len(in.rest))
+		return fmt.Sprintf("no session, timeout %d, %d bytes left", granted, in.Left())
 	}
-	return fmt.Sprintf("timeout %d, %d bytes left", granted, len(in.rest))
+	return fmt.Sprintf("timeout %d, %d bytes left", granted, in.Left())
 }
 
 func (c *rawClient) send(out *encoder) {
@@ -119,7 +119,7 @@ func (c *rawClient) receive() (*decoder, error) {
 	}
 	frame := make([]byte, binary.BigEndian.Uint32(head[:]))
 	_, err := io.ReadFull(c.socket, frame)
-	return &decoder{rest: frame}, err
+	return newDecoder(frame), err
 }
 
 // A request is one line of a script, ready to be sent.
@@ -158,7 +158,7 @@ func (c *rawClient) await(xid int32, show func(*decoder) string) string {
 			}
 			return "closed"
 		}
-		got, zxid, code := in.int32(), in.int64(), Code(in.int32())
+		got, zxid, code := in.Int32(), in.Int64(), Code(in.Int32())
 		if got == xidEvent {
 			c.hear(in, zxid)
 			continue
@@ -178,8 +178,8 @@ func (c *rawClient) answer(in *decoder, code Code, show func(*decoder) string) s
 	} else if show != nil {
 		text = show(in)
 	}
-	if len(in.rest) > 0 || in.failed {
-		text += fmt.Sprintf(" (%d bytes left, failed=%t)", len(in.rest), in.failed)
+	if in.Left() > 0 || in.Failed() {
+		text += fmt.Sprintf(" (%d bytes left, failed=%t)", in.Left(), in.Failed())
 	}
 	return text
 }
@@ -187,7 +187,7 @@ func (c *rawClient) answer(in *decoder, code Code, show func(*decoder) string) s
 var eventNames = map[int32]string{1: "made", 2: "deleted", 3: "changed", 4: "children"}
 
 func (c *rawClient) hear(in *decoder, zxid int64) {
-	kind, state, path := in.int32(), in.int32(), in.string()
+	kind, state, path := in.Int32(), in.Int32(), in.Text()
 	text := fmt.Sprintf("event: %s %s %s", eventNames[kind], c.show.path(path), c.show.zxid(zxid))
 	if state != 3 {
 		text += fmt.Sprintf(" state %d", state)

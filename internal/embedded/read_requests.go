@@ -13,8 +13,8 @@ func (c *connection) readable(path string, permission int32) (*node, error) {
 
 // readNamed reads the path and the watch flag that most reads have and finds the node.
 func (c *connection) readNamed(in *decoder) (path string, watch bool, n *node, err error) {
-	path, watch = in.string(), in.bool()
-	if in.failed {
+	path, watch = in.Text(), in.Bool()
+	if in.Failed() {
 		return "", false, nil, codeMarshalling
 	}
 	n, err = c.readable(path, permRead)
@@ -74,8 +74,8 @@ func handleGetChildren2(c *connection, in *decoder, out *encoder) error {
 }
 
 func handleGetACL(c *connection, in *decoder, out *encoder) error {
-	path := in.string()
-	if in.failed {
+	path := in.Text()
+	if in.Failed() {
 		return codeMarshalling
 	}
 	n, err := c.readable(path, permRead|permAdmin)
@@ -92,8 +92,8 @@ func handleGetACL(c *connection, in *decoder, out *encoder) error {
 }
 
 func handleGetAllChildrenNumber(c *connection, in *decoder, out *encoder) error {
-	path := in.string()
-	if in.failed {
+	path := in.Text()
+	if in.Failed() {
 		return codeMarshalling
 	}
 	if _, err := c.readable(path, permRead); err != nil {
@@ -116,8 +116,8 @@ func (t *tree) countBelow(path string) int32 {
 }
 
 func handleGetEphemerals(c *connection, in *decoder, out *encoder) error {
-	prefix := in.optional()
-	if in.failed {
+	prefix := in.Optional()
+	if in.Failed() {
 		return codeMarshalling
 	}
 	if trimmed := strings.TrimFunc(prefix, func(r rune) bool { return r <= ' ' }); trimmed == "/" || trimmed == "" {
@@ -135,7 +135,7 @@ func handleGetEphemerals(c *connection, in *decoder, out *encoder) error {
 
 func handleSync(_ *connection, in *decoder, out *encoder) error {
 	path := in.bytes() // of any kind: nothing depends on it
-	if in.failed {
+	if in.Failed() {
 		return codeMarshalling
 	}
 	if path != nil {

@@ -113,8 +113,8 @@ func (r *Replica) attach(session int64) *Attached {
 func (a *Attached) Do(request []byte) { a.do(request) }
 
 func (a *Attached) do(request []byte) {
-	c, in := a.connection, &decoder{rest: request}
-	xid, op := in.int32(), opcode(in.int32())
+	c, in := a.connection, newDecoder(request)
+	xid, op := in.Int32(), opcode(in.Int32())
 	if s := c.session; s == nil || c.server.ensemble.sessions[s.id] != s {
 		if kind := KindOf(request); kind == WriteRequest || kind == CloseRequest {
 			c.server.ensemble.zxid++
@@ -178,13 +178,13 @@ type Handshake struct {
 
 // ReadHandshake reads the first frame of a connection.
 func ReadHandshake(frame []byte) (Handshake, bool) {
-	in := &decoder{rest: frame}
+	in := newDecoder(frame)
 	wanted := readConnect(in)
 	return Handshake{
 		Seen: wanted.seen, Timeout: wanted.timeout, Session: wanted.session,
 		Genuine:  wanted.session == 0 || bytes.Equal(wanted.password, passwordOf(wanted.session)),
 		readOnly: wanted.knowsReadOnly,
-	}, !in.failed
+	}, !in.Failed()
 }
 
 // Welcome is the frame that answers a handshake: with a session, or with the session 0 if there is none.

@@ -187,7 +187,7 @@ func (s *script) request(verb string, arguments []string) request {
 		out.string(path)
 		out.int32(number(arguments[1]))
 		if verb == "addwatch" {
-			r.show = func(in *decoder) string { return fmt.Sprint("ok ", in.int32()) }
+			r.show = func(in *decoder) string { return fmt.Sprint("ok ", in.Int32()) }
 		}
 	case "multi", "multiread":
 		s.encodeSteps(out, arguments)

@@ -161,7 +161,7 @@ func TestRepliesComeInTheOrderOfTheRequests(t *testing.T) {
 	closing.int32(int32(opCloseSession))
 	c.send(closing)
 	for i := range 1001 {
-		if got := c.await(int32(i), func(in *decoder) string { return in.string() }); i < 1000 && got != strconv.Itoa(i) {
+		if got := c.await(int32(i), func(in *decoder) string { return in.Text() }); i < 1000 && got != strconv.Itoa(i) {
 			t.Fatalf("reply %d is %q", i, got)
 		}
 	}

@@ -12,9 +12,9 @@ func (s *script) shower(op opcode) func(*decoder) string {
 	d := s.show
 	switch op {
 	case opCreate, opSync:
-		return func(in *decoder) string { return d.path(in.string()) }
+		return func(in *decoder) string { return d.path(in.Text()) }
 	case opCreate2, opCreateContainer, opCreateTTL:
-		return func(in *decoder) string { return d.path(in.string()) + " " + d.stat(in) }
+		return func(in *decoder) string { return d.path(in.Text()) + " " + d.stat(in) }
 	case opSetData, opExists, opCheck:
 		return d.stat
 	case opGetData:
@@ -26,10 +26,10 @@ func (s *script) shower(op opcode) func(*decoder) string {
 	case opGetACL:
 		return func(in *decoder) string { return fmt.Sprint(in.acl()) + " " + d.stat(in) }
 	case opGetAllChildrenNumber:
-		return func(in *decoder) string { return strconv.Itoa(int(in.int32())) }
+		return func(in *decoder) string { return strconv.Itoa(int(in.Int32())) }
 	case opGetEphemerals:
 		return func(in *decoder) string {
-			paths := in.strings()
+			paths := in.Texts()
 			for i, path := range paths {
 				paths[i] = d.path(path)
 			}
@@ -50,15 +50,15 @@ func showData(data []byte) string {
 }
 
 func showNames(in *decoder) string {
-	names := in.strings()
+	names := in.Texts()
 	slices.Sort(names)
 	return fmt.Sprint(names)
 }
 
 func showClients(in *decoder) string {
 	var clients []string
-	for range in.list() {
-		clients = append(clients, in.string()+":"+in.string())
+	for range in.Length(4) {
+		clients = append(clients, in.Text()+":"+in.Text())
 	}
 	slices.Sort(clients)
 	return strings.Join(clients, " ")
@@ -68,8 +68,8 @@ func showClients(in *decoder) string {
 func (s *script) steps(in *decoder) string {
 	var results []string
 	for {
-		op, done, code := opcode(in.int32()), in.bool(), Code(in.int32())
-		if done || in.failed {
+		op, done, code := opcode(in.Int32()), in.Bool(), Code(in.Int32())
+		if done || in.Failed() {
 			return strings.Join(results, "; ")
 		}
 		results = append(results, s.stepResult(in, op, code))
@@ -78,7 +78,7 @@ func (s *script) steps(in *decoder) string {
 
 func (s *script) stepResult(in *decoder, op opcode, code Code) string {
 	if op == opError {
-		if again := Code(in.int32()); again != code {
+		if again := Code(in.Int32()); again != code {
 			return fmt.Sprintf("refused with %d and %d", code, again)
 		}
 		if code == codeOK {

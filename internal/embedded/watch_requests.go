@@ -11,12 +11,12 @@ func handleSetWatches2(c *connection, in *decoder, _ *encoder) error {
 // setWatches sets the watches that a client had on an earlier connection, and fires those whose change it missed: it
 // has seen everything up to the zxid it names.
 func (c *connection) setWatches(in *decoder, persistent bool) error {
-	seen, data, exist, list := in.int64(), in.strings(), in.strings(), in.strings()
+	seen, data, exist, list := in.Int64(), in.Texts(), in.Texts(), in.Texts()
 	var staying, recursive []string
 	if persistent {
-		staying, recursive = in.strings(), in.strings()
+		staying, recursive = in.Texts(), in.Texts()
 	}
-	if in.failed {
+	if in.Failed() {
 		return codeMarshalling
 	}
 	e := c.server.ensemble
@@ -61,8 +61,8 @@ func (e *Ensemble) addPersistent(path string, w watcher) {
 }
 
 func handleAddWatch(c *connection, in *decoder, out *encoder) error {
-	path, mode := in.optional(), in.int32()
-	if in.failed {
+	path, mode := in.Optional(), in.Int32()
+	if in.Failed() {
 		return codeMarshalling
 	}
 	switch mode {
@@ -92,9 +92,9 @@ var watchChoices = map[int32]watchChoice{
 }
 
 func readWatchChoice(in *decoder) (string, watchChoice, error) {
-	path := in.optional()
-	choice, known := watchChoices[in.int32()]
-	if in.failed || !known {
+	path := in.Optional()
+	choice, known := watchChoices[in.Int32()]
+	if in.Failed() || !known {
 		return "", choice, codeMarshalling
 	}
 	return path, choice, nil

@@ -2,9 +2,9 @@ package embedded
 
 // readCreation reads the request of every sort of create.
 func readCreation(in *decoder, made func(Mode) kind, ttl bool) (creation, error) {
-	c := creation{path: in.path(), data: in.bytes(), acl: in.acl(), mode: Mode(in.int32()), ttl: -1}
+	c := creation{path: in.path(), data: in.bytes(), acl: in.acl(), mode: Mode(in.Int32()), ttl: -1}
 	if ttl {
-		c.ttl = in.int64()
+		c.ttl = in.Int64()
 	}
 	c.kind = made(c.mode)
 	return c, in.err()
@@ -59,24 +59,24 @@ func (c *connection) write(change func(*transaction) error) error {
 }
 
 func handleDelete(c *connection, in *decoder, _ *encoder) error {
-	path, version := in.path(), in.int32()
-	if in.failed {
+	path, version := in.path(), in.Int32()
+	if in.Failed() {
 		return codeMarshalling
 	}
 	return c.write(func(t *transaction) error { return t.delete(path, version) })
 }
 
 func handleDeleteContainer(c *connection, in *decoder, _ *encoder) error {
-	path := in.string()
-	if in.failed {
+	path := in.Text()
+	if in.Failed() {
 		return codeMarshalling
 	}
 	return c.write(func(t *transaction) error { return t.deleteContainer(path) })
 }
 
 func handleSetData(c *connection, in *decoder, out *encoder) error {
-	path, data, version := in.path(), in.bytes(), in.int32()
-	if in.failed {
+	path, data, version := in.path(), in.bytes(), in.Int32()
+	if in.Failed() {
 		return codeMarshalling
 	}
 	return c.write(func(t *transaction) error {
@@ -89,8 +89,8 @@ func handleSetData(c *connection, in *decoder, out *encoder) error {
 }
 
 func handleSetACL(c *connection, in *decoder, out *encoder) error {
-	path, list, version := in.path(), in.acl(), in.int32()
-	if in.failed {
+	path, list, version := in.path(), in.acl(), in.Int32()
+	if in.Failed() {
 		return codeMarshalling
 	}
 	return c.write(func(t *transaction) error {
@@ -105,10 +105,10 @@ func handleSetACL(c *connection, in *decoder, out *encoder) error {
 // handleReconfig refuses, as a server does by default. Its configuration is to be read at /zookeeper/config.
 func handleReconfig(c *connection, in *decoder, _ *encoder) error {
 	for range 3 {
-		in.optional() // who shall join, who leave, who be there
+		in.Optional() // who shall join, who leave, who be there
 	}
-	in.int64() // the version of the configuration to be changed
-	if in.failed {
+	in.Int64() // the version of the configuration to be changed
+	if in.Failed() {
 		return codeMarshalling
 	}
 	return c.write(func(*transaction) error { return codeReconfigDisabled })

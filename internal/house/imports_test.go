@@ -26,7 +26,7 @@ var charters = []charter{
 	{folder: "service", ours: []string{"gen", "recipes"}, closed: zooKeeper},
 	{folder: "internal/zookeeper", ours: []string{"recipes"}, closed: wire},
 	{folder: "internal/link", closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "internal/embedded", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/process", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/ensemble", ours: []string{"internal/link", "internal/process"}, closed: wire},

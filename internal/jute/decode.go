@@ -61,8 +61,11 @@ func (d *Decoder) Bytes() []byte {
 	return d.take(int(n))
 }
 
-// String reads a string; it is empty for the length −1.
-func (d *Decoder) String() string { return string(d.Bytes()) }
+// Text reads a string, which must be there.
+func (d *Decoder) Text() string { return string(d.take(int(d.Int32()))) }
+
+// Optional reads a string; it is empty for the length −1.
+func (d *Decoder) Optional() string { return string(d.Bytes()) }
 
 // Length reads the length of a list; a negative one counts as empty. One that cannot be true, since each element takes at
 // least as many bytes as given, is not believed.
@@ -78,11 +81,11 @@ func (d *Decoder) Length(least int) int {
 	return n
 }
 
-// Strings reads a list of strings.
-func (d *Decoder) Strings() []string {
+// Texts reads a list of strings.
+func (d *Decoder) Texts() []string {
 	list := make([]string, 0, d.Length(4))
 	for range cap(list) {
-		list = append(list, d.String())
+		list = append(list, d.Text())
 	}
 	return list
 }

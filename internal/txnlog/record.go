@@ -128,9 +128,9 @@ func readChange(kind link.Opcode, d *jute.Decoder) (Change, error) {
 	case link.Create, link.Create2, link.CreateContainer, link.CreateTTL:
 		return readCreate(kind, d), nil
 	case link.Delete, deleteContainer:
-		return Change{Kind: Delete, Path: d.String()}, nil
+		return Change{Kind: Delete, Path: d.Text()}, nil
 	case link.SetData:
-		return Change{Kind: Set, Path: d.String(), Data: d.Bytes(), Version: d.Int32()}, nil
+		return Change{Kind: Set, Path: d.Text(), Data: d.Bytes(), Version: d.Int32()}, nil
 	case link.CreateSession:
 		return Change{Kind: BeginSession, Timeout: time.Duration(d.Int32()) * time.Millisecond}, nil
 	case link.CloseSession:
@@ -142,7 +142,7 @@ func readChange(kind link.Opcode, d *jute.Decoder) (Change, error) {
 }
 
 func readCreate(kind link.Opcode, d *jute.Decoder) Change {
-	change := Change{Kind: Create, Path: d.String(), Data: d.Bytes()}
+	change := Change{Kind: Create, Path: d.Text(), Data: d.Bytes()}
 	skipACL(d)
 	if kind == link.Create || kind == link.Create2 {
 		change.Owned = d.Bool()
@@ -158,13 +158,13 @@ func readCreate(kind link.Opcode, d *jute.Decoder) Change {
 func readEnd(d *jute.Decoder) Change {
 	change := Change{Kind: EndSession}
 	if d.Left() > 0 {
-		change.Paths = d.Strings()
+		change.Paths = d.Texts()
 	}
 	return change
 }
 
 func readOther(kind link.Opcode, d *jute.Decoder) Change {
-	change := Change{Kind: Other, Path: d.String()}
+	change := Change{Kind: Other, Path: d.Text()}
 	switch kind {
 	case link.SetACL:
 		skipACL(d)
@@ -179,7 +179,7 @@ func skipACL(d *jute.Decoder) {
 	const least = 12 // permissions and the lengths of two strings
 	for range d.Length(least) {
 		d.Int32()
-		_ = d.String()
-		_ = d.String()
+		d.Optional()
+		d.Optional()
 	}
 }
