@@ -64,7 +64,7 @@ func (r *report) markdown(out io.Writer) {
 	if t.violations > 0 {
 		verdict = fmt.Sprintf("%d violations", t.violations)
 	}
-	fmt.Fprintf(out, "# Chaos: %s in %d rounds\n\n", verdict, t.rounds)
+	fmt.Fprintf(out, "# Chaos: %s in %d rounds\n\n%s\n\n", verdict, t.rounds, rule)
 	r.figures(out, t)
 	r.byNemesis(out)
 	histogram(out, t.margins)
@@ -72,6 +72,13 @@ func (r *report) markdown(out io.Writer) {
 	r.invalid(out)
 	r.played(out)
 }
+
+// rule says when a round counts, for two processors that others use as well.
+var rule = fmt.Sprintf(`A round counts if callers did at least %.0f operations a second before the first fault (of four workloads or more), the
+nemeses that force hand-overs forced at least %d of them (%d in rounds with a tick of 2 s), clients that were stopped between
+check and act damaged the naive store, the servers' logs agree and have no gaps, and at the end one of everything worked at
+each sidecar. Others are invalid, and are played once more; more than one round in twenty must not be.`,
+	profiles[fastTicks].rate, profiles[fastTicks].forced, profiles[realTicks].forced)
 
 func (r *report) figures(out io.Writer, t totals) {
 	rows := [][2]any{

@@ -95,6 +95,11 @@ func (p plan) steady() bool {
 	return !slices.ContainsFunc(p.nemeses, func(n nemesis.Nemesis) bool { return !n.Steady })
 }
 
+// restarts says whether servers are started anew.
+func (p plan) restarts() bool {
+	return slices.ContainsFunc(p.nemeses, func(n nemesis.Nemesis) bool { return n.Restarts })
+}
+
 // forces says whether locks must have changed hands that nobody released: whoever holds for long must be there.
 func (p plan) forces() bool {
 	return slices.Contains(p.workloads, "W3") && !p.steady() &&

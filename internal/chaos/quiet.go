@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,10 +54,11 @@ func settled(processes []judge.Process) bool {
 // look says what is left.
 func (r *round) look(ctx context.Context) (*judge.Residue, error) {
 	left := &judge.Residue{Expected: stage.Hosts}
-	var err error
-	if left.Sessions, err = sessions(ctx, r.stage); err != nil {
+	sessions, err := figures(ctx, r.stage, sessionsLine)
+	if err != nil {
 		return left, err
 	}
+	left.Sessions = int(slices.Max(sessions))
 	if left.Nodes, err = r.leftovers(ctx); err != nil {
 		return left, err
 	}
@@ -108,44 +107,4 @@ func (r *round) leftovers(ctx context.Context) ([]string, error) {
 		}
 	}
 	return slices.Sorted(maps.Keys(found)), nil
-}
-
-var (
-	sessionsLine = regexp.MustCompile(`(?m)^zk_global_sessions\s+(\d+)`)
-	zxidLine     = regexp.MustCompile(`(?m)^Zxid: 0x([0-9a-f]+)$`)
-)
-
-// sessions is how many sessions the ensemble has.
-func sessions(ctx context.Context, s *stage.Stage) (int, error) {
-	most := 0
-	for _, server := range s.Ensemble.Servers() {
-		text, err := server.Ask(ctx, "mntr")
-		if err != nil {
-			return 0, err
-		}
-		if groups := sessionsLine.FindStringSubmatch(text); groups != nil {
-			count, _ := strconv.Atoi(groups[1]) // digits
-			most = max(most, count)
-		}
-	}
-	return most, nil
-}
-
-// newest is the newest transaction that a server has seen.
-func newest(ctx context.Context, s *stage.Stage) (int64, error) {
-	var latest int64
-	for _, server := range s.Ensemble.Servers() {
-		text, err := server.Ask(ctx, "srvr")
-		if err != nil {
-			return 0, err
-		}
-		if groups := zxidLine.FindStringSubmatch(text); groups != nil {
-			zxid, err := strconv.ParseInt(groups[1], 16, 64)
-			if err != nil {
-				return 0, err
-			}
-			latest = max(latest, zxid)
-		}
-	}
-	return latest, nil
 }

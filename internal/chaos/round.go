@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,9 +80,11 @@ func (r *round) play(ctx context.Context) (*result, error) {
 
 // open begins the histories.
 func (r *round) open(ctx context.Context) (err error) {
-	if r.since, err = newest(ctx, r.stage); err != nil {
+	zxids, err := figures(ctx, r.stage, zxidLine)
+	if err != nil {
 		return err
 	}
+	r.since = slices.Max(zxids)
 	if r.conductor, err = history.Create(r.folder, conductorNumber); err != nil {
 		return err
 	}
@@ -106,6 +109,9 @@ func (r *round) begin(ctx context.Context) error {
 	}
 	if err == nil {
 		r.before, err = use(starting, r.stage)
+	}
+	if err == nil {
+		err = r.noteFired(starting)
 	}
 	if err == nil {
 		err = r.stage.Populate()
@@ -184,8 +190,28 @@ func (r *round) finish(ctx context.Context) {
 	if r.careful {
 		r.residue = r.awaitQuiet(ctx)
 	}
+	if err := r.noteFired(ctx); err != nil {
+		r.invalidatef("the servers cannot be asked: %v", err)
+	}
 	r.conductor.Append(history.Event{Kind: history.Quiet})
 	r.readLogs()
+}
+
+// noteFired notes how many watches servers have told of a node's deletion. A server that is started anew counts anew.
+func (r *round) noteFired(ctx context.Context) error {
+	if r.plan.restarts() {
+		return nil
+	}
+	fired, err := figures(ctx, r.stage, firedLine)
+	if err != nil {
+		return err
+	}
+	event := history.Event{Kind: history.Fired}
+	for _, each := range fired {
+		event.Count += each
+	}
+	r.conductor.Append(event)
+	return nil
 }
 
 // dismissal is how long clients may take to stop: what they hold may have to run out.

@@ -8,7 +8,10 @@ var All = []Nemesis{
 		Realm: Servers, Forces: true, strike: cutFollower,
 	},
 	{Name: "N2", About: "the leader cut off, in one way or both, from one or all", Realm: Servers, strike: cutLeader},
-	{Name: "N3", About: "leader, follower or all servers killed", Realm: Servers, Steady: true, strike: killServers},
+	{
+		Name: "N3", About: "leader, follower or all servers killed",
+		Realm: Servers, Steady: true, Restarts: true, strike: killServers,
+	},
 	{Name: "N4", About: "the leader frozen for 0.5, 1.5 or 3 session timeouts", Realm: Servers, strike: freezeLeader},
 	{
 		Name: "N5", About: "a client stopped between check and act, its sidecar, or both",
@@ -26,12 +29,18 @@ var All = []Nemesis{
 	},
 	{Name: "N10c", About: "clients killed and replaced", Realm: Clients, Forces: true, strike: killClients},
 	{Name: "N11", About: "sidecars stopped in order and started again", Realm: Sidecars, Forces: true, strike: stopSidecars},
-	{Name: "N12", About: "the servers restarted one after the other", Realm: Servers, Steady: true, strike: rollServers},
+	{
+		Name: "N12", About: "the servers restarted one after the other",
+		Realm: Servers, Steady: true, Restarts: true, strike: rollServers,
+	},
 	{
 		Name: "N13", About: "strange children, a forbidden directory, empty directories deleted at once",
 		Realm: Clients, strike: meddle,
 	},
-	{Name: "N17", About: "a server whose disk is full", Realm: Servers, Steady: true, strike: fillDiskOfServer},
+	{
+		Name: "N17", About: "a server whose disk is full",
+		Realm: Servers, Steady: true, Restarts: true, strike: fillDiskOfServer,
+	},
 	{
 		Name: "N18", About: "everything on one host suspended for two session timeouts",
 		Realm: Sidecars, Forces: true, strike: suspendHost,

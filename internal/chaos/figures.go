@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+
+	"github.com/sidekeeper/sidekeeper/internal/chaos/stage"
+)
+
+// What servers tell of themselves in answer to a four-letter word.
+var (
+	sessionsLine = line{"mntr", regexp.MustCompile(`(?m)^zk_global_sessions\s+(\d+)`), 10}
+	firedLine    = line{"mntr", regexp.MustCompile(`(?m)^zk_sum_node_deleted_watch_count\s+(\d+)`), 10}
+	zxidLine     = line{"srvr", regexp.MustCompile(`(?m)^Zxid: 0x([0-9a-f]+)$`), 16}
+)
+
+// A line is where a figure stands in the answer to a word.
+type line struct {
+	word       string
+	expression *regexp.Regexp // its only group is the figure
+	base       int
+}
+
+// figures asks all servers for a figure. It is 0 for one that does not tell.
+func figures(ctx context.Context, s *stage.Stage, of line) ([]int64, error) {
+	var all []int64
+	for _, server := range s.Ensemble.Servers() {
+		text, err := server.Ask(ctx, of.word)
+		if err != nil {
+			return nil, err
+		}
+		figure := int64(0)
+		if groups := of.expression.FindStringSubmatch(text); groups != nil {
+			if figure, err = strconv.ParseInt(groups[1], of.base, 64); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, figure)
+	}
+	return all, nil
+}
