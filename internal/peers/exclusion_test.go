@@ -103,7 +103,7 @@ func contend(t *testing.T, peers map[string]*peer, total int, crowds ...crowd) {
 		})
 	}
 	must(t, group.Wait())
-	holds, err := readHolds(folder)
+	holds, err := readHolds(folder, "")
 	must(t, err)
 	must(t, killedAt(holds, nil))
 	judge(t, holds, folder)

@@ -26,15 +26,18 @@ const unended = math.MaxInt64
 
 func (h hold) String() string {
 	mode := map[bool]string{true: "reads", false: "writes"}[h.reads]
-	if h.end == unended {
+	if h.lasts() {
 		return fmt.Sprintf("%s %s from %d on", h.name, mode, h.begin)
 	}
 	return fmt.Sprintf("%s %s from %d to %d", h.name, mode, h.begin, h.end)
 }
 
-// readHolds reads what all contenders have noted, in the order in which the holds began.
-func readHolds(folder string) (holds []hold, err error) {
-	records, err := filepath.Glob(filepath.Join(folder, "*"+recordSuffix))
+// lasts says whether nobody has noted the end of a hold.
+func (h hold) lasts() bool { return h.end == unended }
+
+// readHolds reads what all contenders of a process have noted, or all there are, in the order in which the holds began.
+func readHolds(folder, process string) (holds []hold, err error) {
+	records, err := filepath.Glob(filepath.Join(folder, process+"*"+recordSuffix))
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +78,7 @@ func readRecord(path string) (holds []hold, err error) {
 // hold may lack an end.
 func killedAt(holds []hold, moments map[string]int64) error {
 	for i, h := range holds {
-		if h.end != unended {
+		if !h.lasts() {
 			continue
 		}
 		moment, killed := moments[h.process]
@@ -204,7 +207,7 @@ func TestRecordsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 	write("go-zookeeper-7-0", "write 1 5 6\nwrite 7 8")
 	write("kazoo-8-1", "read 2 3 4\n")
-	holds, err := readHolds(folder)
+	holds, err := readHolds(folder, "")
 	must(t, err)
 	want := []hold{
 		{"kazoo", "kazoo-8", "kazoo-8-1", true, 2, 3, 4},
@@ -218,7 +221,7 @@ func TestRecordsAreReadAsTheyAreWritten(t *testing.T) {
 		t.Errorf("counted %+v", c)
 	}
 	write("kazoo-8-2", "read\n")
-	if _, err := readHolds(folder); errors.Is(err, nil) {
+	if _, err := readHolds(folder, ""); errors.Is(err, nil) {
 		t.Error("a line that says nothing was read")
 	}
 }

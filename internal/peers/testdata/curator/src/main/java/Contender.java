@@ -31,6 +31,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * ask ID                              it waits for the lock from now on
  * granted ID MILLISECONDS             held, or waits if that was not long enough
  * leave ID                            left: it waits no more
+ * downgrade ID                        reads: who held the lock as a writer holds it as a reader
  * release ID
  * asked ID MILLISECONDS               asked, if somebody asked the holder to let go; else undisturbed
  * revoke NODE                         asks the holder that the node belongs to
@@ -55,13 +56,22 @@ public final class Contender {
 
     /** What one contender is about. A lock of Curator belongs to the thread that has acquired it. */
     private static final class Asking {
-        private final InterProcessLock lock;
+        private InterProcessLock lock;
         private final Revocation revocation = new Revocation();
         private final ExecutorService thread = Executors.newSingleThreadExecutor(Asking::daemon);
         private Future<?> granted;
+        private InterProcessReadWriteLock both; // of a writer that becomes a reader
 
         private Asking(InterProcessLock lock) {
             this.lock = lock;
+        }
+
+        private Void downgrade() throws Exception {
+            InterProcessLock reader = both.readLock();
+            reader.acquire();
+            lock.release();
+            lock = reader;
+            return null;
         }
 
         /** A thread that does not keep the program when it has been told nothing more. */
@@ -131,6 +141,9 @@ public final class Contender {
                 contender.granted.cancel(true);
                 contender.thread.submit(() -> {}).get();
                 return "left";
+            case "downgrade":
+                contender.thread.submit(contender::downgrade).get();
+                return "reads";
             case "release":
                 contender.thread.submit(() -> {
                     contender.lock.release();
@@ -145,13 +158,18 @@ public final class Contender {
     }
 
     private void make(String id, String recipe, String path) {
-        if (!recipe.equals("revocable")) {
-            asking.put(id, new Asking(lock(shared, recipe, path)));
-            return;
+        Asking made;
+        if (recipe.equals("revocable")) {
+            InterProcessMutex lock = new InterProcessMutex(shared, path);
+            made = new Asking(lock);
+            lock.makeRevocable(made.revocation);
+        } else if (recipe.equals("downgradable")) {
+            InterProcessReadWriteLock both = new InterProcessReadWriteLock(shared, path);
+            made = new Asking(both.writeLock());
+            made.both = both;
+        } else {
+            made = new Asking(lock(shared, recipe, path));
         }
-        InterProcessMutex lock = new InterProcessMutex(shared, path);
-        Asking made = new Asking(lock);
-        lock.makeRevocable(made.revocation);
         asking.put(id, made);
     }
 
