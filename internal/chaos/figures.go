@@ -10,9 +10,8 @@ import (
 
 // What servers tell of themselves in answer to a four-letter word.
 var (
-	sessionsLine = line{"mntr", regexp.MustCompile(`(?m)^zk_global_sessions\s+(\d+)`), 10}
-	firedLine    = line{"mntr", regexp.MustCompile(`(?m)^zk_sum_node_deleted_watch_count\s+(\d+)`), 10}
-	zxidLine     = line{"srvr", regexp.MustCompile(`(?m)^Zxid: 0x([0-9a-f]+)$`), 16}
+	firedLine = line{"mntr", regexp.MustCompile(`(?m)^zk_sum_node_deleted_watch_count\s+(\d+)`), 10}
+	zxidLine  = line{"srvr", regexp.MustCompile(`(?m)^Zxid: 0x([0-9a-f]+)$`), 16}
 )
 
 // A line is where a figure stands in the answer to a word.

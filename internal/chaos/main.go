@@ -119,7 +119,7 @@ func (s *settings) flags(logged io.Writer) *flag.FlagSet {
 	f.StringVar(&s.sidecar, "sidecar", filepath.Join("bin", "sidekeeper"), "the program to test")
 	f.StringVar(&s.client, "client", caller.Sidekeeper, "whose locks clients use: sidekeeper, or zklock, go-zookeeper's own, which must fail")
 	f.StringVar(&s.nemesis, "nemesis", "", "regular expression of the nemeses to let strike: N1, N2, …")
-	f.StringVar(&s.workload, "workload", "", "regular expression of the workloads to run: W1 to W8")
+	f.StringVar(&s.workload, "workload", "", "regular expression of the workloads to run: W1, W2, …")
 	f.IntVar(&s.rounds, "rounds", 5, "how many rounds to play; 0 only adds reports up")
 	f.Uint64Var(&s.seed, "seed", 0, "what the first round follows from, the next from the next number; 0 draws one")
 	f.StringVar(&s.profile, "profile", bothTicks, "the ensemble's times: fast (a tick of 200 ms), real (2 s), or both, four to one")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -54,11 +55,10 @@ func settled(processes []judge.Process) bool {
 // look says what is left.
 func (r *round) look(ctx context.Context) (*judge.Residue, error) {
 	left := &judge.Residue{Expected: stage.Hosts}
-	sessions, err := figures(ctx, r.stage, sessionsLine)
-	if err != nil {
+	var err error
+	if left.Sessions, err = r.attached(ctx); err != nil {
 		return left, err
 	}
-	left.Sessions = int(slices.Max(sessions))
 	if left.Nodes, err = r.leftovers(ctx); err != nil {
 		return left, err
 	}
@@ -86,6 +86,25 @@ func use(ctx context.Context, s *stage.Stage) ([]stage.Use, error) {
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// sessionOf is how servers name the session of a connection.
+var sessionOf = regexp.MustCompile(`\bsid=(0x[0-9a-f]+)`)
+
+// attached is how many sessions have a connection. Those that have none are about to expire: the reader of a sidecar takes a
+// new one whenever its connection breaks, as it does on a busy machine.
+func (r *round) attached(ctx context.Context) (int, error) {
+	found := map[string]bool{}
+	for _, server := range r.stage.Ensemble.Servers() {
+		text, err := server.Ask(ctx, "cons")
+		if err != nil {
+			return 0, err
+		}
+		for _, groups := range sessionOf.FindAllStringSubmatch(text, -1) {
+			found[groups[1]] = true
+		}
+	}
+	return len(found), nil
 }
 
 // leftovers are the nodes of contenders and members of this round that a server still has. They live with sessions, and servers

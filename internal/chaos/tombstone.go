@@ -19,15 +19,15 @@ const tombstoneTime = 20 * time.Second
 func (r *round) entomb(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.plan.timeout+tombstoneTime)
 	defer cancel()
+	event := history.Event{Kind: history.Tombstone, Outcome: history.OK}
 	for _, host := range r.stage.Hosts {
-		event := history.Event{Kind: history.Tombstone, Target: host.Target(), Outcome: history.OK}
 		if err := r.entombAt(ctx, host); err != nil {
-			event.Outcome, event.Reason = history.Unknown, err.Error()
+			event.Outcome, event.Target, event.Reason = history.Unknown, host.Target(), err.Error()
 			r.invalidatef("the last operation at %s: %v", host.Target(), err)
 			r.broken = true
 		}
-		r.conductor.Append(event)
 	}
+	r.conductor.Append(event)
 }
 
 func (r *round) entombAt(ctx context.Context, host *stage.Host) error {

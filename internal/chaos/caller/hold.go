@@ -40,7 +40,7 @@ func (c *caller) with(ctx context.Context, name string, options sidekeeper.LockO
 
 // acquire returns nil if the lock was not granted.
 func (c *caller) acquire(ctx context.Context, name string, options sidekeeper.LockOptions) *hold {
-	op := c.begin(history.Event{Kind: history.Called, Lock: name, Mode: history.Exclusive})
+	op := c.begin(history.Event{Kind: history.Called, Lock: name, Mode: modes[options.Mode]})
 	options.Owner = history.Owner(c.order.Client, op)
 	options.OnQueued = func(queued sidekeeper.Queued) {
 		c.note(op, history.Event{Kind: history.Queued, Position: queued.Position})
@@ -57,6 +57,14 @@ func (c *caller) acquire(ctx context.Context, name string, options sidekeeper.Lo
 	h.look()
 	h.stopped.Go(h.watch)
 	return h
+}
+
+// modes are what histories call the modes of a lock.
+var modes = map[sidekeeper.Mode]history.Mode{
+	0:                    history.Exclusive, // the default
+	sidekeeper.Exclusive: history.Exclusive,
+	sidekeeper.Read:      history.Read,
+	sidekeeper.Write:     history.Write,
 }
 
 // noteEnd notes that an operation has ended with an error, or was ended by the caller, whose context it is.

@@ -20,7 +20,7 @@ func (c *caller) options(ctx context.Context, shared bool) sidekeeper.LockOption
 // time.
 func (c *caller) calm(ctx context.Context, well bool) {
 	if !well {
-		pause(ctx, c.between(50*time.Millisecond, 150*time.Millisecond))
+		pause(ctx, c.between(100*time.Millisecond, 300*time.Millisecond))
 	}
 }
 
@@ -72,9 +72,27 @@ func holdLong(ctx context.Context, c *caller) {
 	}
 }
 
+// readAndWrite takes one of two locks, three times out of four to read. Only who writes works.
+func readAndWrite(ctx context.Context, c *caller) {
+	for pause(ctx, c.between(20*time.Millisecond, 120*time.Millisecond)) {
+		options := c.options(ctx, false)
+		options.Mode = sidekeeper.Read
+		if c.dice.IntN(4) == 0 {
+			options.Mode = sidekeeper.Write
+		}
+		well := c.with(ctx, c.name("book/%d", c.index), options, func(h *hold) {
+			h.stay(ctx, c.between(0, 200*time.Millisecond))
+			if options.Mode == sidekeeper.Write {
+				h.work()
+			}
+		})
+		c.calm(ctx, well)
+	}
+}
+
 // giveUp asks for locks that are often held, and gives up while it waits, as soon as it has them, or in between.
 func giveUp(ctx context.Context, c *caller) {
-	for pause(ctx, c.between(40*time.Millisecond, 160*time.Millisecond)) {
+	for pause(ctx, c.between(80*time.Millisecond, 320*time.Millisecond)) {
 		options := c.options(ctx, c.dice.IntN(2) == 0)
 		switch wait := c.between(0, 30*time.Millisecond); c.dice.IntN(4) {
 		case 0:
