@@ -193,6 +193,9 @@ func (e *evidence) deadline(from history.Instant, patience time.Duration) histor
 	return until
 }
 
+// recovered says whether the round came to its end with everything working: only then can nothing be left, and all be known.
+func (e *evidence) recovered() bool { return e.quiet != 0 && e.tombstone == history.OK }
+
 // disturbed says whether a fault of any of these kinds of targets was there at some time before at.
 func (e *evidence) disturbed(at history.Instant, targets ...string) bool {
 	isMeant := func(target string) bool {

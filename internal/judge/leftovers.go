@@ -16,7 +16,7 @@ func checkLeftovers(e *evidence, v *Verdict) {
 	queues := e.queues()
 	for _, lock := range slices.Sorted(maps.Keys(queues)) {
 		for _, p := range queues[lock] {
-			if !p.Gone.Happened() && e.quiet != 0 {
+			if !p.Gone.Happened() && e.recovered() {
 				v.accusef(Leftovers, "%s is still there", p.Path)
 			}
 		}
@@ -24,7 +24,7 @@ func checkLeftovers(e *evidence, v *Verdict) {
 	for _, a := range e.attempts {
 		e.checkPlaces(v, a)
 	}
-	if e.residue != nil {
+	if e.residue != nil && e.recovered() {
 		e.residue.check(v)
 	}
 }

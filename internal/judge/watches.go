@@ -160,7 +160,7 @@ func (w *keyWatch) checkDeletion(event *history.Event, before history.Change) {
 // time to tell. A watcher that goes on is looked at when the round is quiet.
 func (w *keyWatch) checkConverged() {
 	end := cmp.Or(w.over(), w.quiet)
-	if w.log == nil || !w.synced || end > w.quiet || w.end != 0 {
+	if w.log == nil || !w.recovered() || !w.synced || end > w.quiet || w.end != 0 {
 		return
 	}
 	lives := w.keyLives()
