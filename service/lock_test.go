@@ -242,8 +242,17 @@ func TestWaitTimeoutEndsAWaitAtAnEnsembleThatDoesNotAnswer(t *testing.T) {
 	s.acquire(s.callers, &lockv1.AcquireRequest{
 		Name: "orders", LeaseId: lease.id, WaitTimeout: lasting(50 * time.Millisecond),
 	}).sees("DeadlineExceeded WAIT_TIMEOUT")
+	joined := make(chan struct{})
+	lease.session.After(func(operation embedded.Operation) error {
+		if operation.Name == "Enqueue" {
+			close(joined)
+		}
+		return nil
+	})
 	lease.session.Resume()
+	receive(t, joined)
 	s.awaitContenders("orders", 0)
+	same(t, "the lease, which would have taken its places along", s.checkedLease(lease.id), "OK")
 }
 
 func TestALeaseIsTheOwnerOfWhatNamesNoOther(t *testing.T) {

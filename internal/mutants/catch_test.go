@@ -67,9 +67,6 @@ func arguments(overlay string, by mutants.Catcher) []string {
 	if by.Schedules > 0 {
 		arguments = append(arguments, fmt.Sprintf("-seeds=%d", by.Schedules))
 	}
-	if by.Rounds > 0 {
-		arguments = append(arguments, fmt.Sprintf("-rounds=%d", by.Rounds))
-	}
 	return arguments
 }
 

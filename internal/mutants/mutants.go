@@ -30,7 +30,6 @@ type Catcher struct {
 	Test      string // its name, or a part of one as `go test -run` takes it
 	Complaint string // what it must say, as a regular expression
 	Schedules int    // how many random schedules may be needed; 0 if it plays none
-	Rounds    int    // how often the fault may have to strike a real ensemble; 0 if none is needed
 }
 
 // Find returns the mutant with this name.

@@ -101,11 +101,8 @@ func inMarkdown() string {
 }
 
 func (c Catcher) within() string {
-	switch {
-	case c.Schedules > 0:
+	if c.Schedules > 0 {
 		return fmt.Sprintf("%d random schedules", c.Schedules)
-	case c.Rounds > 1:
-		return fmt.Sprintf("%d rounds", c.Rounds)
 	}
 	return "one run"
 }

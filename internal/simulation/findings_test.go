@@ -78,8 +78,9 @@ func TestAFollowerThatIsCutOffAnswersWhileTheLeaderExpiresItsSessions(t *testing
 }
 
 func TestAFollowerThatDiesTakesItsReportsWithIt(t *testing.T) {
+	const crashes = 60
 	early := 0
-	for seed := range uint64(20) {
+	for seed := range uint64(crashes) {
 		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			server := follower(e)
 			naive := believe(t, e, server)
@@ -106,7 +107,7 @@ func TestAFollowerThatDiesTakesItsReportsWithIt(t *testing.T) {
 			e.Await()
 		})
 	}
-	t.Logf("in %d of 20 crashes expired sooner than the timeout after the last answer", early)
+	t.Logf("in %d of %d crashes expired sooner than the timeout after the last answer", early, crashes)
 	if early == 0 {
 		t.Error("on a real ensemble it was 2 of 14")
 	}

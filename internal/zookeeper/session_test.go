@@ -121,6 +121,8 @@ func TestASession(t *testing.T) {
 	t.Run("lets alone what others make of a name while replies are lost", func(t *testing.T) { testStolenNames(t, e, c) })
 	t.Run("commits what it says when replies are cut", func(t *testing.T) { testCommitCuts(t, e, c) })
 	t.Run("says that nothing was sent only if nothing was", func(t *testing.T) { testCommitsOutOfContact(t, e, c) })
+	t.Run("is told of what happens to a node from the moment in which it was read", func(t *testing.T) { testWatchesMissNothing(t, e, c) })
+	t.Run("is told that a watch can be relied upon no longer", func(t *testing.T) { testLostWatchesAreTold(t, e, c) })
 	t.Run("is refused clearly when the ensemble has enough connections", func(t *testing.T) {
 		var last error
 		var sessions []*Session
