@@ -59,6 +59,7 @@ chaos: build ## Let faults loose on real ensembles for hours and judge what ever
 	bin/chaos -rounds 250 -out bin/chaos-report $(ARGS)
 	go test -race -count=1 -v -timeout 2h ./internal/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000
 	go test -race -count=1 -v -timeout 2h ./internal/peers -acquisitions=10500 -numbers=10000 -kills=10
+	go test -count=1 -v -timeout 2h ./internal/mutants -all
 	tools/fuzz
 
 .PHONY: check-proto fix-proto
