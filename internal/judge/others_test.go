@@ -75,6 +75,18 @@ func TestWhatIsLeftIsTold(t *testing.T) {
 			want: "heard only after 1.988s",
 		},
 		{
+			name: "one that does not hear of its turn for long after another caller was killed",
+			seen: `
+				5 c fault N5 client/9
+				20 c killed client/9
+				10 1/1 called L
+				3000 1/1 ended user`,
+			logged: `
+				5 11 s1 place 1/1 L
+				6 3000 s1 gone 1/1 L`,
+			want: "heard only after 2.988s",
+		},
+		{
 			name: "one that hears late of its turn, after a heal",
 			seen: `
 				5 c fault N1 server/1
