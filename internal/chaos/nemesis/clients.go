@@ -8,7 +8,7 @@ import (
 )
 
 // patience is how long a nemesis waits for its victim.
-const patience = 3 * time.Second
+const patience = 6 * time.Second
 
 // stopBetween stops a client between its look at the lock and its act, or its sidecar, or both. The sidecar of a client that
 // has fallen silent leaves it the lock for as long as it was told. The first one is always a client.
@@ -36,7 +36,7 @@ func (s *scene) freezeSidecar(ctx context.Context) error {
 // silence is how long a sidecar takes to notice that a client does not answer; see its flags.
 const silence = 2 * time.Second
 
-// ambush stops whoever works next under the lock that everybody wants.
+// ambush stops whoever works next under the lock that everybody wants, until others have worked under it, or had the time to.
 func (s *scene) ambush(ctx context.Context, withSidecar bool) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -57,6 +57,11 @@ func (s *scene) ambush(ctx context.Context, withSidecar bool) error {
 		frozen = s.expiry()
 	}
 	s.pause(ctx, frozen)
+	for over := time.Now().Add(2 * frozen); !s.Stage.Stores.Overtaken(visit) && time.Now().Before(over); {
+		if !s.pause(ctx, 100*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
 	return nil
 }
 

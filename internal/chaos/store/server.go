@@ -34,6 +34,7 @@ type counter struct {
 type Visit struct {
 	Client  int
 	Lock    string
+	value   int64 // that it was about to be answered
 	release chan struct{}
 }
 
@@ -92,6 +93,13 @@ func (s *Server) Ambush(ctx context.Context, lock string) (*Visit, error) {
 	return <-laid.visit, nil // it came at the last moment
 }
 
+// Overtaken says whether others have written since the client of a visit has read.
+func (s *Server) Overtaken(visit *Visit) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counters[history.Naive+" "+visit.Lock].value > visit.value
+}
+
 // Close ends the server and returns when nobody is served any more.
 func (s *Server) Close() {
 	s.listener.Close()
@@ -139,7 +147,7 @@ func (s *Server) serve(conn net.Conn) {
 			return
 		}
 		a := s.answer(q)
-		s.spring(q)
+		s.spring(q, a.Value)
 		if err := encoder.Encode(a); err != nil {
 			return
 		}
@@ -147,7 +155,7 @@ func (s *Server) serve(conn net.Conn) {
 }
 
 // spring holds up a client that has walked into an ambush.
-func (s *Server) spring(q question) {
+func (s *Server) spring(q question, value int64) {
 	if q.Write || q.Store != history.Naive {
 		return
 	}
@@ -157,7 +165,7 @@ func (s *Server) spring(q question) {
 		s.mu.Unlock()
 		return
 	}
-	visit := &Visit{Client: q.Client, Lock: q.Lock, release: make(chan struct{})}
+	visit := &Visit{Client: q.Client, Lock: q.Lock, value: value, release: make(chan struct{})}
 	s.ambushes[i].visit <- visit
 	s.ambushes = slices.Delete(s.ambushes, i, i+1)
 	s.mu.Unlock()

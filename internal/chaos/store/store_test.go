@@ -112,6 +112,13 @@ func TestAnAmbushHoldsUpTheNextClientThatReadsUnderTheLock(t *testing.T) {
 	if visit.Client != 3 || visit.Lock != "l" {
 		t.Errorf("%+v", visit)
 	}
+	if server.Overtaken(visit) {
+		t.Error("overtaken by nobody")
+	}
+	must(t, client.Write(history.Naive, "l", 8, 1))
+	if !server.Overtaken(visit) {
+		t.Error("another has written, and the visit is not overtaken")
+	}
 	visit.Release()
 	<-read
 }
