@@ -29,7 +29,8 @@ func (e *ending) silent() bool { return e.verdict.Load() == connectionLost }
 type rawConn struct {
 	net.Conn
 	ending *ending
-	local  bool // whether the peer is on this machine
+	local  bool   // whether the peer is on this machine
+	leave  func() // called at the end, once or more; may be nil
 }
 
 func (c *rawConn) Read(buffer []byte) (int, error) {
@@ -48,6 +49,9 @@ func (c *rawConn) Write(buffer []byte) (int, error) {
 
 func (c *rawConn) Close() error {
 	c.ending.lose()
+	if c.leave != nil {
+		c.leave()
+	}
 	return c.Conn.Close()
 }
 

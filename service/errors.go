@@ -44,6 +44,7 @@ var (
 	errWaiterLimit       = errors.New("the lock has as many waiters as it may have")
 	errStreamLimit       = errors.New("the connection carries as many long-lived streams as it may carry")
 	errSlowReader        = errors.New("the caller did not read its stream")
+	errMemoryLimit       = errors.New("there is no memory to spare for so large an answer")
 	errWatchLimit        = errors.New("more is watched, or would be, than the sidecar may watch")
 )
 
@@ -77,6 +78,7 @@ var answers = []answer{
 	{recipes.ErrKindMismatch, codes.FailedPrecondition, errorsv1.Reason_REASON_LOCK_KIND_MISMATCH},
 	{recipes.ErrDirectory, codes.FailedPrecondition, errorsv1.Reason_REASON_NAME_IS_DIRECTORY},
 	{recipes.ErrTokenMismatch, codes.FailedPrecondition, errorsv1.Reason_REASON_FENCING_TOKEN_MISMATCH},
+	{errMemoryLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_MEMORY_LIMIT},
 	{errWatchLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_WATCH_LIMIT},
 	{recipes.ErrNoSequence, codes.NotFound, errorsv1.Reason_REASON_SEQUENCE_NOT_FOUND},
 	{recipes.ErrSequenceExists, codes.AlreadyExists, errorsv1.Reason_REASON_SEQUENCE_EXISTS},

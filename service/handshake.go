@@ -20,13 +20,22 @@ type handshake struct {
 	secure    credentials.TransportCredentials // TLS that demands a client certificate; nil for plaintext on loopback
 	operators bool                             // whether only root and the sidecar's own user may call, as operators
 	trusting  bool                             // whether whoever calls is an operator
+	door      *doorkeeper                      // bounds connections; nil for any number
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (h handshake) ServerHandshake(socket net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	raw := &rawConn{Conn: socket, ending: new(ending), local: isLocal(socket)}
-	conn, caller, err := h.meet(raw)
+	visit, err := h.door.enter()
 	if err != nil {
+		return nil, nil, err
+	}
+	raw := &rawConn{Conn: socket, ending: new(ending), local: isLocal(socket), leave: visit.leave}
+	conn, caller, err := h.meet(raw)
+	if err == nil {
+		err = visit.introduce(caller.identity)
+	}
+	if err != nil {
+		visit.leave()
 		return nil, nil, err
 	}
 	caller.operator = h.operators || h.trusting

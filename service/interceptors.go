@@ -30,10 +30,10 @@ var operatorMethods = map[string]bool{
 // reasonTrailer carries an error's reason to clients without the library of rich errors.
 const reasonTrailer = "sidekeeper-reason"
 
-// interceptorsOf are what every call goes through, outermost first: metrics, log, status, recovery, admission.
+// interceptorsOf are what every call goes through, outermost first: metrics, log, status, recovery, admission, memory.
 func interceptorsOf(options ServerOptions) []grpc.ServerOption {
 	log, logged := logger(options.Log), loggedAs(levelOf)
-	admission := admission{mostStreams: options.MaxStreams}
+	admission, memory := admission{mostStreams: options.MaxStreams}, newMemory(options.MaxMemory)
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
@@ -42,6 +42,7 @@ func interceptorsOf(options ServerOptions) []grpc.ServerOption {
 			answerUnary,
 			recovery.UnaryServerInterceptor(),
 			admission.unary,
+			memory.unary,
 		),
 		grpc.ChainStreamInterceptor(
 			options.Metrics.calls.StreamServerInterceptor(),
@@ -49,6 +50,7 @@ func interceptorsOf(options ServerOptions) []grpc.ServerOption {
 			answerStream,
 			recovery.StreamServerInterceptor(),
 			admission.stream,
+			memory.stream,
 		),
 	}
 }

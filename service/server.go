@@ -32,6 +32,8 @@ type ServerOptions struct {
 	KeepaliveTime    time.Duration // without a word from a caller until it is pinged
 	KeepaliveTimeout time.Duration // until an unanswered ping ends the connection
 	MaxStreams       int           // long-lived streams of one connection
+	MaxConnections   int           // of callers, of which one caller gets three quarters; 0 for no limit
+	MaxMemory        int           // bytes in use beyond which no large answers are given; 0 for no limit
 	DrainTimeout     time.Duration // what holders get to let go when the sidecar stops
 	SilenceTimeout   time.Duration // what sessions of callers that fell silent get on top of that
 	Reflection       bool          // whether clients may ask for the services' descriptions
@@ -105,7 +107,7 @@ func (s *Server) open() error {
 }
 
 func (s *Server) openCallers() error {
-	hands := handshake{trusting: s.options.AllOperate}
+	hands := handshake{trusting: s.options.AllOperate, door: newDoorkeeper(s.options.MaxConnections, s.options.Log)}
 	secure, err := s.options.TLS.complete()
 	if err != nil {
 		return err

@@ -62,6 +62,7 @@ var (
 	ErrPreconditionFailed   error = reason(errorsv1.Reason_REASON_PRECONDITION_FAILED)
 	ErrKeyHasChildren       error = reason(errorsv1.Reason_REASON_KEY_HAS_CHILDREN)
 	ErrWatchLimit           error = reason(errorsv1.Reason_REASON_WATCH_LIMIT)
+	ErrMemoryLimit          error = reason(errorsv1.Reason_REASON_MEMORY_LIMIT)
 	ErrInternal             error = reason(errorsv1.Reason_REASON_INTERNAL)
 )
 

@@ -47,6 +47,8 @@ func (s *settings) rules() []rule {
 		{"max-waiters", s.maxWaiters, s.maxWaiters > 0, positiveRule},
 		{"max-watched", s.maxWatched, s.maxWatched > 0, positiveRule},
 		{"max-streams", s.maxStreams, s.maxStreams > 0 && s.maxStreams <= 1<<20, "between 1 and 1048576"},
+		{"max-connections", s.maxConnections, s.maxConnections > 0, positiveRule},
+		{"max-memory", s.maxMemory.String(), s.maxMemory >= 16<<20, "at least 16MiB"},
 		{"keepalive-time", s.keepaliveTime, s.keepaliveTime >= time.Second, secondRule},
 		{"keepalive-timeout", s.keepaliveTimeout, s.keepaliveTimeout >= time.Second, secondRule},
 		{"drain-timeout", s.drainTimeout, s.drainTimeout >= 0, "not negative"},

@@ -129,6 +129,8 @@ func (s *settings) serverOptions(log *zap.Logger, metrics *service.Metrics) serv
 		KeepaliveTime:    s.keepaliveTime,
 		KeepaliveTimeout: s.keepaliveTimeout,
 		MaxStreams:       s.maxStreams,
+		MaxConnections:   s.maxConnections,
+		MaxMemory:        int(s.maxMemory),
 		DrainTimeout:     s.drainTimeout,
 		SilenceTimeout:   s.sessionTimeout,
 		Reflection:       s.reflection,

@@ -47,6 +47,7 @@ type ConfigServiceClient interface {
 	//	NOT_FOUND (KEY_NOT_FOUND): there is no such key.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): key or consistency break a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
 	// Put gives a key a value, and makes the key if it is missing. Idempotent without a precondition, and with
@@ -78,6 +79,7 @@ type ConfigServiceClient interface {
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
 	// Commit carries out all the operations or none. Idempotent as its operations are.
@@ -202,6 +204,7 @@ type ConfigServiceServer interface {
 	//	NOT_FOUND (KEY_NOT_FOUND): there is no such key.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): key or consistency break a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
 	// Put gives a key a value, and makes the key if it is missing. Idempotent without a precondition, and with
@@ -233,6 +236,7 @@ type ConfigServiceServer interface {
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(context.Context, *ListRequest) (*ListResponse, error)
 	// Commit carries out all the operations or none. Idempotent as its operations are.

@@ -110,6 +110,9 @@ const (
 	Reason_REASON_KEY_HAS_CHILDREN Reason = 38
 	// RESOURCE_EXHAUSTED: more is watched, or would be, than the sidecar may watch.
 	Reason_REASON_WATCH_LIMIT Reason = 39
+	// RESOURCE_EXHAUSTED: the answer is large, and the sidecar has no memory to spare for it: others are not being read.
+	// The call has done what it does.
+	Reason_REASON_MEMORY_LIMIT Reason = 40
 )
 
 // Enum value maps for Reason.
@@ -155,6 +158,7 @@ var (
 		37: "REASON_PRECONDITION_FAILED",
 		38: "REASON_KEY_HAS_CHILDREN",
 		39: "REASON_WATCH_LIMIT",
+		40: "REASON_MEMORY_LIMIT",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -197,6 +201,7 @@ var (
 		"REASON_PRECONDITION_FAILED":    37,
 		"REASON_KEY_HAS_CHILDREN":       38,
 		"REASON_WATCH_LIMIT":            39,
+		"REASON_MEMORY_LIMIT":           40,
 	}
 )
 
@@ -231,7 +236,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xd4\b\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xed\b\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -273,7 +278,8 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x14REASON_KEY_NOT_FOUND\x10$\x12\x1e\n" +
 	"\x1aREASON_PRECONDITION_FAILED\x10%\x12\x1b\n" +
 	"\x17REASON_KEY_HAS_CHILDREN\x10&\x12\x16\n" +
-	"\x12REASON_WATCH_LIMIT\x10'B_\n" +
+	"\x12REASON_WATCH_LIMIT\x10'\x12\x17\n" +
+	"\x13REASON_MEMORY_LIMIT\x10(B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -111,6 +111,7 @@ type LockServiceClient interface {
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
 	// List names the locks that somebody holds or waits for, in the order of names. Idempotent.
@@ -315,6 +316,7 @@ type LockServiceServer interface {
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
 	// List names the locks that somebody holds or waits for, in the order of names. Idempotent.

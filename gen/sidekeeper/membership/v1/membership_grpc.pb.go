@@ -80,6 +80,7 @@ type MembershipServiceClient interface {
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
 	// List names the groups that have members or were made by Create, in the order of names. Idempotent.
@@ -268,6 +269,7 @@ type MembershipServiceServer interface {
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
 	// List names the groups that have members or were made by Create, in the order of names. Idempotent.

@@ -1,0 +1,80 @@
+package service
+
+import (
+	"context"
+	"runtime/metrics"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+)
+
+// smallMessage is what is always sent: a caller that does not read can have no more than a stream's worth of them.
+const smallMessage = 64 << 10
+
+// memory keeps answers from piling up that nobody reads: the transport takes over a message at once, whatever the caller
+// reads, and tells nobody when it is gone. So a large one is given to it only while there is memory to spare.
+type memory struct {
+	most  int                // bytes in use
+	inUse func() (bytes int) // now
+}
+
+func newMemory(most int) memory { return memory{most: most, inUse: heapInUse} }
+
+// heapInUse counts what the process has allocated and not freed yet.
+func heapInUse() int {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return int(sample[0].Value.Uint64())
+}
+
+// check says whether a message may be sent: errMemoryLimit if it is large and there is no memory for it.
+func (m memory) check(message any) error {
+	size := proto.Size(message.(proto.Message))
+	if m.most == 0 || size <= smallMessage || m.inUse()+size <= m.most {
+		return nil
+	}
+	return limited(errMemoryLimit, "max-memory", m.most)
+}
+
+func (m memory) unary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	reply, err := handler(ctx, request)
+	if err == nil {
+		err = m.check(reply)
+	}
+	return reply, err
+}
+
+func (m memory) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return handler(server, sparing{stream, m})
+}
+
+// A sparing stream sends large messages only while there is memory for them.
+type sparing struct {
+	grpc.ServerStream
+
+	memory memory
+}
+
+// SendMsg implements grpc.ServerStream. It waits for memory, as it does for a caller that does not read: whoever sends
+// knows how long is too long.
+func (s sparing) SendMsg(message any) error {
+	for s.memory.check(message) != nil {
+		if err := wait(s.Context(), memoryPause); err != nil {
+			return err
+		}
+	}
+	return s.ServerStream.SendMsg(message)
+}
+
+// memoryPause is how long a stream waits before it looks again whether there is memory.
+const memoryPause = 50 * time.Millisecond
+
+// SendHeader implements grpc.ServerStream. It fails only for a caller that has gone.
+func (s sparing) SendHeader(header metadata.MD) error {
+	if s.ServerStream.SendHeader(header) != nil {
+		return context.Canceled
+	}
+	return nil
+}
