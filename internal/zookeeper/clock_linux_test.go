@@ -41,8 +41,11 @@ func clockAfterSuspension(t *testing.T, suspended time.Duration) instant {
 	reading := exec.CommandContext(t.Context(), "unshare", arguments...)
 	reading.Env = append(os.Environ(), readTheClock+"=1")
 	said, err := reading.CombinedOutput()
+	if err != nil && os.Geteuid() != 0 {
+		t.Skipf("whoever is not root may make no time namespace here: %v\n%s", err, said)
+	}
 	if err != nil {
-		t.Fatalf("this test needs time namespaces, as root or in a user namespace: %v\n%s", err, said)
+		t.Fatalf("no time namespace: %v\n%s", err, said)
 	}
 	_, rest, _ := strings.Cut(string(said), "clock ")
 	number, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
