@@ -4,25 +4,57 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
+	"sync"
 )
 
-// Garbage may pile up to a quarter of the heap, reckoned as if the heap were this much larger than it is. A small heap is
-// then not collected with every few sessions that open, each of which throws away 1.5 MiB, and a large one keeps less
-// garbage than it would by Go's own rule.
+// Garbage may pile up to a quarter of what is in use, and always to this many bytes. A small heap is then not collected with
+// every few sessions that open, each of which throws away 1.5 MiB, and a large one keeps less garbage than it would by
+// Go's own rule.
 const (
-	heapAllowance  = 96 << 20
+	leastGarbage   = 24 << 20
 	garbagePercent = 25
 )
 
-// paceGarbage sets how often garbage is collected, unless the environment does, for as long as undo is not called.
+// paceGarbage sets after each collection when the next one is due, unless the environment does, until it is undone.
 func paceGarbage() (undo func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
-	allowance := make([]byte, heapAllowance) // never written to, so that it takes no memory
-	before := debug.SetGCPercent(garbagePercent)
-	return func() {
-		debug.SetGCPercent(before)
-		runtime.KeepAlive(allowance)
+	p := &pacer{before: debug.SetGCPercent(garbagePercent)}
+	p.pace(0)
+	return p.end
+}
+
+type pacer struct {
+	before int
+
+	mu   sync.Mutex
+	over bool
+}
+
+func (p *pacer) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	debug.SetGCPercent(p.before)
+}
+
+// pace is called by the runtime once the last mark it has left is collected, which is after each collection.
+func (p *pacer) pace(int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return
 	}
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	debug.SetGCPercent(percentFor(sample[0].Value.Uint64()))
+	mark := new(*byte)
+	runtime.AddCleanup(mark, p.pace, 0)
+}
+
+// percentFor is what garbage may add to a heap of which so many bytes are in use.
+func percentFor(live uint64) int {
+	return int(max(garbagePercent, leastGarbage*100/max(live, 1<<20)))
 }
