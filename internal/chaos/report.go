@@ -33,6 +33,7 @@ type result struct {
 	Margins       []time.Duration `json:"margins,omitempty"` // in nanoseconds
 	Losses        int             `json:"losses"`
 	Needless      int             `json:"needless"`
+	Steady        bool            `json:"steady,omitempty"` // no lease was to be lost
 	Numbers       int             `json:"numbers"`
 	Configuration int             `json:"configuration"`
 	Views         int             `json:"views"`
@@ -44,7 +45,9 @@ type result struct {
 }
 
 // clean says whether there is nothing to look into.
-func (r *result) clean() bool { return r.Invalid == "" && len(r.Violations) == 0 }
+func (r *result) clean() bool {
+	return r.Invalid == "" && len(r.Violations) == 0 && (!r.Steady || r.Needless == 0)
+}
 
 // String is one line about the round.
 func (r *result) String() string {

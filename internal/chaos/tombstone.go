@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +13,8 @@ import (
 // tombstoneTime is how long the last operation may take at each sidecar, apart from what leases may have to run out.
 const tombstoneTime = 20 * time.Second
 
-// entomb does one of everything at each sidecar. If that does not work now that all faults are over, the round shows nothing
-// but that.
+// entomb does one of everything at each sidecar, again and again until it works. If it does not in time, now that all faults
+// are over, the round shows nothing but that.
 func (r *round) entomb(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.plan.timeout+tombstoneTime)
 	defer cancel()
@@ -38,13 +37,13 @@ func (r *round) entombAt(ctx context.Context, host *stage.Host) error {
 	defer client.Close()
 	for {
 		err := r.oneOfEverything(ctx, client, host)
-		if !errors.Is(err, sidekeeper.ErrEnsembleUnreachable) || !stage.Pause(ctx, glance) {
+		if err == nil || !stage.Pause(ctx, glance) {
 			return err
 		}
 	}
 }
 
-// oneOfEverything fails with ErrEnsembleUnreachable where nothing was done.
+// oneOfEverything may be done again when it has failed.
 func (r *round) oneOfEverything(ctx context.Context, client *sidekeeper.Client, host *stage.Host) error {
 	lock, err := client.Acquire(ctx, r.prefix()+"/tombstone", sidekeeper.LockOptions{})
 	if err != nil {

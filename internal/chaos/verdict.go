@@ -111,7 +111,7 @@ func (r *round) result(v judge.Verdict, count int, rate float64) *result {
 		Began: r.began.UTC().Truncate(time.Second), Seconds: time.Since(r.began).Seconds(),
 		Operations: count, Rate: rate, Strikes: r.stage.Strikes(),
 		Grants: v.Grants, Epochs: v.Epochs, Forced: v.ForcedHandovers, Margins: v.Margins,
-		Losses: v.Losses, Needless: v.NeedlessLosses,
+		Losses: v.Losses, Needless: v.NeedlessLosses, Steady: r.plan.steady(),
 		Numbers: v.Numbers, Configuration: v.Configuration, Views: v.Views,
 		Invalid: r.invalid, Unchecked: v.Unchecked, Violations: v.Violations, LostByNaive: r.stage.Stores.Lost(),
 	}
