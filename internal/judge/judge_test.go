@@ -40,6 +40,36 @@ func TestARoundThatShowsNothingIsInvalid(t *testing.T) {
 	}
 }
 
+func TestARoundThatDidNotRecoverIsInvalidAndNotAskedWhatIsLeft(t *testing.T) {
+	round := story{
+		seen: `
+			10 1/1 called L
+			20 1/1 granted 5
+			30 1/1 ended user
+			9 1/2 watching keys k
+			9 1/2 synced
+			9 1/3 watching group G
+			9 1/3 seen`,
+		logged: `
+			5 11 s1 place 1/1 L
+			6 12 s1 make /config/k
+			7 12 s1 put /config/k a 1
+			8 13 s1 create /groups/G/a`,
+		residue: &Residue{Sessions: 2},
+	}.round()
+	if verdict := Judge(round); len(verdict.Violations) != 4 || verdict.Invalid != "" {
+		t.Errorf("as long as it recovers: %v, %q", verdict.Violations, verdict.Invalid)
+	}
+	for i := range round.Events {
+		if round.Events[i].Kind == history.Tombstone {
+			round.Events[i].Outcome = history.Unknown
+		}
+	}
+	if verdict := Judge(round); len(verdict.Violations) != 0 || verdict.Invalid == "" {
+		t.Errorf("%v, %q", verdict.Violations, verdict.Invalid)
+	}
+}
+
 func TestWhatCouldNotBeLookedAtIsSaid(t *testing.T) {
 	verdict := Judge(story{}.round())
 	if len(verdict.Unchecked) != 2 {

@@ -121,7 +121,7 @@ func (o *operation) isMember(at history.Instant) bool {
 
 // checkShown demands that a watcher sees who came and who went in time.
 func (e *evidence) checkShown(v *Verdict, w memberWatch) {
-	if e.log == nil {
+	if e.log == nil || !e.recovered() {
 		return
 	}
 	for _, member := range sorted(slices.Collect(maps.Keys(w.truth))) {
