@@ -2,7 +2,9 @@ package service
 
 import (
 	"context"
+	"runtime"
 	"runtime/metrics"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,10 +19,15 @@ const smallMessage = 64 << 10
 // reads, and tells nobody when it is gone. So a large one is given to it only while there is memory to spare.
 type memory struct {
 	most  int                // bytes in use
-	inUse func() (bytes int) // now
+	inUse func() (bytes int) // now, with garbage
+
+	collecting *sync.Mutex
+	collected  *time.Time // last, because of us
 }
 
-func newMemory(most int) memory { return memory{most: most, inUse: heapInUse} }
+func newMemory(most int) memory {
+	return memory{most: most, inUse: heapInUse, collecting: new(sync.Mutex), collected: new(time.Time)}
+}
 
 // heapInUse counts what the process has allocated and not freed yet.
 func heapInUse() int {
@@ -35,7 +42,20 @@ func (m memory) check(message any) error {
 	if m.most == 0 || size <= smallMessage || m.inUse()+size <= m.most {
 		return nil
 	}
+	if m.collect(); m.inUse()+size <= m.most {
+		return nil
+	}
 	return limited(errMemoryLimit, "max-memory", m.most)
+}
+
+// collect has garbage collected, which counts as in use until then, but not again and again.
+func (m memory) collect() {
+	m.collecting.Lock()
+	defer m.collecting.Unlock()
+	if time.Since(*m.collected) > time.Second {
+		runtime.GC()
+		*m.collected = time.Now()
+	}
 }
 
 func (m memory) unary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

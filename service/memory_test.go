@@ -17,7 +17,8 @@ func replyOf(size int) *configv1.GetResponse {
 
 func TestLargeAnswersAreGivenWhileThereIsMemory(t *testing.T) {
 	used := 0
-	m := memory{most: 1 << 20, inUse: func() int { return used }}
+	m := newMemory(1 << 20)
+	m.inUse = func() int { return used }
 	ask := func(size int) string {
 		_, err := m.unary(t.Context(), nil, nil, func(context.Context, any) (any, error) { return replyOf(size), nil })
 		return outcome(answerWith(err, discardTrailer))
@@ -33,6 +34,16 @@ func TestLargeAnswersAreGivenWhileThereIsMemory(t *testing.T) {
 	same(t, "what is in use", heapInUse() > 1<<10, true)
 }
 
+func TestGarbageIsNoReasonToRefuse(t *testing.T) {
+	m := newMemory(heapInUse() + 64<<20)
+	for range 1000 {
+		garbage = make([]byte, 1<<20)
+		same(t, "check", m.check(replyOf(900_000)), nil)
+	}
+}
+
+var garbage []byte // so that it is on the heap
+
 // A takingStream takes what it is sent.
 type takingStream struct {
 	grpc.ServerStream
@@ -47,7 +58,8 @@ func (s *takingStream) SendMsg(any) error        { s.sent++; return nil }
 func TestAStreamWaitsForMemoryForAsLongAsItLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		used := 1 << 20
-		m := memory{most: 1 << 20, inUse: func() int { return used }}
+		m := newMemory(1 << 20)
+		m.inUse = func() int { return used }
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		taking := &takingStream{ctx: ctx}

@@ -99,7 +99,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.IntVar(&s.maxWatched, "max-watched", 100000, "most keys and members that this sidecar watches at the same time")
 	f.IntVar(&s.maxStreams, "max-streams", 1024, "most long-lived streams of one connection")
 	f.IntVar(&s.maxConnections, "max-connections", 1000, "most connections of callers, of which one caller, that is a uid or a certificate, gets at most three quarters; others are closed at once")
-	f.Var(preset(&s.maxMemory, 96<<20), "max-memory", "bytes in use beyond which answers of more than 64KiB are refused, since callers do not read them")
+	f.Var(preset(&s.maxMemory, 128<<20), "max-memory", "bytes in use beyond which answers of more than 64KiB are refused, since callers do not read them")
 	f.DurationVar(&s.keepaliveTime, "keepalive-time", 10*time.Second, "silence of a caller after which it is pinged")
 	f.DurationVar(&s.keepaliveTimeout, "keepalive-timeout", 5*time.Second, "time to answer that ping; then the connection is given up")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", 20*time.Second, "time that holders get to let go when the sidecar stops")
