@@ -78,8 +78,16 @@ func TestContendersOfOneLibraryExcludeEachOther(t *testing.T) {
 // all starts a program for each library.
 func (s stage) all(t *testing.T) map[string]*peer {
 	t.Helper()
+	peers := s.foreign(t)
+	peers["sidekeeper"] = s.contenders(t, "sidekeeper")
+	return peers
+}
+
+// foreign starts a program for each library that is not ours.
+func (s stage) foreign(t *testing.T) map[string]*peer {
+	t.Helper()
 	peers := map[string]*peer{}
-	for _, library := range []string{"sidekeeper", "curator", "kazoo", "go-zookeeper"} {
+	for _, library := range []string{"curator", "kazoo", "go-zookeeper"} {
 		peers[library] = s.contenders(t, library)
 	}
 	return peers

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,10 +25,12 @@ type victim struct {
 }
 
 func TestTheOthersGoOnWhenOneIsKilledInTheMiddle(t *testing.T) {
+	s := realStage(t, 1)
+	survivors := s.all(t)
 	for _, library := range []string{"sidekeeper", "the sidecar", "curator", "kazoo", "go-zookeeper"} {
 		t.Run(library, func(t *testing.T) {
 			for i := range *kills {
-				kill(t, library, i%2 == 0)
+				kill(t, survivors, doom(t, s, library), i%2 == 0)
 			}
 		})
 	}
@@ -35,18 +38,18 @@ func TestTheOthersGoOnWhenOneIsKilledInTheMiddle(t *testing.T) {
 
 // kill has contenders of all libraries hold one lock in turn, until one of their processes is killed; then the others must
 // still get what they want, and no two may ever hold it at once. It is killed while it holds the lock, or at any moment.
-func kill(t *testing.T, library string, holding bool) {
+func kill(t *testing.T, survivors map[string]*peer, dying victim, holding bool) {
 	t.Helper()
-	survivors, dying := cast(t, library)
 	all := maps.Clone(survivors)
 	all["the victim"] = dying.peer
-	crowds := slices.DeleteFunc(slices.Clone(everybody["mutexes"]), func(c crowd) bool { return survivors[c.library] == nil })
-	own := everybody["mutexes"][slices.IndexFunc(everybody["mutexes"], func(c crowd) bool { return c.library == dying.library })]
-	folder, _ := gather(t, all, append(crowds, crowd{"the victim", own.recipes})...)
-	const rounds, endless = 20, 1_000_000
+	crowds := everybody["mutexes"]
+	own := crowds[slices.IndexFunc(crowds, func(c crowd) bool { return c.library == dying.library })]
+	folder, _ := gather(t, all, append(slices.Clone(crowds), crowd{"the victim", own.recipes})...)
+	must(t, os.WriteFile(going(folder), nil, 0o600))
+	const rounds = 1
 	var group, ending errgroup.Group
 	ending.Go(func() error {
-		answer, err := dying.order(patience, "contend", endless, folder)
+		answer, err := dying.order(patience, "contend", rounds, folder)
 		if err == nil && !strings.HasPrefix(answer, "failed") {
 			return fmt.Errorf("the victim says %s", answer)
 		}
@@ -64,29 +67,22 @@ func kill(t *testing.T, library string, holding bool) {
 	awaitMiddle(t, folder, dying.process(), each*len(crowds)+rand.IntN(each*len(crowds)), holding)
 	moment := now()
 	dying.strike()
+	must(t, os.Remove(going(folder)))
 	must(t, ending.Wait())
 	must(t, group.Wait())
 	examine(t, folder, dying, moment)
 }
 
-// cast starts a program for each library, and one more that will be killed, or whose sidecar will.
-func cast(t *testing.T, library string) (survivors map[string]*peer, dying victim) {
+// doom starts a program that will be killed, or whose sidecar will.
+func doom(t *testing.T, s stage, library string) victim {
 	t.Helper()
-	s := stage{servers: realEnsemble(t).ClientAddresses()}
-	s.sidecars = []string{startSidecar(t, s.servers).address()}
-	survivors = map[string]*peer{}
-	for _, crowd := range everybody["mutexes"] {
-		if crowd.library != library {
-			survivors[crowd.library] = s.contenders(t, crowd.library)
-		}
-	}
 	if library != "the sidecar" {
 		p := s.contendersFor(t, library, mortal)
-		return survivors, victim{p, library, p.kill}
+		return victim{p, library, p.kill}
 	}
 	doomed := startSidecar(t, s.servers, "--session-timeout="+mortal.String())
 	p := stage{servers: s.servers, sidecars: []string{doomed.address()}}.contenders(t, "sidekeeper")
-	return survivors, victim{p, "sidekeeper", doomed.kill}
+	return victim{p, "sidekeeper", doomed.kill}
 }
 
 // process is what the victim's holds are noted under.
@@ -95,18 +91,24 @@ func (v victim) process() string { return fmt.Sprintf("%s-%d", v.library, v.comm
 // awaitMiddle returns when the lock was held so often, and by the victim too; while that is holding it, if that is asked for.
 func awaitMiddle(t *testing.T, folder, process string, want int, holding bool) {
 	t.Helper()
+	awaitHolds(t, folder, "", func(holds []hold) bool { return len(holds) >= want })
+	awaitHolds(t, folder, process, func(holds []hold) bool {
+		return len(holds) > 0 && (!holding || slices.ContainsFunc(holds, hold.lasts))
+	})
+}
+
+func awaitHolds(t *testing.T, folder, process string, enough func([]hold) bool) {
+	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
-		all, err := readHolds(folder, "")
+		holds, err := readHolds(folder, process)
 		must(t, err)
-		own, err := readHolds(folder, process)
-		must(t, err)
-		if len(all) >= want && len(own) > 0 && (!holding || slices.ContainsFunc(own, hold.lasts)) {
+		if enough(holds) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d holds, want %d; %d of %s", len(all), want, len(own), process)
+			t.Fatalf("%d holds of %q are not enough", len(holds), process)
 		}
-		<-time.After(time.Millisecond)
+		<-time.After(500 * time.Microsecond)
 	}
 }
 

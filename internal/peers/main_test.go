@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	acquisitions = flag.Int("acquisitions", 240, "how many times the contenders of each pair of libraries hold a lock")
-	numbers      = flag.Int("numbers", 800, "how many numbers are taken of a contended sequence")
+	acquisitions = flag.Int("acquisitions", 200, "how many times the contenders of each pair of libraries hold a lock")
+	numbers      = flag.Int("numbers", 600, "how many numbers are taken of a contended sequence")
 	kills        = flag.Int("kills", 1, "how often each library's process is killed")
 )
 

@@ -14,30 +14,33 @@ const credentials = "app:a secret"
 
 // A place is where a sidecar has the locks, and how other clients call one of them.
 type place struct {
-	flags       []string
-	name, path  string
-	credentials []string // of the other clients
-	want        string   // of one of them that comes while a caller holds the lock: waits or failed
+	flags      []string
+	name, path string
+	known      bool   // the credentials, to the other clients
+	want       string // of one of them that comes while a caller holds the lock: waits or failed
 }
 
 func TestOtherClientsShareLocksWhereTheSettingsPutThem(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "credentials")
 	must(t, os.WriteFile(file, []byte(credentials), 0o600))
-	known, guarded := []string{credentials}, "--zookeeper-auth-file="+file
+	guarded := "--zookeeper-auth-file=" + file
 	nested := documentedFlags(t, "--lock-root /app/locks --lock-layout nested")
 	open := documentedFlags(t, "--acl open")
+	s := stage{servers: realEnsemble(t).ClientAddresses()}
+	peers := map[bool]map[string]*peer{false: s.foreign(t)}
+	s.credentials = []string{credentials}
+	peers[true] = s.foreign(t)
 	for name, at := range map[string]place{
-		"a name is one node":           {nil, "orders/7", lockRoot + "orders%2F7", nil, "waits"},
-		"a name is a path":             {nested, "orders/7", "/app/locks/orders/7", nil, "waits"},
-		"nodes are open":               {append(open, "--root=/open", guarded), "orders", "/open/locks/orders", nil, "waits"},
-		"with the same credentials":    {[]string{"--root=/closed", guarded}, "orders", "/closed/locks/orders", known, "waits"},
-		"without the same credentials": {[]string{"--root=/denied", guarded}, "orders", "/denied/locks/orders", nil, "failed"},
+		"a name is one node":           {nil, "orders/7", lockRoot + "orders%2F7", false, "waits"},
+		"a name is a path":             {nested, "orders/7", "/app/locks/orders/7", false, "waits"},
+		"nodes are open":               {append(open, "--root=/open", guarded), "orders", "/open/locks/orders", false, "waits"},
+		"with the same credentials":    {[]string{"--root=/closed", guarded}, "orders", "/closed/locks/orders", true, "waits"},
+		"without the same credentials": {[]string{"--root=/denied", guarded}, "orders", "/denied/locks/orders", false, "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := realStage(t, 1, at.flags...)
-			s.credentials = at.credentials
+			client := realStage(t, 1, at.flags...).client(t)
 			for kind := range deaf {
-				t.Run(kind.String(), func(t *testing.T) { comeBehindUs(t, s, kind, at) })
+				t.Run(kind.String(), func(t *testing.T) { comeBehindUs(t, client, peers[at.known][kind.library], kind, at) })
 			}
 		})
 	}
@@ -66,11 +69,10 @@ func documentedFlags(t *testing.T, using string) (flags []string) {
 }
 
 // comeBehindUs has somebody ask for a lock that a caller holds and calls by its name.
-func comeBehindUs(t *testing.T, s stage, kind kind, at place) {
+func comeBehindUs(t *testing.T, client *sidekeeper.Client, theirs *peer, kind kind, at place) {
 	t.Helper()
-	ours, err := s.client(t).Acquire(t.Context(), at.name, sidekeeper.LockOptions{})
+	ours, err := client.Acquire(t.Context(), at.name, sidekeeper.LockOptions{})
 	must(t, err)
-	theirs := s.contenders(t, kind.library)
 	expect(t, theirs, "made", "make", "behind", kind.recipe, at.path)
 	expect(t, theirs, "asked", "ask", "behind")
 	if at.want == "failed" {
@@ -80,7 +82,7 @@ func comeBehindUs(t *testing.T, s stage, kind kind, at place) {
 		must(t, ours.Release(t.Context()))
 		return
 	}
-	awaitWaiter(t, s.client(t), at.name)
+	awaitWaiter(t, client, at.name)
 	expect(t, theirs, "waits", "granted", "behind", 0)
 	must(t, ours.Release(t.Context()))
 	expect(t, theirs, "held", "granted", "behind", patience.Milliseconds())

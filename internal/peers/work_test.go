@@ -17,14 +17,15 @@ type worker struct {
 	reads bool
 }
 
-// work holds the lock so often, and notes when: for each hold a line when it begins, and more on it when it ends.
+// work holds the lock so often, and on while a test keeps a file called going in the folder. It notes when: for each hold a
+// line when it begins, and more on it when it ends.
 func (w worker) work(folder, name string, rounds int) error {
 	record, err := os.Create(filepath.Join(folder, name+recordSuffix))
 	if err != nil {
 		return err
 	}
 	defer record.Close()
-	for range rounds {
+	for round := 0; round < rounds || isGoing(folder); round++ {
 		asked := now()
 		if err := w.acquire(context.Background()); err != nil {
 			return err
@@ -40,6 +41,13 @@ func (w worker) work(folder, name string, rounds int) error {
 	}
 	return nil
 }
+
+func isGoing(folder string) bool {
+	_, err := os.Stat(going(folder))
+	return err == nil
+}
+
+func going(folder string) string { return filepath.Join(folder, "going") }
 
 // recordSuffix is that of the files in which contenders note their holds.
 const recordSuffix = ".record"

@@ -69,7 +69,9 @@ class Worker:
 
     def work(self, folder, name, rounds):
         with open(os.path.join(folder, name + ".record"), "w") as record:
-            for _ in range(rounds):
+            going = os.path.join(folder, "going")
+            while rounds > 0 or os.path.exists(going):
+                rounds -= 1
                 asked = time.monotonic_ns()
                 with self.lock:
                     record.write("%s %d %d" % ("read" if self.reads else "write", asked, time.monotonic_ns()))

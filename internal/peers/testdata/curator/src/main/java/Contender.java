@@ -36,7 +36,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * asked ID MILLISECONDS               asked, if somebody asked the holder to let go; else undisturbed
  * revoke NODE                         asks the holder that the node belongs to
  * gather RECIPE PATH CONTENDERS       more contenders, with sessions of their own
- * contend ROUNDS FOLDER               each of them holds the lock so often, and meanwhile counts
+ * contend ROUNDS FOLDER               each of them holds the lock so often, and on while FOLDER/going exists, and counts
  * </pre>
  */
 public final class Contender {

@@ -20,7 +20,7 @@ final class Worker {
 
     void work(Path folder, String name, int rounds) throws Exception {
         try (client; PrintStream record = new PrintStream(folder.resolve(name + ".record").toFile())) {
-            for (int round = 0; round < rounds; round++) {
+            for (int round = 0; round < rounds || Files.exists(folder.resolve("going")); round++) {
                 long asked = System.nanoTime();
                 lock.acquire();
                 record.print((reads ? "read " : "write ") + asked + " " + System.nanoTime());
