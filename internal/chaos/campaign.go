@@ -82,17 +82,20 @@ func (c *campaign) playRound(ctx context.Context, drawn plan, attempt int) (*res
 		careful: c.settings.client == caller.Sidekeeper,
 	}
 	outcome, err := r.play(ctx)
-	if err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil { // of this round: what the machine could not do now it may do later
+		outcome, r.broken = r.failed(err), true
 	}
 	c.played++
 	if r.broken {
 		c.clear()
 	}
 	if outcome.clean() && !c.settings.keep {
-		err = os.RemoveAll(folder)
+		return outcome, os.RemoveAll(folder)
 	}
-	return outcome, err
+	return outcome, nil
 }
 
 // prepare builds a stage for the round, unless the one that is there will do.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strconv"
 
 	"github.com/sidekeeper/sidekeeper/internal/chaos/stage"
+	"github.com/sidekeeper/sidekeeper/internal/ensemble"
 )
 
 // What servers tell of themselves in answer to a four-letter word.
@@ -25,7 +27,7 @@ type line struct {
 func figures(ctx context.Context, s *stage.Stage, of line) ([]int64, error) {
 	var all []int64
 	for _, server := range s.Ensemble.Servers() {
-		text, err := server.Ask(ctx, of.word)
+		text, err := ask(ctx, server, of.word)
 		if err != nil {
 			return nil, err
 		}
@@ -38,4 +40,18 @@ func figures(ctx context.Context, s *stage.Stage, of line) ([]int64, error) {
 		all = append(all, figure)
 	}
 	return all, nil
+}
+
+// ask asks a server again where it was too busy to answer within the second that it is given.
+func ask(ctx context.Context, server *ensemble.Server, word string) (answer string, err error) {
+	const attempts = 20
+	for range attempts {
+		if answer, err = server.Ask(ctx, word); err == nil || !stage.Pause(ctx, glance) {
+			break
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("server %d does not answer %s: %w", server.ID(), word, err)
+	}
+	return answer, err
 }

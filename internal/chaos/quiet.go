@@ -96,7 +96,7 @@ var sessionOf = regexp.MustCompile(`\bsid=(0x[0-9a-f]+)`)
 func (r *round) attached(ctx context.Context) (int, error) {
 	found := map[string]bool{}
 	for _, server := range r.stage.Ensemble.Servers() {
-		text, err := server.Ask(ctx, "cons")
+		text, err := ask(ctx, server, "cons")
 		if err != nil {
 			return 0, err
 		}
@@ -112,7 +112,7 @@ func (r *round) attached(ctx context.Context) (int, error) {
 func (r *round) leftovers(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
 	for _, server := range r.stage.Ensemble.Servers() {
-		text, err := server.Ask(ctx, "dump")
+		text, err := ask(ctx, server, "dump")
 		if err != nil {
 			return nil, err
 		}

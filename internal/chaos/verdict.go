@@ -104,6 +104,12 @@ func (r *round) readLogs() {
 	}
 }
 
+// failed is the result of a round that could not be played to its end.
+func (r *round) failed(err error) *result {
+	r.invalidatef("it could not be played: %v", err)
+	return r.result(judge.Verdict{Violations: r.flaws}, 0, 0)
+}
+
 func (r *round) result(v judge.Verdict, count int, rate float64) *result {
 	return &result{
 		Seed: r.plan.seed, Profile: r.plan.profile.name, Timeout: r.plan.timeout.String(),
