@@ -102,7 +102,7 @@ func (c *trusting) visit() error {
 		return err
 	}
 	held := c.board.enter(c.stage, which, 0, connected{conn})
-	time.Sleep(upTo(c.dice, 3*c.timeout))
+	time.Sleep(2*c.timeout + upTo(c.dice, 2*c.timeout))
 	c.board.exit(held)
 	return lock.Unlock()
 }
