@@ -255,10 +255,10 @@ func isOver(err error) bool {
 // slowBytes greets on many connections, a byte at a time.
 func slowBytes(ctx context.Context, t *testing.T, s *sidecar) {
 	var conns []net.Conn
+	defer func() { closeAll(conns) }()
 	for range 300 {
 		conn, err := net.Dial("unix", strings.TrimPrefix(s.address(), "unix://"))
 		must(t, err)
-		defer conn.Close()
 		conns = append(conns, conn)
 	}
 	greeting := append([]byte(clientPreface), callOf(1, lockv1.LockService_List_FullMethodName, nil)...)
@@ -267,6 +267,12 @@ func slowBytes(ctx context.Context, t *testing.T, s *sidecar) {
 			_, _ = conn.Write(greeting[i%len(greeting) : i%len(greeting)+1])
 		}
 		<-after(50 * time.Millisecond)
+	}
+}
+
+func closeAll(conns []net.Conn) {
+	for _, conn := range conns {
+		conn.Close()
 	}
 }
 
@@ -290,12 +296,17 @@ func cutRequests(ctx context.Context, t *testing.T, s *sidecar) {
 
 // manyConnections opens connections and leaves them idle.
 func manyConnections(ctx context.Context, t *testing.T, s *sidecar) {
+	var conns []net.Conn
+	defer func() { closeAll(conns) }()
 	for range 3000 {
 		conn, err := net.Dial("unix", strings.TrimPrefix(s.address(), "unix://"))
-		if err != nil || ctx.Err() != nil {
+		if err != nil {
 			break
 		}
-		defer conn.Close()
+		conns = append(conns, conn)
+		if ctx.Err() != nil {
+			break
+		}
 		_, err = conn.Write(append([]byte(clientPreface), frame{kind: frameSettings}.encode()...))
 		if err != nil && !errors.Is(err, net.ErrClosed) {
 			continue // one too many
