@@ -18,7 +18,8 @@ var foreignData = []string{
 	`{"sidekeeper":1,"end":{"replaced":true,"by":"b","reason":"r"}}`, `{"sidekeeper":1,"end":null,"owner":"\ud800"}`,
 	`{"sidekeeper":1e400}`, `{"SIDEKEEPER":1,"Owner":"x"}`, `[{"sidekeeper":1}]`, `{"sidekeeper":1}{"sidekeeper":1}`,
 	"\x00\x00\x00\x00\x00\x00\x00\x07", "\x7f\xff\xff\xff\xff\xff\xff\xff", strings.Repeat("[", 10001),
-	strings.Repeat("x", 127) + "ä", `{"sidekeeper":1,"owner":"` + strings.Repeat("\xff", 9000) + `"}`,
+	strings.Repeat("x", 127) + "ä", `{"sidekeeper":1,"owner":"` + strings.Repeat("x", 60000) + `"}`,
+	`{"sidekeeper":1,"owner":"` + strings.Repeat("\xff", 9000) + `"}`,
 }
 
 // Whatever stands in a contender's node: what is shown of it is short text, and a mark is understood, keeps what stood there,

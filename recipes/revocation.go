@@ -25,6 +25,10 @@ const (
 // maxForeignOwner bounds, in bytes, what is shown of what a foreign contender wrote about itself.
 const maxForeignOwner = 128
 
+// maxAbout is longer than what any caller of ours says about itself: what is longer is not shown, since it would make a view
+// that is too large to be sent.
+const maxAbout = 16 << 10
+
 // currentForm numbers the form that we write; later ones must remain readable as this one.
 const currentForm = 1
 
@@ -114,10 +118,23 @@ func sooner(a, b *time.Duration) *time.Duration {
 	return a
 }
 
+// size is how many bytes it has.
+func (a About) size() int {
+	size := len(a.Owner)
+	for key, value := range a.Metadata {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
 // aboutIn reads what a contender says about itself: foreign if it did not say so in our form.
 func aboutIn(data []byte) (about About, foreign bool) {
 	if f, ours := decode(data); ours {
-		return About{Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout)}, false
+		about := About{Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout)}
+		if about.size() > maxAbout {
+			about.Owner, about.Metadata = "", nil
+		}
+		return about, false
 	}
 	if !utf8.Valid(data) || revocationIn(data).Asked {
 		return About{}, true
