@@ -16,10 +16,13 @@ func TestTheSharedLockOfKazooOutlivesTheNodeOfTheLock(t *testing.T) {
 	ours, kazoo, session := s.contenders(t, "sidekeeper"), s.contenders(t, "kazoo"), s.look(t)
 	for recipe, again := range map[string]string{"shared": "held", "lock": "failed: NoNodeError"} {
 		t.Run(recipe, func(t *testing.T) {
-			path := fmt.Sprint(lockRoot, "container-", recipe)
+			path := fmt.Sprintf("%scontainer-%d", lockRoot, contentions.Add(1))
 			holdWith(t, ours, "mutex", path)
+			expect(t, kazoo, "made", "make", "holder", recipe, path)
+			expect(t, kazoo, "asked", "ask", "holder")
+			awaitPlaces(t, session, path, 2) // so that kazoo has found our container, and made no node that stays
 			expect(t, ours, "released", "release", "holder")
-			holdWith(t, kazoo, recipe, path)
+			expect(t, kazoo, "held", "granted", "holder", patience.Milliseconds())
 			expect(t, kazoo, "released", "release", "holder")
 			awaitRemoved(t, session, path)
 			expect(t, kazoo, "asked", "ask", "holder")
