@@ -44,7 +44,10 @@ var charters = []charter{
 	{folder: "internal/history", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/jute"},
 	{folder: "internal/linear", closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "internal/judge", ours: []string{"internal/history", "internal/txnlog", "internal/linear"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{
+		folder: "internal/judge", ours: []string{"internal/history", "internal/txnlog", "internal/linear"},
+		closed: slices.Concat(wire, logs, zooKeeper),
+	},
 	{folder: "internal/txnlog", ours: []string{"internal/jute", "internal/link"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/house"},
 	{folder: "clients/go", ours: []string{"gen"}, closed: slices.Concat(logs, zooKeeper)},
