@@ -66,7 +66,8 @@ func TestAFollowerThatIsCutOffAnswersWhileTheLeaderExpiresItsSessions(t *testing
 		expired, _ := e.EndOf(naive.SessionID())
 		believed := naive.answered.Sub(expired)
 		t.Logf("expired %v after the cut, and its client was answered for %v more", expired.Sub(cut), believed)
-		if naive.answered.Sub(cut) > 10*time.Second || believed < 3*time.Second || believed > 6*time.Second {
+		const longest = 10*time.Second + 50*time.Millisecond // the leader's last word may be under way when the links are cut
+		if naive.answered.Sub(cut) > longest || believed < 3*time.Second || believed > 6*time.Second {
 			t.Error("on a real ensemble it was 4.8 to 5.8 s, and 10 s after the cut it was over")
 		}
 		if session.Err() == nil || w.ends != 1 {
