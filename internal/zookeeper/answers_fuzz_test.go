@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,11 @@ import (
 // A babbler is a server whose answers are decided by bytes: each answer begins with a byte that says of which kind it is, and
 // another that says how many bytes of what follows belong to it. When there are no more, it answers as a server does.
 type babbler struct {
+	heartbeats bool          // whether transactions are answered so, too: heartbeats are such
+	regranted  time.Duration // the timeout that a session gets which comes back; 0 is what it asks for
+
+	mu                 sync.Mutex // several connections are served at a time
 	greetings, answers []byte
-	heartbeats         bool // whether transactions are answered so, too: heartbeats are such
 	dials              int
 }
 
@@ -35,6 +39,8 @@ const (
 )
 
 func (b *babbler) next(request []byte, first bool) (kind int, content []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	script := &b.answers
 	switch {
 	case first:
@@ -53,8 +59,10 @@ func (b *babbler) next(request []byte, first bool) (kind int, content []byte) {
 
 func kindOf(request []byte) int32 { return int32(binary.BigEndian.Uint32(request[4:])) }
 
-// dial connects to the babbler. Only one connection at a time is served, so that the script has an order.
+// dial connects to the babbler.
 func (b *babbler) dial(context.Context, string, string) (net.Conn, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.dials++; b.dials > 20 {
 		return nil, errors.New("nobody answers")
 	}
@@ -109,7 +117,11 @@ func (b *babbler) answer(to io.Writer, request []byte, first bool) error {
 func (b *babbler) head(request []byte, first bool, code int32) []byte {
 	if first {
 		head := binary.BigEndian.AppendUint32(nil, 0)
-		head = append(head, request[12:16]...) // the timeout that was asked for
+		if b.regranted > 0 && binary.BigEndian.Uint64(request[16:]) != 0 {
+			head = binary.BigEndian.AppendUint32(head, uint32(b.regranted.Milliseconds()))
+		} else {
+			head = append(head, request[12:16]...) // the timeout that was asked for
+		}
 		return binary.BigEndian.AppendUint64(head, max(7, binary.BigEndian.Uint64(request[16:])))
 	}
 	return header(int32(binary.BigEndian.Uint32(request)), code)
@@ -192,16 +204,23 @@ func allocated() uint64 {
 	return stats.TotalAlloc
 }
 
-func babble(t *testing.T, server *babbler, which int) {
+// client is one of the babbler, in virtual time.
+func (b *babbler) client(t *testing.T) *Client {
 	t.Helper()
 	began := time.Now()
 	client, err := New(Config{
 		Servers: []string{"babbler:1"}, SessionTimeout: 15 * time.Second, TickTime: 2 * time.Second, SyncLimit: 5,
-		Heartbeat: 2 * time.Second, Dial: server.dial, Clock: func() time.Duration { return time.Second + time.Since(began) },
+		Heartbeat: 2 * time.Second, Dial: b.dial, Clock: func() time.Duration { return time.Second + time.Since(began) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return client
+}
+
+func babble(t *testing.T, server *babbler, which int) {
+	t.Helper()
+	client := server.client(t)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -36,7 +36,8 @@
 // the list of heartbeats anew, since F may have died with its reports; the deadline that was reached stands.
 //
 // What it assumes: clocks run within 1 % of the true rate; the leader pings at least every tick/2 while it commits, with
-// the configured tick or a shorter one; ZooKeeper drops no report. (Its servers put a session into the next report with
+// the configured tick or a shorter one; all servers grant a session the same timeout (one that is told of a shorter one when
+// it comes back ends at once, but the answer may be late); ZooKeeper drops no report. (Its servers put a session into the next report with
 // two steps that do not exclude each other; an activity that hits the few nanoseconds between them is not reported. The next
 // one, a heartbeat later, is.) Servers behind other observers report once more on the way, which adds tick/2.
 //

@@ -18,6 +18,7 @@ var (
 	errExpired    = fmt.Errorf("%w: the ensemble expired it", recipes.ErrSessionEnded)
 	errUnproved   = fmt.Errorf("%w: it can no longer be proved alive", recipes.ErrSessionEnded)
 	errClosed     = fmt.Errorf("%w: closed", recipes.ErrSessionEnded)
+	errShortened  = fmt.Errorf("%w: a server grants it a shorter timeout than the one before", recipes.ErrSessionEnded)
 	errReplaced   = fmt.Errorf("%w: its connection was lost", recipes.ErrSessionEnded)
 	errAuthFailed = fmt.Errorf("%w: %w: wrong credentials", recipes.ErrSessionEnded, recipes.ErrDenied)
 )
@@ -179,6 +180,11 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 	s.generation++
 	s.attempts = 0
 	clear(s.refusals)
+	if s.id != 0 && timeout < s.negotiated {
+		s.mu.Unlock()
+		s.lose(errShortened) // the ensemble ends it sooner than the proof would have it
+		return
+	}
 	if s.id == 0 {
 		s.established(id, timeout, w.handshake)
 	} else {
