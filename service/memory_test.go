@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,19 +58,20 @@ func (s *takingStream) SendMsg(any) error        { s.sent++; return nil }
 
 func TestAStreamWaitsForMemoryForAsLongAsItLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		used := 1 << 20
+		var used atomic.Int64
+		used.Store(1 << 20)
 		m := newMemory(1 << 20)
-		m.inUse = func() int { return used }
+		m.inUse = func() int { return int(used.Load()) }
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		taking := &takingStream{ctx: ctx}
 		stream := sparing{taking, m}
 		same(t, "small", stream.SendMsg(replyOf(1)), nil)
-		time.AfterFunc(time.Second, func() { used = 0 })
+		time.AfterFunc(time.Second, func() { used.Store(0) })
 		began := time.Now()
 		same(t, "large", stream.SendMsg(replyOf(900_000)), nil)
 		same(t, "waited", time.Since(began).Truncate(time.Second), time.Second)
-		used = 1 << 20
+		used.Store(1 << 20)
 		same(t, "large, and never", stream.SendMsg(replyOf(900_000)), context.DeadlineExceeded)
 		same(t, "sent", taking.sent, 2)
 	})
