@@ -46,7 +46,8 @@ func startSidecar(ctx context.Context, program, directory string, flags []string
 	}
 	defer log.Close()
 	s.command = exec.Command(program, append([]string{
-		"serve", "--listen", "unix://" + s.socket, "--operator-listen", "", "--admin-listen", admin, "--drain-timeout", "1s",
+		"serve", "--listen", "unix://" + s.socket, "--operator-listen", "", "--admin-listen", admin,
+		"--drain-timeout", "1s", "--max-connections", "4000",
 	}, flags...)...)
 	s.command.Stderr = log
 	s.command.SysProcAttr = attributes()
