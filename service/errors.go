@@ -120,10 +120,11 @@ func (f *fault) Unwrap() error { return f.kind }
 
 // invalid says that a field of the request breaks a rule.
 func invalid(field, value, rule string) error {
+	value = quoted(value)
 	return &fault{
 		kind:  errInvalidField,
-		facts: map[string]string{"field": field, "rule": rule},
-		text:  fmt.Sprintf("%s is %s: %s", field, quoted(value), rule),
+		facts: map[string]string{"field": field, "value": value, "rule": rule},
+		text:  fmt.Sprintf("%s is %s: %s", field, value, rule),
 	}
 }
 

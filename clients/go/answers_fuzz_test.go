@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ import (
 // A babbler is a sidecar that answers with whatever bytes it is given: the messages of a stream, and the reply to each
 // question. When there are no more, streams stay open and questions fail.
 type babbler struct {
+	mu              sync.Mutex
 	events, replies pieces
 	told            time.Duration // the longest validity that was told
 }
@@ -54,6 +56,8 @@ func piecesOf(messages ...proto.Message) (all pieces) {
 
 // Invoke implements grpc.ClientConnInterface.
 func (b *babbler) Invoke(_ context.Context, _ string, _, reply any, _ ...grpc.CallOption) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	piece, ok := b.replies.next()
 	if !ok {
 		return status.Error(codes.Unavailable, "no more answers")
@@ -90,8 +94,16 @@ func (s *babble) CloseSend() error             { return nil }
 func (s *babble) Header() (metadata.MD, error) { return nil, nil }
 func (s *babble) Context() context.Context     { return s.ctx }
 
+func (b *babbler) longestTold() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.told
+}
+
 func (s *babble) RecvMsg(message any) error {
+	s.from.mu.Lock()
 	piece, ok := s.from.events.next()
+	s.from.mu.Unlock()
 	if !ok {
 		<-s.ctx.Done()
 		return status.FromContextError(s.ctx.Err()).Err()
@@ -174,10 +186,10 @@ func FuzzAnswersOfASidecar(f *testing.F) {
 
 func heldNoLonger(t *testing.T, b *babbler, held *claim) {
 	t.Helper()
-	if left := held.ValidFor(); left > b.told {
-		t.Errorf("valid for %v, though %v was told", left, b.told)
+	if left, told := held.ValidFor(), b.longestTold(); left > told {
+		t.Errorf("valid for %v, though %v was told", left, told)
 	}
-	if held.Valid() && b.told <= 0 {
+	if held.Valid() && b.longestTold() <= 0 {
 		t.Error("valid without a validity")
 	}
 }

@@ -102,7 +102,7 @@ func explain(err error, address string) string {
 func explainStatus(e *sidekeeper.Error, address string) string {
 	switch {
 	case len(e.Fields) > 0:
-		return explainFields(e.Fields)
+		return explainFields(e)
 	case errors.Is(e, sidekeeper.ErrOperatorOnly):
 		return e.Message + " (OPERATOR_ONLY): use the operators' socket, see --operator-address"
 	case e.Reason != "":
@@ -116,10 +116,14 @@ func explainStatus(e *sidekeeper.Error, address string) string {
 	}
 }
 
-func explainFields(fields []sidekeeper.FieldError) string {
-	rules := make([]string, 0, len(fields))
-	for _, field := range fields {
-		rules = append(rules, field.Field+": "+field.Rule)
+func explainFields(e *sidekeeper.Error) string {
+	rules := make([]string, 0, len(e.Fields))
+	for _, broken := range e.Fields {
+		field := broken.Field
+		if value, told := e.Metadata["value"]; told && field == e.Metadata["field"] {
+			field += " is " + value
+		}
+		rules = append(rules, field+": "+broken.Rule)
 	}
 	return strings.Join(rules, "; ")
 }

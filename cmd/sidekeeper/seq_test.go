@@ -90,9 +90,9 @@ func TestSequencesAnswerInJSON(t *testing.T) {
 
 func TestSequenceCommandsSayWhatIsWrong(t *testing.T) {
 	seq := runSequences(t)
-	seq.want(64, "sidekeeper: count: from 1 to 1000000\n", "next", "orders", "--count", "0")
+	seq.want(64, "sidekeeper: count is \"0\": from 1 to 1000000\n", "next", "orders", "--count", "0")
 	seq.want(64, "sidekeeper: LAST is \"many\": a number of 64 bits\n", "advance", "orders", "many")
-	seq.want(64, "sidekeeper: name: no segment of a name is empty\n", "get", "a//b")
+	seq.want(64, "sidekeeper: name is \"a//b\": no segment of a name is empty\n", "get", "a//b")
 }
 
 func TestNamesOfSequencesAreCompleted(t *testing.T) {

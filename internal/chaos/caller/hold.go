@@ -135,6 +135,11 @@ func (h *hold) watch() {
 	for {
 		select {
 		case <-h.stop:
+			select {
+			case <-h.lock.Done(): // at the same moment
+				h.noteLoss()
+			default:
+			}
 			return
 		case <-h.lock.Done():
 			h.noteLoss()
