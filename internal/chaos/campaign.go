@@ -100,7 +100,7 @@ func (c *campaign) playRound(ctx context.Context, drawn plan, attempt int) (*res
 
 // prepare builds a stage for the round, unless the one that is there will do.
 func (c *campaign) prepare(ctx context.Context, drawn plan) error {
-	options, name := drawn.ensemble()
+	options, name := drawn.stage()
 	variety := drawn.profile.name + name
 	if c.stage != nil && c.variety == variety && c.played < drawn.profile.lifetime {
 		return nil
@@ -110,10 +110,8 @@ func (c *campaign) prepare(ctx context.Context, drawn plan) error {
 	if err != nil {
 		return err
 	}
-	c.stage, err = stage.Build(ctx, stage.Options{
-		Sidecar: c.settings.sidecar, Caller: []string{self, caller.Argument}, Locks: c.settings.client,
-		Ensemble: options, Flags: drawn.profile.flags,
-	})
+	options.Sidecar, options.Caller, options.Locks = c.settings.sidecar, []string{self, caller.Argument}, c.settings.client
+	c.stage, err = stage.Build(ctx, options)
 	c.variety, c.played = variety, 0
 	return err
 }

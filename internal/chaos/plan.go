@@ -11,7 +11,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/chaos/caller"
 	"github.com/sidekeeper/sidekeeper/internal/chaos/nemesis"
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
+	"github.com/sidekeeper/sidekeeper/internal/chaos/stage"
 )
 
 // A plan is what follows from a seed.
@@ -125,9 +125,9 @@ func (p plan) String() string {
 		strings.Join(p.names(), "+"), strings.Join(p.workloads, "+"))
 }
 
-// ensemble is the settings of the ensemble that the round needs, and a name for them: empty for the usual ones.
-func (p plan) ensemble() (ensemble.Options, string) {
-	options := p.profile.ensemble
+// stage is what the round needs of a stage, and a name for it: empty for the usual.
+func (p plan) stage() (stage.Options, string) {
+	options := stage.Options{Ensemble: p.profile.ensemble, Flags: p.profile.flags}
 	for _, each := range p.nemeses {
 		if each.Adjust != nil {
 			each.Adjust(&options)

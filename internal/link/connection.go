@@ -18,13 +18,14 @@ type connection struct {
 
 	server      *net.TCPConn // nil until it is dialled
 	over        bool
-	unread      bool      // it does not speak ZooKeeper's client protocol
-	outstanding []request // forwarded and not yet answered, oldest first
+	idle        *time.Timer // ends the connection; nil before it was set
+	unread      bool        // it does not speak ZooKeeper's client protocol
+	outstanding []request   // forwarded and not yet answered, oldest first
 }
 
 func newConnection(l *Link, client *net.TCPConn) (*connection, context.Context) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &connection{link: l, client: client, cancel: cancel, unread: !l.options.ZooKeeper}
+	c := &connection{link: l, client: client, cancel: cancel, unread: !l.options.ZooKeeper && !l.options.HTTP2}
 	c.pumps[ToServer] = newPump(c, ToServer)
 	c.pumps[ToClient] = newPump(c, ToClient)
 	return c, ctx
@@ -99,8 +100,26 @@ func (c *connection) dial(ctx context.Context) bool {
 	c.server = server.(*net.TCPConn)
 	if c.over {
 		reset(c.server)
+	} else {
+		_ = c.lose() // if it cannot, who asked for it was told
 	}
 	return !c.over
+}
+
+// used notes that the connection carries something. The mutex is held.
+func (c *connection) used() {
+	after := c.link.idle
+	switch {
+	case c.over:
+	case after == 0:
+		if c.idle != nil {
+			c.idle.Stop()
+		}
+	case c.idle == nil:
+		c.idle = time.AfterFunc(after, c.finally)
+	default:
+		c.idle.Reset(after)
+	}
 }
 
 // again is how long the link waits before it dials a target again that has refused.
@@ -141,6 +160,9 @@ func (c *connection) stop(shut func(*net.TCPConn)) {
 	}
 	c.over = true
 	c.cancel()
+	if c.idle != nil {
+		c.idle.Stop()
+	}
 	shut(c.client)
 	if c.server != nil {
 		shut(c.server)

@@ -62,6 +62,9 @@ func (r *reader) parcels(data []byte) []parcel {
 	if r.unread() {
 		return append([]parcel{r.rest()}, parcel{data: data})
 	}
+	if r.pump.connection.link.options.HTTP2 {
+		return r.http2Parcels(data)
+	}
 	r.pending = append(r.pending, data...)
 	var parcels []parcel
 	for !r.unread() {
@@ -72,6 +75,21 @@ func (r *reader) parcels(data []byte) []parcel {
 		parcels = append(parcels, r.parcel(frame))
 	}
 	return append(parcels, r.rest())
+}
+
+// http2Parcels are the whole frames that a server has sent, and whatever its client has.
+func (r *reader) http2Parcels(data []byte) []parcel {
+	if r.pump.direction == ToServer {
+		return []parcel{{data: data}}
+	}
+	r.pending = append(r.pending, data...)
+	whole := 0
+	for whole+http2Length(r.pending[whole:]) <= len(r.pending) {
+		whole += http2Length(r.pending[whole:])
+	}
+	frames := r.pending[:whole:whole]
+	r.pending = r.pending[whole:]
+	return []parcel{{data: frames}}
 }
 
 // rest is what is left of a frame that was never whole.

@@ -10,6 +10,7 @@
 package link
 
 import (
+	"context"
 	"net"
 	"sync"
 	"time"
@@ -51,6 +52,9 @@ type Options struct {
 	// Frames are then forwarded whole. A connection that speaks anything else (TLS, four-letter words) is forwarded as
 	// it is, unread.
 	ZooKeeper bool
+	// HTTP2 makes the link read the frames that the target sends as a server of HTTP/2, which [Link.GoAway] needs. Frames
+	// are then forwarded whole.
+	HTTP2 bool
 	// Rewrite, if set, is given the first bytes a client sends on each connection, as one read returned them, and returns
 	// what is forwarded in their place.
 	Rewrite func(first []byte) []byte
@@ -66,6 +70,8 @@ type Link struct {
 	target      string
 	refusing    bool
 	closed      bool
+	loses       uint32        // one of so many packets; 0 if none
+	idle        time.Duration // after which a connection is reset that carries nothing; 0 if none is
 	ways        [2]way
 	connections map[*connection]struct{}
 	traps       []*Trap
@@ -77,6 +83,7 @@ type Link struct {
 type way struct {
 	mode          Mode
 	delay, jitter time.Duration
+	slice         int // how many bytes are delivered at once; 0 if all are
 }
 
 // New opens a link. The caller must close it.
@@ -85,7 +92,7 @@ func New(options Options) (*Link, error) {
 	if address == "" {
 		address = "127.0.0.1:0"
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := listen(address)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +106,13 @@ func New(options Options) (*Link, error) {
 	}
 	l.running.Go(l.accept)
 	return l, nil
+}
+
+// listen listens for plain TCP: what is multipath takes no packet filter.
+func listen(address string) (net.Listener, error) {
+	var settings net.ListenConfig
+	settings.SetMultipathTCP(false)
+	return settings.Listen(context.Background(), "tcp", address)
 }
 
 // Address is where the link listens.
@@ -140,6 +154,25 @@ func (l *Link) Delay(fixed, jitter time.Duration, directions ...Direction) {
 	l.change(func() {
 		for _, direction := range either(directions) {
 			l.ways[direction].delay, l.ways[direction].jitter = fixed, jitter
+		}
+	})
+}
+
+// Slice delivers what arrives from now on in pieces of so many bytes, a millisecond apart; 0 ends it.
+func (l *Link) Slice(bytes int, directions ...Direction) {
+	l.change(func() {
+		for _, direction := range either(directions) {
+			l.ways[direction].slice = bytes
+		}
+	})
+}
+
+// CutIdle resets connections that have carried nothing for so long, as proxies do; 0 ends it.
+func (l *Link) CutIdle(after time.Duration) {
+	l.change(func() {
+		l.idle = after
+		for c := range l.connections {
+			c.used()
 		}
 	})
 }
@@ -204,6 +237,8 @@ func (l *Link) begin(client *net.TCPConn) {
 	}
 	c, ctx := newConnection(l, client)
 	l.connections[c] = struct{}{}
+	c.used()
+	_ = c.lose() // if it cannot, who asked for it was told
 	l.running.Go(func() { c.serve(ctx) })
 	l.announce()
 }

@@ -79,16 +79,21 @@ func (p *pump) add(parcels []parcel) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	for _, next := range parcels {
-		if len(next.data) == 0 && next.end == notEnded {
-			continue
+		if len(next.data) > 0 || next.end != notEnded {
+			p.put(next)
 		}
-		next.due = p.schedule(l.ways[p.direction])
-		p.queue = append(p.queue, next)
-		p.size += len(next.data)
-		p.ended = p.ended || next.end != notEnded
 	}
+	p.connection.used()
 	notify(p.awake)
 	l.announce()
+}
+
+// put queues a parcel. The mutex is held.
+func (p *pump) put(next parcel) {
+	next.due = p.schedule(p.connection.link.ways[p.direction])
+	p.queue = append(p.queue, next)
+	p.size += len(next.data)
+	p.ended = p.ended || next.end != notEnded
 }
 
 // schedule is when a parcel that arrives now is due: after those before it.
@@ -166,8 +171,13 @@ func (p *pump) take(now time.Time) (next parcel, wait time.Duration, ok bool) {
 // pop removes the first parcel and decides what becomes of it. The mutex is held.
 func (p *pump) pop() parcel {
 	next := p.queue[0]
-	p.queue[0] = parcel{}
-	p.queue = p.queue[1:]
+	if slice := p.connection.link.ways[p.direction].slice; slice > 0 && len(next.data) > slice {
+		p.queue[0] = parcel{data: next.data[slice:], due: time.Now().Add(time.Millisecond)}
+		next.data = next.data[:slice]
+	} else {
+		p.queue[0] = parcel{}
+		p.queue = p.queue[1:]
+	}
 	p.size -= len(next.data)
 	notify(p.room)
 	if next.frame != nil {

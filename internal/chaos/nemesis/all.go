@@ -1,7 +1,7 @@
 package nemesis
 
 // All is every nemesis, by the names that the test plan has for them. N9 (replies cut at every boundary), N14 (a hostile
-// caller), N15 (clocks) and N16 (failpoints) are tests of their own.
+// caller) and N16 (failpoints) are tests of their own.
 var All = []Nemesis{
 	{
 		Name: "N1", About: "a follower cut from its leader goes on answering a sidecar that reaches no other",
@@ -21,8 +21,14 @@ var All = []Nemesis{
 		Name: "N6", About: "a server that accepts and never answers, and storms of resets",
 		Realm: Servers, Steady: true, strike: hangServer,
 	},
-	{Name: "N7", About: "a sidecar's ways to the ensemble cut, slow, or cut at writes", Realm: Sidecars, strike: cutSidecar},
-	{Name: "N8", About: "clients' ways to a sidecar dropped, unread, stalled or reset", Realm: Clients, strike: cutCalls},
+	{
+		Name: "N7", About: "a sidecar's ways to the ensemble cut, slow, sliced, cut at writes, or losing half of all packets",
+		Realm: Sidecars, strike: cutSidecar,
+	},
+	{
+		Name: "N8", About: "clients' ways to a sidecar dropped, unread, stalled, reset, cut when idle, or told to go away",
+		Realm: Clients, strike: cutCalls,
+	},
 	{
 		Name: "N10", About: "a sidecar killed and started again at once",
 		Realm: Sidecars, Forces: true, strike: killSidecar,
@@ -38,8 +44,20 @@ var All = []Nemesis{
 		Realm: Clients, strike: meddle,
 	},
 	{
+		Name: "N13c", About: "a sidecar started with a wrong password for the ensemble",
+		Realm: Sidecars, Adjust: withCredentials, strike: mistakeCredentials,
+	},
+	{
+		Name: "N15", About: "a sidecar started with its clocks shifted by more than a day; needs root",
+		Realm: Sidecars, Forces: true, strike: shiftClocks,
+	},
+	{
 		Name: "N17", About: "a server whose disk is full",
 		Realm: Servers, Steady: true, Restarts: true, strike: fillDiskOfServer,
+	},
+	{
+		Name: "N17c", About: "a stranger takes all connections that servers give to the sidecars' address",
+		Realm: Servers, Adjust: withFewConnections, strike: takeConnections,
 	},
 	{
 		Name: "N18", About: "everything on one host suspended for two session timeouts",

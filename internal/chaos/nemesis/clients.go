@@ -65,12 +65,18 @@ func (s *scene) ambush(ctx context.Context, withSidecar bool) error {
 	return nil
 }
 
+// The last streams that HTTP/2's GOAWAY can tell of.
+const (
+	noStream    = 0
+	everyStream = 1<<31 - 1
+)
+
 // cutCalls does something to the way between a sidecar and those of its clients that call it over TCP.
 func cutCalls(ctx context.Context, s *scene) error {
 	host := s.host()
 	defer s.fault(host.Target())()
 	defer host.Heal()
-	switch s.dice.IntN(4) {
+	switch s.dice.IntN(6) {
 	case 0:
 		host.Calls.Drop()
 		s.pause(ctx, s.expiry()+silence)
@@ -85,6 +91,14 @@ func cutCalls(ctx context.Context, s *scene) error {
 			host.Calls.Reset()
 			s.pause(ctx, s.between(50*time.Millisecond, 400*time.Millisecond))
 		}
+	case 4: // as a proxy does that ends, and one that claims to have forwarded nothing
+		for range 5 {
+			host.Calls.GoAway([]uint32{everyStream, noStream}[s.dice.IntN(2)])
+			s.pause(ctx, s.between(50*time.Millisecond, 400*time.Millisecond))
+		}
+	case 5: // sooner than sidecar and clients look after each other
+		host.Calls.CutIdle(300 * time.Millisecond)
+		s.pause(ctx, s.Timeout)
 	}
 	return nil
 }

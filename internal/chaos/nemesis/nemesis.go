@@ -35,8 +35,8 @@ type Nemesis struct {
 	Stops bool
 	// Restarts says that it starts servers anew.
 	Restarts bool
-	// Adjust changes the ensemble that it needs; nil if it needs nothing special.
-	Adjust func(*ensemble.Options)
+	// Adjust changes the stage that it needs; nil if it needs nothing special.
+	Adjust func(*stage.Options)
 
 	strike func(ctx context.Context, s *scene) error
 }

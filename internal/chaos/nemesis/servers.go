@@ -2,6 +2,7 @@ package nemesis
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/chaos/stage"
@@ -179,6 +180,49 @@ func fillDiskOfServer(ctx context.Context, s *scene) error {
 		return err
 	}
 	return s.whole(ctx)
+}
+
+// connections is how many connections a server takes from one address where they are few, as is ZooKeeper's default.
+const connections = 60
+
+func withFewConnections(options *stage.Options) { options.Ensemble.MaxClientConnections = connections }
+
+// takeConnections has a stranger on the sidecars' address take all connections that one or all servers give, while those of
+// a sidecar break.
+func takeConnections(ctx context.Context, s *scene) error {
+	servers := s.Stage.Ensemble.Servers()
+	if s.dice.IntN(2) == 0 {
+		servers = servers[s.dice.IntN(len(servers)):][:1]
+	}
+	defer s.fault("")()
+	taken := takeAll(ctx, servers)
+	defer closeAll(taken)
+	host := s.host()
+	for range 3 {
+		s.eachWay(host, (*link.Link).Reset)
+		s.pause(ctx, s.between(s.Timeout/8, s.Timeout/2))
+	}
+	return nil
+}
+
+// takeAll opens all connections that servers still give.
+func takeAll(ctx context.Context, servers []*ensemble.Server) (taken []net.Conn) {
+	for _, server := range servers {
+		for range connections {
+			connection, err := new(net.Dialer).DialContext(ctx, "tcp", server.RealAddress())
+			if err != nil { // it gives no more
+				break
+			}
+			taken = append(taken, connection)
+		}
+	}
+	return taken
+}
+
+func closeAll(taken []net.Conn) {
+	for _, connection := range taken {
+		connection.Close()
+	}
 }
 
 // rollServers restarts all servers, one after the other.

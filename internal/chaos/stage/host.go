@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,13 +30,15 @@ type Host struct {
 	stage     *Stage
 	directory string
 
-	mu      sync.Mutex
-	sidecar *process.Process // the last one started; nil before the first
-	metrics string           // where it serves its metrics
+	mu          sync.Mutex
+	sidecar     *process.Process // the last one started; nil before the first
+	metrics     string           // where it serves its metrics
+	credentials string           // that the next one shows to the ensemble
+	wrapper     []string         // of the next one's command
 }
 
 func newHost(s *Stage, number int) (*Host, error) {
-	h := &Host{Number: number, stage: s, directory: filepath.Join(s.directory, fmt.Sprint("host-", number))}
+	h := &Host{Number: number, stage: s, credentials: s.options.Credentials, directory: filepath.Join(s.directory, fmt.Sprint("host-", number))}
 	if err := os.Mkdir(h.directory, 0o700); err != nil {
 		return nil, err
 	}
@@ -47,7 +50,7 @@ func newHost(s *Stage, number int) (*Host, error) {
 		h.ToServers = append(h.ToServers, way)
 	}
 	var err error
-	h.Calls, err = link.New(link.Options{})
+	h.Calls, err = link.New(link.Options{HTTP2: true})
 	return h, err
 }
 
@@ -109,7 +112,12 @@ func (h *Host) launch(said io.Writer) (*process.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	command := exec.Command(h.stage.options.Sidecar, append(h.flags(), "--metrics-listen="+metrics)...)
+	arguments, err := h.command("--metrics-listen=" + metrics)
+	if err != nil {
+		log.Close()
+		return nil, err
+	}
+	command := exec.Command(arguments[0], arguments[1:]...)
 	command.Stdout, command.Stderr = said, log
 	started, err := h.stage.nursery.Start(command, log)
 	if err != nil {
@@ -146,6 +154,42 @@ func (h *Host) flags() []string {
 		"--session-timeout=" + h.stage.play.Timeout.String(),
 	}, h.stage.options.Flags...)
 }
+
+// command is what starts the sidecar.
+func (h *Host) command(more ...string) ([]string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	arguments := append(slices.Clone(h.wrapper), h.stage.options.Sidecar)
+	arguments = append(append(arguments, h.flags()...), more...)
+	if h.credentials == "" {
+		return arguments, nil
+	}
+	path := filepath.Join(h.directory, "credentials")
+	return append(arguments, "--zookeeper-auth-file="+path), os.WriteFile(path, []byte(h.credentials+"\n"), 0o600)
+}
+
+// Pretend has the sidecars that are started from now on show other credentials to the ensemble, until Own.
+func (h *Host) Pretend(credentials string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.credentials = credentials
+}
+
+// Wrap puts something in front of the commands that start sidecars from now on, until Own.
+func (h *Host) Wrap(command ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wrapper = command
+}
+
+// Own ends Pretend and Wrap.
+func (h *Host) Own() {
+	h.Pretend(h.stage.options.Credentials)
+	h.Wrap()
+}
+
+// Process is the number of the sidecar's process.
+func (h *Host) Process() int { return h.current().ID() }
 
 // AwaitReady returns when the sidecar reaches the ensemble.
 func (h *Host) AwaitReady(ctx context.Context) error {
@@ -198,6 +242,9 @@ func (h *Host) Heal() {
 	for _, way := range append([]*link.Link{h.Calls}, h.ToServers...) {
 		way.Heal()
 		way.Delay(0, 0)
+		way.Slice(0)
+		way.CutIdle(0)
+		_ = way.Lose(0) // which always can be done
 		way.ResetDead()
 	}
 }

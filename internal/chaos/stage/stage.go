@@ -31,6 +31,8 @@ type Options struct {
 	Locks    string   // which locks clients use
 	Ensemble ensemble.Options
 	Flags    []string // of every sidecar, beside those that follow from the ensemble and the play
+	// Credentials are the user and the password, with a colon between, that sidecars show to the ensemble; empty for none.
+	Credentials string
 }
 
 // A Play is what happens on the stage between two clean-ups.
