@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,23 +18,24 @@ type claim struct {
 	what      string // for errors: `lock orders`
 	clock     clock
 	context   context.Context //nolint:containedctx // ends with the claim: what Context and Done hand out
-	end       context.CancelCauseFunc
+	finish    context.CancelCauseFunc
 	cut       context.CancelFunc // ends the stream
 	followed  chan struct{}      // closed when nobody reads the stream any more
 	suspended atomic.Bool
 
 	mu    sync.Mutex
-	asked time.Duration // when the question behind the newest answer was sent
-	until time.Duration // when the validity runs out
+	asked time.Duration     // when the question behind the newest answer was sent
+	until time.Duration     // when the validity runs out
+	falls map[*claim]func() // what ends those that stand on this one
 }
 
 // newClaim makes a claim and the context of its stream. Both keep the values of ctx and neither its end nor its
 // deadline: a deadline would end the hold, too.
 func (c *Client) newClaim(ctx context.Context, what string) (*claim, context.Context) {
-	claimed, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	claimed, finish := context.WithCancelCause(context.WithoutCancel(ctx))
 	streaming, cut := context.WithCancel(context.WithoutCancel(ctx))
 	return &claim{
-		what: what, clock: c.clock, context: claimed, end: end, cut: cut, followed: make(chan struct{}),
+		what: what, clock: c.clock, context: claimed, finish: finish, cut: cut, followed: make(chan struct{}),
 	}, streaming
 }
 
@@ -102,6 +105,40 @@ func (c *claim) prove(asked, validFor time.Duration) {
 // lose ends the claim because of err.
 func (c *claim) lose(err error) { c.abandon(fmt.Errorf("%s %w: %w", c.what, ErrLost, err)) }
 
+// end ends the claim, and all that stand on it, before it returns: whoever ends the stream next tells the sidecar, which
+// gives all of it to others.
+func (c *claim) end(cause error) {
+	c.finish(cause)
+	c.mu.Lock()
+	falls := slices.Collect(maps.Values(c.falls))
+	c.falls = nil
+	c.mu.Unlock()
+	for _, fall := range falls {
+		fall()
+	}
+}
+
+// standOn has fall called when another claim ends, as soon as that has, or at once if it has. The claim must leave it when it
+// ends itself.
+func (c *claim) standOn(ground *claim, fall func()) {
+	ground.mu.Lock()
+	if ground.falls == nil {
+		ground.falls = map[*claim]func(){}
+	}
+	ground.falls[c] = fall
+	ground.mu.Unlock()
+	if ground.context.Err() != nil {
+		fall()
+	}
+}
+
+// leave ends standOn.
+func (c *claim) leave(ground *claim) {
+	ground.mu.Lock()
+	defer ground.mu.Unlock()
+	delete(ground.falls, c)
+}
+
 // abandon ends the claim and its stream.
 func (c *claim) abandon(cause error) {
 	c.end(cause)
@@ -117,7 +154,15 @@ func (c *claim) streamEnded(err error) {
 	c.lose(fromStatus(err))
 }
 
-// refused is the error of a stream that ended before it gave anything.
+// denied is the error of a stream that ended before it gave anything: there was nothing to lose.
+func (c *claim) denied(err error) error {
+	if told, is := errors.AsType[*Error](context.Cause(c.context)); is { // it stood on something that has ended
+		return fmt.Errorf("%s: %w", c.what, told)
+	}
+	return c.refused(err)
+}
+
+// refused is the error of a claim that ended before the caller had it.
 func (c *claim) refused(err error) error {
 	cause := context.Cause(c.context)
 	if errors.Is(cause, ErrLost) {

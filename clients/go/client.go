@@ -128,6 +128,8 @@ func newClient(connection *grpc.ClientConn, clock clock) *Client {
 
 // Close gives up everything that this client holds and waits for, and returns when its goroutines have ended.
 func (c *Client) Close() error {
+	c.holdKeeper.close() // before the sidecar learns of it
+	c.termKeeper.close()
 	err := c.connection.Close()
 	c.following.Wait()
 	c.stop()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc/codes"
 )
 
 const (
@@ -33,6 +35,7 @@ type keeper struct {
 
 	mu      sync.Mutex
 	claims  map[string]*claim
+	closed  bool            // nothing begins any more
 	resting time.Duration   // until when nothing is asked
 	news    []chan struct{} // one for each of the two loops
 }
@@ -58,13 +61,30 @@ func (k *keeper) begin(id string, c *claim) error {
 	}
 	k.mu.Lock()
 	k.claims[id] = c
+	closed := k.closed
 	k.mu.Unlock()
+	if closed {
+		c.lose(errClosed)
+	}
 	if c.context.Err() != nil {
 		k.forget(id) // whoever reads the stream may have forgotten it too early
 	}
 	k.tell()
 	return nil
 }
+
+// close ends all claims.
+func (k *keeper) close() {
+	k.mu.Lock()
+	k.closed = true
+	k.mu.Unlock()
+	for _, c := range k.kept() {
+		c.lose(errClosed)
+	}
+}
+
+// errClosed is why claims end when their client is closed.
+var errClosed = &Error{Code: codes.Canceled, Message: "the client is closed"}
 
 // forget is for claims that have ended.
 func (k *keeper) forget(id string) {

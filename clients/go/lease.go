@@ -2,6 +2,7 @@ package sidekeeper
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/grpc"
@@ -120,6 +121,14 @@ func (l *Lease) Close(ctx context.Context) error {
 	l.cut()
 	<-l.followed
 	return err
+}
+
+// why says why the lease has ended.
+func (l *Lease) why() error {
+	if told, is := errors.AsType[*Error](l.Err()); is {
+		return told
+	}
+	return ended(ErrLeaseClosed.Error(), "the lease is closed")
 }
 
 func (l *Lease) confirmClose(ctx context.Context) error {

@@ -114,3 +114,72 @@ func TestALeaseThatIsRefusedIsAnError(t *testing.T) {
 	server.NextOpen().End(scripted.Status(codes.ResourceExhausted, "LEASE_LIMIT", "1000 leases"))
 	want(t, receive(t, result), "lease: ResourceExhausted (LEASE_LIMIT): 1000 leases", sidekeeper.ErrLeaseLimit)
 }
+
+// holdWith acquires a lock with the lease.
+func holdWith(t *testing.T, client *sidekeeper.Client, server *scripted.Server, lease *sidekeeper.Lease) *sidekeeper.Lock {
+	t.Helper()
+	lock, _ := hold(t, client, server, sidekeeper.LockOptions{Lease: lease})
+	return lock
+}
+
+func TestALockIsOverBeforeTheSidecarIsAskedToCloseItsLease(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	lease, call := open(t, client, server)
+	lock := holdWith(t, client, server, lease)
+	valid := make(chan bool, 1)
+	server.Close = func(context.Context, *leasev1.CloseRequest) (*leasev1.CloseResponse, error) {
+		valid <- lock.Valid() || lock.Context().Err() == nil
+		call.End(nil)
+		return &leasev1.CloseResponse{}, nil
+	}
+	if err := lease.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if receive(t, valid) {
+		t.Error("the lock is still valid when the sidecar gives it to others")
+	}
+	want(t, lock.Err(), "lock orders lost: Aborted (LEASE_CLOSED): the lease is closed", sidekeeper.ErrLost, sidekeeper.ErrLeaseClosed)
+}
+
+// The lease runs out for the caller before its lock does. That ends the stream of the lease, and the sidecar takes the lock
+// for given up.
+func TestALockIsOverBeforeTheSidecarSeesItsLeaseEnd(t *testing.T) {
+	server := scripted.Start(t)
+	asked := atomic.Int32{}
+	server.CheckLease = func(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
+		if asked.Add(1) > 1 {
+			return scripted.Frozen[leasev1.CheckRequest, leasev1.CheckResponse](ctx, request)
+		}
+		return &leasev1.CheckResponse{ValidFor: durationpb.New(5 * time.Second)}, nil
+	}
+	client, clock := dial(t, server)
+	lease, call := open(t, client, server)
+	lock := holdWith(t, client, server, lease)
+	if lock.ValidFor() <= lease.ValidFor() {
+		t.Fatal("the lock does not outlive the lease")
+	}
+	clock.Advance(5 * time.Second)
+	call.AwaitGone()
+	if lock.Valid() || lock.Context().Err() == nil {
+		t.Error("the lock is still valid when the sidecar gives it to others")
+	}
+	want(t, lock.Err(), "lock orders lost: Aborted (LEASE_LOST): the sidecar has not confirmed it in time "+
+		"and its validity has run out", sidekeeper.ErrLost, sidekeeper.ErrLeaseLost)
+}
+
+func TestWhoWaitsWithALeaseThatEndsHasLostNothing(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	lease, call := open(t, client, server)
+	result := acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{Lease: lease})
+	server.NextAcquire().Queue(1)
+	call.End(scripted.Status(codes.Aborted, "LEASE_LOST", "expired"))
+	got := receive(t, result)
+	want(t, got.err, "lock orders: Aborted (LEASE_LOST): expired", sidekeeper.ErrLeaseLost)
+	if errors.Is(got.err, sidekeeper.ErrLost) {
+		t.Errorf("%v is taken for a loss", got.err)
+	}
+	result = acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{Lease: lease})
+	want(t, receive(t, result).err, "lock orders: Aborted (LEASE_LOST): expired")
+}

@@ -67,15 +67,16 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 	claim, streaming := c.newClaim(ctx, "lock "+name)
 	stopWaiting := context.AfterFunc(ctx, func() { claim.abandon(context.Cause(ctx)) })
 	defer stopWaiting()
+	l := &Lock{claim: claim, client: c, options: options, revocations: make(chan Revocation, 1)}
+	l.standOnLease()
 	stream, err := c.locks.Acquire(streaming, options.request(name))
+	if err == nil {
+		err = l.awaitGrant(stream)
+	}
 	if err != nil {
 		claim.cut()
-		return nil, claim.refused(err)
-	}
-	l := &Lock{claim: claim, client: c, options: options, revocations: make(chan Revocation, 1)}
-	if err := l.awaitGrant(stream); err != nil {
-		claim.cut()
-		return nil, claim.refused(err)
+		l.leaveLease()
+		return nil, claim.denied(err)
 	}
 	c.following.Go(func() { l.follow(stream) })
 	err = c.holdKeeper.begin(l.holdID, claim)
@@ -89,6 +90,19 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 		return nil, err
 	}
 	return l, nil
+}
+
+// standOnLease has the lock end with the caller's lease.
+func (l *Lock) standOnLease() {
+	if lease := l.options.Lease; lease != nil {
+		l.standOn(lease.claim, func() { l.lose(lease.why()) })
+	}
+}
+
+func (l *Lock) leaveLease() {
+	if lease := l.options.Lease; lease != nil {
+		l.leave(lease.claim)
+	}
 }
 
 func (o LockOptions) request(name string) *lockv1.AcquireRequest {
@@ -124,6 +138,7 @@ func (l *Lock) awaitGrant(stream lockStream) error {
 // follow reads the stream until its end, which is the end of the hold.
 func (l *Lock) follow(stream lockStream) {
 	defer close(l.followed)
+	defer l.leaveLease()
 	defer l.client.holdKeeper.forget(l.holdID)
 	for {
 		event, err := stream.Recv()

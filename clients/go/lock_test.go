@@ -221,13 +221,20 @@ func TestClosingTheClientEndsItsLocks(t *testing.T) {
 	server := scripted.Start(t)
 	client, _ := dial(t, server)
 	lock, call := hold(t, client, server, sidekeeper.LockOptions{})
+	valid := make(chan bool, 1)
+	go func() {
+		call.AwaitGone()
+		valid <- lock.Valid()
+	}()
 	if err := client.Close(); err != nil {
 		t.Error(err)
+	}
+	if receive(t, valid) {
+		t.Error("the lock is still valid when the sidecar gives it to others")
 	}
 	if lock.Valid() || !errors.Is(lock.Err(), sidekeeper.ErrLost) {
 		t.Error(lock.Err())
 	}
-	call.AwaitGone()
 }
 
 func TestSuspensionIsToldAndLosesNothing(t *testing.T) {

@@ -92,11 +92,9 @@ func (m *Membership) join(ctx context.Context) error {
 		m.claim.cut()
 		return m.claim.refused(err)
 	}
-	unlink := context.AfterFunc(m.lease.Context(), func() { //nolint:contextcheck // the lease ends by itself
-		m.claim.abandon(m.lease.endOf(m.claim.what))
-	})
+	m.claim.standOn(m.lease.claim, func() { m.claim.abandon(m.lease.endOf(m.claim.what)) })
 	m.client.following.Go(func() {
-		defer unlink()
+		defer m.claim.leave(m.lease.claim)
 		m.follow(stream)
 	})
 	if !stopWaiting() {
