@@ -12,7 +12,7 @@ const (
 	stuck    = "no progress after everything was healed"
 )
 
-// Table is all mutants: first those of the formula for how long a lease is valid, then those of the plan by their numbers.
+// Table is all mutants: first those of the formula for how long a lease is valid, then those of the plan by their numbers, and then bugs that there were.
 var Table = []Mutant{
 	{
 		ID: "V1", Bug: "a lease is valid for a timeout from its newest answered request, whoever answered it, as most clients have it",
@@ -161,6 +161,12 @@ var Table = []Mutant{
 	{
 		ID: "M26", Bug: "the id of a lease stands in the log",
 		Catchers: []Catcher{{Package: "service", Test: "TestNoIDStandsInTheLog", Complaint: "stands in the log"}},
+	},
+	{
+		ID: "L1", Bug: "for the Go client, locks outlive the lease that they are held with",
+		Catchers: []Catcher{{
+			Package: "clients/go", Test: "TestALockIsOverBeforeTheSidecarSeesItsLeaseEnd", Complaint: "still valid when the sidecar gives it",
+		}},
 	},
 }
 
