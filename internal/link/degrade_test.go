@@ -137,8 +137,8 @@ func TestClientsAreToldToGoAwayBetweenTwoFrames(t *testing.T) {
 	whole, long := http2Frame(4), http2Frame(70_000)
 	send(t, server, whole+long[:100])
 	expect(t, client, whole)
-	l.GoAway(5)
-	goAway := []byte{0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0}
+	l.GoAway()
+	goAway := []byte{0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 	expect(t, client, string(goAway))
 	send(t, server, long[100:])
 	expect(t, client, long)

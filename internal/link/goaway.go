@@ -6,15 +6,17 @@ import "encoding/binary"
 const (
 	http2Header = 9
 	goAwayType  = 7
+	everyStream = 1<<31 - 1
+	noError     = 0
 )
 
-// GoAway tells the clients of all connections, between two frames of their servers, that they may open no further stream, and
-// that of those they have opened, those up to a number are served: 0 for none, 1<<31 - 1 for all. The servers know nothing of
+// GoAway tells the clients of all connections, between two frames of their servers, to open no further streams, and that all
+// they have opened are served: who said otherwise would have clients repeat calls that were done. The servers know nothing of
 // it. The link must read HTTP/2's frames.
-func (l *Link) GoAway(last uint32) {
+func (l *Link) GoAway() {
 	frame := []byte{0, 0, 8, goAwayType, 0, 0, 0, 0, 0}
-	frame = binary.BigEndian.AppendUint32(frame, last)
-	frame = binary.BigEndian.AppendUint32(frame, 0) // NO_ERROR
+	frame = binary.BigEndian.AppendUint32(frame, everyStream)
+	frame = binary.BigEndian.AppendUint32(frame, noError)
 	l.change(func() {
 		for c := range l.connections {
 			if down := c.pumps[ToClient]; !down.ended {

@@ -65,12 +65,6 @@ func (s *scene) ambush(ctx context.Context, withSidecar bool) error {
 	return nil
 }
 
-// The last streams that HTTP/2's GOAWAY can tell of.
-const (
-	noStream    = 0
-	everyStream = 1<<31 - 1
-)
-
 // cutCalls does something to the way between a sidecar and those of its clients that call it over TCP.
 func cutCalls(ctx context.Context, s *scene) error {
 	host := s.host()
@@ -91,9 +85,9 @@ func cutCalls(ctx context.Context, s *scene) error {
 			host.Calls.Reset()
 			s.pause(ctx, s.between(50*time.Millisecond, 400*time.Millisecond))
 		}
-	case 4: // as a proxy does that ends, and one that claims to have forwarded nothing
+	case 4: // as a proxy does that ends
 		for range 5 {
-			host.Calls.GoAway([]uint32{everyStream, noStream}[s.dice.IntN(2)])
+			host.Calls.GoAway()
 			s.pause(ctx, s.between(50*time.Millisecond, 400*time.Millisecond))
 		}
 	case 5: // sooner than sidecar and clients look after each other
