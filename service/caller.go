@@ -30,6 +30,15 @@ func callerOf(ctx context.Context) caller {
 // AuthType makes caller a credentials.AuthInfo, which is how it travels from the handshake to the call.
 func (c caller) AuthType() string { return "sidekeeper" }
 
+// left is closed when the caller's kernel, or the caller in words, has closed its connection; nil if there is none. A caller
+// closes it when it has read that the sidecar takes no more calls, and that all its streams have ended.
+func (c caller) left() <-chan struct{} {
+	if c.ending == nil {
+		return nil
+	}
+	return c.ending.left
+}
+
 // fellSilent says, once a stream's context has ended, whether its caller may still be alive and counting on what it was
 // told: its connection was given up (keepalive ran out, the network dropped it) without a word from the peer's kernel.
 // It is false when the caller cancelled, when its death is certain, and while the connection is open.

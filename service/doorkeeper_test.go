@@ -56,7 +56,9 @@ func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- server.serveDoor(server.doors[0]) }()
 	t.Cleanup(func() {
-		s.must(server.close(s.context()))
+		nothing := make(chan struct{})
+		close(nothing)
+		s.must(closeGRPC(server.grpc[0], nothing))
 		s.must(<-served)
 	})
 	var open []net.Conn

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 func (s *scene) drain(timeout time.Duration) <-chan error {
 	drained := make(chan error, 1)
-	go func() { drained <- s.services.Drain(s.t.Context(), timeout) }()
+	go func() { drained <- s.services.Drain(s.t.Context(), timeout, func() {}) }()
 	return drained
 }
 
@@ -68,6 +69,57 @@ func TestDrainGivesUpWhenItsContextEnds(t *testing.T) {
 	s.awaitEnd(a.hold)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	same(t, "Drain while a silent caller may still count on its lock", s.services.Drain(ctx, 0), context.DeadlineExceeded)
+	same(t, "Drain while a silent caller may still count on its lock", s.services.Drain(ctx, 0, func() {}), context.DeadlineExceeded)
 	same(t, "contenders", s.contenders("orders"), 1)
+}
+
+// validFor is for how long a hold is valid, and from when on that counts.
+func (s *scene) validFor(hold string) (from time.Time, validity time.Duration) {
+	s.t.Helper()
+	from = time.Now()
+	answer, err := s.callers.Check(s.context(), &lockv1.CheckRequest{HoldIds: []string{hold}})
+	s.must(err)
+	return from, answer.GetHolds()[0].GetValidFor().AsDuration()
+}
+
+// A caller that is frozen when its sidecar stops finds its lock valid when it goes on: it has been told so.
+func TestASidecarThatStopsKeepsTheLocksOfThoseWhoMayNotHaveHeard(t *testing.T) {
+	for _, single := range []bool{true, false} {
+		t.Run(fmt.Sprint("with a lease of its own: ", single), func(t *testing.T) {
+			s := newScene(t)
+			frozen, freeze := s.dialSilent()
+			request := &lockv1.AcquireRequest{Name: "orders"}
+			if !single {
+				request.LeaseId = s.open(frozen, &leasev1.OpenRequest{}).id
+			}
+			held := s.hold(frozen, request)
+			from, validity := s.validFor(held.hold)
+			if validity < 500*time.Millisecond {
+				t.Fatalf("valid for %v", validity)
+			}
+			freeze()
+			stopped := make(chan error, 1)
+			go func() { stopped <- s.stop() }()
+			s.awaitContenders("orders", 0)
+			if lasted := time.Since(from); lasted < validity {
+				t.Errorf("given to others %v after it was told to be valid for %v", lasted, validity)
+			}
+			s.must(<-stopped)
+		})
+	}
+}
+
+func TestASidecarThatStopsWaitsForNobodyWhoHasHeard(t *testing.T) {
+	s := newScene(t, func(o *Options) { o.SessionTimeout = time.Minute })
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+	alone := s.hold(s.callers, &lockv1.AcquireRequest{Name: "others"})
+	from, validity := s.validFor(held.hold)
+	s.must(s.stop())
+	held.skips("asked by sidekeeper the sidecar is stopping", "Aborted SIDECAR_STOPPING")
+	alone.skips("asked by sidekeeper the sidecar is stopping", "Aborted SIDECAR_STOPPING")
+	if lasted := time.Since(from); lasted > validity/2 {
+		t.Errorf("stopped after %v, as if somebody counted on %v", lasted, validity)
+	}
+	same(t, "contenders", s.contenders("orders")+s.contenders("others"), 0)
 }

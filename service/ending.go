@@ -13,7 +13,12 @@ import (
 // It is known before any stream's context ends: the transport (grpc-go v1.85, http2Server) cancels its streams only in
 // Close, after conn.Close; its reader calls Close after Read has returned an error, and its keepalive calls Close on
 // its own account. So what comes first, the reader's EOF or our Close, tells the two apart.
-type ending struct{ verdict atomic.Int32 }
+type ending struct {
+	verdict atomic.Int32
+	left    chan struct{} // closed when the verdict is that the peer has closed it
+}
+
+func newEnding() *ending { return &ending{left: make(chan struct{})} }
 
 const (
 	connectionOpen   int32 = iota
@@ -21,7 +26,12 @@ const (
 	connectionLost         // given up without a word from the peer
 )
 
-func (e *ending) close()       { e.verdict.CompareAndSwap(connectionOpen, connectionClosed) }
+func (e *ending) close() {
+	if e.verdict.CompareAndSwap(connectionOpen, connectionClosed) && e.left != nil {
+		close(e.left)
+	}
+}
+
 func (e *ending) lose()        { e.verdict.CompareAndSwap(connectionOpen, connectionLost) }
 func (e *ending) silent() bool { return e.verdict.Load() == connectionLost }
 

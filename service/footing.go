@@ -103,9 +103,11 @@ func (f *footing) meaning(err error) error {
 	return err
 }
 
-// mayCount says whether a caller whose stream ends may not learn of it and go on counting on what it was told.
+// mayCount says whether a caller whose stream ends may not learn of it in time and go on counting on what it was told: one
+// that fell silent, one that does not read, and, since it may be frozen just then, one whose sidecar stops.
 func mayCount(ctx context.Context, from caller, why error) bool {
-	return ctx.Err() != nil && from.fellSilent() || errors.Is(why, errSlowReader)
+	return ctx.Err() != nil && from.fellSilent() || errors.Is(why, errSlowReader) ||
+		errors.Is(why, errHoldStopped) && from.left() != nil
 }
 
 // endLease ends a lease that is this stream's alone, before the status.
@@ -120,7 +122,7 @@ func (f *footing) endLease(why error) {
 func (f *footing) leaveLease() {
 	f.lease.streams.leave()
 	if f.single {
-		f.services.leases.finish(f.lease, f.patience)
+		f.services.leases.finish(f.lease, f.patience, f.caller.left())
 	}
 	for _, done := range f.errands {
 		<-done
@@ -129,7 +131,7 @@ func (f *footing) leaveLease() {
 
 // free lets go of what the stream had in the ensemble: with the lease if that has ended, alone otherwise.
 func (f *footing) free(letGo func()) {
-	linger(f.patience, f.lease.session.Done())
+	linger(f.patience, f.lease.session.Done(), f.caller.left())
 	select {
 	case <-f.lease.ended:
 		<-f.lease.gone

@@ -29,7 +29,7 @@ func (h handshake) ServerHandshake(socket net.Conn) (net.Conn, credentials.AuthI
 	if err != nil {
 		return nil, nil, err
 	}
-	raw := &rawConn{Conn: socket, ending: new(ending), local: isLocal(socket), leave: visit.leave}
+	raw := &rawConn{Conn: socket, ending: newEnding(), local: isLocal(socket), leave: visit.leave}
 	conn, caller, err := h.meet(raw)
 	if err == nil {
 		err = visit.introduce(caller.identity)

@@ -88,7 +88,7 @@ func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*lea
 	id, key := leases.book.enter(opened.identity, opened)
 	var patience time.Duration
 	afterStatus(ctx, func() {
-		leases.finish(opened, patience)
+		leases.finish(opened, patience, callerOf(ctx).left())
 		box.wait()
 	})
 	defer func() { // also after a panic

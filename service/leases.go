@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -84,6 +85,7 @@ type leases struct {
 	drain    *drain
 	book     book[*lease] // those that have an id
 	sessions tally        // those that have not finished, and those that are being opened
+	telling  tally        // those with a stream whose caller has not been sent its end yet
 
 	mu     sync.Mutex
 	open   map[*lease]struct{}
@@ -113,6 +115,7 @@ func (l *leases) begin(ctx context.Context, from caller, about recipes.About, ti
 	made.serial = l.serial
 	l.open[made] = struct{}{}
 	l.mu.Unlock()
+	l.telling.enter(math.MaxInt)
 	l.options.Events.LeaseOpened()
 	l.options.Log.Info("lease opened", made.fields()...)
 	return made, nil
@@ -154,10 +157,11 @@ func (l *leases) find(from caller, id string) (*lease, error) {
 }
 
 // finish lets go of all that the lease owns: when the streams that stood on it have ended and, for a caller that may still
-// count on it, when the time it was told is over. It is called after the status of the lease's own stream.
-func (l *leases) finish(ended *lease, patience time.Duration) {
+// count on it, when the time it was told is over or it has left. It is called after the status of the lease's own stream.
+func (l *leases) finish(ended *lease, patience time.Duration, left <-chan struct{}) {
 	<-ended.streams.empty()
-	linger(patience, ended.session.Done())
+	l.telling.leave()
+	linger(patience, ended.session.Done(), left)
 	ended.session.Close()
 	l.mu.Lock()
 	delete(l.open, ended)
@@ -195,8 +199,8 @@ func (l *leases) all() []*lease {
 	return open
 }
 
-// linger waits for as long as a silent caller may count on what it was told, or until the session is over.
-func linger(patience time.Duration, over <-chan struct{}) {
+// linger waits for as long as a caller may count on what it was told, or until the session is over or the caller has left.
+func linger(patience time.Duration, over, left <-chan struct{}) {
 	if patience <= 0 {
 		return
 	}
@@ -205,5 +209,6 @@ func linger(patience time.Duration, over <-chan struct{}) {
 	select {
 	case <-timer.C:
 	case <-over:
+	case <-left:
 	}
 }

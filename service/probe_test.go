@@ -43,7 +43,10 @@ func (p *probe) Register(registrar grpc.ServiceRegistrar) {
 	lockv1.RegisterLockServiceServer(registrar, p)
 }
 
-func (p *probe) Drain(ctx context.Context, timeout time.Duration) error { return p.drain(ctx, timeout) }
+func (p *probe) Drain(ctx context.Context, timeout time.Duration, told func()) error {
+	defer told()
+	return p.drain(ctx, timeout)
+}
 
 func (p *probe) Acquire(_ *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
 	return p.acquire(stream)

@@ -46,7 +46,7 @@ type ServerOptions struct {
 // Handlers are what a Server serves; see Services.
 type Handlers interface {
 	Register(registrar grpc.ServiceRegistrar)
-	Drain(ctx context.Context, timeout time.Duration) error
+	Drain(ctx context.Context, timeout time.Duration, told func()) error
 }
 
 // stopTimeout is what calls that have been told to end get until their connections are cut.
@@ -235,30 +235,34 @@ func (s *Server) stop(ctx context.Context) error {
 	s.health.Shutdown()
 	bounded, cancel := context.WithTimeout(ctx, s.options.DrainTimeout+s.options.SilenceTimeout)
 	defer cancel()
-	err := s.handlers.Drain(bounded, s.options.DrainTimeout)
+	var closing errgroup.Group
+	drained := make(chan struct{})
+	err := s.handlers.Drain(bounded, s.options.DrainTimeout, func() {
+		for _, server := range s.grpc {
+			closing.Go(func() error { return closeGRPC(server, drained) })
+		}
+	})
+	close(drained)
 	if err != nil {
 		err = fmt.Errorf("draining: %w", err)
 	}
-	return errors.Join(err, s.close(ctx))
+	return errors.Join(err, closing.Wait(), s.closeHTTP(ctx))
 }
 
-// close lets calls under way end, and cuts the connections of those that do not.
-func (s *Server) close(ctx context.Context) error {
+func (s *Server) closeHTTP(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	var group errgroup.Group
-	for _, server := range s.grpc {
-		group.Go(func() error { return closeGRPC(ctx, server) })
-	}
 	for _, server := range s.http {
 		group.Go(func() error { return errors.Join(server.Shutdown(ctx), server.Close()) })
 	}
 	return group.Wait()
 }
 
-// closeGRPC is bounded, though GracefulStop waits for every handler: one that hangs is left behind, since the process
-// is about to end.
-func closeGRPC(ctx context.Context, server *grpc.Server) error {
+// closeGRPC tells callers to go away, lets calls under way end, and cuts the connections of those that do not. It is bounded,
+// though GracefulStop waits for every handler: one that hangs when all is drained is left behind, since the process is about
+// to end.
+func closeGRPC(server *grpc.Server, drained <-chan struct{}) error {
 	closed := make(chan struct{})
 	go func() {
 		server.GracefulStop()
@@ -267,9 +271,10 @@ func closeGRPC(ctx context.Context, server *grpc.Server) error {
 	select {
 	case <-closed:
 		return nil
-	case <-ctx.Done():
+	case <-time.After(stopTimeout):
 	}
 	server.Stop()
+	<-drained
 	select {
 	case <-closed:
 		return nil

@@ -100,9 +100,10 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 }
 
 // Drain ends everything in an orderly way: waiters at once, holders when they let go or when timeout is over, whichever is
-// first. It returns when every session is closed, so that all locks are free, or with ctx's cause when ctx ends. Callers
-// that fell silent keep their sessions until their validity is over, also now.
-func (s *Services) Drain(ctx context.Context, timeout time.Duration) error {
+// first. When all streams have been sent their end, or ctx ends, it calls told, once: then connections must be told to go
+// away, since what a caller had is let go when it has left, or when its validity is over. It returns when every session is
+// closed, so that all locks are free, or with ctx's cause when ctx ends.
+func (s *Services) Drain(ctx context.Context, timeout time.Duration, told func()) error {
 	s.drain.begin(timeout)
 	defer s.drain.finish()
 	over := time.NewTimer(timeout)
@@ -113,6 +114,11 @@ func (s *Services) Drain(ctx context.Context, timeout time.Duration) error {
 	case <-ctx.Done():
 	}
 	s.drain.finish()
+	select {
+	case <-s.leases.telling.empty():
+	case <-ctx.Done():
+	}
+	told()
 	select {
 	case <-s.leases.sessions.empty():
 	case <-ctx.Done():
@@ -127,7 +133,7 @@ func (s *Services) Drain(ctx context.Context, timeout time.Duration) error {
 }
 
 // Stop ends everything now and returns when every session is closed, or with ctx's cause.
-func (s *Services) Stop(ctx context.Context) error { return s.Drain(ctx, 0) }
+func (s *Services) Stop(ctx context.Context) error { return s.Drain(ctx, 0, func() {}) }
 
 // foreignTicks is the longest session timeout that an ensemble grants, in ticks, if its settings do not say otherwise.
 const foreignTicks = 20
