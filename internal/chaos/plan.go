@@ -112,6 +112,14 @@ func (p plan) stops() bool {
 		slices.ContainsFunc(p.nemeses, func(n nemesis.Nemesis) bool { return n.Stops })
 }
 
+// faults is how long nemeses strike.
+func (p plan) faults() time.Duration {
+	if slices.ContainsFunc(p.nemeses, func(n nemesis.Nemesis) bool { return n.Slow }) {
+		return 2 * p.profile.faults
+	}
+	return p.profile.faults
+}
+
 func (p plan) names() []string {
 	var names []string
 	for _, each := range p.nemeses {

@@ -163,7 +163,7 @@ func (r *round) disturb(ctx context.Context) error {
 			err := each.Haunt(striking, nemesis.Setting{
 				Stage: r.stage, Prefix: r.prefix(), Timeout: p.timeout, Tick: p.profile.ensemble.TickTime,
 				Silence: time.Duration(p.profile.ensemble.SyncLimit) * p.profile.ensemble.TickTime,
-			}, dice, p.profile.faults)
+			}, dice, p.faults())
 			if err != nil {
 				return fmt.Errorf("%s: %w", each.Name, err)
 			}

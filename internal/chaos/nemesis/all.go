@@ -61,6 +61,6 @@ var All = []Nemesis{
 	},
 	{
 		Name: "N18", About: "everything on one host suspended for two session timeouts",
-		Realm: Sidecars, Forces: true, strike: suspendHost,
+		Realm: Sidecars, Forces: true, Slow: true, strike: suspendHost,
 	},
 }

@@ -33,6 +33,8 @@ type Nemesis struct {
 	// Stops says that it stops clients between their look at a lock and what they do then, so that a store that does not
 	// look at tokens must have lost updates afterwards.
 	Stops bool
+	// Slow says that each strike takes long, so that there are few in the usual time.
+	Slow bool
 	// Restarts says that it starts servers anew.
 	Restarts bool
 	// Adjust changes the stage that it needs; nil if it needs nothing special.
