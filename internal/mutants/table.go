@@ -12,7 +12,8 @@ const (
 	stuck    = "no progress after everything was healed"
 )
 
-// Table is all mutants: first those of the formula for how long a lease is valid, then those of the plan by their numbers, and then bugs that there were.
+// Table is all mutants: first those of the formula for how long a lease is valid, then those of the plan by their numbers, and
+// then bugs that there were.
 var Table = []Mutant{
 	{
 		ID: "V1", Bug: "a lease is valid for a timeout from its newest answered request, whoever answered it, as most clients have it",
