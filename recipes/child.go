@@ -105,5 +105,8 @@ func parseSequence(text string) (int32, bool) {
 		}
 	}
 	number, err := strconv.ParseInt(text, 10, 32)
+	if text[0] == '-' && (number == 0 || len(text) > 10 && number > -1e9) { // not as the server writes it
+		return 0, false
+	}
 	return int32(number), err == nil
 }
