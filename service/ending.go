@@ -27,7 +27,7 @@ const (
 )
 
 func (e *ending) close() {
-	if e.verdict.CompareAndSwap(connectionOpen, connectionClosed) && e.left != nil {
+	if e.verdict.CompareAndSwap(connectionOpen, connectionClosed) {
 		close(e.left)
 	}
 }

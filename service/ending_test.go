@@ -148,7 +148,7 @@ func TestWhatASocketsErrorSaysAboutThePeer(t *testing.T) {
 		{errors.New("anything else"), silent, silent},
 	} {
 		for isLocal, want := range map[bool]string{true: test.local, false: test.remote} {
-			conn := &rawConn{ending: new(ending), local: isLocal}
+			conn := &rawConn{ending: newEnding(), local: isLocal}
 			conn.judge(test.err)
 			got := map[int32]string{connectionOpen: open, connectionClosed: closed, connectionLost: silent}[conn.ending.verdict.Load()]
 			if got != want {
@@ -164,12 +164,12 @@ type failingReader struct{ net.Conn }
 func (failingReader) Read([]byte) (int, error) { return 0, io.EOF }
 
 func TestTheFirstVerdictStands(t *testing.T) {
-	lost := new(ending)
+	lost := newEnding()
 	lost.lose()
 	_, _ = (&tlsConn{failingReader{}, lost}).Read(nil)
 	same(t, "silent after an end of file that follows the loss", lost.silent(), true)
 
-	closed := new(ending)
+	closed := newEnding()
 	_, _ = (&tlsConn{failingReader{}, closed}).Read(nil)
 	closed.lose()
 	same(t, "silent after a close_notify", closed.silent(), false)
@@ -188,7 +188,7 @@ func TestAnEndOfFileWithoutAFinIsSilence(t *testing.T) {
 	must(t, client.(*net.TCPConn).SetLinger(0))
 	must(t, client.Close())
 
-	conn := &rawConn{Conn: socket, ending: new(ending)}
+	conn := &rawConn{Conn: socket, ending: newEnding()}
 	_, err = socket.Read(make([]byte, 1)) // takes the socket's error away
 	if !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatalf("read: %v", err)

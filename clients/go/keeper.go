@@ -59,18 +59,25 @@ func (k *keeper) begin(id string, c *claim) error {
 		c.lose(outlived())
 		return context.Cause(c.context)
 	}
-	k.mu.Lock()
-	k.claims[id] = c
-	closed := k.closed
-	k.mu.Unlock()
-	if closed {
+	if !k.add(id, c) {
 		c.lose(errClosed)
+		return context.Cause(c.context)
 	}
 	if c.context.Err() != nil {
 		k.forget(id) // whoever reads the stream may have forgotten it too early
 	}
 	k.tell()
 	return nil
+}
+
+// add keeps the deadline of a claim, but not any more after close.
+func (k *keeper) add(id string, c *claim) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.closed {
+		k.claims[id] = c
+	}
+	return !k.closed
 }
 
 // close ends all claims.

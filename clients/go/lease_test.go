@@ -68,15 +68,20 @@ func TestALeaseIsLostWithItsStream(t *testing.T) {
 	want(t, lease.Close(t.Context()), lease.Err().Error())
 }
 
-func TestAFrozenSidecarLosesTheLease(t *testing.T) {
-	server := scripted.Start(t)
+// answerOnce lets the sidecar answer one Check of a lease and none after it.
+func answerOnce(server *scripted.Server, validFor time.Duration) {
 	asked := atomic.Int32{}
 	server.CheckLease = func(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
 		if asked.Add(1) > 1 {
 			return scripted.Frozen[leasev1.CheckRequest, leasev1.CheckResponse](ctx, request)
 		}
-		return &leasev1.CheckResponse{ValidFor: durationpb.New(5 * time.Second)}, nil
+		return &leasev1.CheckResponse{ValidFor: durationpb.New(validFor)}, nil
 	}
+}
+
+func TestAFrozenSidecarLosesTheLease(t *testing.T) {
+	server := scripted.Start(t)
+	answerOnce(server, 5*time.Second)
 	client, clock := dial(t, server)
 	lease, call := open(t, client, server)
 	clock.Advance(5 * time.Second)
@@ -146,13 +151,7 @@ func TestALockIsOverBeforeTheSidecarIsAskedToCloseItsLease(t *testing.T) {
 // for given up.
 func TestALockIsOverBeforeTheSidecarSeesItsLeaseEnd(t *testing.T) {
 	server := scripted.Start(t)
-	asked := atomic.Int32{}
-	server.CheckLease = func(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
-		if asked.Add(1) > 1 {
-			return scripted.Frozen[leasev1.CheckRequest, leasev1.CheckResponse](ctx, request)
-		}
-		return &leasev1.CheckResponse{ValidFor: durationpb.New(5 * time.Second)}, nil
-	}
+	answerOnce(server, 5*time.Second)
 	client, clock := dial(t, server)
 	lease, call := open(t, client, server)
 	lock := holdWith(t, client, server, lease)

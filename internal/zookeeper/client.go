@@ -118,6 +118,7 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 		changed:    make(chan struct{}),
 		places:     make(map[string]chan struct{}),
 		making:     make(chan struct{}, 1),
+		quitted:    make(chan struct{}),
 		sizes:      make(map[string]int),
 		members:    make(map[string]bool),
 		ready:      make(chan struct{}),

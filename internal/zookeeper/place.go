@@ -309,15 +309,18 @@ func (s *Session) hangUp() {
 // quit closes the library's connection, but not while it makes a container: if it is closed then, it reads the reply that it
 // may still be writing. A request that has no connection to be answered on is not waited for.
 func (s *Session) quit() {
-	s.quitting.Do(func() {
-		patience := time.NewTimer(quitPatience)
-		defer patience.Stop()
-		select {
-		case s.making <- struct{}{}:
-		case <-patience.C:
-		}
-		s.conn.Close()
-	})
+	if s.quitting.Swap(true) {
+		<-s.quitted // and not on a mutex, for which virtual time does not wait
+		return
+	}
+	defer close(s.quitted)
+	patience := time.NewTimer(quitPatience)
+	defer patience.Stop()
+	select {
+	case s.making <- struct{}{}:
+	case <-patience.C:
+	}
+	s.conn.Close()
 }
 
 const quitPatience = 2 * time.Second

@@ -55,17 +55,20 @@ func (w *wire) check(reply []byte) error {
 		return checkGreeting(reply)
 	}
 	xid, code := int32(binary.BigEndian.Uint32(reply)), binary.BigEndian.Uint32(reply[12:])
+	due := w.answered(xid)
+	if xid >= 0 && due.xid != xid {
+		return fmt.Errorf("%w: to request %d, where request %d is to be answered", errMalformed, xid, due.xid)
+	}
 	body := skim{rest: reply[replyHead:]}
-	kind, asked := w.answered(xid)
 	switch {
 	case xid == eventXid:
 		body.skip(8) // kind and state
 		body.bytes()
-	case asked && code == 0:
-		body.reply(kind)
+	case xid >= 0 && code == 0:
+		body.reply(due.kind)
 	}
 	if body.bad {
-		return fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, len(reply), kind)
+		return fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, len(reply), due.kind)
 	}
 	return nil
 }
@@ -79,26 +82,37 @@ func checkGreeting(reply []byte) error {
 	return nil
 }
 
-// ask notes of which kind a request is that is about to be sent.
+// A question is a request that was sent. Servers answer them in the order in which they were sent, as the Java client demands
+// too; pings and the like, which have negative numbers, are not counted.
+type question struct{ xid, kind int32 }
+
+// noQuestion has a number that no request has.
+var noQuestion = question{xid: -1}
+
+// ask notes a request that is about to be sent.
 func (w *wire) ask(frame []byte) {
 	if len(frame) < frameLength+8 {
 		return
 	}
+	sent := question{int32(binary.BigEndian.Uint32(frame[frameLength:])), int32(binary.BigEndian.Uint32(frame[frameLength+4:]))}
+	if sent.xid < 0 {
+		return
+	}
 	w.asking.Lock()
 	defer w.asking.Unlock()
-	if w.asked == nil {
-		w.asked = map[int32]int32{}
-	}
-	w.asked[int32(binary.BigEndian.Uint32(frame[frameLength:]))] = int32(binary.BigEndian.Uint32(frame[frameLength+4:]))
+	w.asked = append(w.asked, sent)
 }
 
-// answered says of which kind the request was that is answered now.
-func (w *wire) answered(xid int32) (kind int32, asked bool) {
+// answered is the question whose answer is due, if one with this number has come.
+func (w *wire) answered(xid int32) question {
 	w.asking.Lock()
 	defer w.asking.Unlock()
-	kind, asked = w.asked[xid]
-	delete(w.asked, xid)
-	return kind, asked
+	if xid < 0 || len(w.asked) == 0 {
+		return noQuestion
+	}
+	due := w.asked[0]
+	w.asked = w.asked[1:]
+	return due
 }
 
 // A skim goes over a reply without taking anything from it. The first mistake makes it bad for good.

@@ -58,7 +58,8 @@ type Session struct {
 	ended      instant // when err was set
 
 	making   chan struct{} // held while the library makes a container; see quit
-	quitting sync.Once
+	quitting atomic.Bool
+	quitted  chan struct{} // closed when the library's connection is
 
 	ready chan struct{}  // closed when conn is set
 	work  sync.WaitGroup // goroutines that use the library

@@ -48,7 +48,7 @@ type wire struct {
 	welcomed atomic.Bool // the handshake has been answered
 
 	asking sync.Mutex
-	asked  map[int32]int32 // kinds of the requests under way, by their numbers
+	asked  []question // under way, the oldest first
 
 	closing sync.Once
 }
