@@ -57,7 +57,7 @@ fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for
 chaos: build ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part
 	go build -o bin/chaos ./internal/chaos
 	bin/chaos -rounds 250 -out bin/chaos-report $(ARGS)
-	go test -race -count=1 -v -timeout 2h ./internal/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000 -hostility=1m
+	go test -race -count=1 -v -timeout 2h ./internal/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000 -hostility=30s
 	go test -race -count=1 -v -timeout 2h ./internal/peers -acquisitions=10500 -numbers=10000 -kills=10
 	go test -count=1 -v -timeout 2h ./internal/mutants -all
 	tools/fuzz

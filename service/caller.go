@@ -15,6 +15,8 @@ type caller struct {
 
 	ending  *ending
 	streams *streamCount
+	pace    *pace
+	guest   *guest
 }
 
 // callerOf returns who calls. A context without a connection has the zero caller, which is nobody.

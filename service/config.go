@@ -33,7 +33,11 @@ func (c *configService) Get(ctx context.Context, request *configv1.GetRequest) (
 			return nil, err
 		}
 	}
-	entry, err := c.config.Get(ctx, c.services.ensemble, key.text)
+	var entry recipes.Entry
+	err = callerOf(ctx).guest.read(ctx, func() (bytes int, err error) {
+		entry, err = c.config.Get(ctx, c.services.ensemble, key.text)
+		return len(entry.Value), err
+	})
 	if err != nil {
 		return nil, err
 	}

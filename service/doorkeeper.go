@@ -1,39 +1,109 @@
 package service
 
 import (
+	"context"
 	"errors"
+	"math"
+	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/time/rate"
 )
 
 // A doorkeeper lets in so many connections at a time, since each takes memory and a descriptor, of which the sidecar needs some
-// for the ensemble. One caller gets three quarters of them at most, so that it cannot shut the others out.
+// for the ensemble. One caller gets three quarters of them at most, so that it cannot shut the others out, and only so many in a
+// second, so that it does not keep the sidecar busy with greetings.
 type doorkeeper struct {
 	most, share int
 	log         *zap.Logger
 
-	mu   sync.Mutex
-	open int
-	each map[string]int // by who called
-	shut bool           // somebody was refused since somebody was last let in
+	mu     sync.Mutex
+	open   int
+	guests map[string]*guest // by who called
+	shut   bool              // somebody was refused since somebody was last let in
+
+	refusals *pace
 }
 
 var errTooManyConnections = errors.New("too many connections")
 
-// newDoorkeeper makes one; nil, which lets everybody in, if most is 0.
+// newDoorkeeper makes one, which lets any number in if most is 0.
 func newDoorkeeper(most int, log *zap.Logger) *doorkeeper {
 	if most == 0 {
-		return nil
+		most = math.MaxInt
 	}
-	return &doorkeeper{most: most, share: most - most/4, log: log, each: map[string]int{}}
+	return &doorkeeper{most: most, share: most - most/4, log: log, guests: map[string]*guest{}, refusals: newPace(refusals, refusalsBurst)}
+}
+
+// at keeps connections waiting in the listener's backlog while many have to be refused.
+func (d *doorkeeper) at(listener net.Listener) net.Listener { return slowed{listener, d.refusals} }
+
+type slowed struct {
+	net.Listener
+
+	pace *pace
+}
+
+// Accept implements net.Listener.
+func (s slowed) Accept() (net.Conn, error) {
+	s.pace.keep()
+	return s.Listener.Accept()
+}
+
+// How many connections are refused in a second, and at once, until the others have to wait.
+const (
+	refusals      = 1000
+	refusalsBurst = 1000
+)
+
+// What one caller gets, over all its connections.
+const (
+	arrivals      = 200         // connections in a second
+	arrivalsBurst = 1000        // connections at once, if there were few before
+	longestQueue  = time.Second // until a connection is greeted; one that had to wait longer is refused
+	mostRead      = 4 << 20     // bytes of values on their way from the ensemble, as far as they can be foreseen
+	leastRead     = 64 << 10    // what a small value counts of that
+)
+
+// A guest is one caller.
+type guest struct {
+	open     int // connections; the doorkeeper's
+	arrivals *rate.Limiter
+	reading  *semaphore.Weighted // of mostRead
+	usual    atomic.Int64        // bytes of the largest of the last values
+}
+
+func newGuest() *guest {
+	return &guest{arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reading: semaphore.NewWeighted(mostRead)}
+}
+
+// read reads a value when it is the caller's turn: values come from the ensemble in one line, in which a few large ones keep
+// everybody waiting. That the next one is as large as the last is what can be foreseen. Without a guest nobody waits.
+func (g *guest) read(ctx context.Context, value func() (bytes int, err error)) error {
+	if g == nil {
+		_, err := value()
+		return err
+	}
+	foreseen := min(mostRead, max(leastRead, g.usual.Load()))
+	if err := g.reading.Acquire(ctx, foreseen); err != nil {
+		return err
+	}
+	defer g.reading.Release(foreseen)
+	bytes, err := value()
+	usual := g.usual.Load()
+	g.usual.Store(max(int64(bytes), usual-usual/8))
+	return err
 }
 
 // A visit is one connection that was let in.
 type visit struct {
-	door     *doorkeeper
-	identity string // under its lock, as is over; empty until the caller is known
-	over     bool
+	door  *doorkeeper
+	guest *guest // under its lock, as is over; nil until the caller is known
+	over  bool
 }
 
 // enter lets a connection in before it is known whose it is. The visit must be left.
@@ -50,21 +120,51 @@ func (d *doorkeeper) enter() (*visit, error) {
 	return &visit{door: d}, nil
 }
 
-// introduce says whose connection it is.
-func (v *visit) introduce(identity string) error {
-	d := v.door
-	if d == nil {
-		return nil
+// introduce says whose connection it is, and returns when it may be greeted.
+func (v *visit) introduce(identity string) (*guest, error) {
+	if v.door == nil {
+		return nil, nil
 	}
+	guest, turn, err := v.queue(identity)
+	if err != nil {
+		return nil, err
+	}
+	return guest, wait(context.Background(), turn)
+}
+
+// queue says how long the connection has to wait.
+func (v *visit) queue(identity string) (*guest, time.Duration, error) {
+	d := v.door
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.each[identity] >= d.share {
-		return d.refuse("three quarters of max-connections", d.share, identity)
+	guest := d.guest(identity)
+	if guest.open >= d.share {
+		return nil, 0, d.refuse("three quarters of max-connections", d.share, identity)
+	}
+	place := guest.arrivals.Reserve()
+	if place.Delay() > longestQueue {
+		place.Cancel()
+		return nil, 0, d.refuse("connections of one caller in a second", arrivals, identity)
 	}
 	d.shut = false
-	d.each[identity]++
-	v.identity = identity
-	return nil
+	guest.open++
+	v.guest = guest
+	return guest, place.Delay(), nil
+}
+
+// guest is the caller of that name. It is locked.
+func (d *doorkeeper) guest(identity string) *guest {
+	if known := d.guests[identity]; known != nil {
+		return known
+	}
+	for name, known := range d.guests {
+		if known.open == 0 && known.arrivals.Tokens() >= arrivalsBurst {
+			delete(d.guests, name)
+		}
+	}
+	fresh := newGuest()
+	d.guests[identity] = fresh
+	return fresh
 }
 
 // refuse tells the log once, however many are refused one after the other. It is locked.
@@ -73,6 +173,7 @@ func (d *doorkeeper) refuse(limit string, most int, identity string) error {
 		d.log.Warn("connections are refused", zap.String("limit", limit), zap.Int("most", most), zap.String("caller", identity))
 	}
 	d.shut = true
+	d.refusals.count()
 	return errTooManyConnections
 }
 
@@ -89,11 +190,7 @@ func (v *visit) leave() {
 	}
 	v.over = true
 	d.open--
-	if v.identity == "" {
-		return
-	}
-	d.each[v.identity]--
-	if d.each[v.identity] == 0 {
-		delete(d.each, v.identity)
+	if v.guest != nil {
+		v.guest.open--
 	}
 }

@@ -1,10 +1,14 @@
 package service
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,7 +25,7 @@ func TestADoorkeeperKeepsAQuarterFreeOfAnyOneCaller(t *testing.T) {
 			return "shut"
 		}
 		visits = append(visits, v)
-		if err := v.introduce(identity); err != nil {
+		if _, err := v.introduce(identity); err != nil {
 			v.leave()
 			return "refused"
 		}
@@ -43,7 +47,7 @@ func TestADoorkeeperKeepsAQuarterFreeOfAnyOneCaller(t *testing.T) {
 	for _, v := range visits {
 		v.leave()
 	}
-	same(t, "in the end", fmt.Sprint(d.open, d.each), "0 map[]")
+	same(t, "in the end", fmt.Sprint(d.open, d.guests["uid:1"].open), "0 0")
 }
 
 func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
@@ -82,4 +86,131 @@ func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
 	for conn := greet(); !answered(conn); conn = greet() {
 		conn.Close() // the server has not seen the other one's end yet
 	}
+}
+
+func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoorkeeper(0, zap.NewNop())
+		come := func(identity string) (waited time.Duration, err error) {
+			began := time.Now()
+			v, err := d.enter()
+			if err == nil {
+				_, err = v.introduce(identity)
+				v.leave()
+			}
+			return time.Since(began), err
+		}
+		for i := range arrivalsBurst {
+			waited, err := come("uid:1")
+			same(t, fmt.Sprint(i), fmt.Sprint(waited, err), "0s <nil>")
+		}
+		waited, err := come("uid:1")
+		same(t, "one more", fmt.Sprint(waited, err), "5ms <nil>")
+		var crowd sync.WaitGroup
+		var refused atomic.Int32
+		for range 300 {
+			crowd.Go(func() {
+				if _, err := come("uid:1"); err != nil {
+					refused.Add(1)
+				}
+			})
+		}
+		crowd.Wait()
+		same(t, "refused of 300 at once", refused.Load(), 100)
+		waited, err = come("uid:2")
+		same(t, "another caller", fmt.Sprint(waited, err), "0s <nil>")
+		time.Sleep(time.Minute)
+		waited, err = come("uid:3")
+		same(t, "later", fmt.Sprint(waited, err), "0s <nil>")
+		same(t, "callers that are remembered", len(d.guests), 1)
+	})
+}
+
+func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDoorkeeper(1, zap.NewNop())
+		inside, err := d.enter()
+		same(t, "the first", err, nil)
+		defer inside.leave()
+		began := time.Now()
+		door := d.at(endlessListener{})
+		for range refusalsBurst + 100 {
+			_, err := door.Accept()
+			same(t, "accept", err, nil)
+			_, err = d.enter()
+			same(t, "enter", err, errTooManyConnections)
+		}
+		same(t, "for a hundred too many", time.Since(began).Round(10*time.Millisecond), 100*time.Millisecond)
+	})
+}
+
+// An endlessListener always has one more connection.
+type endlessListener struct{ net.Listener }
+
+func (endlessListener) Accept() (net.Conn, error) { return nil, nil }
+
+func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const large = 1_000_000
+		reads := func(g *guest, size int) (most int32) {
+			var all sync.WaitGroup
+			var now, peak atomic.Int32
+			for range 200 {
+				all.Go(func() {
+					err := g.read(t.Context(), func() (int, error) {
+						peak.Store(max(peak.Load(), now.Add(1)))
+						time.Sleep(time.Millisecond)
+						now.Add(-1)
+						return size, nil
+					})
+					same(t, "read", err, nil)
+				})
+			}
+			all.Wait()
+			return peak.Load()
+		}
+		g := newGuest()
+		same(t, "small ones at once", reads(g, 100), 64)
+		same(t, "before the first large one is known", reads(g, large), 64)
+		same(t, "large ones", reads(g, large), 4)
+		reads(g, 100)
+		same(t, "small ones again", reads(g, 100), 64)
+		same(t, "without a guest", reads(nil, large), 200)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		same(t, "taken", g.reading.TryAcquire(mostRead), true)
+		same(t, "a call that has ended", g.read(ctx, nil), context.Canceled)
+	})
+}
+
+func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		p := newPace(withdrawals, withdrawalsBurst)
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range withdrawalsBurst {
+			p.withdrawn(over)
+			p.keep()
+		}
+		for range 10 * withdrawalsBurst {
+			p.withdrawn(t.Context())
+			p.keep()
+		}
+		same(t, "time in which a connection may take back what it likes", time.Since(began), 0*time.Second)
+		for range withdrawals {
+			p.withdrawn(over)
+			p.keep()
+		}
+		same(t, "time for more", time.Since(began).Round(time.Millisecond), time.Second)
+		for range 10 * withdrawals {
+			p.withdrawn(over)
+		}
+		began = time.Now()
+		p.keep()
+		same(t, "longest wait", time.Since(began), longestBreak)
+		(*pace)(nil).withdrawn(over)
+		(*pace)(nil).keep()
+	})
 }

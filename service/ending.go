@@ -35,15 +35,17 @@ func (e *ending) close() {
 func (e *ending) lose()        { e.verdict.CompareAndSwap(connectionOpen, connectionLost) }
 func (e *ending) silent() bool { return e.verdict.Load() == connectionLost }
 
-// A rawConn is the socket, and notes how it ends.
+// A rawConn is the socket, and notes how it ends. It is read at the pace that its caller's calls allow.
 type rawConn struct {
 	net.Conn
 	ending *ending
+	pace   *pace
 	local  bool   // whether the peer is on this machine
 	leave  func() // called at the end, once or more; may be nil
 }
 
 func (c *rawConn) Read(buffer []byte) (int, error) {
+	c.pace.keep()
 	n, err := c.Conn.Read(buffer)
 	c.judge(err)
 	return n, err

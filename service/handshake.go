@@ -20,7 +20,7 @@ type handshake struct {
 	secure    credentials.TransportCredentials // TLS that demands a client certificate; nil for plaintext on loopback
 	operators bool                             // whether only root and the sidecar's own user may call, as operators
 	trusting  bool                             // whether whoever calls is an operator
-	door      *doorkeeper                      // bounds connections; nil for any number
+	door      *doorkeeper                      // bounds connections; nil for any number of them
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
@@ -29,17 +29,19 @@ func (h handshake) ServerHandshake(socket net.Conn) (net.Conn, credentials.AuthI
 	if err != nil {
 		return nil, nil, err
 	}
-	raw := &rawConn{Conn: socket, ending: newEnding(), local: isLocal(socket), leave: visit.leave}
+	raw := &rawConn{
+		Conn: socket, ending: newEnding(), pace: newPace(withdrawals, withdrawalsBurst), local: isLocal(socket), leave: visit.leave,
+	}
 	conn, caller, err := h.meet(raw)
 	if err == nil {
-		err = visit.introduce(caller.identity)
+		caller.guest, err = visit.introduce(caller.identity)
 	}
 	if err != nil {
 		visit.leave()
 		return nil, nil, err
 	}
 	caller.operator = h.operators || h.trusting
-	caller.ending = raw.ending
+	caller.ending, caller.pace = raw.ending, raw.pace
 	caller.streams = new(streamCount)
 	return conn, caller, nil
 }

@@ -59,9 +59,11 @@ func interceptorsOf(options ServerOptions) []grpc.ServerOption {
 type admission struct{ mostStreams int }
 
 func (a admission) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	if err := allowed(callerOf(ctx), info.FullMethod); err != nil {
+	caller := callerOf(ctx)
+	if err := allowed(caller, info.FullMethod); err != nil {
 		return nil, err
 	}
+	defer caller.pace.withdrawn(ctx)
 	return handler(ctx, request)
 }
 
@@ -74,6 +76,7 @@ func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.Strea
 		return err
 	}
 	defer caller.streams.leave()
+	defer caller.pace.withdrawn(stream.Context())
 	return handler(server, stream)
 }
 

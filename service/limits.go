@@ -1,9 +1,11 @@
 package service
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 )
@@ -56,5 +58,45 @@ func (c *streamCount) enter(most int) error {
 func (c *streamCount) leave() {
 	if c != nil {
 		c.open.Add(-1)
+	}
+}
+
+// What a connection may take back of its calls until it is read more slowly: a call that is made and taken back at once costs the
+// caller next to nothing and the sidecar a goroutine.
+const (
+	withdrawals      = 200 // calls in a second
+	withdrawalsBurst = 1000
+)
+
+// longestBreak is how long a pace waits at a time, so that who waits still sees soon what happens.
+const longestBreak = 100 * time.Millisecond
+
+// A pace slows somebody down in whose wake too much happens.
+type pace struct{ events *rate.Limiter }
+
+func newPace(perSecond rate.Limit, burst int) *pace { return &pace{rate.NewLimiter(perSecond, burst)} }
+
+// count notes that it has happened. A nil pace slows nobody down.
+func (p *pace) count() {
+	if p != nil {
+		p.events.Reserve()
+	}
+}
+
+// withdrawn notes the end of a call, if it was taken back or had no time.
+func (p *pace) withdrawn(ctx context.Context) {
+	if ctx.Err() != nil {
+		p.count()
+	}
+}
+
+// keep waits while it has happened too often, but not for long.
+func (p *pace) keep() {
+	if p == nil {
+		return
+	}
+	if debt := -p.events.Tokens(); debt > 0 {
+		due := time.Duration(debt / float64(p.events.Limit()) * float64(time.Second))
+		_ = wait(context.Background(), min(longestBreak, due)) // it always has the time
 	}
 }

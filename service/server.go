@@ -107,7 +107,8 @@ func (s *Server) open() error {
 }
 
 func (s *Server) openCallers() error {
-	hands := handshake{trusting: s.options.AllOperate, door: newDoorkeeper(s.options.MaxConnections, s.options.Log)}
+	keeper := newDoorkeeper(s.options.MaxConnections, s.options.Log)
+	hands := handshake{trusting: s.options.AllOperate, door: keeper}
 	secure, err := s.options.TLS.complete()
 	if err != nil {
 		return err
@@ -120,9 +121,10 @@ func (s *Server) openCallers() error {
 		hands.secure = secured(ring.config())
 	}
 	server := s.newGRPC(hands)
+	serve := func(listener net.Listener) error { return server.Serve(keeper.at(listener)) }
 	for _, address := range s.options.Listen {
 		listener, err := listen(address, s.options.SocketMode, secure)
-		if err := s.add(forCallers, address, listener, err, server.Serve); err != nil {
+		if err := s.add(forCallers, address, listener, err, serve); err != nil {
 			return err
 		}
 	}
