@@ -1,0 +1,227 @@
+"""The configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import grpc.aio
+
+from sidekeeper import _clock, _transport
+from sidekeeper._errors import SidekeeperError
+from sidekeeper._types import ConfigChange, ConfigEvent, ConfigEventKind, Entry
+from sidekeeper.config.v1 import config_pb2, config_pb2_grpc
+
+
+@dataclass(frozen=True)
+class Precondition:
+    """What must be true of a key; from if_version, if_missing or if_exists."""
+
+    _wire: config_pb2.Precondition
+
+
+def if_version(version: int) -> Precondition:
+    """Demands that the key has this version."""
+    return Precondition(config_pb2.Precondition(version=version))
+
+
+def if_missing() -> Precondition:
+    """Demands that there is no such key."""
+    return Precondition(config_pb2.Precondition(must_not_exist=True))
+
+
+def if_exists() -> Precondition:
+    """Demands that there is such a key."""
+    return Precondition(config_pb2.Precondition(must_exist=True))
+
+
+def _wire(precondition: Precondition | None) -> config_pb2.Precondition | None:
+    return None if precondition is None else precondition._wire
+
+
+def _put(key: str, value: bytes | str, precondition: Precondition | None) -> config_pb2.PutRequest:
+    content = value.encode() if isinstance(value, str) else value
+    return config_pb2.PutRequest(key=key, value=content, precondition=_wire(precondition))
+
+
+class Commit:
+    """What to do, all or nothing: at most 100 operations, each on a key of its own."""
+
+    def __init__(self) -> None:
+        self._operations: list[config_pb2.Operation] = []
+
+    def put(self, key: str, value: bytes | str, precondition: Precondition | None = None) -> None:
+        """Adds a write."""
+        self._operations.append(config_pb2.Operation(put=_put(key, value, precondition)))
+
+    def delete(self, key: str, precondition: Precondition | None = None) -> None:
+        """Adds a deletion."""
+        request = config_pb2.DeleteRequest(key=key, precondition=_wire(precondition))
+        self._operations.append(config_pb2.Operation(delete=request))
+
+    def check(self, key: str, precondition: Precondition) -> None:
+        """Adds a condition on a key that is not written."""
+        request = config_pb2.CheckRequest(key=key, precondition=_wire(precondition))
+        self._operations.append(config_pb2.Operation(check=request))
+
+
+class Config:
+    """The configuration that a client reaches. Values are at most 1,000,000 bytes; text is written as UTF-8."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._stub: Any = config_pb2_grpc.ConfigServiceStub(channel)
+
+    async def get(self, key: str, *, linearizable: bool = False) -> Entry:
+        """Reads a key as the sidecar's own connection to the ensemble shows it; linearizable, at least as new as all that anybody had
+        written before. Raises KeyNotFoundError."""
+        consistency = config_pb2.CONSISTENCY_LINEARIZABLE if linearizable else config_pb2.CONSISTENCY_UNSPECIFIED
+        reply = await _transport.insist(self._stub.Get, config_pb2.GetRequest(key=key, consistency=consistency))
+        return Entry._of(reply.entry)
+
+    async def put(self, key: str, value: bytes | str, precondition: Precondition | None = None) -> Entry:
+        """Writes a key and returns the entry without its value. Raises PreconditionFailedError; with OutcomeUnknownError it may have
+        been written, or may still be in a moment."""
+        reply = await _transport.ask(self._stub.Put, _put(key, value, precondition))
+        return Entry(key, version=reply.version, revision=reply.revision)
+
+    async def delete(self, key: str, precondition: Precondition | None = None) -> None:
+        """Deletes a key. Raises KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError."""
+        request = config_pb2.DeleteRequest(key=key, precondition=_wire(precondition))
+        await _transport.ask(self._stub.Delete, request)
+
+    async def list(self, prefix: str = "") -> AsyncGenerator[Entry]:
+        """Keys with their values, in the order of keys: all, or those at and below a prefix of whole segments."""
+        async for entry in _transport.pages(self._stub.List, config_pb2.ListRequest(prefix=prefix), "entries"):
+            yield Entry._of(entry)
+
+    async def commit(self, commit: Commit) -> tuple[Entry, ...]:
+        """Carries out a Commit, and returns an entry without its value for each operation; only those of puts are filled in.
+
+        If nothing was done for want of a precondition, the metadata of PreconditionFailedError tell the `operation`, counted from 0,
+        the `key`, and its `version` if it is there.
+        """
+        reply = await _transport.ask(self._stub.Commit, config_pb2.CommitRequest(operations=commit._operations))
+        return tuple(
+            Entry(operation.put.key, version=result.version, revision=result.revision)
+            for operation, result in zip(commit._operations, reply.results, strict=True)
+        )
+
+    def watch(self, *keys: str) -> AsyncIterator[ConfigEvent]:
+        """Tells the state of some keys, and then what changes, also across restarts of the sidecar."""
+        return _events(self._stub, config_pb2.WatchRequest(keys=keys))
+
+    def watch_prefix(self, prefix: str = "") -> AsyncIterator[ConfigEvent]:
+        """Tells the state of all keys at and below a prefix of whole segments, and then what changes, also across restarts of the
+        sidecar."""
+        return _events(self._stub, config_pb2.WatchRequest(prefix=prefix))
+
+    @asynccontextmanager
+    async def view(self, prefix: str = "") -> AsyncIterator[ConfigView]:
+        """Keeps a copy of all keys at and below a prefix while the body of `async with` runs. It is complete when the body begins."""
+        view = ConfigView()
+        keeping = asyncio.create_task(view._keep(self.watch_prefix(prefix)), name=f"sidekeeper: view {prefix}")
+        try:
+            complete = asyncio.create_task(view._complete.wait())
+            await asyncio.wait({keeping, complete}, return_when=asyncio.FIRST_COMPLETED)
+            complete.cancel()
+            if keeping.done():
+                await keeping
+            yield view
+        finally:
+            keeping.cancel()
+            with suppress(asyncio.CancelledError, SidekeeperError):
+                await keeping
+
+
+async def _events(stub: Any, request: config_pb2.WatchRequest) -> AsyncGenerator[ConfigEvent]:
+    state: list[ConfigChange] = []
+    stale = False
+    async for message in _transport.reopened(stub.Watch, request):
+        if message is None:  # the stream has ended and begins anew
+            state = []
+            if not stale:
+                yield ConfigEvent(ConfigEventKind.STALE)
+            stale = True
+            continue
+        match message.WhichOneof("event"):
+            case "entries":
+                state.extend(ConfigChange(Entry._of(entry)) for entry in message.entries.entries)
+            case "synced":
+                yield ConfigEvent(ConfigEventKind.STATE, tuple(state))
+                state, stale = [], False
+            case "changes":
+                yield ConfigEvent(ConfigEventKind.CHANGED, tuple(map(_change, message.changes.changes)))
+            case "stale":
+                stale = True
+                yield ConfigEvent(ConfigEventKind.STALE)
+            case "fresh":
+                stale = False
+                yield ConfigEvent(ConfigEventKind.FRESH)
+
+
+def _change(wire: config_pb2.Change) -> ConfigChange:
+    if wire.WhichOneof("change") == "deleted":
+        return ConfigChange(Entry(wire.deleted.key), deleted=True)
+    return ConfigChange(Entry._of(wire.put.entry), coalesced=wire.put.coalesced, recreated=wire.put.recreated)
+
+
+class ConfigView(Mapping[str, Entry]):
+    """A copy of a part of the configuration that follows it, and says how old it may be."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._complete = asyncio.Event()
+        self._stale_since: float | None = None
+        self._changed = asyncio.Event()
+        self._error: BaseException | None = None
+
+    def __getitem__(self, key: str) -> Entry:
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def age(self) -> float:
+        """For how many seconds the ensemble or the sidecar has been out of contact; 0 while the copy follows."""
+        return 0.0 if self._stale_since is None else _clock.now() - self._stale_since
+
+    async def wait_changed(self) -> None:
+        """Returns when something has changed since it was last waited for. Raises SidekeeperError if the copy follows no more."""
+        if self._error is None:
+            await self._changed.wait()
+        self._changed.clear()
+        if self._error is not None:
+            raise self._error
+
+    async def _keep(self, events: AsyncIterator[ConfigEvent]) -> None:
+        try:
+            async for event in events:
+                self._take(event)
+        except SidekeeperError as error:
+            self._error = error
+            self._stale_since = self._stale_since or _clock.now()
+            self._changed.set()
+            raise
+
+    def _take(self, event: ConfigEvent) -> None:
+        if event.kind is ConfigEventKind.STALE:
+            self._stale_since = _clock.now()
+            return
+        if event.kind is ConfigEventKind.STATE:
+            self._entries = {}
+        for change in event.changes:
+            if change.deleted:
+                self._entries.pop(change.entry.key, None)
+            else:
+                self._entries[change.entry.key] = change.entry
+        self._complete.set()
+        if event.kind is not ConfigEventKind.CHANGED:
+            self._stale_since = None
+        if event.kind is not ConfigEventKind.FRESH:
+            self._changed.set()

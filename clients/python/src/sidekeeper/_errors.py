@@ -1,0 +1,313 @@
+"""Errors, made from the domain and the reason of a status and never from its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+__all__ = [
+    "AlreadyContendingError",
+    "ConnectionLimitError",
+    "EnsembleDeniedError",
+    "EnsembleUnreachableError",
+    "EphemeralBytesLimitError",
+    "FencingTokenMismatchError",
+    "FieldError",
+    "GroupNotEmptyError",
+    "GroupNotFoundError",
+    "HoldNotFoundError",
+    "InternalError",
+    "InvalidFieldError",
+    "KeyHasChildrenError",
+    "KeyNotFoundError",
+    "LeaseClosedError",
+    "LeaseLimitError",
+    "LeaseLostError",
+    "LeaseNotFoundError",
+    "LockBrokenError",
+    "LockHeldError",
+    "LockKindMismatchError",
+    "LockRevokedError",
+    "LostError",
+    "MemberExistsError",
+    "MemberNotFoundError",
+    "MemberRemovedError",
+    "MemberReplacedError",
+    "MemoryLimitError",
+    "NameIsDirectoryError",
+    "OperatorOnlyError",
+    "OutcomeUnknownError",
+    "PreconditionFailedError",
+    "SequenceExhaustedError",
+    "SequenceExistsError",
+    "SequenceMalformedError",
+    "SequenceNotFoundError",
+    "SidecarStoppingError",
+    "SidekeeperError",
+    "SlowReaderError",
+    "StreamLimitError",
+    "SuspendedError",
+    "WaitTimeoutError",
+    "WaiterLimitError",
+    "WatchLimitError",
+]
+
+DOMAIN = "sidekeeper"
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """Which rule a field of the request breaks."""
+
+    field: str
+    rule: str
+
+
+class SidekeeperError(Exception):
+    """A status that the sidecar, or gRPC on the way to it, ended a call with.
+
+    One class stands for each reason, a name of `sidekeeper.errors.v1.Reason` without its prefix; what each means is told
+    there. A status without a reason is a SidekeeperError itself.
+    """
+
+    reason: str = ""
+    """The name of the reason; empty if there is none."""
+
+    def __init__(
+        self,
+        code: grpc.StatusCode,
+        message: str,
+        metadata: Mapping[str, str] | None = None,
+        fields: Iterable[FieldError] = (),
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        """For people, without the reason."""
+        self.metadata = dict(metadata or {})
+        """More about the reason."""
+        self.fields = tuple(fields)
+        """With InvalidFieldError: which fields, and why."""
+
+    def __str__(self) -> str:
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{self.code.name}{reason}: {self.message}"
+
+
+class LeaseLostError(SidekeeperError):
+    reason = "LEASE_LOST"
+
+
+class LeaseClosedError(SidekeeperError):
+    reason = "LEASE_CLOSED"
+
+
+class LockBrokenError(SidekeeperError):
+    reason = "LOCK_BROKEN"
+
+
+class LockRevokedError(SidekeeperError):
+    reason = "LOCK_REVOKED"
+
+
+class SidecarStoppingError(SidekeeperError):
+    reason = "SIDECAR_STOPPING"
+
+
+class EnsembleUnreachableError(SidekeeperError):
+    reason = "ENSEMBLE_UNREACHABLE"
+
+
+class OutcomeUnknownError(SidekeeperError):
+    reason = "OUTCOME_UNKNOWN"
+
+
+class EnsembleDeniedError(SidekeeperError):
+    reason = "ENSEMBLE_DENIED"
+
+
+class WaitTimeoutError(SidekeeperError, TimeoutError):
+    reason = "WAIT_TIMEOUT"
+
+
+class LockHeldError(SidekeeperError):
+    reason = "LOCK_HELD"
+
+
+class LockKindMismatchError(SidekeeperError):
+    reason = "LOCK_KIND_MISMATCH"
+
+
+class AlreadyContendingError(SidekeeperError):
+    reason = "ALREADY_CONTENDING"
+
+
+class FencingTokenMismatchError(SidekeeperError):
+    reason = "FENCING_TOKEN_MISMATCH"
+
+
+class NameIsDirectoryError(SidekeeperError):
+    reason = "NAME_IS_DIRECTORY"
+
+
+class LeaseNotFoundError(SidekeeperError):
+    reason = "LEASE_NOT_FOUND"
+
+
+class HoldNotFoundError(SidekeeperError):
+    reason = "HOLD_NOT_FOUND"
+
+
+class OperatorOnlyError(SidekeeperError):
+    reason = "OPERATOR_ONLY"
+
+
+class InvalidFieldError(SidekeeperError, ValueError):
+    reason = "INVALID_FIELD"
+
+
+class LeaseLimitError(SidekeeperError):
+    reason = "LEASE_LIMIT"
+
+
+class WaiterLimitError(SidekeeperError):
+    reason = "WAITER_LIMIT"
+
+
+class StreamLimitError(SidekeeperError):
+    reason = "STREAM_LIMIT"
+
+
+class ConnectionLimitError(SidekeeperError):
+    reason = "CONNECTION_LIMIT"
+
+
+class EphemeralBytesLimitError(SidekeeperError):
+    reason = "EPHEMERAL_BYTES_LIMIT"
+
+
+class SlowReaderError(SidekeeperError):
+    reason = "SLOW_READER"
+
+
+class InternalError(SidekeeperError):
+    reason = "INTERNAL"
+
+
+class SequenceNotFoundError(SidekeeperError):
+    reason = "SEQUENCE_NOT_FOUND"
+
+
+class SequenceExistsError(SidekeeperError):
+    reason = "SEQUENCE_EXISTS"
+
+
+class SequenceExhaustedError(SidekeeperError):
+    reason = "SEQUENCE_EXHAUSTED"
+
+
+class SequenceMalformedError(SidekeeperError):
+    reason = "SEQUENCE_MALFORMED"
+
+
+class MemberExistsError(SidekeeperError):
+    reason = "MEMBER_EXISTS"
+
+
+class MemberReplacedError(SidekeeperError):
+    reason = "MEMBER_REPLACED"
+
+
+class MemberRemovedError(SidekeeperError):
+    reason = "MEMBER_REMOVED"
+
+
+class MemberNotFoundError(SidekeeperError):
+    reason = "MEMBER_NOT_FOUND"
+
+
+class GroupNotFoundError(SidekeeperError):
+    reason = "GROUP_NOT_FOUND"
+
+
+class GroupNotEmptyError(SidekeeperError):
+    reason = "GROUP_NOT_EMPTY"
+
+
+class KeyNotFoundError(SidekeeperError):
+    reason = "KEY_NOT_FOUND"
+
+
+class PreconditionFailedError(SidekeeperError):
+    reason = "PRECONDITION_FAILED"
+
+
+class KeyHasChildrenError(SidekeeperError):
+    reason = "KEY_HAS_CHILDREN"
+
+
+class WatchLimitError(SidekeeperError):
+    reason = "WATCH_LIMIT"
+
+
+class MemoryLimitError(SidekeeperError):
+    reason = "MEMORY_LIMIT"
+
+
+class LostError(Exception):
+    """What was the caller's is not any more, without the caller having given it up."""
+
+    def __init__(self, what: str, cause: SidekeeperError) -> None:
+        super().__init__(f"{what} lost: {cause}")
+        self.what = what
+        """Such as `lock orders`."""
+        self.cause = cause
+        """Why."""
+        self.__cause__ = cause
+
+
+class SuspendedError(Exception):
+    """The sidecar has been out of contact with the ensemble for longer than the caller allows. Nothing is lost yet."""
+
+
+BY_REASON: Mapping[str, type[SidekeeperError]] = {kind.reason: kind for kind in SidekeeperError.__subclasses__()}
+
+
+def named(reason: str, message: str, code: grpc.StatusCode = grpc.StatusCode.ABORTED) -> SidekeeperError:
+    """The error of a reason that came without a status."""
+    return BY_REASON.get(reason, SidekeeperError)(code, message)
+
+
+def from_status(code: grpc.StatusCode, details: str | None, trailer: Iterable[Any] | None) -> SidekeeperError:
+    """The error that a status with its trailer stands for."""
+    reason, message = _split(details or "")
+    metadata: Mapping[str, str] = {}
+    fields: list[FieldError] = []
+    for key, value in trailer or ():
+        if key == "grpc-status-details-bin" and isinstance(value, bytes):
+            reason, metadata, fields = _read_details(value, reason)
+    return BY_REASON.get(reason, SidekeeperError)(code, message, metadata, fields)
+
+
+def _split(details: str) -> tuple[str, str]:
+    """Takes the reason off a message that begins with one: what a proxy that drops details leaves."""
+    first, separator, rest = details.partition(": ")
+    if separator and first in BY_REASON:
+        return first, rest
+    return "", details
+
+
+def _read_details(value: bytes, reason: str) -> tuple[str, Mapping[str, str], list[FieldError]]:
+    metadata: Mapping[str, str] = {}
+    fields: list[FieldError] = []
+    for detail in status_pb2.Status.FromString(value).details:
+        info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+        if detail.Unpack(info) and info.domain == DOMAIN:
+            reason, metadata = info.reason, dict(info.metadata)
+        elif detail.Unpack(bad):
+            fields.extend(FieldError(each.field, each.description) for each in bad.field_violations)
+    return reason, metadata, fields

@@ -1,0 +1,604 @@
+"""The client for programs with threads. Each client runs an event loop in a thread of its own, so that deadlines are kept whatever
+the caller's threads do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self, TypedDict, TypeVar, Unpack
+
+import grpc
+
+from sidekeeper import _transport, aio
+from sidekeeper._claim import log
+from sidekeeper._config import Commit, Precondition
+from sidekeeper._errors import LostError, SidekeeperError, SuspendedError
+from sidekeeper._types import (
+    ConfigEvent,
+    Contender,
+    Entry,
+    GroupView,
+    LockView,
+    Mode,
+    Numbers,
+    OnConflict,
+    Queued,
+    Revocation,
+    SequenceState,
+    Token,
+)
+
+T = TypeVar("T")
+
+
+class _Loop:
+    """An event loop in a thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="sidekeeper", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs work there and waits for it; what interrupts the waiting, such as Ctrl-C, cancels the work."""
+        doing = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return doing.result()
+        except BaseException:
+            doing.cancel()
+            raise
+
+    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """The items of a stream, which ends when the iterator is closed."""
+        try:
+            while True:
+                try:
+                    item = self.run(_next(items))
+                except StopAsyncIteration:
+                    return
+                yield item
+        finally:
+            close = getattr(items, "aclose", None)
+            if close is not None and not self._loop.is_closed():
+                with suppress(RuntimeError):  # it is at work no more
+                    self.run(close())
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _next(items: AsyncIterator[T]) -> T:
+    return await anext(items)
+
+
+class LockOptions(TypedDict, total=False):
+    """How to acquire a lock. The functions are called one at a time in the client's thread: they must not block."""
+
+    mode: Mode
+    lease: Lease | None
+    """To hold the lock with; None, a lease that lives as long as the lock."""
+    wait: float | None
+    """Seconds to wait for the grant: 0 tries once, None waits for ever."""
+    owner: str
+    """Who the caller is, for people: at most 128 bytes."""
+    metadata: Mapping[str, str]
+    """More about the caller, for people: at most 1 KiB in all."""
+    on_queued: Callable[[Queued], object]
+    on_suspended: Callable[[float], object]
+    """Contact with the ensemble is lost, the lock is not; gets the seconds it certainly lasts, about once a second."""
+    on_resumed: Callable[[], object]
+    on_revocation: Callable[[Revocation], object]
+
+
+class _Held:
+    """What is the same for locks, leases and memberships."""
+
+    def __init__(self, loop: _Loop, held: aio._Held) -> None:
+        self._loop = loop
+        self._held = held
+        self._ended = threading.Event()
+        held._claim.when_over(self._ended.set)
+
+    @property
+    def valid(self) -> bool:
+        """Whether it is certainly the caller's at this moment."""
+        return self._held.valid
+
+    @property
+    def valid_for(self) -> float:
+        """For how many seconds it is certainly still the caller's if the sidecar is not heard of again; 0 if it is not."""
+        return self._held.valid_for
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the sidecar has lost contact with the ensemble and not regained it yet."""
+        return self._held.suspended
+
+    @property
+    def error(self) -> LostError | None:
+        """Why it was lost; None as long as it is not, and if it was given up."""
+        return self._held.error
+
+    def wait_ended(self, timeout: float | None = None) -> bool:
+        """Returns True when it is the caller's no more, lost or given up; False if it still is after so many seconds."""
+        return self._ended.wait(timeout)
+
+
+class Lease(_Held):
+    """Owns what is acquired in its name: when it ends, all of that is given up at once. Close it, also after it was lost."""
+
+    def __init__(self, loop: _Loop, lease: aio.Lease) -> None:
+        super().__init__(loop, lease)
+        self._lease = lease
+
+    @property
+    def id(self) -> str:
+        """Names it in calls made without this package. It is a secret."""
+        return self._lease.id
+
+    @property
+    def ttl(self) -> float:
+        """The timeout in seconds that the ensemble granted."""
+        return self._lease.ttl
+
+    def close(self) -> None:
+        """Ends the lease; for the caller, it and all acquired in its name are over at once. Then all of it is gone from the
+        ensemble. Raises LostError if it was lost before."""
+        self._loop.run(self._lease.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        _give_up(self.close, kind is None)
+
+
+def _give_up(give_up: Callable[[], None], strictly: bool) -> None:
+    """Gives something up at the end of a body; a failure is no more than logged if the body failed anyway."""
+    try:
+        give_up()
+    except (LostError, SidekeeperError) as error:
+        if strictly:
+            raise
+        log.log(logging.DEBUG if isinstance(error, LostError) else logging.WARNING, "%s", error)
+
+
+class Lock(_Held):
+    """A hold. Release it, also after it was lost."""
+
+    def __init__(self, loop: _Loop, lock: aio.Lock, suspension_grace: float | None = None) -> None:
+        super().__init__(loop, lock)
+        self._lock = lock
+        self._grace = suspension_grace
+        self._stop = threading.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        lock._when_suspended.append(self._suspended)
+        lock._claim.when_over(self._over)
+        if lock.suspended:
+            self._suspended(True)
+
+    @property
+    def name(self) -> str:
+        """The lock's name."""
+        return self._lock.name
+
+    @property
+    def fencing_token(self) -> Token:
+        """Orders the grants of this lock: hand it to whatever the lock protects, and let that refuse smaller ones."""
+        return self._lock.fencing_token
+
+    @property
+    def hold_id(self) -> str:
+        """What Check and Release call this hold. It is a secret."""
+        return self._lock.hold_id
+
+    @property
+    def revocation(self) -> Revocation | None:
+        """The newest request to let go, if there was one."""
+        return self._lock.revocation
+
+    def should_stop(self) -> bool:
+        """Whether the body must not go on: the lock is lost, or suspended for longer than the grace."""
+        return self._stop.is_set() or not self.valid
+
+    def wait_should_stop(self, timeout: float | None = None) -> bool:
+        """Returns True as soon as the body must not go on; False if it may after so many seconds. Sleep with it."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self.should_stop():
+            left = 0.25 if until is None else min(0.25, until - time.monotonic())
+            if left <= 0:
+                return False
+            self._stop.wait(left)
+        return True
+
+    def check(self) -> None:
+        """Raises LostError if the lock is not certainly the caller's, SuspendedError if it is suspended for longer than the grace."""
+        self._lock.check()
+        if self._stop.is_set():
+            raise SuspendedError(f"lock {self.name} has been suspended for {self._grace} s")
+
+    def release(self) -> None:
+        """Gives the lock up; for the caller it is over at once, and when this returns the next waiter can have it.
+
+        Raises LostError if it was lost before. Any SidekeeperError says that the sidecar has not confirmed it: then it is over for
+        the caller all the same, and for others by the time its validity would have been. Again, it does the same.
+        """
+        self._loop.run(self._lock.release())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        _give_up(self.release, kind is None)
+
+    def _suspended(self, suspended: bool) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if suspended and self._grace is not None:
+            self._timer = asyncio.get_running_loop().call_later(self._grace, self._stop.set)
+        elif not suspended and not self._lock._claim.over():
+            self._stop.clear()
+
+    def _over(self) -> None:
+        self._suspended(False)
+        self._stop.set()
+
+
+class Membership(_Held):
+    """The caller as a member of a group. Leave it, also after it was lost. It is valid for as long as its lease is."""
+
+    def __init__(self, loop: _Loop, membership: aio.Membership) -> None:
+        super().__init__(loop, membership)
+        self._membership = membership
+
+    @property
+    def incarnation(self) -> int:
+        """Tells this member from all that have or had its name."""
+        return self._membership.incarnation
+
+    def update(self, metadata: Mapping[str, str]) -> None:
+        """Changes what others are told about this member."""
+        self._loop.run(self._membership.update(metadata))
+
+    def leave(self) -> None:
+        """Leaves the group; with a lease of its own, which ends, that is confirmed. Raises LostError if it was lost before."""
+        self._loop.run(self._membership.leave())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        _give_up(self.leave, kind is None)
+
+
+class Sequence:
+    """Hands out numbers, each once. Costs nothing to make."""
+
+    def __init__(self, loop: _Loop, sequence: aio.Sequence) -> None:
+        self._loop, self._sequence = loop, sequence
+
+    def next(self, *, relaxed: bool = False) -> int:
+        """Hands out a number; see aio.Sequence.next."""
+        return self._loop.run(self._sequence.next(relaxed=relaxed))
+
+    def next_range(self, count: int, *, relaxed: bool = False) -> Numbers:
+        """Hands out count numbers at once, 1 to 1,000,000. Errors as of next."""
+        return self._loop.run(self._sequence.next_range(count, relaxed=relaxed))
+
+    def numbers(self, *, ahead: int = 100) -> Iterator[int]:
+        """Numbers without an end, unique and in no certain order, of which so many are taken at a time. Those taken and not used are
+        never handed out again."""
+        while True:
+            yield from self.next_range(ahead, relaxed=True)
+
+    def create(self, first: int) -> int:
+        """Makes the sequence, whose first number will be first, and returns its incarnation. Raises SequenceExistsError."""
+        return self._loop.run(self._sequence.create(first))
+
+    def get(self) -> SequenceState:
+        """Says how far the sequence is. Raises SequenceNotFoundError, SequenceMalformedError."""
+        return self._loop.run(self._sequence.get())
+
+    def delete(self) -> None:
+        """Removes the sequence. Raises SequenceNotFoundError; with OutcomeUnknownError it may be gone."""
+        self._loop.run(self._sequence.delete())
+
+
+class ConfigView(Mapping[str, Entry]):
+    """A copy of a part of the configuration that follows it, and says how old it may be."""
+
+    def __init__(self, view: aio.ConfigView) -> None:
+        self._view = view
+
+    def __getitem__(self, key: str) -> Entry:
+        return self._view[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._view._entries))
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    def age(self) -> float:
+        """For how many seconds the ensemble or the sidecar has been out of contact; 0 while the copy follows."""
+        return self._view.age()
+
+
+class Config:
+    """The configuration that a client reaches. Values are at most 1,000,000 bytes; text is written as UTF-8."""
+
+    def __init__(self, loop: _Loop, config: aio.Config) -> None:
+        self._loop, self._config = loop, config
+
+    def get(self, key: str, *, linearizable: bool = False) -> Entry:
+        """Reads a key as the sidecar's own connection to the ensemble shows it; linearizable, at least as new as all that anybody had
+        written before. Raises KeyNotFoundError."""
+        return self._loop.run(self._config.get(key, linearizable=linearizable))
+
+    def put(self, key: str, value: bytes | str, precondition: Precondition | None = None) -> Entry:
+        """Writes a key and returns the entry without its value. Raises PreconditionFailedError; with OutcomeUnknownError it may have
+        been written, or may still be in a moment."""
+        return self._loop.run(self._config.put(key, value, precondition))
+
+    def delete(self, key: str, precondition: Precondition | None = None) -> None:
+        """Deletes a key. Raises KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError."""
+        self._loop.run(self._config.delete(key, precondition))
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """Keys with their values, in the order of keys: all, or those at and below a prefix of whole segments."""
+        return self._loop.iterate(self._config.list(prefix))
+
+    def commit(self, commit: Commit) -> tuple[Entry, ...]:
+        """Carries out a Commit; see aio.Config.commit."""
+        return self._loop.run(self._config.commit(commit))
+
+    def watch(self, *keys: str) -> Iterator[ConfigEvent]:
+        """Tells the state of some keys, and then what changes, also across restarts of the sidecar."""
+        return self._loop.iterate(self._config.watch(*keys))
+
+    def watch_prefix(self, prefix: str = "") -> Iterator[ConfigEvent]:
+        """Tells the state of all keys at and below a prefix of whole segments, and then what changes, also across restarts of the
+        sidecar."""
+        return self._loop.iterate(self._config.watch_prefix(prefix))
+
+    @contextmanager
+    def view(self, prefix: str = "") -> Iterator[ConfigView]:
+        """Keeps a copy of all keys at and below a prefix while the body of `with` runs. It is complete when the body begins."""
+        keeping = self._loop.run(_enter(self._config.view(prefix)))
+        try:
+            yield ConfigView(keeping.view)
+        finally:
+            self._loop.run(keeping.leave())
+
+
+class _Kept:
+    """A view whose body is entered and left from another thread: the loop's task for it waits in between."""
+
+    def __init__(self, view: aio.ConfigView, leaving: asyncio.Event, task: asyncio.Task[None]) -> None:
+        self.view, self._leaving, self._task = view, leaving, task
+
+    async def leave(self) -> None:
+        self._leaving.set()
+        await self._task
+
+
+async def _enter(context: Any) -> _Kept:
+    leaving = asyncio.Event()
+    entered: asyncio.Future[aio.ConfigView] = asyncio.get_running_loop().create_future()
+
+    async def keep() -> None:
+        try:
+            async with context as view:
+                entered.set_result(view)
+                await leaving.wait()
+        except SidekeeperError as error:
+            if entered.done():
+                raise
+            entered.set_exception(error)
+
+    task = asyncio.create_task(keep())
+    return _Kept(await entered, leaving, task)
+
+
+class Client:
+    """Talks to one sidecar, from any number of threads. Close it: that gives up all that it holds and waits for.
+
+    target: `unix:///path`, a path, or `host:port`; None, what SIDEKEEPER_ADDRESS says, and without that
+        `unix:///run/sidekeeper/sidekeeper.sock`.
+    credentials: of TLS, from `grpc.ssl_channel_credentials`. Addresses that are neither a Unix socket nor loopback need them.
+
+    Raises ValueError for an address that is none. It does not wait for a connection; the first call does. Make it after a fork, not
+    before one.
+    """
+
+    def __init__(self, target: str | None = None, *, credentials: grpc.ChannelCredentials | None = None) -> None:
+        _transport.resolve(target)  # before there is a thread
+        self._loop = _Loop()
+        self._closed = False
+        try:
+            self._client = self._loop.run(self._open(target, credentials))
+        except BaseException:
+            self._loop.stop()
+            raise
+        self.config = Config(self._loop, self._client.config)
+        """The configuration."""
+
+    @staticmethod
+    async def _open(target: str | None, credentials: grpc.ChannelCredentials | None) -> aio.Client:
+        return aio.Client(target, credentials=credentials)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives up everything that this client holds and waits for. Again, it does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._loop.run(self._client.close())
+            self._loop.stop()
+
+    def open_lease(self, *, ttl: float | None = None, owner: str = "", metadata: Mapping[str, str] | None = None) -> Lease:
+        """Opens a lease. ttl: seconds that the ensemble keeps it when it hears nothing of it; None, what the sidecar is set to."""
+        return self._loop.run(self._open_lease(ttl, owner, metadata))
+
+    async def _open_lease(self, ttl: float | None, owner: str, metadata: Mapping[str, str] | None) -> Lease:
+        return Lease(self._loop, await self._client.open_lease(ttl=ttl, owner=owner, metadata=metadata))
+
+    def acquire(self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]) -> Lock:
+        """Waits for its turn and returns when the lock is certainly the caller's for some time to come.
+
+        Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors;
+        LostError if it was granted and lost before this could return. suspension_grace: seconds for which the lock may be suspended
+        until should_stop says so.
+        """
+        return self._loop.run(self._acquire(name, suspension_grace, options))
+
+    async def _acquire(self, name: str, grace: float | None, options: LockOptions) -> Lock:
+        lease = options.get("lease")
+        chosen: Any = {**options, "lease": lease._lease if lease else None}
+        return Lock(self._loop, await self._client.acquire(name, **chosen), grace)
+
+    def lock(self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]) -> AbstractContextManager[Lock]:
+        """Holds the lock in the body of `with`, and releases it. LostError is raised at the end of a body that has lost it.
+
+        A thread cannot be interrupted: a body that takes long looks at should_stop, sleeps with wait_should_stop, or calls check
+        before each step.
+        """
+        return _WithLock(self, name, suspension_grace, options)
+
+    def run_while_leader(self, name: str, body: Callable[[Lock], T], **options: Unpack[LockOptions]) -> T:
+        """Runs body whenever it holds the lock, until a body returns that has not lost it, and returns what it does. When the lock is
+        lost body should stop, as lock.check does by its LostError; it is run again after the next grant."""
+        pause = 0.05
+        while True:
+            lock: Lock | None = None
+            try:
+                with self.lock(name, **options) as lock:
+                    pause = 0.05
+                    result = body(lock)
+                    lock.check()
+                    return result
+            except LostError as error:
+                if lock is None or error.what != f"lock {name}":
+                    raise
+            except SidekeeperError as error:
+                if lock is not None or not _transport.is_transient(error):
+                    raise
+            pause = min(2 * pause, 2.0)
+            time.sleep(random.uniform(pause / 2, pause))
+
+    def get_lock(self, name: str) -> LockView:
+        """Shows who holds the lock and who waits for it."""
+        return self._loop.run(self._client.get_lock(name))
+
+    def watch_lock(self, name: str) -> Iterator[LockView]:
+        """Shows the same as get_lock, at once and whenever it has changed, also across restarts of the sidecar."""
+        return self._loop.iterate(self._client.watch_lock(name))
+
+    def watch_leader(self, name: str) -> Iterator[Contender | None]:
+        """Says who holds the lock first, None for nobody, at once and whenever that has changed."""
+        return self._loop.iterate(self._client.watch_leader(name))
+
+    def revoke(self, name: str, *, reason: str = "", grace: float | None = None) -> int:
+        """Asks every holder of the lock to let go, and returns how many were asked. With a grace in seconds, the holds end by force
+        when it is over: for operators."""
+        return self._loop.run(self._client.revoke(name, reason=reason, grace=grace))
+
+    def sequence(self, name: str) -> Sequence:
+        """Gives access to the sequence of that name, which need not exist."""
+        return Sequence(self._loop, self._client.sequence(name))
+
+    def join(
+        self,
+        group: str,
+        member: str,
+        *,
+        lease: Lease | None = None,
+        owner: str = "",
+        metadata: Mapping[str, str] | None = None,
+        on_conflict: OnConflict = OnConflict.REJECT,
+        wait: float | None = None,
+    ) -> Membership:
+        """Makes the caller a member of a group, and returns when others can see it; see aio.Client.join."""
+        return self._loop.run(self._join(group, member, lease, owner, metadata, on_conflict, wait))
+
+    async def _join(
+        self,
+        group: str,
+        member: str,
+        lease: Lease | None,
+        owner: str,
+        metadata: Mapping[str, str] | None,
+        on_conflict: OnConflict,
+        wait: float | None,
+    ) -> Membership:
+        joined = await self._client.join(
+            group,
+            member,
+            lease=lease._lease if lease else None,
+            owner=owner,
+            metadata=metadata,
+            on_conflict=on_conflict,
+            wait=wait,
+        )
+        return Membership(self._loop, joined)
+
+    @contextmanager
+    def stay_joined(self, group: str, member: str, *, owner: str = "", metadata: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Is a member of the group while the body of `with` runs, and joins again when the lease was lost; see
+        aio.Client.stay_joined. The body begins when the caller is a member."""
+        joined = threading.Event()
+
+        async def begin() -> asyncio.Task[None]:
+            work = self._client.stay_joined(group, member, owner=owner, metadata=metadata, on_joined=lambda _: joined.set())
+            task = asyncio.create_task(work, name=f"sidekeeper: stay joined to {group}")
+            task.add_done_callback(lambda _: joined.set())
+            return task
+
+        staying = self._loop.run(begin())
+        try:
+            joined.wait()
+            if staying.done():
+                staying.result()
+            yield
+        finally:
+            self._loop.run(_end(staying))
+
+    def get_group(self, group: str) -> GroupView:
+        """Shows who is in the group."""
+        return self._loop.run(self._client.get_group(group))
+
+    def watch_group(self, group: str) -> Iterator[GroupView]:
+        """Shows the same as get_group, at once and whenever it has changed, also across restarts of the sidecar."""
+        return self._loop.iterate(self._client.watch_group(group))
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+class _WithLock(AbstractContextManager[Lock]):
+    def __init__(self, client: Client, name: str, grace: float | None, options: LockOptions) -> None:
+        self._client, self._name, self._grace, self._options = client, name, grace, options
+        self._entered: list[Lock] = []
+
+    def __enter__(self) -> Lock:
+        lock = self._client.acquire(self._name, suspension_grace=self._grace, **self._options)
+        self._entered.append(lock)
+        return lock
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        _give_up(self._entered.pop().release, strictly=kind is None)

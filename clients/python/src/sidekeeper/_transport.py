@@ -1,0 +1,181 @@
+"""The way to the sidecar: its address, the channel, and calls whose errors are this package's."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Protocol, TypeVar
+
+import grpc
+import grpc.aio
+
+from sidekeeper import _clock
+from sidekeeper._errors import EnsembleUnreachableError, SidekeeperError, from_status
+
+DEFAULT_ADDRESS = "unix:///run/sidekeeper/sidekeeper.sock"
+"""Where a sidecar listens when nothing else is said."""
+
+ADDRESS_VARIABLE = "SIDEKEEPER_ADDRESS"
+"""The environment variable that says where the sidecar is to a client that is not told."""
+
+CALL_TIMEOUT = 10.0
+"""Seconds that a call with one answer may take, retries included, unless it is told otherwise."""
+
+# gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for
+# a sidecar that was restarted. Each client has a connection of its own.
+OPTIONS: list[tuple[str, int]] = [
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.service_config_disable_resolution", 1),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 3_000),
+]
+
+END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # which the type stubs do not know
+
+Message = TypeVar("Message", covariant=True)
+
+
+class Stream(Protocol[Message]):
+    """A call whose answers come one after the other."""
+
+    async def read(self) -> Any: ...
+    async def code(self) -> grpc.StatusCode: ...
+    async def details(self) -> str | None: ...
+    async def trailing_metadata(self) -> Any: ...
+    def cancel(self) -> bool: ...
+
+
+def resolve(target: str | None) -> tuple[str, bool]:
+    """The target as gRPC understands it, and whether it stays on this machine.
+
+    Raises ValueError for what is neither `unix:///path`, a path nor `host:port`.
+    """
+    target = target or os.environ.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
+    if target.startswith("/"):
+        target = "unix://" + target
+    if target.startswith("unix:"):
+        return target, True
+    host, _, port = target.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ValueError(f"sidecar address {target!r} is neither unix:///path, a path nor host:port")
+    return target, _is_loopback(host.strip("[]"))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def open_channel(target: str | None, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+    address, local = resolve(target)
+    if credentials is not None:
+        return grpc.aio.secure_channel(address, credentials, options=OPTIONS)
+    if not local:
+        raise ValueError(f"sidecar {address!r}: an address that is neither a Unix socket nor loopback needs credentials")
+    return grpc.aio.insecure_channel(address, options=[*OPTIONS, ("grpc.default_authority", "localhost")])
+
+
+async def ask(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:
+    """Makes a call with one answer, once. Raises SidekeeperError."""
+    try:
+        return await method(request, timeout=timeout)
+    except grpc.aio.AioRpcError as error:
+        raise from_status(error.code(), error.details(), error.trailing_metadata()) from None
+    except asyncio.CancelledError:
+        if _is_ours():
+            raise
+        raise SidekeeperError(grpc.StatusCode.CANCELLED, "the client is closed") from None
+
+
+def _is_ours() -> bool:
+    """Whether the present task is being cancelled, and not only the call that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def insist(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:
+    """Makes a call that may be repeated until it is answered, the ensemble reachable, or the time over."""
+    until, pause = _clock.now() + timeout, 0.05
+    while True:
+        try:
+            return await ask(method, request, max(until - _clock.now(), 0.001))
+        except SidekeeperError as error:
+            pause = min(2 * pause, 2.0)
+            rest = random.uniform(pause / 2, pause)
+            if not is_transient(error) or _clock.now() + rest >= until:
+                raise
+        await asyncio.sleep(rest)
+
+
+def is_transient(error: SidekeeperError) -> bool:
+    """Whether the same call may well be answered in a moment, and nothing was done."""
+    return error.code is grpc.StatusCode.UNAVAILABLE or isinstance(error, EnsembleUnreachableError)
+
+
+async def next_of(stream: Stream[Any]) -> Any:
+    """The next message, or None at an end with OK. Raises SidekeeperError."""
+    try:
+        message = await stream.read()
+    except grpc.aio.AioRpcError as error:
+        raise from_status(error.code(), error.details(), error.trailing_metadata()) from None
+    except asyncio.CancelledError:
+        if _is_ours():
+            raise
+        raise SidekeeperError(grpc.StatusCode.CANCELLED, "the stream was cancelled") from None
+    if message is not END:
+        return message
+    code = await stream.code()
+    if code is not grpc.StatusCode.OK:
+        raise from_status(code, await stream.details(), await stream.trailing_metadata())
+    return None
+
+
+async def messages(method: Callable[..., Any], request: object) -> AsyncIterator[Any]:
+    """What a stream that has no end of its own sends. Raises SidekeeperError, also at an end with OK."""
+    stream = method(request)
+    try:
+        while (message := await next_of(stream)) is not None:
+            yield message
+        raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar ended the stream")
+    finally:
+        stream.cancel()
+
+
+async def reopened(method: Callable[..., Any], request: object) -> AsyncIterator[Any]:
+    """What a stream sends that is opened again when the sidecar or the ensemble is away; None each time it has ended so."""
+    pause = 0.05
+    while True:
+        try:
+            async for message in messages(method, request):
+                pause = 0.05
+                yield message
+        except SidekeeperError as error:
+            if not is_transient(error):
+                raise
+        yield None
+        pause = min(2 * pause, 2.0)
+        await asyncio.sleep(random.uniform(pause / 2, pause))
+
+
+async def pages(method: Callable[..., Any], request: Any, field: str) -> AsyncIterator[Any]:
+    """The entries of a list that comes in pages."""
+    request.page_size = 1000
+    while True:
+        reply = await insist(method, request)
+        for entry in getattr(reply, field):
+            yield entry
+        if not reply.next_page_token:
+            return
+        request.page_token = reply.next_page_token

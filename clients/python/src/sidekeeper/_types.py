@@ -1,0 +1,219 @@
+"""What calls take and give."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NewType
+
+from google.protobuf.duration_pb2 import Duration
+
+from sidekeeper.config.v1 import config_pb2
+from sidekeeper.lock.v1 import lock_pb2
+from sidekeeper.membership.v1 import membership_pb2
+
+Token = NewType("Token", int)
+"""A fencing token: larger than that of every earlier grant that this one excludes. Opaque but for its order."""
+
+
+class Mode(enum.IntEnum):
+    """How a lock is held. A name is used either with EXCLUSIVE or with READ and WRITE."""
+
+    EXCLUSIVE = lock_pb2.MODE_EXCLUSIVE
+    READ = lock_pb2.MODE_READ
+    WRITE = lock_pb2.MODE_WRITE
+
+
+class OnConflict(enum.IntEnum):
+    """What to do when a group has a member of the name already."""
+
+    REJECT = membership_pb2.ON_CONFLICT_REJECT
+    WAIT = membership_pb2.ON_CONFLICT_WAIT
+    """For a program that was started again before its last lease has expired."""
+    REPLACE = membership_pb2.ON_CONFLICT_REPLACE
+    """End the member that is there."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Somebody who holds or waits for a lock."""
+
+    mode: Mode
+    owner: str
+    metadata: Mapping[str, str]
+    fencing_token: Token
+    age: float
+    """Seconds in the queue, by the ensemble's clock."""
+    foreign: bool
+    """Whether it is a client of the ensemble that is not Sidekeeper's."""
+
+    @staticmethod
+    def _of(wire: lock_pb2.Contender) -> Contender:
+        mode = Mode(wire.mode or Mode.EXCLUSIVE)
+        return Contender(mode, wire.owner, dict(wire.metadata), Token(wire.fencing_token), seconds(wire.age), wire.foreign)
+
+
+@dataclass(frozen=True)
+class Queued:
+    """Who is ahead in the queue of a lock."""
+
+    position: int
+    """How many are ahead, at least 1."""
+    holders: tuple[Contender, ...]
+
+
+@dataclass(frozen=True)
+class Revocation:
+    """Somebody asks the holder to release the lock soon."""
+
+    requested_by: str
+    reason: str
+    grace: float | None
+    """Seconds until the hold is ended by force; None if it never will be."""
+
+
+@dataclass(frozen=True)
+class LockView:
+    """Who holds a lock and who waits for it. The first holder is the leader of an election."""
+
+    name: str
+    holders: tuple[Contender, ...]
+    waiters: tuple[Contender, ...]
+
+    @staticmethod
+    def _of(wire: lock_pb2.View) -> LockView:
+        return LockView(wire.name, tuple(map(Contender._of, wire.holders)), tuple(map(Contender._of, wire.waiters)))
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """All numbers from first to last, both included."""
+
+    first: int
+    last: int
+    incarnation: int
+    """Of the sequence: the numbers of one incarnation are unique."""
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.last + 1))
+
+
+@dataclass(frozen=True)
+class SequenceState:
+    """How far one incarnation of a sequence has come."""
+
+    last_issued: int
+    """The last number that was handed out or reserved."""
+    incarnation: int
+    """Another one tells that the sequence was deleted and made anew."""
+
+
+@dataclass(frozen=True)
+class GroupMember:
+    """A member of a group."""
+
+    member: str
+    incarnation: int
+    """Tells it from all that have or had its name."""
+    owner: str
+    metadata: Mapping[str, str]
+    age: float
+    """Seconds since it joined, by the ensemble's clock."""
+    foreign: bool
+    """Whether a client of the ensemble has made it that is not Sidekeeper's."""
+    text: str
+    """With foreign: what that wrote, if it is text."""
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """Who is in a group."""
+
+    group: str
+    members: Mapping[str, GroupMember]
+    stale: bool = False
+    """Whether the ensemble is out of contact, so that this may be out of date."""
+
+    @staticmethod
+    def _of(wire: membership_pb2.View, stale: bool = False) -> GroupView:
+        members = (GroupMember(m.member, m.incarnation, m.owner, dict(m.metadata), seconds(m.age), m.foreign, m.text) for m in wire.members)
+        return GroupView(wire.group, {m.member: m for m in members}, stale)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A key of the configuration with its value."""
+
+    key: str
+    value: bytes = field(default=b"", repr=False)
+    """Not in what put and commit return."""
+    version: int = 0
+    """For preconditions."""
+    revision: int = 0
+    """Of the write, larger than that of every earlier one of any key."""
+    created_revision: int = 0
+    """Of the key; another one tells that it was deleted and made anew."""
+
+    @property
+    def text(self) -> str:
+        """The value as text. Raises UnicodeDecodeError if it is none."""
+        return self.value.decode()
+
+    @staticmethod
+    def _of(wire: config_pb2.Entry) -> Entry:
+        return Entry(wire.key, wire.value, wire.version, wire.revision, wire.created_revision)
+
+
+class ConfigEventKind(enum.Enum):
+    """What a ConfigEvent tells."""
+
+    STATE = "state"
+    """What there is at the beginning, whole: everything told before is out of date. Also after the sidecar was away."""
+    CHANGED = "changed"
+    """Something has changed."""
+    STALE = "stale"
+    """The ensemble or the sidecar is out of contact: what was told may be out of date."""
+    FRESH = "fresh"
+    """Contact is back, and what happened meanwhile has been told."""
+
+
+@dataclass(frozen=True)
+class ConfigChange:
+    """What has become of one key."""
+
+    entry: Entry
+    deleted: bool = False
+    """With it, only the key of the entry is set."""
+    coalesced: bool = False
+    """The key had other values in between, which are not told."""
+    recreated: bool = False
+    """The key was deleted and made anew in between."""
+
+
+@dataclass(frozen=True)
+class ConfigEvent:
+    """One piece of news of a watch of the configuration."""
+
+    kind: ConfigEventKind
+    changes: tuple[ConfigChange, ...] = ()
+    """With STATE and CHANGED."""
+
+
+def seconds(duration: Duration) -> float:
+    """A duration as a number of seconds."""
+    return duration.seconds + duration.nanos / 1e9
+
+
+def duration(value: float | None) -> Duration | None:
+    """A number of seconds as a duration."""
+    if value is None:
+        return None
+    nanos = round(value * 1e9)
+    whole = abs(nanos) // 1_000_000_000
+    rest = abs(nanos) % 1_000_000_000
+    sign = 1 if nanos >= 0 else -1
+    return Duration(seconds=sign * whole, nanos=sign * rest)

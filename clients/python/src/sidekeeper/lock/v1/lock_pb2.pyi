@@ -1,0 +1,250 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Mode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MODE_UNSPECIFIED: _ClassVar[Mode]
+    MODE_EXCLUSIVE: _ClassVar[Mode]
+    MODE_READ: _ClassVar[Mode]
+    MODE_WRITE: _ClassVar[Mode]
+MODE_UNSPECIFIED: Mode
+MODE_EXCLUSIVE: Mode
+MODE_READ: Mode
+MODE_WRITE: Mode
+
+class AcquireRequest(_message.Message):
+    __slots__ = ("name", "mode", "lease_id", "wait_timeout", "owner", "metadata")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    mode: Mode
+    lease_id: str
+    wait_timeout: _duration_pb2.Duration
+    owner: str
+    metadata: _containers.ScalarMap[str, str]
+    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[Mode, str]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class AcquireResponse(_message.Message):
+    __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested")
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    SUSPENDED_FIELD_NUMBER: _ClassVar[int]
+    RESUMED_FIELD_NUMBER: _ClassVar[int]
+    REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    queued: Queued
+    granted: Granted
+    suspended: Suspended
+    resumed: Resumed
+    revocation_requested: RevocationRequested
+    def __init__(self, queued: _Optional[_Union[Queued, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[RevocationRequested, _Mapping]] = ...) -> None: ...
+
+class Queued(_message.Message):
+    __slots__ = ("position", "holders")
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    holders: _containers.RepeatedCompositeFieldContainer[Contender]
+    def __init__(self, position: _Optional[int] = ..., holders: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ...) -> None: ...
+
+class Granted(_message.Message):
+    __slots__ = ("hold_id", "fencing_token")
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    hold_id: str
+    fencing_token: int
+    def __init__(self, hold_id: _Optional[str] = ..., fencing_token: _Optional[int] = ...) -> None: ...
+
+class Suspended(_message.Message):
+    __slots__ = ("remaining",)
+    REMAINING_FIELD_NUMBER: _ClassVar[int]
+    remaining: _duration_pb2.Duration
+    def __init__(self, remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class Resumed(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RevocationRequested(_message.Message):
+    __slots__ = ("requested_by", "reason", "grace")
+    REQUESTED_BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    GRACE_FIELD_NUMBER: _ClassVar[int]
+    requested_by: str
+    reason: str
+    grace: _duration_pb2.Duration
+    def __init__(self, requested_by: _Optional[str] = ..., reason: _Optional[str] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class CheckRequest(_message.Message):
+    __slots__ = ("hold_ids",)
+    HOLD_IDS_FIELD_NUMBER: _ClassVar[int]
+    hold_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, hold_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class CheckResponse(_message.Message):
+    __slots__ = ("holds",)
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    holds: _containers.RepeatedCompositeFieldContainer[CheckedHold]
+    def __init__(self, holds: _Optional[_Iterable[_Union[CheckedHold, _Mapping]]] = ...) -> None: ...
+
+class CheckedHold(_message.Message):
+    __slots__ = ("hold_id", "valid_for", "fencing_token", "reason")
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    VALID_FOR_FIELD_NUMBER: _ClassVar[int]
+    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    hold_id: str
+    valid_for: _duration_pb2.Duration
+    fencing_token: int
+    reason: str
+    def __init__(self, hold_id: _Optional[str] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., fencing_token: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ReleaseRequest(_message.Message):
+    __slots__ = ("hold_id",)
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    hold_id: str
+    def __init__(self, hold_id: _Optional[str] = ...) -> None: ...
+
+class ReleaseResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RevokeRequest(_message.Message):
+    __slots__ = ("name", "reason", "grace")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    GRACE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    reason: str
+    grace: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., reason: _Optional[str] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class RevokeResponse(_message.Message):
+    __slots__ = ("asked",)
+    ASKED_FIELD_NUMBER: _ClassVar[int]
+    asked: int
+    def __init__(self, asked: _Optional[int] = ...) -> None: ...
+
+class BreakRequest(_message.Message):
+    __slots__ = ("name", "fencing_token", "reason", "force_after")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    FORCE_AFTER_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    fencing_token: int
+    reason: str
+    force_after: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., fencing_token: _Optional[int] = ..., reason: _Optional[str] = ..., force_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class BreakResponse(_message.Message):
+    __slots__ = ("forced",)
+    FORCED_FIELD_NUMBER: _ClassVar[int]
+    forced: bool
+    def __init__(self, forced: bool = ...) -> None: ...
+
+class GetRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class GetResponse(_message.Message):
+    __slots__ = ("view",)
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    view: View
+    def __init__(self, view: _Optional[_Union[View, _Mapping]] = ...) -> None: ...
+
+class View(_message.Message):
+    __slots__ = ("name", "holders", "waiters", "waiters_omitted")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    WAITERS_FIELD_NUMBER: _ClassVar[int]
+    WAITERS_OMITTED_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    holders: _containers.RepeatedCompositeFieldContainer[Contender]
+    waiters: _containers.RepeatedCompositeFieldContainer[Contender]
+    waiters_omitted: int
+    def __init__(self, name: _Optional[str] = ..., holders: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ...) -> None: ...
+
+class Contender(_message.Message):
+    __slots__ = ("mode", "owner", "metadata", "fencing_token", "age", "foreign", "revocation_requested")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    FOREIGN_FIELD_NUMBER: _ClassVar[int]
+    REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    mode: Mode
+    owner: str
+    metadata: _containers.ScalarMap[str, str]
+    fencing_token: int
+    age: _duration_pb2.Duration
+    foreign: bool
+    revocation_requested: bool
+    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., fencing_token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ...) -> None: ...
+
+class ListRequest(_message.Message):
+    __slots__ = ("prefix", "page_size", "page_token")
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    prefix: str
+    page_size: int
+    page_token: str
+    def __init__(self, prefix: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListResponse(_message.Message):
+    __slots__ = ("locks", "next_page_token")
+    LOCKS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    locks: _containers.RepeatedCompositeFieldContainer[Lock]
+    next_page_token: str
+    def __init__(self, locks: _Optional[_Iterable[_Union[Lock, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class Lock(_message.Message):
+    __slots__ = ("name", "contenders")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CONTENDERS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    contenders: int
+    def __init__(self, name: _Optional[str] = ..., contenders: _Optional[int] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class WatchResponse(_message.Message):
+    __slots__ = ("view",)
+    VIEW_FIELD_NUMBER: _ClassVar[int]
+    view: View
+    def __init__(self, view: _Optional[_Union[View, _Mapping]] = ...) -> None: ...

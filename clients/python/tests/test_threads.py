@@ -1,0 +1,132 @@
+"""The client for threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import sidekeeper
+
+from conftest import PATIENT, Sidecar
+
+
+def test_a_lock_is_held_in_a_body(threaded: sidekeeper.Client) -> None:
+    with threaded.lock("orders", owner="me") as lock:
+        assert lock.valid
+        assert not lock.should_stop()
+        assert not lock.wait_should_stop(0.05)
+        lock.check()
+        assert threaded.get_lock("orders").holders[0].fencing_token == lock.fencing_token
+        with pytest.raises(sidekeeper.LockHeldError):
+            threaded.acquire("orders", wait=0)
+    assert not lock.valid
+    assert lock.error is None
+    with threaded.acquire("orders", wait=0) as again:
+        assert again.fencing_token > lock.fencing_token
+
+
+def test_a_body_is_told_of_a_killed_sidecar(threaded: sidekeeper.Client, sidecar: Sidecar) -> None:
+    with pytest.raises(sidekeeper.LostError), threaded.lock("orders") as lock:
+        killed = time.monotonic()
+        sidecar.end()
+        assert lock.wait_should_stop(PATIENT)
+        print(f"a body learns of a killed sidecar after {(time.monotonic() - killed) * 1000:.1f} ms")
+        with pytest.raises(sidekeeper.LostError):
+            lock.check()
+
+
+def test_a_body_that_fails_fails_with_its_own_error(threaded: sidekeeper.Client, sidecar: Sidecar) -> None:
+    with pytest.raises(ZeroDivisionError), threaded.lock("orders") as lock:
+        sidecar.expire("orders")
+        lock.wait_ended(PATIENT)
+        1 / 0  # noqa: B018
+
+
+def test_a_body_is_told_when_it_is_suspended_for_longer_than_its_grace(threaded: sidekeeper.Client, sidecar: Sidecar) -> None:
+    with threaded.lock("orders", suspension_grace=0.1) as lock:
+        sidecar.suspend(2)
+        assert lock.wait_should_stop(PATIENT)
+        with pytest.raises(sidekeeper.SuspendedError):
+            lock.check()
+        assert lock.valid
+        until = time.monotonic() + PATIENT
+        while lock.should_stop() and time.monotonic() < until:
+            time.sleep(0.01)
+        lock.check()
+
+
+def test_threads_exclude_each_other(threaded: sidekeeper.Client) -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work() -> None:
+        for _ in range(5):
+            with threaded.lock("orders"):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENT)
+    assert len(most) == 20
+    assert max(most) == 1
+
+
+def test_a_leader_leads_again_after_a_loss(threaded: sidekeeper.Client, sidecar: Sidecar) -> None:
+    tokens: list[int] = []
+
+    def lead(lock: sidekeeper.Lock) -> str:
+        tokens.append(lock.fencing_token)
+        if len(tokens) == 1:
+            sidecar.expire("leader")
+            lock.wait_should_stop(PATIENT)
+        return "done"
+
+    assert threaded.run_while_leader("leader", lead) == "done"
+    assert len(tokens) == 2
+
+
+def test_what_goes_through_streams(threaded: sidekeeper.Client) -> None:
+    ids = threaded.sequence("ids")
+    ids.create(1)
+    numbers = ids.numbers(ahead=7)
+    assert len({next(numbers) for _ in range(20)}) == 20
+    threaded.config.put("app/colour", "red")
+    events = threaded.config.watch("app/colour")
+    assert next(events).changes[0].entry.text == "red"
+    events.close()  # type: ignore[attr-defined]
+    with threaded.config.view("app") as view:
+        assert dict(view)["app/colour"].text == "red"
+        assert view.age() == 0
+    assert [entry.key for entry in threaded.config.list()] == ["app/colour"]
+    with threaded.stay_joined("workers", "a"):
+        assert list(threaded.get_group("workers").members) == ["a"]
+    assert not threaded.get_group("workers").members
+    with threaded.open_lease(ttl=4) as lease, threaded.join("workers", "b", lease=lease) as membership:
+        assert membership.valid
+        assert next(threaded.watch_group("workers")).members["b"].incarnation == membership.incarnation
+
+
+def test_a_view_of_what_cannot_be_is_refused(threaded: sidekeeper.Client) -> None:
+    with pytest.raises(sidekeeper.InvalidFieldError), threaded.config.view("a//b"):
+        pass
+
+
+def test_closing_twice_is_harmless_and_leaves_no_thread(sidecar: Sidecar) -> None:
+    before = threading.active_count()
+    client = sidekeeper.Client(sidecar.address)
+    lock = client.acquire("orders")
+    client.close()
+    client.close()
+    assert not lock.valid
+    assert threading.active_count() <= before + 1  # gRPC's own, which it keeps
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="neither"):
+        sidekeeper.Client("nonsense")
