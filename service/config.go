@@ -33,11 +33,7 @@ func (c *configService) Get(ctx context.Context, request *configv1.GetRequest) (
 			return nil, err
 		}
 	}
-	var entry recipes.Entry
-	err = callerOf(ctx).guest.read(ctx, func() (bytes int, err error) {
-		entry, err = c.config.Get(ctx, c.services.ensemble, key.text)
-		return len(entry.Value), err
-	})
+	entry, err := c.config.Get(ctx, c.services.ensemble, key.text)
 	if err != nil {
 		return nil, err
 	}

@@ -6,11 +6,9 @@ import (
 	"math"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 )
 
@@ -65,38 +63,17 @@ const (
 	arrivals      = 200         // connections in a second
 	arrivalsBurst = 1000        // connections at once, if there were few before
 	longestQueue  = time.Second // until a connection is greeted; one that had to wait longer is refused
-	mostRead      = 4 << 20     // bytes of values on their way from the ensemble, as far as they can be foreseen
-	leastRead     = 64 << 10    // what a small value counts of that
 )
 
 // A guest is one caller.
 type guest struct {
 	open     int // connections; the doorkeeper's
 	arrivals *rate.Limiter
-	reading  *semaphore.Weighted // of mostRead
-	usual    atomic.Int64        // bytes of the largest of the last values
+	reads    *reads
 }
 
 func newGuest() *guest {
-	return &guest{arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reading: semaphore.NewWeighted(mostRead)}
-}
-
-// read reads a value when it is the caller's turn: values come from the ensemble in one line, in which a few large ones keep
-// everybody waiting. That the next one is as large as the last is what can be foreseen. Without a guest nobody waits.
-func (g *guest) read(ctx context.Context, value func() (bytes int, err error)) error {
-	if g == nil {
-		_, err := value()
-		return err
-	}
-	foreseen := min(mostRead, max(leastRead, g.usual.Load()))
-	if err := g.reading.Acquire(ctx, foreseen); err != nil {
-		return err
-	}
-	defer g.reading.Release(foreseen)
-	bytes, err := value()
-	usual := g.usual.Load()
-	g.usual.Store(max(int64(bytes), usual-usual/8))
-	return err
+	return &guest{arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reads: newReads()}
 }
 
 // A visit is one connection that was let in.

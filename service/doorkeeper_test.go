@@ -149,41 +149,6 @@ type endlessListener struct{ net.Listener }
 
 func (endlessListener) Accept() (net.Conn, error) { return nil, nil }
 
-func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const large = 1_000_000
-		reads := func(g *guest, size int) (most int32) {
-			var all sync.WaitGroup
-			var now, peak atomic.Int32
-			for range 200 {
-				all.Go(func() {
-					err := g.read(t.Context(), func() (int, error) {
-						peak.Store(max(peak.Load(), now.Add(1)))
-						time.Sleep(time.Millisecond)
-						now.Add(-1)
-						return size, nil
-					})
-					same(t, "read", err, nil)
-				})
-			}
-			all.Wait()
-			return peak.Load()
-		}
-		g := newGuest()
-		same(t, "small ones at once", reads(g, 100), 64)
-		same(t, "before the first large one is known", reads(g, large), 64)
-		same(t, "large ones", reads(g, large), 4)
-		reads(g, 100)
-		same(t, "small ones again", reads(g, 100), 64)
-		same(t, "without a guest", reads(nil, large), 200)
-
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		same(t, "taken", g.reading.TryAcquire(mostRead), true)
-		same(t, "a call that has ended", g.read(ctx, nil), context.Canceled)
-	})
-}
-
 func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

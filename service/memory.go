@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 )
 
 // smallMessage is what is always sent: a caller that does not read can have no more than a stream's worth of them.
@@ -38,7 +40,11 @@ func heapInUse() int {
 
 // check says whether a message may be sent: errMemoryLimit if it is large and there is no memory for it.
 func (m memory) check(message any) error {
-	size := proto.Size(message.(proto.Message))
+	return m.room(proto.Size(message.(proto.Message)))
+}
+
+// room is check for a message of that size.
+func (m memory) room(size int) error {
 	if m.most == 0 || size <= smallMessage || m.inUse()+size <= m.most {
 		return nil
 	}
@@ -58,13 +64,22 @@ func (m memory) collect() {
 	}
 }
 
-func (m memory) unary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	reply, err := handler(ctx, request)
-	if err == nil {
-		err = m.check(reply)
+func (m memory) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+	answer := func() (bytes int, err error) {
+		if reply, err = handler(ctx, request); err != nil {
+			return 0, err
+		}
+		return proto.Size(reply.(proto.Message)), m.check(reply)
 	}
+	if guest := callerOf(ctx).guest; guest != nil && readingMethods[info.FullMethod] {
+		return reply, guest.reads.do(ctx, m, answer)
+	}
+	_, err = answer()
 	return reply, err
 }
+
+// readingMethods answer with a value as large as there may be.
+var readingMethods = map[string]bool{configv1.ConfigService_Get_FullMethodName: true}
 
 func (m memory) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	return handler(server, sparing{stream, m})
