@@ -209,6 +209,9 @@ async def test_closing_the_client_ends_what_it_holds(sidecar: Sidecar) -> None:
     await client.close()
     assert not lock.valid
     assert lock.error is not None
+    for refused in (client.acquire("orders"), client.open_lease(), client.get_lock("orders"), client.join("a", "b")):
+        with pytest.raises(sidekeeper.SidekeeperError, match="the client is closed"):
+            await refused
     async with aio.Client(sidecar.address) as other, other.lock("orders"):
         pass
 

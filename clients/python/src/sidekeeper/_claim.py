@@ -7,10 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-import grpc
-
 from sidekeeper import _clock
 from sidekeeper._errors import LostError, SidekeeperError, named
+from sidekeeper._transport import closed
 
 log = logging.getLogger("sidekeeper")
 
@@ -206,7 +205,3 @@ def _patience(validity: float) -> float:
 
 def _outlived() -> SidekeeperError:
     return named("LEASE_LOST", "the sidecar has not confirmed it in time and its validity has run out")
-
-
-def closed() -> SidekeeperError:
-    return SidekeeperError(grpc.StatusCode.CANCELLED, "the client is closed")

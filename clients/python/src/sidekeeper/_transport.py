@@ -96,7 +96,23 @@ async def ask(method: Callable[..., Any], request: object, timeout: float = CALL
     except asyncio.CancelledError:
         if _is_ours():
             raise
-        raise SidekeeperError(grpc.StatusCode.CANCELLED, "the client is closed") from None
+        raise closed() from None
+    except grpc.aio.UsageError:
+        raise closed() from None
+
+
+def start(method: Callable[..., Any], request: object) -> Stream[Any]:
+    """Makes a call whose answers come one after the other. Raises SidekeeperError if the client is closed."""
+    try:
+        stream: Stream[Any] = method(request)
+    except grpc.aio.UsageError:
+        raise closed() from None
+    return stream
+
+
+def closed() -> SidekeeperError:
+    """The error of whatever a client is asked for, or has, that is closed."""
+    return SidekeeperError(grpc.StatusCode.CANCELLED, "the client is closed")
 
 
 def _is_ours() -> bool:
@@ -144,7 +160,7 @@ async def next_of(stream: Stream[Any]) -> Any:
 
 async def messages(method: Callable[..., Any], request: object) -> AsyncIterator[Any]:
     """What a stream that has no end of its own sends. Raises SidekeeperError, also at an end with OK."""
-    stream = method(request)
+    stream = start(method, request)
     try:
         while (message := await next_of(stream)) is not None:
             yield message

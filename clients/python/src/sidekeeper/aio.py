@@ -211,7 +211,7 @@ class Lock(_Held):
 
     async def _acquire(self) -> Self:
         lease = self._options.get("lease")
-        stream = self._client._locks.Acquire(self._request(lease))
+        stream = _transport.start(self._client._locks.Acquire, self._request(lease))
         self._claim.streams_over(stream.cancel)
         if lease is not None:
             self._claim.stand_on(lease._claim, lambda: self._claim.lose(lease._why()))
@@ -382,7 +382,7 @@ class Membership(_Held):
         return 0.0 if self._claim.over() else self._lease.valid_for
 
     async def _join(self, request: membership_pb2.JoinRequest) -> Self:
-        stream = self._client._groups.Join(request)
+        stream = _transport.start(self._client._groups.Join, request)
         self._claim.streams_over(stream.cancel)
         self._claim.stand_on(self._lease._claim, lambda: self._claim.lose(self._lease._why()))
         try:
@@ -471,7 +471,7 @@ class Client:
     async def open_lease(self, *, ttl: float | None = None, owner: str = "", metadata: Mapping[str, str] | None = None) -> Lease:
         """Opens a lease. ttl: seconds that the ensemble keeps it when it hears nothing of it; None, what the sidecar is set to."""
         lease = Lease(self, Claim("lease"))
-        stream = self._leases.Open(lease_pb2.OpenRequest(ttl=duration(ttl), owner=owner, metadata=metadata))
+        stream = _transport.start(self._leases.Open, lease_pb2.OpenRequest(ttl=duration(ttl), owner=owner, metadata=metadata))
         lease._claim.streams_over(stream.cancel)
         try:
             while not lease.id:

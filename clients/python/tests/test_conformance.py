@@ -1,0 +1,400 @@
+"""The scenarios that every client passes: ../../conformance/scenarios.yaml, where the steps are explained."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import sidekeeper
+from sidekeeper import aio
+
+from conftest import ROOT, Sidecar
+
+SCENARIOS = yaml.safe_load((ROOT / "clients" / "conformance" / "scenarios.yaml").read_text())
+WITHIN = 10.0
+
+Step = dict[str, Any]
+
+
+class Pending:
+    """A lock that is waited for in the background."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.task: asyncio.Task[aio.Lock] | None = None
+
+
+class Job:
+    """Something that runs in the background: a body, a leader, a member that stays."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.stopped = False
+        self.finish = asyncio.Event()
+        self.task: asyncio.Task[Any] | None = None
+
+
+class Watch:
+    """What a watch has told so far."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, str] | None = None
+        self.stale = False
+        self.leader: str | None = None
+
+
+class Stage:
+    """Plays one scenario."""
+
+    def __init__(self, sidecar: Sidecar) -> None:
+        self.sidecar = sidecar
+        self.clients: dict[str, aio.Client] = {}
+        self.things: dict[str, Any] = {}
+        self.tasks: list[asyncio.Task[Any]] = []
+        self.revocations: dict[str, sidekeeper.Revocation] = {}
+
+    async def close(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        for client in self.clients.values():
+            await client.close()
+
+    def client(self, step: Step) -> aio.Client:
+        name = step.get("client", "one")
+        if name not in self.clients:
+            self.clients[name] = aio.Client(self.sidecar.address)
+        return self.clients[name]
+
+    async def play(self, step: Step) -> None:
+        if "do" in step:
+            await getattr(self, "do_" + step["do"].replace(" ", "_"))(step)
+        else:
+            await getattr(self, "expect_" + step["expect"].replace(" ", "_"))(step)
+
+    async def attempt(self, step: Step, work: Awaitable[Any]) -> Any:
+        """Does it, and sees that it fails as it must."""
+        if "error" not in step:
+            made = await work
+            if "as" in step:
+                self.things[step["as"]] = made
+            return made
+        with pytest.raises((sidekeeper.SidekeeperError, sidekeeper.LostError)) as caught:
+            await work
+        self.check_error(step, caught.value)
+        return None
+
+    def check_error(self, step: Step, error: BaseException) -> None:
+        if isinstance(error, sidekeeper.SuspendedError):
+            assert step["reason"] == "SUSPENDED"
+            return
+        cause = error.cause if isinstance(error, sidekeeper.LostError) else error
+        assert isinstance(cause, sidekeeper.SidekeeperError), repr(error)
+        reason = step.get("error", step.get("reason"))
+        assert reason is None or cause.reason == reason, cause
+        assert "code" not in step or cause.code.name == step["code"], cause
+        assert "field" not in step or [each.field for each in cause.fields] == [step["field"]], cause
+
+    async def until(self, step: Step, happened: Callable[[], bool]) -> None:
+        began = time.monotonic()
+        within = step.get("within", WITHIN)
+        while not happened():
+            assert time.monotonic() - began < within, f"{step} does not happen"
+            await asyncio.sleep(0.005)
+        assert time.monotonic() - began >= step.get("after", 0), f"{step} happens too early"
+
+    def background(self, work: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.ensure_future(work)
+        self.tasks.append(task)
+        return task
+
+    # What to do.
+
+    def lock_options(self, step: Step) -> aio.LockOptions:
+        options: aio.LockOptions = {"owner": step.get("owner", "")}
+        if "mode" in step:
+            options["mode"] = sidekeeper.Mode[step["mode"].upper()]
+        if "wait" in step:
+            options["wait"] = step["wait"]
+        if "lease" in step:
+            options["lease"] = self.things[step["lease"]]
+        return options
+
+    async def do_acquire(self, step: Step) -> None:
+        options = self.lock_options(step)
+        if "as" in step:
+            options["on_revocation"] = lambda asked: self.revocations.__setitem__(step["as"], asked)
+        if not step.get("later"):
+            await self.attempt(step, self.client(step).acquire(step["lock"], **options))
+            return
+        pending = Pending()
+        options["on_queued"] = lambda queued: setattr(pending, "position", queued.position)
+        pending.task = self.background(self.client(step).acquire(step["lock"], **options))
+        self.things[step["as"]] = pending
+
+    async def do_cancel(self, step: Step) -> None:
+        task = self.things[step["of"]].task
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def do_release(self, step: Step) -> None:
+        await self.attempt(step, self.things[step["of"]].release())
+
+    async def do_open_lease(self, step: Step) -> None:
+        await self.attempt(step, self.client(step).open_lease(ttl=step.get("ttl")))
+
+    async def do_close_lease(self, step: Step) -> None:
+        await self.attempt(step, self.things[step["of"]].close())
+
+    async def do_close(self, step: Step) -> None:
+        await self.client(step).close()
+
+    async def do_expire(self, step: Step) -> None:
+        if step.get("all"):
+            await asyncio.to_thread(self.sidecar.expire_all)
+        else:
+            await asyncio.to_thread(self.sidecar.expire, step["lock"])
+
+    async def do_suspend(self, step: Step) -> None:
+        await asyncio.to_thread(self.sidecar.suspend, step["for"])
+
+    async def do_freeze(self, _: Step) -> None:
+        self.sidecar.send(signal.SIGSTOP)
+
+    async def do_thaw(self, _: Step) -> None:
+        self.sidecar.send(signal.SIGCONT)
+
+    async def do_kill(self, _: Step) -> None:
+        await asyncio.to_thread(self.sidecar.end)
+
+    async def do_stop(self, _: Step) -> None:
+        self.sidecar.send(signal.SIGTERM)
+
+    async def do_restart(self, _: Step) -> None:
+        await asyncio.to_thread(self.sidecar.start)
+
+    async def do_pause(self, step: Step) -> None:
+        await asyncio.sleep(step["for"])
+
+    async def do_revoke(self, step: Step) -> None:
+        asked = self.client(step).revoke(step["lock"], reason=step.get("reason", ""), grace=step.get("grace"))
+        await self.attempt(step, asked)
+
+    async def do_run(self, step: Step) -> None:
+        job = self.things[step["as"]] = Job()
+
+        async def body() -> None:
+            options = self.lock_options(step)
+            async with self.client(step).lock(step["lock"], suspension_grace=step.get("suspension grace"), **options):
+                job.times += 1
+                try:
+                    await job.finish.wait()
+                finally:
+                    job.stopped = True
+
+        job.task = self.background(body())
+
+    async def do_lead(self, step: Step) -> None:
+        job = self.things[step["as"]] = Job()
+
+        async def body(_: aio.Lock) -> None:
+            job.times += 1
+            await job.finish.wait()
+
+        job.task = self.background(self.client(step).run_while_leader(step["lock"], body, **self.lock_options(step)))
+
+    async def do_observe(self, step: Step) -> None:
+        watch = self.things[step["as"]] = Watch()
+
+        async def observe() -> None:
+            async for leader in self.client(step).watch_leader(step["lock"]):
+                watch.leader = leader.owner if leader else ""
+
+        self.background(observe())
+
+    async def do_stay_joined(self, step: Step) -> None:
+        job = self.things[step["as"]] = Job()
+
+        def joined(_: aio.Membership) -> None:
+            job.times += 1
+
+        job.task = self.background(self.client(step).stay_joined(step["group"], step["member"], on_joined=joined))
+        await self.until(step, lambda: job.times > 0)
+
+    async def do_finish(self, step: Step) -> None:
+        job = self.things[step["of"]]
+        job.finish.set()
+        if step["of"] == "stay":
+            job.task.cancel()
+            await asyncio.wait([job.task])
+
+    async def do_create(self, step: Step) -> None:
+        await self.attempt(step, self.client(step).sequence(step["sequence"]).create(step["first"]))
+
+    async def do_next(self, step: Step) -> None:
+        number = await self.attempt(step, self.client(step).sequence(step["sequence"]).next())
+        assert number == step.get("is")
+
+    async def do_range(self, step: Step) -> None:
+        numbers = await self.attempt(step, self.client(step).sequence(step["sequence"]).next_range(step["count"]))
+        assert numbers is None or (numbers.first, numbers.last) == (step["first"], step["last"])
+
+    async def do_take(self, step: Step) -> None:
+        taken: list[int] = []
+        async for number in self.client(step).sequence(step["sequence"]).numbers(ahead=step["ahead"]):
+            taken.append(number)
+            if len(taken) == step["count"]:
+                break
+        assert len(set(taken)) == step["count"]
+
+    async def do_join(self, step: Step) -> None:
+        conflict = sidekeeper.OnConflict[step.get("on conflict", "reject").upper()]
+        joining = self.client(step).join(step["group"], step["member"], on_conflict=conflict, wait=step.get("wait"))
+        await self.attempt(step, joining)
+
+    async def do_leave(self, step: Step) -> None:
+        await self.attempt(step, self.things[step["of"]].leave())
+
+    async def do_put(self, step: Step) -> None:
+        conditions = {"missing": sidekeeper.if_missing(), "exists": sidekeeper.if_exists()}
+        value = step["value"] if "value" in step else bytes(step["size"])
+        await self.attempt(step, self.client(step).config.put(step["key"], value, conditions.get(step.get("if", ""))))
+
+    async def do_get(self, step: Step) -> None:
+        entry = await self.attempt(step, self.client(step).config.get(step["key"], linearizable=True))
+        assert entry is None or entry.text == step["is"]
+
+    async def do_delete(self, step: Step) -> None:
+        await self.attempt(step, self.client(step).config.delete(step["key"]))
+
+    async def do_watch(self, step: Step) -> None:
+        watch = self.things[step["as"]] = Watch()
+        self.background(self.follow(watch, self.client(step).config.watch_prefix(step["prefix"])))
+
+    async def follow(self, watch: Watch, events: AsyncIterator[sidekeeper.ConfigEvent]) -> None:
+        kinds = sidekeeper.ConfigEventKind
+        async for event in events:
+            state = {} if event.kind is kinds.STATE else dict(watch.state or {})
+            for change in event.changes:
+                state.pop(change.entry.key, None)
+                if not change.deleted:
+                    state[change.entry.key] = change.entry.text
+            watch.stale = event.kind is kinds.STALE or (watch.stale and event.kind is kinds.CHANGED)
+            watch.state = state
+
+    # What must be so.
+
+    async def expect_valid(self, step: Step) -> None:
+        assert self.things[step["of"]].valid
+        assert self.things[step["of"]].error is None
+
+    async def expect_invalid(self, step: Step) -> None:
+        assert not self.things[step["of"]].valid
+        assert self.things[step["of"]].valid_for == 0
+
+    async def expect_given_up(self, step: Step) -> None:
+        await self.expect_invalid(step)
+        assert self.things[step["of"]].error is None
+
+    async def expect_lost(self, step: Step) -> None:
+        await self.until(step, lambda: self.things[step["of"]].error is not None)
+        self.check_error(step, self.things[step["of"]].error)
+        await self.things[step["of"]].wait_ended()
+
+    async def expect_suspended(self, step: Step) -> None:
+        await self.until(step, lambda: bool(self.things[step["of"]].suspended))
+
+    async def expect_resumed(self, step: Step) -> None:
+        await self.until(step, lambda: not self.things[step["of"]].suspended)
+
+    async def expect_revocation(self, step: Step) -> None:
+        await self.until(step, lambda: step["of"] in self.revocations)
+        asked = self.revocations[step["of"]]
+        assert asked.reason == step["reason"]
+        assert (asked.grace is None) == ("grace" not in step)
+        assert asked.grace is None or 0 < asked.grace <= step["grace"]
+
+    async def expect_queued(self, step: Step) -> None:
+        await self.until(step, lambda: bool(self.things[step["of"]].position == step["position"]))
+
+    async def expect_granted(self, step: Step) -> None:
+        await self.until(step, self.things[step["of"]].task.done)
+        self.things[step["of"]] = self.things[step["of"]].task.result()
+
+    async def expect_failed(self, step: Step) -> None:
+        task = self.things[step["of"]].task
+        await self.until(step, task.done)
+        self.check_error(step, task.exception())
+
+    async def expect_larger_token(self, step: Step) -> None:
+        assert self.things[step["of"]].fencing_token > self.things[step["than"]].fencing_token
+
+    async def view(self, step: Step) -> sidekeeper.LockView:
+        return await self.client(step).get_lock(step["lock"])
+
+    async def expect_holders(self, step: Step) -> None:
+        assert [holder.owner for holder in (await self.view(step)).holders] == step["are"]
+
+    async def expect_waiters(self, step: Step) -> None:
+        until = time.monotonic() + WITHIN
+        while len((await self.view(step)).waiters) != step["number"]:
+            assert time.monotonic() < until, step
+            await asyncio.sleep(0.01)
+
+    async def expect_running(self, step: Step) -> None:
+        await self.until(step, lambda: bool(self.things[step["of"]].times == 1))
+
+    async def expect_stopped(self, step: Step) -> None:
+        job = self.things[step["of"]]
+        await self.until(step, lambda: bool(job.stopped))
+        await asyncio.wait([job.task])  # which gives up the lock first
+        self.check_error(step, job.task.exception())
+
+    async def expect_done(self, step: Step) -> None:
+        await self.until(step, self.things[step["of"]].task.done)
+        assert self.things[step["of"]].task.exception() is None
+
+    async def expect_leading(self, step: Step) -> None:
+        await self.until(step, lambda: bool(self.things[step["of"]].times == step["times"]))
+
+    expect_joined = expect_leading
+
+    async def expect_leader(self, step: Step) -> None:
+        await self.until(step, lambda: bool(self.things[step["of"]].leader == step["is"]))
+
+    async def expect_members(self, step: Step) -> None:
+        until = time.monotonic() + WITHIN
+        while sorted((await self.client(step).get_group(step["group"])).members) != step["are"]:
+            assert time.monotonic() < until, step
+            await asyncio.sleep(0.01)
+
+    async def expect_state(self, step: Step) -> None:
+        await self.until(step, lambda: self.things[step["of"]].state == step["is"] and not self.things[step["of"]].stale)
+
+    async def expect_stale(self, step: Step) -> None:
+        await self.until(step, lambda: bool(self.things[step["of"]].stale))
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"].replace(" ", "-"))
+async def test_conformance(scenario: dict[str, Any], program: str, directory: Path) -> None:
+    sidecar = Sidecar(program, directory, "--session-timeout", f"{scenario.get('session-timeout', 4)}s")
+    stage = Stage(sidecar)
+    try:
+        for step in scenario["steps"]:
+            await stage.play(step)
+    finally:
+        await stage.close()
+        sidecar.end()
+
+
+def test_there_are_scenarios() -> None:
+    assert len(SCENARIOS) >= 40
