@@ -8,11 +8,14 @@ import (
 )
 
 // Config is the configuration that a Client reaches. It is safe for use by many goroutines at once.
-type Config struct{ stub configv1.ConfigServiceClient }
+type Config struct {
+	stub  configv1.ConfigServiceClient
+	clock clock
+}
 
 // Config gives access to the configuration.
 func (c *Client) Config() *Config {
-	return &Config{configv1.NewConfigServiceClient(c.connection)}
+	return &Config{configv1.NewConfigServiceClient(c.connection), c.clock}
 }
 
 // An Entry is a key with its value.

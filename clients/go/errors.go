@@ -19,6 +19,8 @@ var (
 	ErrLost = errors.New("lost")
 	// ErrReleased is the cause with which the context of a lock or lease ends that the caller gave up.
 	ErrReleased = errors.New("released")
+	// ErrSuspended is the cause with which the context of a function ends whose lock was suspended for too long. It is not lost.
+	ErrSuspended = errors.New("suspended for longer than the grace")
 )
 
 // Errors that the sidecar names; errors.Is finds them in whatever a Client returns. What each means stands at the

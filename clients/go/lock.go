@@ -30,6 +30,10 @@ type LockOptions struct {
 	Owner    string         // who the caller is, for people
 	Metadata map[string]string
 
+	// SuspensionGrace is for how long the lock may be suspended until WithLock and RunWhileLeader stop the function; nil, until
+	// it is lost.
+	SuspensionGrace *time.Duration
+
 	OnQueued     func(Queued)
 	OnSuspended  func(remaining time.Duration) // contact with the ensemble is lost, the lock is not; about once a second
 	OnResumed    func()

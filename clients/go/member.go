@@ -2,6 +2,7 @@ package sidekeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -223,4 +224,46 @@ func (m *Membership) leave(ctx context.Context) error {
 		return closed
 	}
 	return err
+}
+
+// StayJoined is a member of the group until ctx ends, and joins again when the lease was lost. A member of its name that is still there
+// from before is waited for, and so are a sidecar or an ensemble that is away. It calls joined, if that is not nil, for each
+// membership. It returns an error that wraps ErrMemberReplaced or ErrMemberRemoved when somebody wants it out, one that joining ended
+// with, or the cause of ctx's end; the member is gone then.
+func (c *Client) StayJoined(
+	ctx context.Context, group, member string, options JoinOptions, joined func(*Membership),
+) error {
+	options.OnConflict, options.Lease = WaitForMember, nil
+	var again pause
+	for {
+		m, err := c.Join(ctx, group, member, options)
+		if err == nil {
+			again.reset()
+			call(joined, m)
+			err = m.stay(ctx)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		unwanted := errors.Is(err, ErrMemberReplaced) || errors.Is(err, ErrMemberRemoved)
+		if errors.Is(err, ErrLost) && !unwanted {
+			err = again.wait(ctx)
+		} else {
+			err = again.after(ctx, err)
+		}
+		if err != nil || m != nil && m.Err() == nil {
+			return err
+		}
+	}
+}
+
+// stay returns when the caller is not a member any more.
+func (m *Membership) stay(ctx context.Context) error {
+	select {
+	case <-m.Done():
+	case <-ctx.Done():
+	}
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	return m.Leave(leaving)
 }

@@ -55,6 +55,25 @@ func (s *Sequence) NextRange(ctx context.Context, count int32) (Numbers, error) 
 	return s.next(ctx, &count)
 }
 
+// Each goes through numbers without an end, which are unique and in no certain order, of which so many are taken at a time: ahead, 1 to
+// 1,000,000. Those taken and not used are never handed out again. An error, as of Next, ends it.
+func (s *Sequence) Each(ctx context.Context, ahead int32) iter.Seq2[int64, error] {
+	return func(yield func(int64, error) bool) {
+		for {
+			numbers, err := s.Relaxed().NextRange(ctx, ahead)
+			if err != nil {
+				yield(0, err)
+				return
+			}
+			for number := range numbers.All() {
+				if !yield(number, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (s *Sequence) next(ctx context.Context, count *int32) (Numbers, error) {
 	reply, err := s.stub.Next(ctx, &sequencev1.NextRequest{Name: s.name, Count: count, Ordering: s.ordering})
 	if err != nil {
