@@ -1,0 +1,296 @@
+/** The configuration. */
+
+import type { ClientReadableStream } from "@grpc/grpc-js";
+
+import { before } from "./clock.js";
+import type { SidekeeperError } from "./errors.js";
+import {
+  type Change,
+  type ConfigServiceService,
+  Consistency,
+  type Operation,
+  type Precondition as WirePrecondition,
+  type PutRequest,
+  type WatchRequest,
+  type WatchResponse,
+} from "./gen/sidekeeper/config/v1/config.js";
+import { type Stub, ask, insist, reopened, start } from "./transport.js";
+import { type ConfigChange, type ConfigEvent, type Entry, entryFrom } from "./types.js";
+
+/** What must be true of a key: that it has this version, that there is no such key, or that there is. */
+export type Precondition = { readonly version: number } | "missing" | "exists";
+
+function conditionOf(precondition?: Precondition): WirePrecondition | undefined {
+  switch (precondition) {
+    case undefined:
+      return undefined;
+    case "missing":
+      return { condition: { $case: "mustNotExist", value: true } };
+    case "exists":
+      return { condition: { $case: "mustExist", value: true } };
+    default:
+      return { condition: { $case: "version", value: precondition.version } };
+  }
+}
+
+function putOf(key: string, value: Uint8Array | string, precondition?: Precondition): PutRequest {
+  const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
+  return { key, content: { $case: "value", value: Buffer.from(bytes) }, precondition: conditionOf(precondition) };
+}
+
+/** What to do, all or nothing: at most 100 operations, each on a key of its own. */
+export class Commit {
+  /** @internal */
+  readonly operations: Operation[] = [];
+
+  /** Adds a write. */
+  put(key: string, value: Uint8Array | string, precondition?: Precondition): this {
+    return this.add({ $case: "put", value: putOf(key, value, precondition) });
+  }
+
+  /** Adds a deletion. */
+  delete(key: string, precondition?: Precondition): this {
+    return this.add({
+      $case: "delete",
+      value: { key, precondition: conditionOf(precondition), recursive: false },
+    });
+  }
+
+  /** Adds a condition on a key that is not written. */
+  check(key: string, precondition: Precondition): this {
+    return this.add({ $case: "check", value: { key, precondition: conditionOf(precondition) } });
+  }
+
+  private add(operation: Exclude<Operation["operation"], undefined>): this {
+    this.operations.push({ operation });
+    return this;
+  }
+}
+
+/** The configuration that a client reaches. Values are at most 1,000,000 bytes; strings are written as UTF-8. */
+export class Config {
+  /** @internal */
+  constructor(private readonly stub: Stub<typeof ConfigServiceService>) {}
+
+  /**
+   * Reads a key as the sidecar's own connection to the ensemble shows it; linearizable, at least as new as all that anybody had
+   * written before. Rejects with KeyNotFoundError.
+   */
+  async get(key: string, options: { readonly linearizable?: boolean } = {}): Promise<Entry> {
+    const consistency = options.linearizable === true ? Consistency.LINEARIZABLE : Consistency.UNSPECIFIED;
+    const reply = await insist(this.stub.get, { key, consistency, asText: false });
+    return entryFrom(reply.entry);
+  }
+
+  /**
+   * Writes a key and returns the entry without its value. Rejects with PreconditionFailedError; with OutcomeUnknownError it may have
+   * been written, or may still be in a moment.
+   */
+  async put(key: string, value: Uint8Array | string, precondition?: Precondition): Promise<Entry> {
+    const reply = await ask(this.stub.put, putOf(key, value, precondition));
+    return { ...entryFrom(undefined), key, version: reply.version, revision: reply.revision };
+  }
+
+  /** Deletes a key. Rejects with KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError. */
+  async delete(key: string, precondition?: Precondition): Promise<void> {
+    const request = { key, precondition: conditionOf(precondition), recursive: false };
+    await ask(this.stub.delete, request);
+  }
+
+  /** Keys with their values, in the order of keys: all, or those at and below a prefix of whole segments. */
+  async *list(prefix = ""): AsyncGenerator<Entry, void> {
+    let pageToken = "";
+    do {
+      const request = { prefix, pageSize: 1000, pageToken, asText: false };
+      const reply = await insist(this.stub.list, request);
+      for (const entry of reply.entries) {
+        yield entryFrom(entry);
+      }
+      pageToken = reply.nextPageToken;
+    } while (pageToken !== "");
+  }
+
+  /**
+   * Carries out a Commit, and returns an entry without its value for each operation; only those of puts are filled in. If nothing was
+   * done for want of a precondition, the metadata of PreconditionFailedError tell the `operation`, counted from 0, the `key`, and its
+   * `version` if it is there.
+   */
+  async commit(commit: Commit): Promise<Entry[]> {
+    const reply = await ask(this.stub.commit, { operations: commit.operations });
+    return reply.results.map(({ version, revision }, i) => {
+      const { operation } = commit.operations[i] ?? {};
+      const key = operation?.$case === "put" ? operation.value.key : "";
+      return { ...entryFrom(undefined), key, version, revision };
+    });
+  }
+
+  /** Tells the state of some keys, and then what changes, also across restarts of the sidecar. The signal ends it. */
+  watch(keys: readonly string[], signal?: AbortSignal): AsyncGenerator<ConfigEvent, never> {
+    return this.events({ keys: [...keys], prefix: "", asText: false }, signal);
+  }
+
+  /**
+   * Tells the state of all keys at and below a prefix of whole segments, and then what changes, also across restarts of the sidecar.
+   * The signal ends it.
+   */
+  watchPrefix(prefix = "", signal?: AbortSignal): AsyncGenerator<ConfigEvent, never> {
+    return this.events({ keys: [], prefix, asText: false }, signal);
+  }
+
+  private async *events(request: WatchRequest, signal?: AbortSignal): AsyncGenerator<ConfigEvent, never> {
+    const open = (): ClientReadableStream<WatchResponse> => start(this.stub.watch, request);
+    const state: ConfigChange[] = [];
+    let stale = false;
+    for await (const message of reopened<WatchResponse>(open, signal)) {
+      const event = eventFrom(message, state, stale);
+      if (event !== undefined) {
+        stale = event.kind === "stale" || (stale && event.kind === "changed");
+        yield event;
+      }
+    }
+    throw new Error("a stream that is opened again has no end");
+  }
+
+  /** Copies all keys at and below a prefix, and returns when the copy is complete. Close it. */
+  async view(prefix = ""): Promise<ConfigView> {
+    const stop = new AbortController();
+    const view = new ConfigView(stop);
+    await view.follow(this.watchPrefix(prefix, stop.signal));
+    return view;
+  }
+}
+
+/** What a message tells; undefined for a part of a state that is not complete yet, which is kept. */
+function eventFrom(message: WatchResponse | undefined, state: ConfigChange[], stale: boolean): ConfigEvent | undefined {
+  const event = message?.event;
+  switch (event?.$case) {
+    case "entries":
+      state.push(...event.value.entries.map((entry) => written(entryFrom(entry))));
+      return undefined;
+    case "synced":
+      return { kind: "state", changes: state.splice(0) };
+    case "changes":
+      return { kind: "changed", changes: event.value.changes.map(changeFrom) };
+    case "stale":
+      return { kind: "stale", changes: [] };
+    case "fresh":
+      return { kind: "fresh", changes: [] };
+    default: // the stream has ended and begins anew, or tells something that this client does not know
+      if (message !== undefined) {
+        return undefined;
+      }
+      state.length = 0;
+      return stale ? undefined : { kind: "stale", changes: [] };
+  }
+}
+
+function written(entry: Entry, coalesced = false, recreated = false): ConfigChange {
+  return { entry, deleted: false, coalesced, recreated };
+}
+
+function changeFrom(wire: Change): ConfigChange {
+  if (wire.change?.$case === "deleted") {
+    const entry = { ...entryFrom(undefined), key: wire.change.value.key };
+    return { entry, deleted: true, coalesced: false, recreated: false };
+  }
+  const put = wire.change?.value;
+  return written(entryFrom(put?.entry), put?.coalesced, put?.recreated);
+}
+
+/** A copy of a part of the configuration that follows it, and says how old it may be. */
+export class ConfigView {
+  private known = new Map<string, Entry>();
+  private staleSince: number | undefined;
+  private failure: SidekeeperError | undefined;
+  private readonly listeners = new Set<() => void>();
+
+  /** @internal */
+  constructor(private readonly stop: AbortController) {}
+
+  /** The entry of a key, if there is one. */
+  get(key: string): Entry | undefined {
+    return this.known.get(key);
+  }
+
+  /** The entries as they are now. */
+  entries(): ReadonlyMap<string, Entry> {
+    return new Map(this.known);
+  }
+
+  /** For how many seconds the ensemble or the sidecar has been out of contact; 0 while the copy follows. */
+  age(): number {
+    return this.staleSince === undefined ? 0 : Math.max(before() - this.staleSince, Number.EPSILON);
+  }
+
+  /** Why the copy follows no more; undefined while it does. */
+  get error(): SidekeeperError | undefined {
+    return this.failure;
+  }
+
+  /** Has listener called whenever something has changed, or the copy follows no more. Call what it returns to end that. */
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Ends it. What it shows stays. */
+  close(): void {
+    this.listeners.clear();
+    this.stop.abort();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** @internal Follows in the background, and returns when all is known. */
+  async follow(events: AsyncIterable<ConfigEvent>): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      const following = async (): Promise<void> => {
+        for await (const event of events) {
+          this.take(event);
+          if (event.kind === "state") {
+            resolve();
+          }
+        }
+      };
+      following().catch((error: unknown) => {
+        this.staleSince ??= before();
+        if (!this.stop.signal.aborted) {
+          this.failure = error as SidekeeperError;
+          this.tell();
+        }
+        reject(error instanceof Error ? error : new Error(String(error)));
+      });
+    });
+  }
+
+  private take(event: ConfigEvent): void {
+    if (event.kind === "stale") {
+      this.staleSince = before();
+      return;
+    }
+    if (event.kind === "state") {
+      this.known = new Map();
+    }
+    for (const { entry, deleted } of event.changes) {
+      if (deleted) {
+        this.known.delete(entry.key);
+      } else {
+        this.known.set(entry.key, entry);
+      }
+    }
+    if (event.kind !== "changed") {
+      this.staleSince = undefined;
+    }
+    if (event.kind !== "fresh") {
+      this.tell();
+    }
+  }
+
+  private tell(): void {
+    for (const listener of this.listeners) {
+      listener();
+    }
+  }
+}

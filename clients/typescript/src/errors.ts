@@ -1,0 +1,344 @@
+/** Errors, made from the domain and the reason of a status and never from its text. */
+
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { type ServiceError, status } from "@grpc/grpc-js";
+
+/** Which rule a field of the request breaks. */
+export interface FieldError {
+  readonly field: string;
+  readonly rule: string;
+}
+
+/** What a status tells besides its code. */
+export interface Told {
+  readonly message: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly fields?: readonly FieldError[];
+}
+
+/**
+ * A status that the sidecar, or gRPC on the way to it, ended a call with.
+ *
+ * One class stands for each reason, a name of `sidekeeper.errors.v1.Reason` without its prefix; what each means is told there. A status
+ * without a reason is a SidekeeperError itself.
+ */
+export class SidekeeperError extends Error {
+  /** The name of the reason; empty if there is none. */
+  readonly reason: string = "";
+  /** More about the reason. */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** With InvalidFieldError: which fields, and why. */
+  readonly fields: readonly FieldError[];
+
+  constructor(
+    readonly code: status,
+    told: Told,
+  ) {
+    super(told.message);
+    this.name = new.target.name;
+    this.metadata = told.metadata ?? {};
+    this.fields = told.fields ?? [];
+  }
+}
+
+export class LeaseLostError extends SidekeeperError {
+  override readonly reason = "LEASE_LOST";
+}
+
+export class LeaseClosedError extends SidekeeperError {
+  override readonly reason = "LEASE_CLOSED";
+}
+
+export class LockBrokenError extends SidekeeperError {
+  override readonly reason = "LOCK_BROKEN";
+}
+
+export class LockRevokedError extends SidekeeperError {
+  override readonly reason = "LOCK_REVOKED";
+}
+
+export class SidecarStoppingError extends SidekeeperError {
+  override readonly reason = "SIDECAR_STOPPING";
+}
+
+export class EnsembleUnreachableError extends SidekeeperError {
+  override readonly reason = "ENSEMBLE_UNREACHABLE";
+}
+
+export class OutcomeUnknownError extends SidekeeperError {
+  override readonly reason = "OUTCOME_UNKNOWN";
+}
+
+export class EnsembleDeniedError extends SidekeeperError {
+  override readonly reason = "ENSEMBLE_DENIED";
+}
+
+export class WaitTimeoutError extends SidekeeperError {
+  override readonly reason = "WAIT_TIMEOUT";
+}
+
+export class LockHeldError extends SidekeeperError {
+  override readonly reason = "LOCK_HELD";
+}
+
+export class LockKindMismatchError extends SidekeeperError {
+  override readonly reason = "LOCK_KIND_MISMATCH";
+}
+
+export class AlreadyContendingError extends SidekeeperError {
+  override readonly reason = "ALREADY_CONTENDING";
+}
+
+export class FencingTokenMismatchError extends SidekeeperError {
+  override readonly reason = "FENCING_TOKEN_MISMATCH";
+}
+
+export class NameIsDirectoryError extends SidekeeperError {
+  override readonly reason = "NAME_IS_DIRECTORY";
+}
+
+export class LeaseNotFoundError extends SidekeeperError {
+  override readonly reason = "LEASE_NOT_FOUND";
+}
+
+export class HoldNotFoundError extends SidekeeperError {
+  override readonly reason = "HOLD_NOT_FOUND";
+}
+
+export class OperatorOnlyError extends SidekeeperError {
+  override readonly reason = "OPERATOR_ONLY";
+}
+
+export class InvalidFieldError extends SidekeeperError {
+  override readonly reason = "INVALID_FIELD";
+}
+
+export class LeaseLimitError extends SidekeeperError {
+  override readonly reason = "LEASE_LIMIT";
+}
+
+export class WaiterLimitError extends SidekeeperError {
+  override readonly reason = "WAITER_LIMIT";
+}
+
+export class StreamLimitError extends SidekeeperError {
+  override readonly reason = "STREAM_LIMIT";
+}
+
+export class ConnectionLimitError extends SidekeeperError {
+  override readonly reason = "CONNECTION_LIMIT";
+}
+
+export class EphemeralBytesLimitError extends SidekeeperError {
+  override readonly reason = "EPHEMERAL_BYTES_LIMIT";
+}
+
+export class SlowReaderError extends SidekeeperError {
+  override readonly reason = "SLOW_READER";
+}
+
+export class InternalError extends SidekeeperError {
+  override readonly reason = "INTERNAL";
+}
+
+export class SequenceNotFoundError extends SidekeeperError {
+  override readonly reason = "SEQUENCE_NOT_FOUND";
+}
+
+export class SequenceExistsError extends SidekeeperError {
+  override readonly reason = "SEQUENCE_EXISTS";
+}
+
+export class SequenceExhaustedError extends SidekeeperError {
+  override readonly reason = "SEQUENCE_EXHAUSTED";
+}
+
+export class SequenceMalformedError extends SidekeeperError {
+  override readonly reason = "SEQUENCE_MALFORMED";
+}
+
+export class MemberExistsError extends SidekeeperError {
+  override readonly reason = "MEMBER_EXISTS";
+}
+
+export class MemberReplacedError extends SidekeeperError {
+  override readonly reason = "MEMBER_REPLACED";
+}
+
+export class MemberRemovedError extends SidekeeperError {
+  override readonly reason = "MEMBER_REMOVED";
+}
+
+export class MemberNotFoundError extends SidekeeperError {
+  override readonly reason = "MEMBER_NOT_FOUND";
+}
+
+export class GroupNotFoundError extends SidekeeperError {
+  override readonly reason = "GROUP_NOT_FOUND";
+}
+
+export class GroupNotEmptyError extends SidekeeperError {
+  override readonly reason = "GROUP_NOT_EMPTY";
+}
+
+export class KeyNotFoundError extends SidekeeperError {
+  override readonly reason = "KEY_NOT_FOUND";
+}
+
+export class PreconditionFailedError extends SidekeeperError {
+  override readonly reason = "PRECONDITION_FAILED";
+}
+
+export class KeyHasChildrenError extends SidekeeperError {
+  override readonly reason = "KEY_HAS_CHILDREN";
+}
+
+export class WatchLimitError extends SidekeeperError {
+  override readonly reason = "WATCH_LIMIT";
+}
+
+export class MemoryLimitError extends SidekeeperError {
+  override readonly reason = "MEMORY_LIMIT";
+}
+
+type Kind = new (code: status, told: Told) => SidekeeperError;
+
+/** The class of each reason. */
+export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
+  ["LEASE_LOST", LeaseLostError],
+  ["LEASE_CLOSED", LeaseClosedError],
+  ["LOCK_BROKEN", LockBrokenError],
+  ["LOCK_REVOKED", LockRevokedError],
+  ["SIDECAR_STOPPING", SidecarStoppingError],
+  ["ENSEMBLE_UNREACHABLE", EnsembleUnreachableError],
+  ["OUTCOME_UNKNOWN", OutcomeUnknownError],
+  ["ENSEMBLE_DENIED", EnsembleDeniedError],
+  ["WAIT_TIMEOUT", WaitTimeoutError],
+  ["LOCK_HELD", LockHeldError],
+  ["LOCK_KIND_MISMATCH", LockKindMismatchError],
+  ["ALREADY_CONTENDING", AlreadyContendingError],
+  ["FENCING_TOKEN_MISMATCH", FencingTokenMismatchError],
+  ["NAME_IS_DIRECTORY", NameIsDirectoryError],
+  ["LEASE_NOT_FOUND", LeaseNotFoundError],
+  ["HOLD_NOT_FOUND", HoldNotFoundError],
+  ["OPERATOR_ONLY", OperatorOnlyError],
+  ["INVALID_FIELD", InvalidFieldError],
+  ["LEASE_LIMIT", LeaseLimitError],
+  ["WAITER_LIMIT", WaiterLimitError],
+  ["STREAM_LIMIT", StreamLimitError],
+  ["CONNECTION_LIMIT", ConnectionLimitError],
+  ["EPHEMERAL_BYTES_LIMIT", EphemeralBytesLimitError],
+  ["SLOW_READER", SlowReaderError],
+  ["INTERNAL", InternalError],
+  ["SEQUENCE_NOT_FOUND", SequenceNotFoundError],
+  ["SEQUENCE_EXISTS", SequenceExistsError],
+  ["SEQUENCE_EXHAUSTED", SequenceExhaustedError],
+  ["SEQUENCE_MALFORMED", SequenceMalformedError],
+  ["MEMBER_EXISTS", MemberExistsError],
+  ["MEMBER_REPLACED", MemberReplacedError],
+  ["MEMBER_REMOVED", MemberRemovedError],
+  ["MEMBER_NOT_FOUND", MemberNotFoundError],
+  ["GROUP_NOT_FOUND", GroupNotFoundError],
+  ["GROUP_NOT_EMPTY", GroupNotEmptyError],
+  ["KEY_NOT_FOUND", KeyNotFoundError],
+  ["PRECONDITION_FAILED", PreconditionFailedError],
+  ["KEY_HAS_CHILDREN", KeyHasChildrenError],
+  ["WATCH_LIMIT", WatchLimitError],
+  ["MEMORY_LIMIT", MemoryLimitError],
+]);
+
+/** What was the caller's is not any more, without the caller having given it up. `cause` says why. */
+export class LostError extends Error {
+  override readonly name = "LostError";
+
+  constructor(
+    /** Such as `lock orders`. */
+    readonly what: string,
+    override readonly cause: SidekeeperError,
+  ) {
+    super(`${what} lost: ${cause.message}`);
+  }
+}
+
+/** The lock has been suspended for longer than the caller allows. Nothing is lost yet. */
+export class SuspendedError extends Error {
+  override readonly name = "SuspendedError";
+}
+
+/** The error of a reason that came without a status. */
+export function named(reason: string, message: string, code: status = status.ABORTED): SidekeeperError {
+  return new (byReason.get(reason) ?? SidekeeperError)(code, { message });
+}
+
+/** The error of whatever a client is asked for, or has, that is closed. */
+export function closed(): SidekeeperError {
+  return new SidekeeperError(status.CANCELLED, { message: "the client is closed" });
+}
+
+/** The error that gRPC's stands for. */
+export function fromStatus(error: ServiceError): SidekeeperError {
+  const details = error.metadata.get("grpc-status-details-bin")[0];
+  const told = split(error.details);
+  const found = details instanceof Buffer ? readDetails(details) : {};
+  const reason = found.reason ?? told.reason;
+  return new (byReason.get(reason) ?? SidekeeperError)(error.code, { ...found, message: told.message });
+}
+
+/** Takes the reason off a message that begins with one: what a proxy that drops details leaves. */
+function split(details: string): { reason: string; message: string } {
+  const at = details.indexOf(": ");
+  const reason = details.slice(0, Math.max(at, 0));
+  return byReason.has(reason) ? { reason, message: details.slice(at + 2) } : { reason: "", message: details };
+}
+
+interface Details {
+  reason?: string;
+  metadata?: Record<string, string>;
+  fields?: FieldError[];
+}
+
+/** Reads google.rpc.Status with the details that a sidecar gives: ErrorInfo and BadRequest. What cannot be read is left out. */
+function readDetails(bytes: Uint8Array): Details {
+  const found: Details = {};
+  try {
+    for (const detail of messages(bytes).get(3) ?? []) {
+      const any = messages(detail);
+      const value = messages(any.get(2)?.[0] ?? new Uint8Array());
+      const type = text(any.get(1)?.[0]);
+      if (type.endsWith("/google.rpc.ErrorInfo") && text(value.get(2)?.[0]) === "sidekeeper") {
+        found.reason = text(value.get(1)?.[0]);
+        found.metadata = Object.fromEntries((value.get(3) ?? []).map(pair));
+      } else if (type.endsWith("/google.rpc.BadRequest")) {
+        found.fields = (value.get(1) ?? []).map(pair).map(([field, rule]) => ({ field, rule }));
+      }
+    }
+  } catch {
+    return {};
+  }
+  return found;
+}
+
+/** The fields of a message that have a length, by their numbers. */
+function messages(bytes: Uint8Array): Map<number, Uint8Array[]> {
+  const fields = new Map<number, Uint8Array[]>();
+  const reader = new BinaryReader(bytes);
+  while (reader.pos < reader.len) {
+    const [number, type] = reader.tag();
+    if (type === WireType.LengthDelimited) {
+      fields.set(number, [...(fields.get(number) ?? []), reader.bytes()]);
+    } else {
+      reader.skip(type);
+    }
+  }
+  return fields;
+}
+
+/** A message whose fields 1 and 2 are texts. */
+function pair(bytes: Uint8Array): [string, string] {
+  const fields = messages(bytes);
+  return [text(fields.get(1)?.[0]), text(fields.get(2)?.[0])];
+}
+
+function text(bytes: Uint8Array | undefined): string {
+  return new TextDecoder().decode(bytes);
+}

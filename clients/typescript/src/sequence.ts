@@ -1,0 +1,68 @@
+/** Sequences. */
+
+import { Ordering, type SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
+import { type Stub, ask, insist } from "./transport.js";
+import type { Numbers, SequenceState } from "./types.js";
+
+/** How numbers are wanted: relaxed ones are unique only, and faster. */
+export interface NumberOptions {
+  readonly relaxed?: boolean;
+}
+
+/** Hands out numbers, each once. Costs nothing to make. */
+export class Sequence {
+  /** @internal */
+  constructor(
+    private readonly stub: Stub<typeof SequenceServiceService>,
+    readonly name: string,
+  ) {}
+
+  /**
+   * Hands out a number, larger than all that had been handed out, through whichever sidecar, when it was asked for. Rejects with
+   * SequenceNotFoundError, SequenceExhaustedError, SequenceMalformedError. After an error another attempt is safe: at worst it
+   * skips numbers.
+   */
+  async next(options: NumberOptions = {}): Promise<bigint> {
+    return (await this.nextRange(1, options)).first;
+  }
+
+  /** Hands out count numbers at once, 1 to 1,000,000. Errors as of next. */
+  async nextRange(count: number, options: NumberOptions = {}): Promise<Numbers> {
+    const ordering = options.relaxed === true ? Ordering.RELAXED : Ordering.STRICT;
+    const reply = await insist(this.stub.next, { name: this.name, count, ordering });
+    return { first: reply.first, last: reply.last, incarnation: reply.incarnation };
+  }
+
+  /**
+   * Numbers without an end, unique and in no certain order, of which `ahead` are taken at a time. Those taken and not used are never
+   * handed out again.
+   */
+  async *numbers(ahead = 100): AsyncGenerator<bigint, never> {
+    for (;;) {
+      const { first, last } = await this.nextRange(ahead, { relaxed: true });
+      for (let number = first; number <= last; number++) {
+        yield number;
+      }
+    }
+  }
+
+  /**
+   * Makes the sequence, whose first number will be first, and returns its incarnation. Rejects with SequenceExistsError; with
+   * OutcomeUnknownError it may have been made.
+   */
+  async create(first: bigint | number): Promise<bigint> {
+    const reply = await ask(this.stub.create, { name: this.name, first: BigInt(first) });
+    return reply.incarnation;
+  }
+
+  /** Says how far the sequence is. Rejects with SequenceNotFoundError, SequenceMalformedError. */
+  async get(): Promise<SequenceState> {
+    const reply = await insist(this.stub.get, { name: this.name });
+    return { lastIssued: reply.lastIssued, incarnation: reply.incarnation };
+  }
+
+  /** Removes the sequence. Rejects with SequenceNotFoundError; with OutcomeUnknownError it may be gone. */
+  async delete(): Promise<void> {
+    await ask(this.stub.delete, { name: this.name });
+  }
+}

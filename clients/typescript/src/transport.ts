@@ -1,0 +1,260 @@
+/** The way to the sidecar: its address, the channel, and calls whose errors are this package's. */
+
+import {
+  type CallOptions,
+  type ChannelCredentials,
+  type ClientReadableStream,
+  type ClientUnaryCall,
+  Client as Channel,
+  Metadata,
+  type ServiceError,
+  credentials,
+  status,
+} from "@grpc/grpc-js";
+
+import { now, sleep } from "./clock.js";
+import { EnsembleUnreachableError, SidekeeperError, closed, fromStatus } from "./errors.js";
+
+/** Where a sidecar listens when nothing else is said. */
+export const DEFAULT_ADDRESS = "unix:///run/sidekeeper/sidekeeper.sock";
+
+/** The environment variable that says where the sidecar is to a client that is not told. */
+export const ADDRESS_VARIABLE = "SIDEKEEPER_ADDRESS";
+
+/** Seconds that a call with one answer may take, retries included. */
+export const CALL_TIMEOUT = 10;
+
+// gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for a
+// sidecar that was restarted. Each client has a connection of its own.
+const OPTIONS = {
+  "grpc.enable_retries": 0,
+  "grpc.enable_http_proxy": 0,
+  "grpc.service_config_disable_resolution": 1,
+  "grpc.use_local_subchannel_pool": 1,
+  "grpc.keepalive_time_ms": 10_000,
+  "grpc.keepalive_timeout_ms": 5_000,
+  "grpc.keepalive_permit_without_calls": 1,
+  "grpc.initial_reconnect_backoff_ms": 100,
+  "grpc.max_reconnect_backoff_ms": 3_000,
+};
+
+/** The target as gRPC understands it, and whether it stays on this machine. Throws for what is no address. */
+export function resolve(target?: string): { address: string; local: boolean } {
+  let address = target ?? process.env[ADDRESS_VARIABLE] ?? "";
+  if (address === "") {
+    address = DEFAULT_ADDRESS;
+  }
+  if (address.startsWith("/")) {
+    address = `unix://${address}`;
+  }
+  if (address.startsWith("unix:")) {
+    return { address, local: true };
+  }
+  const parts = /^(.+):(\d+)$/.exec(address);
+  if (parts?.[1] === undefined) {
+    throw new RangeError(`sidecar address "${address}" is neither unix:///path, a path nor host:port`);
+  }
+  const host = parts[1].replace(/^\[|\]$/g, "");
+  return { address, local: host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host) };
+}
+
+export function openChannel(target?: string, secure?: ChannelCredentials): Channel {
+  const { address, local } = resolve(target);
+  if (secure === undefined && !local) {
+    throw new RangeError(`sidecar "${address}": an address that is neither a Unix socket nor loopback needs credentials`);
+  }
+  return new Channel(address, secure ?? credentials.createInsecure(), OPTIONS);
+}
+
+/** A call with one answer. */
+export type Unary<Request, Reply> = (
+  request: Request,
+  metadata: Metadata,
+  options: Partial<CallOptions>,
+  callback: (error: ServiceError | null, reply: Reply) => void,
+) => ClientUnaryCall;
+
+interface Method<Request, Reply> {
+  readonly path: string;
+  readonly requestSerialize: (value: Request) => Buffer;
+  readonly responseDeserialize: (value: Buffer) => Reply;
+}
+
+type UnaryMethod<Request, Reply> = Method<Request, Reply> & { readonly responseStream: false };
+type StreamMethod<Request, Reply> = Method<Request, Reply> & { readonly responseStream: true };
+
+/** The methods of a service, as functions. */
+export type Stub<Service> = {
+  readonly [Name in keyof Service]: Service[Name] extends StreamMethod<infer Request, infer Reply>
+    ? (request: Request) => ClientReadableStream<Reply>
+    : Service[Name] extends UnaryMethod<infer Request, infer Reply>
+      ? Unary<Request, Reply>
+      : never;
+};
+
+/** Makes the functions of a service over a channel. */
+export function stubOf<Service extends object>(channel: Channel, service: Service): Stub<Service> {
+  const methods = Object.entries(service) as [string, Method<unknown, unknown> & { responseStream: boolean }][];
+  const functions = methods.map(([name, { path, requestSerialize, responseDeserialize, responseStream }]) => {
+    const unary: Unary<unknown, unknown> = (request, metadata, options, callback) =>
+      channel.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, options, (error, reply) =>
+        callback(error, reply),
+      );
+    const stream = (request: unknown): ClientReadableStream<unknown> =>
+      channel.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request);
+    return [name, responseStream ? stream : unary];
+  });
+  return Object.fromEntries(functions) as Stub<Service>;
+}
+
+/** Makes a call with one answer, once. Rejects with SidekeeperError. */
+export async function ask<Request, Reply>(
+  method: Unary<Request, Reply>,
+  request: Request,
+  timeout: number = CALL_TIMEOUT,
+): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const options = { deadline: Date.now() + timeout * 1000 };
+    try {
+      method(request, new Metadata(), options, (error, reply) => {
+        if (error) {
+          reject(fromStatus(error));
+        } else {
+          resolve(reply);
+        }
+      });
+    } catch {
+      reject(closed());
+    }
+  });
+}
+
+/** Makes a call that may be repeated until it is answered, the ensemble reachable, or the time over. */
+export async function insist<Request, Reply>(
+  method: Unary<Request, Reply>,
+  request: Request,
+  timeout: number = CALL_TIMEOUT,
+): Promise<Reply> {
+  const until = now() + timeout;
+  const pause = new Pause();
+  for (;;) {
+    try {
+      return await ask(method, request, Math.max(until - now(), 0.001));
+    } catch (error) {
+      const rest = pause.next();
+      if (!isTransient(error) || now() + rest >= until) {
+        throw error;
+      }
+      await sleep(rest);
+    }
+  }
+}
+
+/** What to let pass before something is tried again, in seconds: at random, and twice as long each time. */
+export class Pause {
+  private longest = 0.05;
+
+  next(): number {
+    this.longest = Math.min(2 * this.longest, 2);
+    return this.longest * (0.5 + Math.random() / 2);
+  }
+
+  /** For what has succeeded. */
+  reset(): void {
+    this.longest = 0.05;
+  }
+}
+
+/** Whether the same call may well be answered in a moment, and nothing was done. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof EnsembleUnreachableError || (error instanceof SidekeeperError && error.code === status.UNAVAILABLE);
+}
+
+/** Listens to a stream until it ends, with an error or with OK. What is heard after cancel is of no interest. */
+export function listen<Message>(
+  stream: ClientReadableStream<Message>,
+  heard: (message: Message) => void,
+  ended: (error?: SidekeeperError) => void,
+): void {
+  stream.on("data", heard);
+  stream.on("error", (error: ServiceError) => ended(fromStatus(error)));
+  stream.on("end", () => ended());
+}
+
+/** Starts a call whose answers come one after the other. Throws SidekeeperError if the client is closed. */
+export function start<Request, Message>(
+  method: (request: Request) => ClientReadableStream<Message>,
+  request: Request,
+): ClientReadableStream<Message> {
+  try {
+    return method(request);
+  } catch {
+    throw closed();
+  }
+}
+
+/** What a stream sends that has no end of its own; throws SidekeeperError when it has ended all the same. */
+export async function* messages<Message>(
+  stream: ClientReadableStream<Message>,
+  signal?: AbortSignal,
+): AsyncGenerator<Message, never> {
+  const queue: Message[] = [];
+  let failed: Error | undefined;
+  let wake: () => void = () => undefined;
+  const abort = (): void => {
+    failed ??= signal?.reason as Error;
+    wake();
+  };
+  signal?.addEventListener("abort", abort, { once: true });
+  listen(
+    stream,
+    (message) => {
+      queue.push(message);
+      wake();
+    },
+    (error) => {
+      failed ??= error ?? new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar ended the stream" });
+      wake();
+    },
+  );
+  try {
+    signal?.throwIfAborted();
+    for (;;) {
+      const next = queue.shift();
+      if (next !== undefined) {
+        yield next;
+      } else if (failed !== undefined) {
+        throw failed;
+      } else {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    }
+  } finally {
+    signal?.removeEventListener("abort", abort);
+    stream.cancel();
+  }
+}
+
+/** What a stream sends that is opened again when the sidecar or the ensemble is away; undefined each time it has ended so. */
+export async function* reopened<Message>(
+  open: () => ClientReadableStream<Message>,
+  signal?: AbortSignal,
+): AsyncGenerator<Message | undefined, never> {
+  const pause = new Pause();
+  for (;;) {
+    try {
+      for await (const message of messages(open(), signal)) {
+        pause.reset();
+        yield message;
+      }
+    } catch (error) {
+      if (!isTransient(error)) {
+        throw error;
+      }
+    }
+    yield undefined;
+    await sleep(pause.next(), signal);
+  }
+}

@@ -1,0 +1,197 @@
+/** What calls take and give. */
+
+import type { Duration } from "./gen/google/protobuf/duration.js";
+import type { Entry as WireEntry } from "./gen/sidekeeper/config/v1/config.js";
+import { type Contender as WireContender, Mode as WireMode, type View } from "./gen/sidekeeper/lock/v1/lock.js";
+import { OnConflict as WireOnConflict, type View as WireGroup } from "./gen/sidekeeper/membership/v1/membership.js";
+
+/** How a lock is held. A name is used either with `exclusive` or with `read` and `write`. */
+export type Mode = "exclusive" | "read" | "write";
+
+export const modes: Readonly<Record<Mode, WireMode>> = {
+  exclusive: WireMode.EXCLUSIVE,
+  read: WireMode.READ,
+  write: WireMode.WRITE,
+};
+
+/**
+ * What to do when a group has a member of the name already: fail, wait (for a program that was started again before its last lease has
+ * expired), or end the member that is there.
+ */
+export type OnConflict = "reject" | "wait" | "replace";
+
+export const conflicts: Readonly<Record<OnConflict, WireOnConflict>> = {
+  reject: WireOnConflict.REJECT,
+  wait: WireOnConflict.WAIT,
+  replace: WireOnConflict.REPLACE,
+};
+
+/** More about a caller or a member, for people: at most 1 KiB in all. */
+export type Labels = Readonly<Record<string, string>>;
+
+/** Somebody who holds or waits for a lock. */
+export interface Contender {
+  readonly mode: Mode;
+  readonly owner: string;
+  readonly metadata: Labels;
+  readonly fencingToken: bigint;
+  /** Seconds in the queue, by the ensemble's clock. */
+  readonly age: number;
+  /** Whether it is a client of the ensemble that is not Sidekeeper's. */
+  readonly foreign: boolean;
+}
+
+/** Who is ahead in the queue of a lock. */
+export interface Queued {
+  /** How many are ahead, at least 1. */
+  readonly position: number;
+  readonly holders: readonly Contender[];
+}
+
+/** Somebody asks the holder to release the lock soon. */
+export interface Revocation {
+  readonly requestedBy: string;
+  readonly reason: string;
+  /** Seconds until the hold is ended by force; undefined if it never will be. */
+  readonly grace: number | undefined;
+}
+
+/** Who holds a lock and who waits for it. The first holder is the leader of an election. */
+export interface LockView {
+  readonly name: string;
+  readonly holders: readonly Contender[];
+  readonly waiters: readonly Contender[];
+}
+
+/** All numbers from first to last, both included. */
+export interface Numbers {
+  readonly first: bigint;
+  readonly last: bigint;
+  /** Of the sequence: the numbers of one incarnation are unique. */
+  readonly incarnation: bigint;
+}
+
+/** How far one incarnation of a sequence has come. */
+export interface SequenceState {
+  /** The last number that was handed out or reserved. */
+  readonly lastIssued: bigint;
+  /** Another one tells that the sequence was deleted and made anew. */
+  readonly incarnation: bigint;
+}
+
+/** A member of a group. */
+export interface GroupMember {
+  readonly member: string;
+  /** Tells it from all that have or had its name. */
+  readonly incarnation: bigint;
+  readonly owner: string;
+  readonly metadata: Labels;
+  /** Seconds since it joined, by the ensemble's clock. */
+  readonly age: number;
+  /** Whether a client of the ensemble has made it that is not Sidekeeper's. */
+  readonly foreign: boolean;
+  /** With foreign: what that wrote, if it is text. */
+  readonly text: string;
+}
+
+/** Who is in a group. */
+export interface GroupView {
+  readonly group: string;
+  readonly members: ReadonlyMap<string, GroupMember>;
+  /** Whether the ensemble is out of contact, so that this may be out of date. */
+  readonly stale: boolean;
+}
+
+/** A key of the configuration with its value. */
+export interface Entry {
+  readonly key: string;
+  /** Empty in what put and commit return. */
+  readonly value: Buffer;
+  /** For preconditions. */
+  readonly version: number;
+  /** Of the write, larger than that of every earlier one of any key. */
+  readonly revision: bigint;
+  /** Of the key; another one tells that it was deleted and made anew. */
+  readonly createdRevision: bigint;
+}
+
+/** What has become of one key. */
+export interface ConfigChange {
+  /** With deleted, only its key is set. */
+  readonly entry: Entry;
+  readonly deleted: boolean;
+  /** The key had other values in between, which are not told. */
+  readonly coalesced: boolean;
+  /** The key was deleted and made anew in between. */
+  readonly recreated: boolean;
+}
+
+/**
+ * One piece of news of a watch of the configuration: `state` is what there is at the beginning, whole, so that everything told before
+ * is out of date, also after the sidecar was away; `changed`, something has changed; `stale`, the ensemble or the sidecar is out of
+ * contact, so that what was told may be out of date; `fresh`, contact is back, and what happened meanwhile has been told.
+ */
+export interface ConfigEvent {
+  readonly kind: "state" | "changed" | "stale" | "fresh";
+  readonly changes: readonly ConfigChange[];
+}
+
+/** A duration as a number of seconds. */
+export function seconds(duration: Duration | undefined): number {
+  return duration === undefined ? 0 : Number(duration.seconds) + duration.nanos / 1e9;
+}
+
+/** A number of seconds as a duration. */
+export function duration(value: number | undefined): Duration | undefined {
+  if (value === undefined) {
+    return undefined;
+  }
+  const whole = Math.trunc(value);
+  return { seconds: BigInt(whole), nanos: Math.round((value - whole) * 1e9) };
+}
+
+export function contenderFrom(wire: WireContender): Contender {
+  const mode = (Object.keys(modes) as Mode[]).find((name) => modes[name] === wire.mode);
+  return {
+    mode: mode ?? "exclusive",
+    owner: wire.owner,
+    metadata: wire.metadata,
+    fencingToken: wire.fencingToken,
+    age: seconds(wire.age),
+    foreign: wire.foreign,
+  };
+}
+
+export function lockViewFrom(wire: View | undefined): LockView {
+  return {
+    name: wire?.name ?? "",
+    holders: (wire?.holders ?? []).map(contenderFrom),
+    waiters: (wire?.waiters ?? []).map(contenderFrom),
+  };
+}
+
+export function groupViewFrom(wire: WireGroup | undefined, stale: boolean): GroupView {
+  const members = (wire?.members ?? []).map((m): [string, GroupMember] => [
+    m.member,
+    {
+      member: m.member,
+      incarnation: m.incarnation,
+      owner: m.owner,
+      metadata: m.metadata,
+      age: seconds(m.age),
+      foreign: m.foreign,
+      text: m.text,
+    },
+  ]);
+  return { group: wire?.group ?? "", members: new Map(members), stale };
+}
+
+export function entryFrom(wire: WireEntry | undefined): Entry {
+  return {
+    key: wire?.key ?? "",
+    value: wire?.content?.$case === "value" ? wire.content.value : Buffer.alloc(0),
+    version: wire?.version ?? 0,
+    revision: wire?.revision ?? 0n,
+    createdRevision: wire?.createdRevision ?? 0n,
+  };
+}

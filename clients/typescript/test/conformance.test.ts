@@ -1,0 +1,524 @@
+/** The scenarios that every client passes: ../../conformance/scenarios.yaml, where the steps are explained. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import test from "node:test";
+
+import { status } from "@grpc/grpc-js";
+import { parse } from "yaml";
+
+import { sleep } from "../src/clock.js";
+import {
+  Client,
+  type ConfigEvent,
+  Lease,
+  Lock,
+  type LockOptions,
+  LostError,
+  Membership,
+  type Mode,
+  type OnConflict,
+  type Precondition,
+  type Revocation,
+  SidekeeperError,
+  SuspendedError,
+  type WithLockOptions,
+} from "../src/index.js";
+import { ROOT, Sidecar, until } from "./sidecar.js";
+
+interface Step {
+  readonly do?: string;
+  readonly expect?: string;
+  readonly as?: string;
+  readonly of?: string;
+  readonly than?: string;
+  readonly client?: string;
+  readonly error?: string;
+  readonly code?: string;
+  readonly field?: string;
+  readonly reason?: string;
+  readonly later?: boolean;
+  readonly all?: boolean;
+  readonly within?: number | bigint;
+  readonly after?: number | bigint;
+  readonly for?: number | bigint;
+  readonly wait?: number | bigint;
+  readonly grace?: number | bigint;
+  readonly ttl?: number | bigint;
+  readonly "suspension grace"?: number | bigint;
+  readonly lock?: string;
+  readonly lease?: string;
+  readonly mode?: Mode;
+  readonly owner?: string;
+  readonly sequence?: string;
+  readonly first?: bigint;
+  readonly last?: bigint;
+  readonly count?: bigint;
+  readonly ahead?: bigint;
+  readonly group?: string;
+  readonly member?: string;
+  readonly "on conflict"?: OnConflict;
+  readonly key?: string;
+  readonly value?: string;
+  readonly if?: "missing" | "exists";
+  readonly prefix?: string;
+  readonly size?: bigint;
+  readonly position?: bigint;
+  readonly number?: bigint;
+  readonly times?: bigint;
+  readonly is?: unknown;
+  readonly are?: readonly string[];
+}
+
+interface Scenario {
+  readonly name: string;
+  readonly steps: readonly Step[];
+}
+
+const scenarios = parse(readFileSync(path.join(ROOT, "clients/conformance/scenarios.yaml"), "utf8"), {
+  intAsBigInt: true,
+}) as Scenario[];
+
+/** A lock that is waited for in the background. */
+interface Pending {
+  readonly controller: AbortController;
+  readonly result: Promise<Lock>;
+  position: number;
+  settled: boolean;
+}
+
+/** Something that runs in the background: a body, a leader, a member that stays. */
+interface Job {
+  times: number;
+  why: unknown;
+  settled: boolean;
+  result: Promise<unknown>;
+  finish: () => void;
+}
+
+/** What a watch has told so far. */
+interface Watch {
+  state: Record<string, string> | undefined;
+  stale: boolean;
+  leader: string | undefined;
+}
+
+type Thing = Lock | Lease | Membership;
+
+/** Plays one scenario. */
+class Stage {
+  private readonly clients = new Map<string, Client>();
+  private readonly things = new Map<string, Thing>();
+  private readonly pending = new Map<string, Pending>();
+  private readonly jobs = new Map<string, Job>();
+  private readonly watches = new Map<string, Watch>();
+  private readonly revocations = new Map<string, Revocation>();
+  private readonly stop = new AbortController();
+
+  constructor(private readonly sidecar: Sidecar) {}
+
+  close(): void {
+    this.stop.abort();
+    for (const client of this.clients.values()) {
+      client.close();
+    }
+  }
+
+  async play(step: Step): Promise<void> {
+    const verb = step.do ?? step.expect ?? "";
+    const play = (step.do === undefined ? this.expecting : this.doing)[verb];
+    assert.ok(play, `nobody knows what ${verb} is`);
+    await play(step);
+  }
+
+  private client(step: Step): Client {
+    const name = step.client ?? "one";
+    const client = this.clients.get(name) ?? new Client({ address: this.sidecar.address });
+    this.clients.set(name, client);
+    return client;
+  }
+
+  /** Does it, and sees that it fails as it must. */
+  private async attempt<T>(step: Step, work: Promise<T>): Promise<T | undefined> {
+    if (step.error === undefined) {
+      return work;
+    }
+    try {
+      await work;
+    } catch (error) {
+      this.checkError({ ...step, reason: step.error }, error);
+      return undefined;
+    }
+    throw new Error(`${step.do} does not fail with ${step.error}`);
+  }
+
+  private checkError(step: Step, error: unknown): void {
+    if (step.reason === "SUSPENDED") {
+      assert.ok(error instanceof SuspendedError, String(error));
+      return;
+    }
+    const cause = error instanceof LostError ? error.cause : error;
+    assert.ok(cause instanceof SidekeeperError, String(error));
+    assert.equal(cause.reason, step.reason ?? "", String(cause));
+    assert.equal(status[cause.code], step.code ?? status[cause.code], String(cause));
+    if (step.field !== undefined) {
+      assert.deepEqual(
+        cause.fields.map(({ field }) => field),
+        [step.field],
+      );
+    }
+  }
+
+  private async until(step: Step, happened: () => boolean | Promise<boolean>): Promise<void> {
+    const took = await until(`${step.expect} ${step.of}`, Number(step.within ?? 10), happened);
+    assert.ok(took >= Number(step.after ?? 0), `${step.expect} ${step.of}: after ${took} s already`);
+  }
+
+  private thing(name: string | undefined): Thing {
+    const found = this.things.get(name ?? "");
+    assert.ok(found, `there is no ${name}`);
+    return found;
+  }
+
+  private lock(name: string | undefined): Lock {
+    const found = this.thing(name);
+    assert.ok(found instanceof Lock);
+    return found;
+  }
+
+  private keep(step: Step, thing: Thing | undefined): void {
+    if (step.as !== undefined && thing !== undefined) {
+      this.things.set(step.as, thing);
+    }
+  }
+
+  private lockOptions(step: Step): LockOptions {
+    const lease = step.lease === undefined ? undefined : this.thing(step.lease);
+    return {
+      ...(step.mode === undefined ? {} : { mode: step.mode }),
+      ...(step.wait === undefined ? {} : { wait: Number(step.wait) }),
+      ...(lease instanceof Lease ? { lease } : {}),
+      owner: step.owner ?? "",
+      onRevocation: (asked) => this.revocations.set(step.as ?? "", asked),
+    };
+  }
+
+  private job(step: Step, begin: (body: (signal: AbortSignal) => Promise<void>) => Promise<unknown>): void {
+    const job: Job = { times: 0, why: undefined, settled: false, result: Promise.resolve(), finish: () => undefined };
+    const finished = new Promise<void>((resolve) => {
+      job.finish = resolve;
+    });
+    job.result = begin(async (signal) => {
+      job.times++;
+      await Promise.race([
+        finished,
+        new Promise((_, reject) => {
+          signal.addEventListener("abort", () => {
+            job.why = signal.reason;
+            reject(signal.reason as Error);
+          });
+        }),
+      ]);
+    });
+    const settle = (): void => {
+      job.settled = true;
+    };
+    job.result.then(settle, settle);
+    this.jobs.set(step.as ?? "", job);
+  }
+
+  private jobOf(step: Step): Job {
+    const found = this.jobs.get(step.of ?? "");
+    assert.ok(found, `there is no ${step.of}`);
+    return found;
+  }
+
+  private watch(step: Step): Watch {
+    const watch: Watch = { state: undefined, stale: false, leader: undefined };
+    this.watches.set(step.as ?? "", watch);
+    return watch;
+  }
+
+  private watchOf(step: Step): Watch {
+    const found = this.watches.get(step.of ?? "");
+    assert.ok(found, `there is no ${step.of}`);
+    return found;
+  }
+
+  private readonly doing: Record<string, (step: Step) => Promise<void> | void> = {
+    acquire: async (step) => {
+      if (step.later !== true) {
+        this.keep(step, await this.attempt(step, this.client(step).acquire(step.lock ?? "", this.lockOptions(step))));
+        return;
+      }
+      const controller = new AbortController();
+      const onQueued = ({ position }: { position: number }): void => {
+        pending.position = position;
+      };
+      const options = { ...this.lockOptions(step), signal: controller.signal, onQueued };
+      const result = this.client(step).acquire(step.lock ?? "", options);
+      const pending: Pending = { controller, result, position: 0, settled: false };
+      const settle = (): void => {
+        pending.settled = true;
+      };
+      result.then(settle, settle);
+      this.pending.set(step.as ?? "", pending);
+    },
+    cancel: async (step) => {
+      const pending = this.pending.get(step.of ?? "");
+      pending?.controller.abort(new Error("cancelled"));
+      await assert.rejects(pending?.result ?? Promise.resolve(), /cancelled/);
+    },
+    release: async (step) => {
+      await this.attempt(step, this.lock(step.of).release());
+    },
+    "open lease": async (step) => {
+      const options = step.ttl === undefined ? {} : { ttl: Number(step.ttl) };
+      this.keep(step, await this.attempt(step, this.client(step).openLease(options)));
+    },
+    "close lease": async (step) => {
+      const lease = this.thing(step.of);
+      assert.ok(lease instanceof Lease);
+      await this.attempt(step, lease.close());
+    },
+    close: (step) => this.client(step).close(),
+    expire: async (step) => this.sidecar.expire(step.all === true ? undefined : step.lock),
+    suspend: async (step) => this.sidecar.suspend(Number(step.for)),
+    freeze: () => this.sidecar.send("SIGSTOP"),
+    thaw: () => this.sidecar.send("SIGCONT"),
+    kill: async () => this.sidecar.kill(),
+    stop: () => this.sidecar.send("SIGTERM"),
+    restart: async () => this.sidecar.start(),
+    pause: async (step) => sleep(Number(step.for)),
+    revoke: async (step) => {
+      const grace = step.grace === undefined ? {} : { grace: Number(step.grace) };
+      await this.attempt(step, this.client(step).revoke(step.lock ?? "", { reason: step.reason ?? "", ...grace }));
+    },
+    run: (step) => {
+      const grace = step["suspension grace"];
+      const options: WithLockOptions = {
+        ...this.lockOptions(step),
+        ...(grace === undefined ? {} : { suspensionGrace: Number(grace) }),
+      };
+      this.job(step, async (body) => this.client(step).withLock(step.lock ?? "", options, (_, signal) => body(signal)));
+    },
+    lead: (step) => {
+      const options = this.lockOptions(step);
+      this.job(step, async (body) => this.client(step).runWhileLeader(step.lock ?? "", options, (_, signal) => body(signal)));
+    },
+    observe: (step) => {
+      const watch = this.watch(step);
+      const follow = async (): Promise<void> => {
+        for await (const leader of this.client(step).watchLeader(step.lock ?? "", this.stop.signal)) {
+          watch.leader = leader?.owner ?? "";
+        }
+      };
+      follow().catch(() => undefined);
+    },
+    "stay joined": async (step) => {
+      const stop = new AbortController();
+      const job: Job = { times: 0, why: undefined, settled: false, result: Promise.resolve(), finish: () => stop.abort() };
+      const onJoined = (): void => {
+        job.times++;
+      };
+      const staying = this.client(step).stayJoined(step.group ?? "", step.member ?? "", { signal: stop.signal, onJoined });
+      job.result = staying.catch(() => undefined);
+      this.jobs.set(step.as ?? "", job);
+      await this.until(step, () => job.times > 0);
+    },
+    finish: (step) => this.jobOf(step).finish(),
+    create: async (step) => {
+      await this.attempt(
+        step,
+        this.client(step)
+          .sequence(step.sequence ?? "")
+          .create(step.first ?? 0n),
+      );
+    },
+    next: async (step) => {
+      assert.equal(
+        await this.attempt(
+          step,
+          this.client(step)
+            .sequence(step.sequence ?? "")
+            .next(),
+        ),
+        step.is,
+      );
+    },
+    range: async (step) => {
+      const range = this.client(step)
+        .sequence(step.sequence ?? "")
+        .nextRange(Number(step.count));
+      const numbers = await this.attempt(step, range);
+      assert.deepEqual([numbers?.first, numbers?.last], [step.first, step.last]);
+    },
+    take: async (step) => {
+      const taken: bigint[] = [];
+      for await (const number of this.client(step)
+        .sequence(step.sequence ?? "")
+        .numbers(Number(step.ahead))) {
+        if (taken.push(number) === Number(step.count)) {
+          break;
+        }
+      }
+      assert.equal(new Set(taken).size, Number(step.count));
+    },
+    join: async (step) => {
+      const joining = this.client(step).join(step.group ?? "", step.member ?? "", {
+        onConflict: step["on conflict"] ?? "reject",
+        ...(step.wait === undefined ? {} : { wait: Number(step.wait) }),
+      });
+      this.keep(step, await this.attempt(step, joining));
+    },
+    leave: async (step) => {
+      const membership = this.thing(step.of);
+      assert.ok(membership instanceof Membership);
+      await this.attempt(step, membership.leave());
+    },
+    put: async (step) => {
+      const value = step.size === undefined ? (step.value ?? "") : new Uint8Array(Number(step.size));
+      const precondition: Precondition | undefined = step.if;
+      await this.attempt(step, this.client(step).config.put(step.key ?? "", value, precondition));
+    },
+    get: async (step) => {
+      const entry = await this.attempt(step, this.client(step).config.get(step.key ?? "", { linearizable: true }));
+      assert.equal(entry && new TextDecoder().decode(entry.value), step.is);
+    },
+    delete: async (step) => {
+      await this.attempt(step, this.client(step).config.delete(step.key ?? ""));
+    },
+    watch: (step) => {
+      const watch = this.watch(step);
+      const follow = async (): Promise<void> => {
+        for await (const event of this.client(step).config.watchPrefix(step.prefix, this.stop.signal)) {
+          apply(watch, event);
+        }
+      };
+      follow().catch(() => undefined);
+    },
+  };
+
+  private readonly expecting: Record<string, (step: Step) => Promise<void> | void> = {
+    valid: (step) => {
+      assert.ok(this.thing(step.of).valid);
+      assert.equal(this.thing(step.of).error, undefined);
+    },
+    invalid: (step) => {
+      assert.ok(!this.thing(step.of).valid);
+      assert.equal(this.thing(step.of).validFor, 0);
+    },
+    "given up": (step) => {
+      assert.ok(!this.thing(step.of).valid);
+      assert.equal(this.thing(step.of).error, undefined);
+    },
+    lost: async (step) => {
+      await this.until(step, () => this.thing(step.of).error !== undefined);
+      this.checkError(step, this.thing(step.of).error);
+      await this.thing(step.of).ended;
+      assert.equal(this.thing(step.of).signal.reason, this.thing(step.of).error);
+    },
+    suspended: async (step) => this.until(step, () => this.thing(step.of).suspended),
+    resumed: async (step) => this.until(step, () => !this.thing(step.of).suspended),
+    revocation: async (step) => {
+      await this.until(step, () => this.revocations.has(step.of ?? ""));
+      const asked = this.revocations.get(step.of ?? "");
+      assert.equal(asked?.reason, step.reason);
+      assert.equal(asked?.grace === undefined, step.grace === undefined);
+      assert.ok(asked?.grace === undefined || (asked.grace > 0 && asked.grace <= Number(step.grace)));
+    },
+    queued: async (step) => this.until(step, () => this.pending.get(step.of ?? "")?.position === Number(step.position)),
+    granted: async (step) => {
+      const pending = this.pending.get(step.of ?? "");
+      await this.until(step, () => pending?.settled === true);
+      this.keep({ as: step.of ?? "" }, await pending?.result);
+    },
+    failed: async (step) => {
+      const pending = this.pending.get(step.of ?? "");
+      await this.until(step, () => pending?.settled === true);
+      await assert.rejects(pending?.result ?? Promise.resolve(), (error) => {
+        this.checkError(step, error);
+        return true;
+      });
+    },
+    "larger token": (step) => assert.ok(this.lock(step.of).fencingToken > this.lock(step.than).fencingToken),
+    holders: async (step) => {
+      const { holders } = await this.client(step).getLock(step.lock ?? "");
+      assert.deepEqual(
+        holders.map(({ owner }) => owner),
+        step.are,
+      );
+    },
+    waiters: async (step) => {
+      await this.until(step, async () => {
+        const { waiters } = await this.client(step).getLock(step.lock ?? "");
+        return waiters.length === Number(step.number);
+      });
+    },
+    running: async (step) => this.until(step, () => this.jobOf(step).times === 1),
+    stopped: async (step) => {
+      await this.until(step, () => this.jobOf(step).why !== undefined);
+      this.checkError(step, this.jobOf(step).why);
+      await assert.rejects(this.jobOf(step).result, (error) => {
+        this.checkError(step, error);
+        return true;
+      });
+    },
+    done: async (step) => {
+      await this.until(step, () => this.jobOf(step).settled);
+      await this.jobOf(step).result;
+    },
+    leading: async (step) => this.until(step, () => this.jobOf(step).times === Number(step.times)),
+    joined: async (step) => this.until(step, () => this.jobOf(step).times === Number(step.times)),
+    leader: async (step) => this.until(step, () => this.watchOf(step).leader === step.is),
+    members: async (step) => {
+      await this.until(step, async () => {
+        const { members } = await this.client(step).getGroup(step.group ?? "");
+        return JSON.stringify([...members.keys()].sort()) === JSON.stringify(step.are);
+      });
+    },
+    state: async (step) => {
+      await this.until(step, () => {
+        const { state, stale } = this.watchOf(step);
+        return !stale && JSON.stringify(sorted(state)) === JSON.stringify(sorted(step.is as Record<string, string>));
+      });
+    },
+    stale: async (step) => this.until(step, () => this.watchOf(step).stale),
+  };
+}
+
+function sorted(state: Record<string, string> | undefined): [string, string][] | undefined {
+  return state && Object.entries(state).sort();
+}
+
+function apply(watch: Watch, event: ConfigEvent): void {
+  const state = event.kind === "state" ? new Map<string, string>() : new Map(Object.entries(watch.state ?? {}));
+  for (const { entry, deleted } of event.changes) {
+    state.delete(entry.key);
+    if (!deleted) {
+      state.set(entry.key, new TextDecoder().decode(entry.value));
+    }
+  }
+  watch.state = Object.fromEntries(state);
+  watch.stale = event.kind === "stale" || (watch.stale && event.kind === "changed");
+}
+
+void test("there are scenarios", () => {
+  assert.ok(scenarios.length >= 40);
+});
+
+for (const { name, steps } of scenarios) {
+  void test(name, async () => {
+    const sidecar = await Sidecar.start();
+    const stage = new Stage(sidecar);
+    try {
+      for (const step of steps) {
+        await stage.play(step);
+      }
+    } finally {
+      stage.close();
+      await sidecar.end();
+    }
+  });
+}

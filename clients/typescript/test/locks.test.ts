@@ -1,0 +1,84 @@
+/** What the scenarios do not tell of locks. */
+
+import assert from "node:assert/strict";
+import test, { type TestContext } from "node:test";
+
+import { sleep } from "../src/clock.js";
+import { Client, LockHeldError, LostError, SidekeeperError } from "../src/index.js";
+import { PATIENT, Sidecar } from "./sidecar.js";
+
+async function connected(t: TestContext): Promise<{ sidecar: Sidecar; client: Client }> {
+  const sidecar = await Sidecar.start();
+  const client = new Client({ address: sidecar.address });
+  t.after(async () => {
+    client.close();
+    await sidecar.end();
+  });
+  return { sidecar, client };
+}
+
+void test("a lock is released at the end of its block", async (t) => {
+  const { client } = await connected(t);
+  {
+    await using lock = await client.acquire("orders");
+    assert.ok(lock.valid);
+    assert.ok(lock.fencingToken > 0n);
+    await assert.rejects(client.acquire("orders", { wait: 0 }), LockHeldError);
+  }
+  await (await client.acquire("orders", { wait: 0 })).release();
+});
+
+void test("a body that fails fails with its own error, and releases the lock", async (t) => {
+  const { client } = await connected(t);
+  const failing = client.withLock("orders", {}, () => {
+    throw new RangeError("mine");
+  });
+  await assert.rejects(failing, /mine/);
+  assert.equal(await client.withLock("orders", { wait: 0 }, () => 7), 7);
+});
+
+void test("a body that goes on without its lock rejects with LostError", async (t) => {
+  const { client, sidecar } = await connected(t);
+  const going = client.withLock("orders", {}, async (lock) => {
+    await sidecar.expire("orders");
+    await lock.ended;
+    return "done";
+  });
+  await assert.rejects(going, LostError);
+});
+
+void test("the caller's own signal stops the body", async (t) => {
+  const { client } = await connected(t);
+  const controller = new AbortController();
+  const held = client.withLock("orders", { signal: controller.signal }, async (_, signal) => {
+    controller.abort(new Error("enough"));
+    await sleep(PATIENT, signal);
+  });
+  await assert.rejects(held, /enough/);
+});
+
+void test("a killed sidecar is noticed at once", async (t) => {
+  const { client, sidecar } = await connected(t);
+  const lock = await client.acquire("orders");
+  const killed = performance.now();
+  void sidecar.kill();
+  await lock.ended;
+  t.diagnostic(`the holder of a lock learns of a killed sidecar after ${(performance.now() - killed).toFixed(1)} ms`);
+  assert.ok(lock.signal.aborted);
+});
+
+void test("a client that is closed says so", async (t) => {
+  const { client } = await connected(t);
+  client.close();
+  client.close();
+  for (const work of [client.acquire("orders"), client.openLease(), client.getLock("orders"), client.join("a", "b")]) {
+    await assert.rejects(work, (error) => error instanceof SidekeeperError && error.message === "the client is closed");
+  }
+});
+
+void test("an address that is none is refused", () => {
+  for (const address of ["nonsense", "host:", "host:port", ":"]) {
+    assert.throws(() => new Client({ address }), /neither unix:\/\/\/path, a path nor host:port/);
+  }
+  assert.throws(() => new Client({ address: "example.org:7181" }), /needs credentials/);
+});

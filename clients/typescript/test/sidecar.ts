@@ -1,0 +1,111 @@
+/** A sidecar for tests: `sidekeeper dev`, the real program with an ensemble in memory. */
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { Client as Channel, credentials } from "@grpc/grpc-js";
+
+import { sleep } from "../src/clock.js";
+import { DevServiceService } from "../src/gen/sidekeeper/dev/v1/dev.js";
+import { type Stub, ask, stubOf } from "../src/transport.js";
+
+/** The repository. Tests run from dist/test. */
+export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../../..");
+
+/** Seconds after which something does not happen any more. */
+export const PATIENT = 30;
+
+/** The sidecar's program: SIDEKEEPER_PROGRAM, or built from this tree. */
+export function program(): string {
+  const given = process.env["SIDEKEEPER_PROGRAM"];
+  if (given !== undefined) {
+    return given;
+  }
+  const built = path.join(ROOT, "bin", "sidekeeper");
+  if (!existsSync(built)) {
+    execFileSync("go", ["build", "-o", "bin/", "./cmd/sidekeeper"], { cwd: ROOT });
+  }
+  return built;
+}
+
+/** Returns when something has happened, within so many seconds. */
+export async function until(what: string, within: number, happened: () => boolean | Promise<boolean>): Promise<number> {
+  const began = performance.now();
+  const took = (): number => (performance.now() - began) / 1000;
+  while (!(await happened())) {
+    if (took() > within) {
+      throw new Error(`${what}: not within ${within} s`);
+    }
+    await sleep(0.005);
+  }
+  return took();
+}
+
+/** A sidecar that can be frozen, killed, and started again at the same address. Its ensemble ends with it. */
+export class Sidecar {
+  readonly address: string;
+  private readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk")); // short, since the path of a Unix socket is
+  private readonly channel: Channel;
+  private readonly dev: Stub<typeof DevServiceService>;
+  private child: ChildProcess | undefined;
+
+  private constructor() {
+    this.address = `unix://${this.folder}/s.sock`;
+    this.channel = new Channel(this.address, credentials.createInsecure());
+    this.dev = stubOf(this.channel, DevServiceService);
+  }
+
+  static async start(): Promise<Sidecar> {
+    const sidecar = new Sidecar();
+    await sidecar.start();
+    return sidecar;
+  }
+
+  async start(): Promise<void> {
+    const flags = ["--listen", this.address, "--log-level", "error", "--session-timeout", "4s"];
+    const child = spawn(program(), ["dev", ...flags], { stdio: ["ignore", "ignore", "inherit"] });
+    this.child = child;
+    await until("the sidecar starts", PATIENT, () => {
+      if (child.exitCode !== null) {
+        throw new Error(`the sidecar ended with ${child.exitCode}`);
+      }
+      return existsSync(this.address.slice("unix://".length));
+    });
+  }
+
+  send(signal: NodeJS.Signals): void {
+    this.child?.kill(signal);
+  }
+
+  async kill(): Promise<void> {
+    const { child } = this;
+    this.child = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) {
+      return;
+    }
+    await new Promise((resolve) => {
+      child.once("exit", resolve);
+      child.kill("SIGKILL");
+    });
+  }
+
+  async end(): Promise<void> {
+    await this.kill();
+    this.channel.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** Has the lease of a lock's holder expire, or all leases. */
+  async expire(lock?: string): Promise<void> {
+    const leases = lock === undefined ? ({ $case: "all", value: true } as const) : ({ $case: "lock", value: lock } as const);
+    await ask(this.dev.expireLease, { leases });
+  }
+
+  /** Silences the ensemble for so many seconds. */
+  async suspend(seconds: number): Promise<void> {
+    await ask(this.dev.suspend, { duration: { seconds: BigInt(seconds), nanos: 0 } });
+  }
+}
