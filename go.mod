@@ -35,3 +35,6 @@ require (
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 )
+
+// Packages for Node.js hold Go code too.
+ignore node_modules

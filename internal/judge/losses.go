@@ -2,6 +2,8 @@ package judge
 
 import (
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/history"
 )
@@ -50,10 +52,41 @@ func (e *evidence) checkLoss(v *Verdict, o *operation, end *history.Event) {
 	}
 	switch {
 	case end.Reason == leaseLost:
-		v.countLoss(!e.settings.Spares && e.disturbed(end.At))
+		v.countLoss(!e.settings.Spares && e.disturbed(end.At) || e.outlasted(end.At))
 	case cut:
 		v.countLoss(disturbed)
 	}
+}
+
+// A majority that serves for less than settleTime does not count: sidecars wait longer between two attempts to reach it.
+const settleTime = 3 * time.Second
+
+// outlasted says whether no majority of the servers has served for so long, up to a moment, that no session could be proved alive: for
+// three quarters of its timeout. No ensemble can promise anything then, also where a nemesis is not to cost a lease: it was to be
+// shorter, and the machine was too busy to start servers.
+func (e *evidence) outlasted(at history.Instant) bool {
+	since, until := history.Instant(0), history.Instant(0) // of the last time without a majority
+	for _, f := range e.faults {
+		if !strings.HasPrefix(f.target, "server/") || f.from > at || !e.lacksMajority(f.from) {
+			continue
+		}
+		if since == 0 || f.from.Since(until) > settleTime {
+			since = f.from
+		}
+		until = max(until, f.to)
+	}
+	return since != 0 && at.Since(until) <= settleTime && at.Since(since) >= e.settings.SessionTimeout*3/4
+}
+
+// lacksMajority says whether at least two servers of three were out of order at a moment.
+func (e *evidence) lacksMajority(at history.Instant) bool {
+	down := map[string]bool{}
+	for _, f := range e.faults {
+		if strings.HasPrefix(f.target, "server/") && f.from <= at && at < f.to {
+			down[f.target] = true
+		}
+	}
+	return len(down) >= 2
 }
 
 // countLoss counts a loss that a fault explains, or none does.

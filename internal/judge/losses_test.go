@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/sidekeeper/sidekeeper/internal/history"
@@ -68,6 +69,33 @@ func TestLossesThatAreNotToldAsTheyShouldAreTold(t *testing.T) {
 	})
 }
 
+// outage is a loss 2.2 s after the histories' beginning, with two servers killed at some time, in ms, and again at 2,100 ms. A negative time
+// is one before which they were away and then came back for good.
+func outage(at string) string {
+	if before, is := strings.CutPrefix(at, "-"); is {
+		return `
+			10 1/1 called L
+			20 1/1 granted 5
+			30 c fault N3 server/1
+			31 c fault N3 server/2
+			` + before + ` c heal N3 server/1
+			` + before + ` c heal N3 server/2
+			9000 1/1 ended Aborted LEASE_LOST`
+	}
+	return `
+		10 1/1 called L
+		20 1/1 granted 5
+		` + at + ` c fault N3 server/1
+		` + at + ` c fault N3 server/2
+		2101 c heal N3 server/1
+		2102 c heal N3 server/2
+		2103 c fault N3 server/3
+		2104 c fault N3 server/2
+		2200 1/1 ended Aborted LEASE_LOST
+		2300 c heal N3 server/2
+		2300 c heal N3 server/3`
+}
+
 func TestNeedlessLossesAreCounted(t *testing.T) {
 	lost := `
 		10 1/1 called L
@@ -84,6 +112,15 @@ func TestNeedlessLossesAreCounted(t *testing.T) {
 	}{
 		{story{name: "by a fault", seen: faulty}, 1, 0},
 		{story{name: "by a fault that must not cost a lease", seen: faulty, adjust: spares}, 1, 1},
+		{story{name: "by servers that came back for less than it takes to reach them", seen: outage("500"), adjust: spares}, 1, 0},
+		{story{name: "by a short time without a majority", seen: outage("2100"), adjust: spares}, 1, 1},
+		{story{name: "long after a time without a majority", seen: outage("-3000"), adjust: spares}, 1, 1},
+		{story{name: "by one server that was away for long", seen: `
+			10 1/1 called L
+			20 1/1 granted 5
+			500 c fault N3 server/1
+			1900 c heal N3 server/1
+			2100 1/1 ended Aborted LEASE_LOST`, adjust: spares}, 1, 1},
 		{story{name: "without any fault", seen: lost}, 1, 1},
 		{story{name: "before the first fault", seen: lost + `
 			41 c fault N3 server/1`}, 1, 1},
