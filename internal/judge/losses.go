@@ -61,9 +61,9 @@ func (e *evidence) checkLoss(v *Verdict, o *operation, end *history.Event) {
 // A majority that serves for less than settleTime does not count: sidecars wait longer between two attempts to reach it.
 const settleTime = 3 * time.Second
 
-// outlasted says whether no majority of the servers has served for so long, up to a moment, that no session could be proved alive: for
-// three quarters of its timeout. No ensemble can promise anything then, also where a nemesis is not to cost a lease: it was to be
-// shorter, and the machine was too busy to start servers.
+// outlasted says whether no majority of the servers has served for more than half of the session timeout, up to a moment. A lease with
+// the usual settings is valid for little longer than that without one, also where a nemesis is not to cost a lease: it was
+// to be shorter, and the machine was too busy to start servers.
 func (e *evidence) outlasted(at history.Instant) bool {
 	since, until := history.Instant(0), history.Instant(0) // of the last time without a majority
 	for _, f := range e.faults {
@@ -75,7 +75,7 @@ func (e *evidence) outlasted(at history.Instant) bool {
 		}
 		until = max(until, f.to)
 	}
-	return since != 0 && at.Since(until) <= settleTime && at.Since(since) >= e.settings.SessionTimeout*3/4
+	return since != 0 && at.Since(until) <= settleTime && at.Since(since) > e.settings.SessionTimeout/2
 }
 
 // lacksMajority says whether at least two servers of three were out of order at a moment.
