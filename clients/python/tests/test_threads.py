@@ -57,6 +57,20 @@ def test_a_body_is_told_when_it_is_suspended_for_longer_than_its_grace(threaded:
         lock.check()
 
 
+def test_a_function_that_is_called_with_events_cannot_wait_for_itself(threaded: sidekeeper.Client) -> None:
+    refused: list[BaseException] = []
+
+    def ask(_: sidekeeper.Queued) -> None:
+        try:
+            threaded.get_lock("orders")
+        except RuntimeError as error:
+            refused.append(error)
+
+    with threaded.lock("orders"), pytest.raises(sidekeeper.WaitTimeoutError):
+        threaded.acquire("orders", wait=0.2, on_queued=ask)
+    assert "must not call the client" in str(refused[0])
+
+
 def test_threads_exclude_each_other(threaded: sidekeeper.Client) -> None:
     inside: list[int] = []
     most: list[int] = []

@@ -264,6 +264,7 @@ export class Lease extends Held<OpenResponse> {
         signal,
       );
       await this.client.terms.begin(this.id, this.claim);
+      signal?.throwIfAborted();
       return this;
     } catch (error) {
       this.claim.abandon();
@@ -333,6 +334,7 @@ export class Lock extends Held<AcquireResponse> {
         signal,
       );
       await this.client.holds.begin(this.holdId, this.claim);
+      signal?.throwIfAborted();
       return this;
     } catch (error) {
       const ended = this.claim.lost; // what it stood on has ended; nothing was the caller's yet

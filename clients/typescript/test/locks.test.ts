@@ -57,6 +57,22 @@ void test("the caller's own signal stops the body", async (t) => {
   await assert.rejects(held, /enough/);
 });
 
+void test("a caller that gives up while it is granted the lock does not have it", async (t) => {
+  const { client } = await connected(t);
+  const first = await client.acquire("orders");
+  const controller = new AbortController();
+  const options = {
+    signal: controller.signal,
+    onQueued: () => void first.release().then(() => controller.abort(new Error("enough"))),
+  };
+  const waiting = client.acquire("orders", options);
+  await waiting.then(
+    async (lock) => lock.release(), // it was faster
+    (error: unknown) => assert.match(String(error), /enough/),
+  );
+  await (await client.acquire("orders", { wait: 1 })).release();
+});
+
 void test("a killed sidecar is noticed at once", async (t) => {
   const { client, sidecar } = await connected(t);
   const lock = await client.acquire("orders");

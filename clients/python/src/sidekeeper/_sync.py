@@ -47,6 +47,9 @@ class _Loop:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs work there and waits for it; what interrupts the waiting, such as Ctrl-C, cancels the work."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("a function that a client calls with events must not call the client: it would wait for itself")
         doing = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return doing.result()
