@@ -1,0 +1,68 @@
+"""The examples do what they say."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import PATIENT, ROOT, Sidecar
+
+FENCING = ROOT / "examples" / "fencing"
+
+
+class Issuer:
+    """A process that issues an invoice."""
+
+    def __init__(self, sidecar: Sidecar, database: Path, writer: str, work: float = 0) -> None:
+        environment = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PYTHONPATH": str(ROOT / "clients/python/src")}
+        command = [sys.executable, "-B", str(FENCING / "issue.py"), str(database), writer, "--work", str(work)]
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def holds(self) -> None:
+        """Returns when it says that it holds the lock."""
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline().startswith("holding with token ")
+
+    def ended(self) -> tuple[int, str]:
+        """How it has ended, and its complaint."""
+        _, complaint = self.process.communicate(timeout=PATIENT)
+        return self.process.returncode, complaint
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "invoices.db"
+
+
+def _written(database: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    monkeypatch.syspath_prepend(str(FENCING))
+    import store  # type: ignore[import-not-found]
+
+    invoices: list[tuple[int, str]] = store.Store(database).invoices()
+    return invoices
+
+
+def test_invoices_are_issued_one_after_the_other(sidecar: Sidecar, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    issuers = [Issuer(sidecar, database, f"billing-{number}") for number in range(3)]
+    assert [issuer.ended() for issuer in issuers] == [(0, "")] * 3
+    invoices = _written(database, monkeypatch)
+    assert [number for number, _ in invoices] == [1, 2, 3]
+    assert {text for _, text in invoices} == {"by billing-0", "by billing-1", "by billing-2"}
+
+
+def test_the_stale_write_of_a_holder_that_was_frozen_is_refused(sidecar: Sidecar, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen = Issuer(sidecar, database, "billing-1", work=0.5)
+    frozen.holds()
+    frozen.process.send_signal(signal.SIGSTOP)
+    sidecar.expire("invoices")
+    assert Issuer(sidecar, database, "billing-2").ended() == (0, "")
+    frozen.process.send_signal(signal.SIGCONT)
+    status, complaint = frozen.ended()
+    assert status == 3
+    assert "is stale: a later holder has written" in complaint
+    assert [text for _, text in _written(database, monkeypatch)] == ["by billing-2"]
