@@ -22,8 +22,8 @@ LOCK = "invoices"
 
 def issue(client: sidekeeper.Client, store: Store, writer: str, work: float) -> None:
     numbers = client.sequence("invoices")
-    with contextlib.suppress(sidekeeper.SequenceExistsError):
-        numbers.create(1)
+    with contextlib.suppress(sidekeeper.SequenceExistsError, sidekeeper.OutcomeUnknownError):
+        numbers.create(1)  # unless somebody has; whether it is there, next tells
     with client.lock(LOCK, owner=writer) as lock:
         number = numbers.next()
         lock.check()  # the lock is ours now...

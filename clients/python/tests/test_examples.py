@@ -13,6 +13,7 @@ import pytest
 from conftest import PATIENT, ROOT, Sidecar
 
 FENCING = ROOT / "examples" / "fencing"
+DAILY = ROOT / "examples" / "cron" / "daily.sh"
 
 
 class Issuer:
@@ -66,3 +67,37 @@ def test_the_stale_write_of_a_holder_that_was_frozen_is_refused(sidecar: Sidecar
     assert status == 3
     assert "is stale: a later holder has written" in complaint
     assert [text for _, text in _written(database, monkeypatch)] == ["by billing-2"]
+
+
+class Machine:
+    """A machine whose cron does the job of the day."""
+
+    def __init__(self, sidecar: Sidecar, job: str, *, name: str = "cron/reports") -> None:
+        tools = f"{Path(sidecar.program).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PATH": tools}
+        command = [sidecar.program, "lock", "run", name, "--wait", "1m", "--", str(DAILY), name, "sh", "-c", job]
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def ended(self) -> tuple[int, str, str]:
+        output, complaint = self.process.communicate(timeout=PATIENT)
+        return self.process.returncode, output, complaint
+
+
+def test_a_job_is_done_once_a_day_whatever_the_machines(sidecar: Sidecar) -> None:
+    machines = [Machine(sidecar, "echo working; sleep 0.3") for _ in range(3)]
+    ends = [machine.ended() for machine in machines]
+    assert [status for status, _, _ in ends] == [0, 0, 0]
+    assert "".join(output for _, output, _ in ends) == "working\n"
+    assert sum("is taken" in complaint for _, _, complaint in ends) == 2
+
+
+def test_a_job_that_failed_halfway_is_not_done_again(sidecar: Sidecar) -> None:
+    assert Machine(sidecar, "exit 9").ended()[0] == 9
+    status, output, complaint = Machine(sidecar, "echo working").ended()
+    assert (status, output) == (0, "")
+    assert "is taken" in complaint
+
+
+def test_a_job_is_not_done_without_the_sidecar(sidecar: Sidecar) -> None:
+    sidecar.end()
+    assert Machine(sidecar, "echo working").ended()[:2] == (69, "")

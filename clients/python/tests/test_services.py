@@ -170,3 +170,12 @@ async def test_calls_that_may_be_repeated_outlast_a_restart(client: aio.Client, 
     await asyncio.sleep(0.3)
     sidecar.start()
     assert (await asyncio.wait_for(asking, PATIENT)).holders == ()
+
+
+async def test_a_write_waits_for_an_ensemble_that_is_out_of_reach(client: aio.Client, sidecar: Sidecar) -> None:
+    await asyncio.to_thread(sidecar.suspend, 3)
+    try:
+        entry = await client.config.put("app/colour", "red", sidekeeper.if_missing())
+    except sidekeeper.OutcomeUnknownError:
+        return  # the first attempt was under way when the ensemble fell silent
+    assert (await client.config.get("app/colour")).version == entry.version

@@ -14,7 +14,7 @@ import {
   type WatchRequest,
   type WatchResponse,
 } from "./gen/sidekeeper/config/v1/config.js";
-import { type Stub, ask, insist, reopened, start } from "./transport.js";
+import { type Stub, attempt, insist, reopened, start } from "./transport.js";
 import { type ConfigChange, type ConfigEvent, type Entry, entryFrom } from "./types.js";
 
 /** What must be true of a key: that it has this version, that there is no such key, or that there is. */
@@ -87,14 +87,14 @@ export class Config {
    * been written, or may still be in a moment.
    */
   async put(key: string, value: Uint8Array | string, precondition?: Precondition): Promise<Entry> {
-    const reply = await ask(this.stub.put, putOf(key, value, precondition));
+    const reply = await attempt(this.stub.put, putOf(key, value, precondition));
     return { ...entryFrom(undefined), key, version: reply.version, revision: reply.revision };
   }
 
   /** Deletes a key. Rejects with KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError. */
   async delete(key: string, precondition?: Precondition): Promise<void> {
     const request = { key, precondition: conditionOf(precondition), recursive: false };
-    await ask(this.stub.delete, request);
+    await attempt(this.stub.delete, request);
   }
 
   /** Keys with their values, in the order of keys: all, or those at and below a prefix of whole segments. */
@@ -116,7 +116,7 @@ export class Config {
    * `version` if it is there.
    */
   async commit(commit: Commit): Promise<Entry[]> {
-    const reply = await ask(this.stub.commit, { operations: commit.operations });
+    const reply = await attempt(this.stub.commit, { operations: commit.operations });
     return reply.results.map(({ version, revision }, i) => {
       const { operation } = commit.operations[i] ?? {};
       const key = operation?.$case === "put" ? operation.value.key : "";

@@ -1,7 +1,7 @@
 /** Sequences. */
 
 import { Ordering, type SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
-import { type Stub, ask, insist } from "./transport.js";
+import { type Stub, attempt, insist } from "./transport.js";
 import type { Numbers, SequenceState } from "./types.js";
 
 /** How numbers are wanted: relaxed ones are unique only, and faster. */
@@ -51,7 +51,7 @@ export class Sequence {
    * OutcomeUnknownError it may have been made.
    */
   async create(first: bigint | number): Promise<bigint> {
-    const reply = await ask(this.stub.create, { name: this.name, first: BigInt(first) });
+    const reply = await attempt(this.stub.create, { name: this.name, first: BigInt(first) });
     return reply.incarnation;
   }
 
@@ -63,6 +63,6 @@ export class Sequence {
 
   /** Removes the sequence. Rejects with SequenceNotFoundError; with OutcomeUnknownError it may be gone. */
   async delete(): Promise<void> {
-    await ask(this.stub.delete, { name: this.name });
+    await attempt(this.stub.delete, { name: this.name });
   }
 }

@@ -133,21 +133,29 @@ export async function ask<Request, Reply>(
 export async function insist<Request, Reply>(
   method: Unary<Request, Reply>,
   request: Request,
-  timeout: number = CALL_TIMEOUT,
+  heals: (error: unknown) => boolean = isTransient,
 ): Promise<Reply> {
-  const until = now() + timeout;
+  const until = now() + CALL_TIMEOUT;
   const pause = new Pause();
   for (;;) {
     try {
       return await ask(method, request, Math.max(until - now(), 0.001));
     } catch (error) {
       const rest = pause.next();
-      if (!isTransient(error) || now() + rest >= until) {
+      if (!heals(error) || now() + rest >= until) {
         throw error;
       }
       await sleep(rest);
     }
   }
+}
+
+/**
+ * Makes a call that must not be done twice. It is repeated only where the sidecar says that nothing was done: the ensemble is out of
+ * reach.
+ */
+export async function attempt<Request, Reply>(method: Unary<Request, Reply>, request: Request): Promise<Reply> {
+  return insist(method, request, (error) => error instanceof EnsembleUnreachableError);
 }
 
 /** What to let pass before something is tried again, in seconds: at random, and twice as long each time. */

@@ -84,13 +84,13 @@ class Config:
     async def put(self, key: str, value: bytes | str, precondition: Precondition | None = None) -> Entry:
         """Writes a key and returns the entry without its value. Raises PreconditionFailedError; with OutcomeUnknownError it may have
         been written, or may still be in a moment."""
-        reply = await _transport.ask(self._stub.Put, _put(key, value, precondition))
+        reply = await _transport.attempt(self._stub.Put, _put(key, value, precondition))
         return Entry(key, version=reply.version, revision=reply.revision)
 
     async def delete(self, key: str, precondition: Precondition | None = None) -> None:
         """Deletes a key. Raises KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError."""
         request = config_pb2.DeleteRequest(key=key, precondition=_wire(precondition))
-        await _transport.ask(self._stub.Delete, request)
+        await _transport.attempt(self._stub.Delete, request)
 
     async def list(self, prefix: str = "") -> AsyncGenerator[Entry]:
         """Keys with their values, in the order of keys: all, or those at and below a prefix of whole segments."""
@@ -103,7 +103,7 @@ class Config:
         If nothing was done for want of a precondition, the metadata of PreconditionFailedError tell the `operation`, counted from 0,
         the `key`, and its `version` if it is there.
         """
-        reply = await _transport.ask(self._stub.Commit, config_pb2.CommitRequest(operations=commit._operations))
+        reply = await _transport.attempt(self._stub.Commit, config_pb2.CommitRequest(operations=commit._operations))
         return tuple(
             Entry(operation.put.key, version=result.version, revision=result.revision)
             for operation, result in zip(commit._operations, reply.results, strict=True)

@@ -45,7 +45,7 @@ class Sequence:
     async def create(self, first: int) -> int:
         """Makes the sequence, whose first number will be first, and returns its incarnation. Raises SequenceExistsError; with
         OutcomeUnknownError it may have been made."""
-        reply = await _transport.ask(self._stub.Create, sequence_pb2.CreateRequest(name=self.name, first=first))
+        reply = await _transport.attempt(self._stub.Create, sequence_pb2.CreateRequest(name=self.name, first=first))
         return int(reply.incarnation)
 
     async def get(self) -> SequenceState:
@@ -55,4 +55,4 @@ class Sequence:
 
     async def delete(self) -> None:
         """Removes the sequence. Raises SequenceNotFoundError; with OutcomeUnknownError it may be gone."""
-        await _transport.ask(self._stub.Delete, sequence_pb2.DeleteRequest(name=self.name))
+        await _transport.attempt(self._stub.Delete, sequence_pb2.DeleteRequest(name=self.name))

@@ -123,6 +123,16 @@ def _is_ours() -> bool:
 
 async def insist(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:
     """Makes a call that may be repeated until it is answered, the ensemble reachable, or the time over."""
+    return await _again(method, request, timeout, is_transient)
+
+
+async def attempt(method: Callable[..., Any], request: object) -> Any:
+    """Makes a call that must not be done twice. It is repeated only where the sidecar says that nothing was done: the ensemble is out of
+    reach."""
+    return await _again(method, request, CALL_TIMEOUT, lambda error: isinstance(error, EnsembleUnreachableError))
+
+
+async def _again(method: Callable[..., Any], request: object, timeout: float, heals: Callable[[SidekeeperError], bool]) -> Any:
     until, pause = _clock.now() + timeout, 0.05
     while True:
         try:
@@ -130,7 +140,7 @@ async def insist(method: Callable[..., Any], request: object, timeout: float = C
         except SidekeeperError as error:
             pause = min(2 * pause, 2.0)
             rest = random.uniform(pause / 2, pause)
-            if not is_transient(error) or _clock.now() + rest >= until:
+            if not heals(error) or _clock.now() + rest >= until:
                 raise
         await asyncio.sleep(rest)
 
