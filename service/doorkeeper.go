@@ -25,6 +25,7 @@ type doorkeeper struct {
 	shut   bool              // somebody was refused since somebody was last let in
 
 	refusals *pace
+	warnings *rate.Limiter
 }
 
 var errTooManyConnections = errors.New("too many connections")
@@ -34,7 +35,10 @@ func newDoorkeeper(most int, log *zap.Logger) *doorkeeper {
 	if most == 0 {
 		most = math.MaxInt
 	}
-	return &doorkeeper{most: most, share: most - most/4, log: log, guests: map[string]*guest{}, refusals: newPace(refusals, refusalsBurst)}
+	return &doorkeeper{
+		most: most, share: most - most/4, log: log, guests: map[string]*guest{}, refusals: newPace(refusals, refusalsBurst),
+		warnings: rate.NewLimiter(warnings, warningsBurst),
+	}
 }
 
 // at keeps connections waiting in the listener's backlog while many have to be refused.
@@ -56,6 +60,12 @@ func (s slowed) Accept() (net.Conn, error) {
 const (
 	refusals      = 1000
 	refusalsBurst = 1000
+)
+
+// How many lines of it stand in the log in a second, and at once: a caller that floods is let in again and again in between.
+const (
+	warnings      = 0.1
+	warningsBurst = 10
 )
 
 // What one caller gets, over all its connections.
@@ -144,9 +154,9 @@ func (d *doorkeeper) guest(identity string) *guest {
 	return fresh
 }
 
-// refuse tells the log once, however many are refused one after the other. It is locked.
+// refuse tells the log once if many are refused one after the other. It is locked.
 func (d *doorkeeper) refuse(limit string, most int, identity string) error {
-	if !d.shut {
+	if !d.shut && d.warnings.Allow() {
 		d.log.Warn("connections are refused", zap.String("limit", limit), zap.Int("most", most), zap.String("caller", identity))
 	}
 	d.shut = true

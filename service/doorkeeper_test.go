@@ -90,7 +90,8 @@ func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
 
 func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoorkeeper(0, zap.NewNop())
+		core, logged := observer.New(zap.WarnLevel)
+		d := newDoorkeeper(0, zap.New(core))
 		come := func(identity string) (waited time.Duration, err error) {
 			began := time.Now()
 			v, err := d.enter()
@@ -117,7 +118,14 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 		}
 		crowd.Wait()
 		same(t, "refused of 300 at once", refused.Load(), 100)
-		waited, err = come("uid:2")
+		for range 1000 {
+			crowd.Go(func() { _, _ = come("uid:1") })
+			crowd.Go(func() { _, _ = come("uid:2") }) // is let in, so that the next refusal is news
+			synctest.Wait()
+		}
+		crowd.Wait()
+		same(t, "warnings", logged.Len(), 10)
+		waited, err = come("uid:4")
 		same(t, "another caller", fmt.Sprint(waited, err), "0s <nil>")
 		time.Sleep(time.Minute)
 		waited, err = come("uid:3")

@@ -17,7 +17,7 @@ const (
 const oneReadIn = 32
 
 // reads are one caller's. All values come from the ensemble in one line, in which a few large ones keep everybody waiting, so each
-// caller has only some there at once. That the next value is as large as the last is what can be foreseen. A nil reads has no limit.
+// caller has only some there at once. That the next value is as large as the last is what can be foreseen.
 type reads struct {
 	mu       sync.Mutex
 	usual    int // bytes of the last value, or half of what it was before
@@ -30,10 +30,6 @@ func newReads() *reads { return &reads{usual: firstRead} }
 
 // do reads a value when it is the caller's turn, unless a large one is foreseen for which there is no memory.
 func (r *reads) do(ctx context.Context, memory memory, value func() (bytes int, err error)) error {
-	if r == nil {
-		_, err := value()
-		return err
-	}
 	counted, err := r.enter(ctx)
 	if err != nil {
 		return err
