@@ -1,5 +1,5 @@
 # Everything is done from here, locally and in CI. It takes Go; tests and `make ensemble` also take Java and Maven,
-# and tests Python 3.11 and Node.js 20.
+# and tests Python 3.11, Node.js 20, Ruby and C++ with their gRPC.
 
 MAKEFLAGS += --no-print-directory
 SHELL := bash
@@ -27,7 +27,7 @@ build: ## Build the programs into bin/
 	@go build -o bin/ ./cmd/...
 
 .PHONY: test
-test: python typescript ## Run all tests, with the race detector, on real ensembles too
+test: python typescript stubs ## Run all tests, with the race detector, on real ensembles too
 	go build -race ./...
 	go test -race -p 1 -timeout 30m ./... # one package at a time: two ensembles would starve each other
 
@@ -38,6 +38,10 @@ python: build ## Check, test and pack the Python client
 .PHONY: typescript
 typescript: build ## Check, test and pack the TypeScript client
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/typescript/check
+
+.PHONY: stubs
+stubs: build ## Make stubs for Ruby and C++ by protoc alone, and acquire a lock through them
+	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/bare/check
 
 .PHONY: check
 check: check-proto check-generated check-modules check-code check-house ## Check everything that is no test of behaviour
