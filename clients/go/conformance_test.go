@@ -3,11 +3,14 @@ package sidekeeper_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +37,7 @@ type step struct {
 	Do, Expect, As, Of, Than, Client string
 	Error                            *string
 	Code, Field, Reason              string
+	Certificate, Authority           string
 	Later, All                       bool
 	Within, After, For               float64
 	Wait, Grace, TTL                 *float64
@@ -96,6 +100,7 @@ type claim interface {
 type stage struct {
 	t       *testing.T
 	program string
+	folder  string
 	address string
 	nursery *process.Nursery
 	sidecar *process.Process
@@ -134,7 +139,7 @@ func newStage(t *testing.T, program string, nursery *process.Nursery) *stage {
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	s := &stage{
-		t: t, program: program, address: "unix://" + folder + "/s.sock", nursery: nursery,
+		t: t, program: program, folder: folder, address: "unix://" + folder + "/s.sock", nursery: nursery,
 		clients: map[string]*sidekeeper.Client{}, claims: map[string]claim{}, pending: map[string]*pending{}, jobs: map[string]*job{},
 		views: map[string]*sidekeeper.ConfigView{}, positions: map[string]int{}, leaders: map[string]string{},
 		revocations: map[string]sidekeeper.Revocation{},
@@ -156,22 +161,50 @@ func newStage(t *testing.T, program string, nursery *process.Nursery) *stage {
 	return s
 }
 
-type nothing struct{}
-
-func (nothing) Close() error { return nil }
-
 // start starts the sidecar, with an ensemble that is empty.
 func (s *stage) start() {
 	s.t.Helper()
-	command := exec.Command(s.program, "dev", "--listen", s.address, "--log-level", "error", "--session-timeout", "4s")
-	command.Stderr = os.Stderr
-	sidecar, err := s.nursery.Start(command, nothing{})
+	s.sidecar = s.startAt(s.address, s.folder+"/own")
+}
+
+// startAt starts a sidecar that makes certificates in a folder. What it says goes to a file beside that.
+func (s *stage) startAt(address, certificates string) *process.Process {
+	s.t.Helper()
+	said, err := os.Create(certificates + ".said")
 	must(s.t, err)
-	s.sidecar = sidecar
+	command := exec.Command(s.program, "dev", "--listen", "127.0.0.1:0", "--listen", address,
+		"--tls-folder", certificates, "--log-level", "error", "--session-timeout", "4s")
+	command.Stdout, command.Stderr = said, os.Stderr
+	sidecar, err := s.nursery.Start(command, said)
+	must(s.t, err)
 	s.until(step{}, func() bool {
-		_, err := os.Stat(strings.TrimPrefix(s.address, "unix://"))
-		return err == nil
+		text, err := os.ReadFile(said.Name())
+		return err == nil && strings.Contains(string(text), "Ctrl-C here stops it")
 	})
+	return sidecar
+}
+
+var overTCP = regexp.MustCompile(`callers: .* (127\.0\.0\.1:\d+)`)
+
+// connect makes a client over TCP.
+func (s *stage) connect(of step) {
+	s.t.Helper()
+	s.startAt("unix://"+s.folder+"/f.sock", s.folder+"/foreign").Kill()
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	authority, err := os.ReadFile(s.folder + "/" + of.Authority + "/ca.pem")
+	must(s.t, err)
+	config.RootCAs.AppendCertsFromPEM(authority)
+	if of.Certificate != "" {
+		folder := s.folder + "/" + of.Certificate
+		pair, err := tls.LoadX509KeyPair(folder+"/client.pem", folder+"/client-key.pem")
+		must(s.t, err)
+		config.Certificates = []tls.Certificate{pair}
+	}
+	said, err := os.ReadFile(s.folder + "/own.said")
+	must(s.t, err)
+	client, err := sidekeeper.Dial(overTCP.FindStringSubmatch(string(said))[1], sidekeeper.WithTLS(config))
+	must(s.t, err)
+	s.clients[of.Client] = client
 }
 
 func (s *stage) client(of step) *sidekeeper.Client {
@@ -299,6 +332,7 @@ var doing = map[string]func(*stage, step){
 		s.ended(of, err)
 		s.claims[of.As] = lock
 	},
+	"connect": (*stage).connect,
 	"cancel": func(s *stage, of step) {
 		s.pending[of.Of].cancel()
 		if got := <-s.pending[of.Of].result; !errors.Is(got.err, context.Canceled) {

@@ -19,6 +19,7 @@ import (
 // devSettings are what `sidekeeper dev` is told.
 type devSettings struct {
 	listen         []string
+	tlsFolder      string
 	ensemblePort   uint16
 	sessionTimeout time.Duration
 	drainTimeout   time.Duration
@@ -55,6 +56,7 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("dev", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.StringSliceVar(&s.listen, "listen", []string{"127.0.0.1:7181"}, "where callers are served, beside a Unix socket in a folder of its own: `unix:///path` or a loopback host:port; repeatable")
+	f.StringVar(&s.tlsFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`; callers take ca.pem, client.pem and client-key.pem from it")
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its caller asks for another time; 2s to 20s")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", 2*time.Second, "time that holders get to let go when the sidecar stops")
@@ -71,7 +73,7 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 		return usageError(fmt.Errorf("--fault %w", err))
 	}
 	sidecar, err := dev.New(ctx, dev.Options{
-		Listen: s.listen, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
+		Listen: s.listen, TLSFolder: s.tlsFolder, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
 		DrainTimeout: s.drainTimeout, Faults: faults, Log: s.logging.newLog(logged),
 	})
 	switch {
@@ -82,21 +84,26 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 	case err != nil:
 		return usageError(err)
 	}
-	if err := welcome(out, sidecar); err != nil {
+	if err := s.welcome(out, sidecar); err != nil {
 		return errors.Join(err, sidecar.Abandon())
 	}
 	return sidecar.Serve(ctx)
 }
 
 // welcome says what there is, and what to try.
-func welcome(out io.Writer, sidecar *dev.Sidecar) error {
+func (s *devSettings) welcome(out io.Writer, sidecar *dev.Sidecar) error {
 	addresses := sidecar.Addresses()
+	plain := addresses[len(addresses)-1]
+	if s.tlsFolder != "" {
+		plain = addresses[0] // a Unix socket
+	}
 	return welcomeText.Execute(out, map[string]string{
-		"Program":   os.Args[0],
-		"Addresses": strings.Join(addresses, ", "),
-		"Ensemble":  sidecar.EnsembleAddress(),
-		"Address":   addresses[len(addresses)-1],
-		"Target":    grpcTarget(addresses[len(addresses)-1]),
+		"Program":      os.Args[0],
+		"Addresses":    strings.Join(addresses, ", "),
+		"Certificates": s.tlsFolder,
+		"Ensemble":     sidecar.EnsembleAddress(),
+		"Address":      plain,
+		"Target":       grpcTarget(plain),
 	})
 }
 
@@ -112,6 +119,9 @@ var welcomeText = template.Must(template.New("welcome").Parse(`
 Sidekeeper, for development and tests only: its ensemble is in memory and keeps nothing, and every caller is an operator.
 
   callers:   {{.Addresses}}
+{{- if .Certificates}}
+  TLS:       over TCP, with ca.pem, client.pem and client-key.pem from {{.Certificates}}
+{{- end}}
   ensemble:  {{.Ensemble}}, for kazoo, Curator, zkCli and any other ZooKeeper client
 
 Take a lock in another terminal, and again in a third:

@@ -42,7 +42,7 @@ func develop(t *testing.T, args ...string) (s *served, welcome string) {
 	}
 	t.Logf("ready after %v", time.Since(began))
 	go func() { s.ended <- s.command.Wait() }()
-	s.address = said(t, welcome, `grpcurl -plaintext .* (127\.0\.0\.1:\d+) sidekeeper\.lock`)
+	s.address = said(t, welcome, `callers: .*, (127\.0\.0\.1:\d+)`)
 	return s, welcome
 }
 
@@ -79,6 +79,35 @@ func TestDevSaysWhatIsThereAndEndsWithZeroOnCtrlC(t *testing.T) {
 	}
 	if !strings.Contains(s.log.String(), "\tinfo\t") {
 		t.Errorf("the log is not for people: %s", s.log)
+	}
+}
+
+func TestDevServesTLSWithCertificatesThatItMakes(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "made")
+	s, welcome := develop(t, "--tls-folder", folder)
+	if !strings.Contains(welcome, "client-key.pem from "+folder) {
+		t.Errorf("it does not say where the certificates are: %s", welcome)
+	}
+	own := []string{"--tls-ca", folder + "/ca.pem", "--tls-cert", folder + "/client.pem", "--tls-key", folder + "/client-key.pem"}
+	for _, test := range []struct {
+		flags []string
+		code  int
+	}{{own, 0}, {own[:2], exitUnreachable}, {nil, exitUnreachable}} {
+		_, complaint, code := output(t, append([]string{"--address", s.address, "health"}, test.flags...)...)
+		if code != test.code {
+			t.Errorf("%q: exit %d, %s", test.flags, code, complaint)
+		}
+	}
+}
+
+func TestDevSaysThatCertificatesCannotBeMade(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, complaint, code := output(t, "dev", "--listen", "127.0.0.1:0", "--tls-folder", file)
+	if code != exitUsage || !strings.Contains(complaint, "make certificates: mkdir "+file) {
+		t.Errorf("exit %d, %q", code, complaint)
 	}
 }
 

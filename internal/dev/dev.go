@@ -40,6 +40,7 @@ const (
 // Options are how a Sidecar is. Zero values mean what stands behind them.
 type Options struct {
 	Listen         []string      // addresses for callers beside the Unix socket; none
+	TLSFolder      string        // where certificates are put, with which TCP addresses are then served; none, without TLS
 	EnsemblePort   int           // where ZooKeeper clients of any kind may join, on 127.0.0.1; the system's choice
 	SessionTimeout time.Duration // of leases that ask for none; SessionTimeout
 	DrainTimeout   time.Duration // what holders get to let go when the sidecar stops; none
@@ -109,6 +110,12 @@ func (s *Sidecar) listen(options Options) (err error) {
 	if s.directory, err = os.MkdirTemp("", "sidekeeper-"); err != nil {
 		return err
 	}
+	var files service.TLSFiles
+	if options.TLSFolder != "" {
+		if files, err = makeCertificates(options.TLSFolder); err != nil {
+			return fmt.Errorf("make certificates: %w", err)
+		}
+	}
 	ensemble := ensemble{Client: s.client, faults: s.faults}
 	metrics := service.NewMetrics()
 	services := service.New(service.Options{
@@ -121,7 +128,7 @@ func (s *Sidecar) listen(options Options) (err error) {
 		}
 	}
 	s.sidecar, err = service.NewServer(service.ServerOptions{
-		Listen: addresses, SocketMode: 0o600, AllOperate: true, Reflection: true,
+		Listen: addresses, TLS: files, SocketMode: 0o600, AllOperate: true, Reflection: true,
 		KeepaliveTime: 10 * time.Second, KeepaliveTimeout: 5 * time.Second, MaxStreams: 1024,
 		DrainTimeout: options.DrainTimeout, SilenceTimeout: options.SessionTimeout, Log: options.Log, Metrics: metrics,
 	}, service.Dev{Services: services, Faults: s.faults}, ensemble)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,21 +37,27 @@ def program() -> str:
 class Sidecar:
     """A sidecar that can be frozen, killed, and started again at the same address. Its ensemble ends with it."""
 
-    def __init__(self, program: str, directory: Path, *flags: str) -> None:
-        self.program, self.flags = program, flags
+    def __init__(self, program: str, directory: Path) -> None:
+        self.program, self.directory = program, directory
+        self.certificates = directory / "certificates"
         self.address = f"unix://{directory}/s.sock"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.secure_address = ""
+        """Over TCP, with the certificates."""
+        self.process: subprocess.Popen[str] | None = None
+        directory.mkdir(exist_ok=True)
         self.start()
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [self.program, "dev", "--listen", self.address, "--log-level", "error", *self.flags], stdout=subprocess.DEVNULL
-        )
-        until = time.monotonic() + PATIENT
-        while not Path(self.address.removeprefix("unix://")).exists():
-            if self.process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError("the sidecar does not start")
-            time.sleep(0.01)
+        listen = ["--listen", "127.0.0.1:0", "--listen", self.address, "--tls-folder", str(self.certificates)]
+        command = [self.program, "dev", *listen, "--log-level", "error", "--session-timeout", "4s"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        for line in self.process.stdout:  # it serves when it says so
+            if listening := re.search(r"callers: .* (127\.0\.0\.1:\d+)", line):
+                self.secure_address = listening[1]
+            if "Ctrl-C here stops it" in line:
+                return
+        raise RuntimeError("the sidecar does not start")
 
     def send(self, number: signal.Signals) -> None:
         assert self.process is not None
@@ -61,7 +67,7 @@ class Sidecar:
         if self.process is not None:
             self.send(signal.SIGCONT)
             self.send(number)
-            self.process.wait(PATIENT)
+            self.process.communicate(timeout=PATIENT)
             self.process = None
 
     def dev(self, method: str, request: Any) -> Any:
@@ -93,7 +99,7 @@ def directory() -> Iterator[Path]:
 
 @pytest.fixture
 def sidecar(program: str, directory: Path) -> Iterator[Sidecar]:
-    running = Sidecar(program, directory, "--session-timeout", "4s")
+    running = Sidecar(program, directory)
     yield running
     running.end()
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 import yaml
 
@@ -139,6 +140,18 @@ class Stage:
         options["on_queued"] = lambda queued: setattr(pending, "position", queued.position)
         pending.task = self.background(self.client(step).acquire(step["lock"], **options))
         self.things[step["as"]] = pending
+
+    async def do_connect(self, step: Step) -> None:
+        foreign = Sidecar(self.sidecar.program, self.sidecar.directory / "foreign")
+        foreign.end()
+        folders = {"own": self.sidecar.certificates, "foreign": foreign.certificates}
+        credentials = {"root_certificates": (folders[step["authority"]] / "ca.pem").read_bytes()}
+        if "certificate" in step:
+            folder = folders[step["certificate"]]
+            credentials["certificate_chain"] = (folder / "client.pem").read_bytes()
+            credentials["private_key"] = (folder / "client-key.pem").read_bytes()
+        secure = grpc.ssl_channel_credentials(**credentials)
+        self.clients[step["client"]] = aio.Client(self.sidecar.secure_address, credentials=secure)
 
     async def do_cancel(self, step: Step) -> None:
         task = self.things[step["of"]].task
@@ -386,7 +399,7 @@ class Stage:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"].replace(" ", "-"))
 async def test_conformance(scenario: dict[str, Any], program: str, directory: Path) -> None:
-    sidecar = Sidecar(program, directory, "--session-timeout", f"{scenario.get('session-timeout', 4)}s")
+    sidecar = Sidecar(program, directory)
     stage = Stage(sidecar)
     try:
         for step in scenario["steps"]:

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 
-import { status } from "@grpc/grpc-js";
+import { credentials, status } from "@grpc/grpc-js";
 import { parse } from "yaml";
 
 import { sleep } from "../src/clock.js";
@@ -37,6 +37,8 @@ interface Step {
   readonly error?: string;
   readonly code?: string;
   readonly field?: string;
+  readonly certificate?: string;
+  readonly authority?: string;
   readonly reason?: string;
   readonly later?: boolean;
   readonly all?: boolean;
@@ -137,6 +139,20 @@ class Stage {
     const client = this.clients.get(name) ?? new Client({ address: this.sidecar.address });
     this.clients.set(name, client);
     return client;
+  }
+
+  /** Makes a client over TCP. */
+  private async connect(step: Step): Promise<void> {
+    const foreign = await Sidecar.start();
+    try {
+      const of = (whose?: string): Sidecar => (whose === "foreign" ? foreign : this.sidecar);
+      const [key, chain] =
+        step.certificate === undefined ? [] : [of(step.certificate).pem("client-key"), of(step.certificate).pem("client")];
+      const secure = credentials.createSsl(of(step.authority).pem("ca"), key, chain);
+      this.clients.set(step.client ?? "one", new Client({ address: this.sidecar.secureAddress, credentials: secure }));
+    } finally {
+      await foreign.end();
+    }
   }
 
   /** Does it, and sees that it fails as it must. */
@@ -283,6 +299,7 @@ class Stage {
       await this.attempt(step, lease.close());
     },
     close: (step) => this.client(step).close(),
+    connect: (step) => this.connect(step),
     expire: async (step) => this.sidecar.expire(step.all === true ? undefined : step.lock),
     suspend: async (step) => this.sidecar.suspend(Number(step.for)),
     freeze: () => this.sidecar.send("SIGSTOP"),

@@ -1,7 +1,7 @@
 /** A sidecar for tests: `sidekeeper dev`, the real program with an ensemble in memory. */
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -47,6 +47,8 @@ export async function until(what: string, within: number, happened: () => boolea
 /** A sidecar that can be frozen, killed, and started again at the same address. Its ensemble ends with it. */
 export class Sidecar {
   readonly address: string;
+  /** Where it listens over TCP, with the certificates. */
+  secureAddress = "";
   private readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk")); // short, since the path of a Unix socket is
   private readonly channel: Channel;
   private readonly dev: Stub<typeof DevServiceService>;
@@ -65,15 +67,24 @@ export class Sidecar {
   }
 
   async start(): Promise<void> {
-    const flags = ["--listen", this.address, "--log-level", "error", "--session-timeout", "4s"];
-    const child = spawn(program(), ["dev", ...flags], { stdio: ["ignore", "ignore", "inherit"] });
+    const listen = ["--listen", "127.0.0.1:0", "--listen", this.address, "--tls-folder", this.folder];
+    const flags = [...listen, "--log-level", "error", "--session-timeout", "4s"];
+    const child = spawn(program(), ["dev", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
     this.child = child;
+    let said = "";
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
     await until("the sidecar starts", PATIENT, () => {
       if (child.exitCode !== null) {
         throw new Error(`the sidecar ended with ${child.exitCode}`);
       }
-      return existsSync(this.address.slice("unix://".length));
+      return said.includes("Ctrl-C here stops it");
     });
+    this.secureAddress = /callers: .* (127\.0\.0\.1:\d+)/.exec(said)?.[1] ?? "";
+  }
+
+  /** A certificate or key that it has made. */
+  pem(name: "ca" | "client" | "client-key"): Buffer {
+    return readFileSync(path.join(this.folder, `${name}.pem`));
   }
 
   send(signal: NodeJS.Signals): void {
