@@ -16,7 +16,7 @@ MODULES := . tools
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## Start a sidecar with an ensemble in memory, until Ctrl-C; ARGS="--listen 127.0.0.1:0" for its settings
@@ -60,6 +60,12 @@ ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
 .PHONY: bench
 bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick -run 'pairs.*'" for a part of it
 	@go run ./internal/bench $(ARGS)
+
+.PHONY: bench-clients
+bench-clients: build ## Measure what each client costs over bare stubs
+	go test ./clients/go -run '^$$' -bench Overhead -benchtime 5s
+	cd clients/python && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper PYTHONPATH=src ../../.cache/python/bin/python tests/overhead.py
+	cd clients/typescript && npm ci --no-fund --no-audit --silent && npx tsc && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper node dist/test/overhead.js
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less

@@ -64,12 +64,7 @@ func TestConformance(t *testing.T) {
 	if len(scenarios) < 40 {
 		t.Fatalf("%d scenarios", len(scenarios))
 	}
-	program := filepath.Join(t.TempDir(), "sidekeeper")
-	if output, err := exec.Command("go", "build", "-o", program, "../../cmd/sidekeeper").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
-	nursery := process.NewNursery()
-	t.Cleanup(nursery.Close)
+	program, nursery := buildSidecar(t)
 	for _, played := range scenarios {
 		t.Run(played.Name, func(t *testing.T) {
 			s := newStage(t, program, nursery)
@@ -80,7 +75,19 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
+// buildSidecar builds the program, and makes what sidecars are started with.
+func buildSidecar(t testing.TB) (program string, nursery *process.Nursery) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "sidekeeper")
+	if output, err := exec.Command("go", "build", "-o", program, "../../cmd/sidekeeper").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	nursery = process.NewNursery()
+	t.Cleanup(nursery.Close)
+	return program, nursery
+}
+
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +105,7 @@ type claim interface {
 
 // A stage plays one scenario with a sidecar of its own.
 type stage struct {
-	t       *testing.T
+	t       testing.TB
 	program string
 	folder  string
 	address string
@@ -133,7 +140,7 @@ type job struct {
 	done   chan error
 }
 
-func newStage(t *testing.T, program string, nursery *process.Nursery) *stage {
+func newStage(t testing.TB, program string, nursery *process.Nursery) *stage {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "sk") // short, since the path of a Unix socket is
 	must(t, err)

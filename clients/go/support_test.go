@@ -66,7 +66,7 @@ func hold(
 	return got.lock, call
 }
 
-func receive[T any](t *testing.T, from <-chan T) T {
+func receive[T any](t testing.TB, from <-chan T) T {
 	t.Helper()
 	select {
 	case value := <-from:
