@@ -662,6 +662,13 @@ var expecting = map[string]func(*stage, step){
 			return fmt.Sprint(members) == fmt.Sprint(of.Are)
 		})
 	},
+	"picked": func(s *stage, of step) {
+		s.until(of, func() bool {
+			view, err := s.client(of).GetGroup(s.t.Context(), of.Group)
+			must(s.t, err)
+			return sidekeeper.Pick(view, of.Key).GetMember() == of.Is
+		})
+	},
 	"state": func(s *stage, of step) {
 		s.until(of, func() bool {
 			state := map[string]any{}

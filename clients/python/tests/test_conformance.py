@@ -390,6 +390,12 @@ class Stage:
             assert time.monotonic() < until, step
             await asyncio.sleep(0.01)
 
+    async def expect_picked(self, step: Step) -> None:
+        until = time.monotonic() + WITHIN
+        while (member.member if (member := (await self.client(step).get_group(step["group"])).pick(step["key"])) else "") != step["is"]:
+            assert time.monotonic() < until, step
+            await asyncio.sleep(0.01)
+
     async def expect_state(self, step: Step) -> None:
         await self.until(step, lambda: self.things[step["of"]].state == step["is"] and not self.things[step["of"]].stale)
 

@@ -17,6 +17,7 @@ export { Commit, Config, ConfigView, type Precondition } from "./config.js";
 export * from "./errors.js";
 export { type NumberOptions, Sequence } from "./sequence.js";
 export { ADDRESS_VARIABLE, DEFAULT_ADDRESS } from "./transport.js";
+export { pick } from "./types.js";
 export type {
   ConfigChange,
   ConfigEvent,

@@ -1,5 +1,7 @@
 /** What calls take and give. */
 
+import { createHash } from "node:crypto";
+
 import type { Duration } from "./gen/google/protobuf/duration.js";
 import type { Entry as WireEntry } from "./gen/sidekeeper/config/v1/config.js";
 import { type Contender as WireContender, Mode as WireMode, type View } from "./gen/sidekeeper/lock/v1/lock.js";
@@ -168,6 +170,19 @@ export function lockViewFrom(wire: View | undefined): LockView {
     holders: (wire?.holders ?? []).map(contenderFrom),
     waiters: (wire?.waiters ?? []).map(contenderFrom),
   };
+}
+
+/**
+ * The member that a key belongs to, by rendezvous hashing (Thaler and Ravishankar, 1998): all who see the same members pick the same
+ * one, in every language, and when a member comes or goes, only keys of its own change hands. It is the member for whom SHA-256 of its
+ * name, a zero byte and the key is largest, read as a number; undefined if there is no member.
+ */
+export function pick(view: GroupView, key: string): GroupMember | undefined {
+  const weighed = [...view.members.values()].map((member) => ({
+    member,
+    weight: createHash("sha256").update(`${member.member}\0${key}`).digest(),
+  }));
+  return weighed.sort((a, b) => Buffer.compare(b.weight, a.weight))[0]?.member;
 }
 
 export function groupViewFrom(wire: WireGroup | undefined, stale: boolean): GroupView {

@@ -24,6 +24,7 @@ import {
   SidekeeperError,
   SuspendedError,
   type WithLockOptions,
+  pick,
 } from "../src/index.js";
 import { ROOT, Sidecar, until } from "./sidecar.js";
 
@@ -493,6 +494,12 @@ class Stage {
       await this.until(step, async () => {
         const { members } = await this.client(step).getGroup(step.group ?? "");
         return JSON.stringify([...members.keys()].sort()) === JSON.stringify(step.are);
+      });
+    },
+    picked: async (step) => {
+      await this.until(step, async () => {
+        const view = await this.client(step).getGroup(step.group ?? "");
+        return (pick(view, step.key ?? "")?.member ?? "") === step.is;
       });
     },
     state: async (step) => {

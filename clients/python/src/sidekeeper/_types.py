@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NewType
@@ -137,6 +138,19 @@ class GroupView:
     members: Mapping[str, GroupMember]
     stale: bool = False
     """Whether the ensemble is out of contact, so that this may be out of date."""
+
+    def pick(self, key: str) -> GroupMember | None:
+        """The member that a key belongs to, by rendezvous hashing (Thaler and Ravishankar, 1998).
+
+        All who see the same members pick the same one, in every language, and when a member comes or goes, only keys of its own
+        change hands. It is the member for whom SHA-256 of its name, a zero byte and the key is largest, read as a number; None if
+        there is no member.
+        """
+
+        def weight(member: GroupMember) -> bytes:
+            return hashlib.sha256(f"{member.member}\0{key}".encode()).digest()
+
+        return max(self.members.values(), key=weight, default=None)
 
     @staticmethod
     def _of(wire: membership_pb2.View, stale: bool = False) -> GroupView:
