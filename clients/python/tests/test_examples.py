@@ -6,9 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import sidekeeper
 
 from conftest import PATIENT, ROOT, Sidecar
 
@@ -101,3 +105,65 @@ def test_a_job_that_failed_halfway_is_not_done_again(sidecar: Sidecar) -> None:
 def test_a_job_is_not_done_without_the_sidecar(sidecar: Sidecar) -> None:
     sidecar.end()
     assert Machine(sidecar, "echo working").ended()[:2] == (69, "")
+
+
+class Worker:
+    """A process that works in the pool."""
+
+    def __init__(self, sidecar: Sidecar, name: str) -> None:
+        environment = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PYTHONPATH": str(ROOT / "clients/python/src")}
+        command = [sys.executable, "-B", str(ROOT / "examples" / "workers" / "worker.py"), name]
+        self.name = name
+        self.process = subprocess.Popen(command, env=environment)
+
+
+@pytest.fixture
+def workers(sidecar: Sidecar) -> Iterator[list[Worker]]:
+    pool = [Worker(sidecar, f"worker-{number}") for number in range(3)]
+    yield pool
+    for worker in pool:
+        worker.process.kill()
+        worker.process.wait()
+
+
+def _leader(client: sidekeeper.Client) -> str:
+    return next(leader.owner for leader in client.watch_leader("pool/leader") if leader)
+
+
+def _results(client: sidekeeper.Client, number: int) -> dict[str, str]:
+    """The results of all jobs, when there are so many."""
+    with client.config.view("pool") as pool:
+        until = time.monotonic() + PATIENT
+        while sum(key.startswith("pool/done/") for key in pool) < number:
+            assert time.monotonic() < until, sorted(pool)
+            time.sleep(0.02)
+        return {key.removeprefix("pool/"): entry.text for key, entry in pool.items()}
+
+
+def test_jobs_are_handed_out_and_done(threaded: sidekeeper.Client, workers: list[Worker]) -> None:
+    assert _leader(threaded) in {worker.name for worker in workers}
+    while len(threaded.get_group("pool").members) < len(workers):
+        time.sleep(0.01)
+    for number in range(20):
+        threaded.config.put(f"pool/todo/job-{number}", f"say {number}")
+    results = _results(threaded, 20)
+    assert {name: result.split(" by ")[0] for name, result in results.items()} == {f"done/job-{n}": f"SAY {n}" for n in range(20)}
+    assert {result.split(" by ")[1] for result in results.values()} == {worker.name for worker in workers}
+
+
+def test_jobs_of_the_killed_are_done_by_the_others(threaded: sidekeeper.Client, workers: list[Worker]) -> None:
+    leader = _leader(threaded)
+    while len(threaded.get_group("pool").members) < len(workers):
+        time.sleep(0.01)
+    killed = [worker for worker in workers if worker.name == leader]
+    killed += [worker for worker in workers if worker.name != leader][:1]
+    for worker in killed:  # they are in the group until their leases have ended, and jobs are handed to them
+        worker.process.send_signal(signal.SIGSTOP)
+    for number in range(20):
+        threaded.config.put(f"pool/todo/job-{number}", f"say {number}")
+    for worker in killed:
+        worker.process.kill()
+    results = _results(threaded, 20)
+    left = {worker.name for worker in workers if worker not in killed}
+    assert {result.split(" by ")[1] for result in results.values()} == left
+    assert len(results) == 20
