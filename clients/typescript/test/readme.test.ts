@@ -1,15 +1,13 @@
 /** What the README shows compiles and runs. */
 
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import os from "node:os";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 
+import { PACKAGE, Project } from "./project.js";
 import { ROOT, Sidecar } from "./sidecar.js";
-
-const PACKAGE = path.join(ROOT, "clients/typescript");
 
 function shownIn(file: string): string[] {
   return [...readFileSync(file, "utf8").matchAll(/^```typescript\n(.*?)^```/gms)].map(([, lines]) => lines ?? "");
@@ -17,32 +15,17 @@ function shownIn(file: string): string[] {
 
 const snippets = shownIn(path.join(PACKAGE, "README.md"));
 
-void test("what the README shows compiles and runs", async () => {
+void test("what the README shows compiles and runs", async (t) => {
   assert.equal(snippets.length, 4);
-  const folder = mkdtempSync(path.join(os.tmpdir(), "sk"));
-  try {
-    mkdirSync(path.join(folder, "node_modules"));
-    symlinkSync(PACKAGE, path.join(folder, "node_modules", "sidekeeper"));
-    mkdirSync(path.join(folder, "node_modules", "@types"));
-    symlinkSync(path.join(PACKAGE, "node_modules/@types/node"), path.join(folder, "node_modules/@types/node"));
-    writeFileSync(path.join(folder, "package.json"), '{ "type": "module" }');
-    for (const [i, snippet] of snippets.entries()) {
-      writeFileSync(path.join(folder, `s${i}.ts`), snippet);
-    }
-    const config = JSON.parse(readFileSync(path.join(PACKAGE, "tsconfig.json"), "utf8")) as { compilerOptions: object };
-    const compilerOptions = { ...config.compilerOptions, outDir: "out" };
-    writeFileSync(path.join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
-    execFileSync(path.join(PACKAGE, "node_modules/.bin/tsc"), ["-p", folder], { stdio: "inherit" });
-    for (const i of snippets.keys()) {
-      const sidecar = await Sidecar.start();
-      const env = { ...process.env, SIDEKEEPER_ADDRESS: sidecar.address };
-      const ran = spawnSync(process.execPath, [path.join(folder, `out/s${i}.js`)], { env, encoding: "utf8", timeout: 30_000 });
-      await sidecar.end();
-      assert.equal(ran.status, 0, ran.stderr);
-      assert.notEqual(ran.stdout, "");
-    }
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+  const project = new Project(Object.fromEntries(snippets.map((snippet, i) => [`s${i}`, snippet])));
+  t.after(() => project.remove());
+  for (const i of snippets.keys()) {
+    const sidecar = await Sidecar.start();
+    const env = { ...process.env, SIDEKEEPER_ADDRESS: sidecar.address };
+    const ran = spawnSync(process.execPath, [project.compiled(`s${i}`)], { env, encoding: "utf8", timeout: 30_000 });
+    await sidecar.end();
+    assert.equal(ran.status, 0, ran.stderr);
+    assert.notEqual(ran.stdout, "");
   }
 });
 
