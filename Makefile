@@ -27,7 +27,7 @@ build: ## Build the programs into bin/
 	@go build -o bin/ ./cmd/...
 
 .PHONY: test
-test: python typescript stubs ## Run all tests, with the race detector, on real ensembles too
+test: python typescript stubs one-lock ## Run all tests, with the race detector, on real ensembles too
 	go build -race ./...
 	go test -race -p 1 -timeout 30m ./... # one package at a time: two ensembles would starve each other
 
@@ -42,6 +42,10 @@ typescript: build ## Check, test and pack the TypeScript client
 .PHONY: stubs
 stubs: build ## Make stubs for Ruby and C++ by protoc alone, and acquire a lock through them
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/bare/check
+
+.PHONY: one-lock
+one-lock: python ## Have a program with Curator and one with the Python client share a lock
+	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper PYTHON=$(CURDIR)/.cache/python/bin/python examples/onelock/check
 
 .PHONY: check
 check: check-proto check-generated check-modules check-code check-house ## Check everything that is no test of behaviour
