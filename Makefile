@@ -61,6 +61,10 @@ generate: ## Write gen/ anew from proto/
 ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
 	@bin/ensemble
 
+.PHONY: image-check
+image-check: build ## Build the image from the Dockerfile, without an engine or a registry, and run it; takes buildah and podman
+	tools/image-check
+
 .PHONY: bench
 bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick -run 'pairs.*'" for a part of it
 	@go run ./internal/bench $(ARGS)
