@@ -13,7 +13,7 @@ import (
 const modulePath = "github.com/sidekeeper/sidekeeper"
 
 // outside are the folders that hold nothing of ours: what git, the build and the tests leave behind.
-var outside = []string{".git", ".cache", "bin", "node_modules", "__pycache__", "dist"}
+var outside = []string{".git", ".cache", "bin", "node_modules", "__pycache__", "dist", "target"}
 
 // A file is one file of the repository.
 type file struct {
