@@ -118,7 +118,7 @@ final class Bodies {
       Lock lock, Function<Lock, ? extends CompletionStage<T>> body) {
     try {
       return body.apply(lock).toCompletableFuture();
-    } catch (RuntimeException failed) {
+    } catch (Throwable failed) { // whatever it is, the lock is released
       return CompletableFuture.failedFuture(failed);
     }
   }

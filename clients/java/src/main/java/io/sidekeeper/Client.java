@@ -222,7 +222,7 @@ public final class Client implements AutoCloseable {
       String name, LockOptions options, Function<Lock, ? extends CompletionStage<T>> body) {
     CompletableFuture<Lock> acquired = acquireAsync(name, options);
     CompletableFuture<CompletableFuture<T>> begun =
-        acquired.thenApply(lock -> Bodies.runAsync(lock, body));
+        acquired.thenApplyAsync(lock -> Bodies.runAsync(lock, body), core.workers::run);
     CompletableFuture<T> result = core.workers.hand(begun.thenCompose(running -> running));
     result.whenComplete(
         (value, failure) -> {

@@ -7,6 +7,8 @@ import org.jspecify.annotations.Nullable;
 final class LeaderChanges {
   private @Nullable Long told;
 
+  /** Gives the leader, empty for nobody, and null for nothing new. */
+  @SuppressWarnings("NullableOptional")
   @Nullable Optional<Contender> of(LockView view) {
     Optional<Contender> leader = view.leader();
     long token = leader.map(Contender::fencingToken).orElse(Long.MIN_VALUE);

@@ -417,6 +417,16 @@ class LocksTest {
                             || thread.getName().startsWith("sidekeeper-timer")));
   }
 
+  @Test
+  void tcpAndPlainPathsReachTheSameSidecar() throws InterruptedException {
+    try (Client overTcp = new Client(sidecar.tcp);
+        Client overPath = new Client(sidecar.address.substring("unix://".length()));
+        Lock lock = overTcp.acquire("orders")) {
+      assertTrue(lock.isValid());
+      assertThrows(LockHeldException.class, () -> overPath.acquire("orders", ONCE));
+    }
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"nonsense", "host:", "host:port", ":", "host:99999", "localhost:65536"})
   void anAddressThatIsNoneIsRefused(String address) {

@@ -6,6 +6,8 @@ import io.sidekeeper.dev.v1.DevServiceGrpc;
 import io.sidekeeper.dev.v1.ExpireLeaseRequest;
 import io.sidekeeper.dev.v1.SuspendRequest;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -26,6 +28,10 @@ final class Sidecar implements AutoCloseable {
   static final Path ROOT = Path.of("").toAbsolutePath().getParent().getParent();
 
   final String address;
+
+  /** The same sidecar over TCP. */
+  final String tcp;
+
   private final Path directory;
   private final List<String> command = new ArrayList<>();
   private Process process;
@@ -39,6 +45,8 @@ final class Sidecar implements AutoCloseable {
     }
     address = "unix://" + directory.resolve("s.sock");
     command.addAll(List.of(program(), "dev", "--listen", address, "--log-level", "error"));
+    tcp = "127.0.0.1:" + freePort();
+    command.addAll(List.of("--listen", tcp));
     command.addAll(flags.length == 0 ? List.of("--session-timeout", "4s") : List.of(flags));
     start();
   }
@@ -49,6 +57,14 @@ final class Sidecar implements AutoCloseable {
   private static String program() {
     String built = System.getenv("SIDEKEEPER_PROGRAM");
     return built == null ? ROOT.resolve("bin/sidekeeper").toString() : built;
+  }
+
+  private static int freePort() {
+    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      return socket.getLocalPort();
+    } catch (IOException failed) {
+      throw new IllegalStateException(failed);
+    }
   }
 
   void start() {
