@@ -27,7 +27,7 @@ build: ## Build the programs into bin/
 	@go build -o bin/ ./cmd/...
 
 .PHONY: test
-test: python typescript stubs one-lock ## Run all tests, with the race detector, on real ensembles too
+test: python typescript java stubs one-lock ## Run all tests, with the race detector, on real ensembles too
 	go build -race ./...
 	go test -race -p 1 -timeout 30m ./... # one package at a time: two ensembles would starve each other
 
@@ -38,6 +38,10 @@ python: build ## Check, test and pack the Python client
 .PHONY: typescript
 typescript: build ## Check, test and pack the TypeScript client
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/typescript/check
+
+.PHONY: java
+java: build ## Check, test and pack the Java client
+	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/java/check
 
 .PHONY: stubs
 stubs: build ## Make stubs for Ruby and C++ by protoc alone, and acquire a lock through them

@@ -13,7 +13,7 @@ import (
 const modulePath = "github.com/sidekeeper/sidekeeper"
 
 // outside are the folders that hold nothing of ours: what git, the build and the tests leave behind.
-var outside = []string{".git", ".cache", "bin", "node_modules", "__pycache__", "dist"}
+var outside = []string{".git", ".cache", "bin", "node_modules", "__pycache__", "dist", "target"}
 
 // A file is one file of the repository.
 type file struct {
@@ -48,7 +48,7 @@ func files(t *testing.T, suffixes ...string) []file {
 			return err
 		case entry.IsDir() && slices.Contains(outside, entry.Name()):
 			return fs.SkipDir
-		case !entry.Type().IsRegular() || !endsInOne(name, suffixes):
+		case !entry.Type().IsRegular() || name == ".git" || !endsInOne(name, suffixes): // a worktree's .git is a file
 			return nil
 		}
 

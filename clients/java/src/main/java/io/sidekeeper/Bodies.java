@@ -1,0 +1,125 @@
+package io.sidekeeper;
+
+import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.SidekeeperException;
+import java.io.InterruptedIOException;
+import java.nio.channels.ClosedByInterruptException;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Runs what is done while a lock is held, stops it when it must not go on, and releases the lock.
+ */
+final class Bodies {
+  private Bodies() {}
+
+  static <T, E extends Exception> T run(Lock lock, Body<T, E> body) throws E, InterruptedException {
+    Interruption interruption = new Interruption(Thread.currentThread());
+    Guard guard = new Guard(lock, interruption::fire);
+    T result;
+    try {
+      guard.begin();
+      result = body.run(lock);
+    } catch (Throwable failure) {
+      RuntimeException stopped = interruption.finish();
+      guard.end();
+      releaseQuietly(lock);
+      if (stopped == null) {
+        throw failure;
+      }
+      if (isInterruption(failure)) {
+        throw told(stopped, failure);
+      }
+      failure.addSuppressed(told(stopped, null));
+      throw failure;
+    }
+    interruption.finish();
+    guard.end();
+    lock.release();
+    return result;
+  }
+
+  /** It is over for the caller all the same, and the body's failure says more. */
+  private static void releaseQuietly(Lock lock) {
+    try {
+      lock.release();
+    } catch (SidekeeperException | LostException unconfirmed) {
+      return;
+    }
+  }
+
+  private static RuntimeException told(RuntimeException stopped, @Nullable Throwable failure) {
+    RuntimeException told = stopped instanceof LostException lost ? lost.again() : stopped;
+    if (failure != null) {
+      told.addSuppressed(failure);
+    }
+    return told;
+  }
+
+  /** Says whether a body has failed for no other reason than that it was interrupted. */
+  private static boolean isInterruption(Throwable failure) {
+    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+      if (cause instanceof InterruptedException
+          || cause instanceof InterruptedIOException
+          || cause instanceof ClosedByInterruptException
+          || cause instanceof CancellationException) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  static <T> CompletableFuture<T> runAsync(
+      Lock lock, Function<Lock, ? extends CompletionStage<T>> body) {
+    CompletableFuture<T> result = new CompletableFuture<>();
+    AtomicReference<@Nullable RuntimeException> stopped = new AtomicReference<>();
+    CompletableFuture<T> running = begin(lock, body);
+    Guard guard =
+        new Guard(
+            lock,
+            why -> {
+              if (stopped.compareAndSet(null, why)) {
+                lock.core.workers.run(() -> running.cancel(true));
+              }
+            });
+    guard.begin();
+    result.whenComplete(
+        (value, failure) -> {
+          if (result.isCancelled()) {
+            running.cancel(true);
+          }
+        });
+    running.whenComplete(
+        (value, failure) -> {
+          guard.end();
+          lock.releasing()
+              .whenComplete(
+                  (nothing, unconfirmed) -> {
+                    RuntimeException why = stopped.get();
+                    if (failure != null && why != null && isInterruption(Waiting.unwrap(failure))) {
+                      result.completeExceptionally(told(why, null));
+                    } else if (failure != null) {
+                      result.completeExceptionally(Waiting.unwrap(failure));
+                    } else if (unconfirmed != null) {
+                      result.completeExceptionally(Waiting.unwrap(unconfirmed));
+                    } else {
+                      result.complete(value);
+                    }
+                  });
+        });
+    return result;
+  }
+
+  private static <T> CompletableFuture<T> begin(
+      Lock lock, Function<Lock, ? extends CompletionStage<T>> body) {
+    try {
+      return body.apply(lock).toCompletableFuture();
+    } catch (Throwable failed) { // whatever it is, the lock is released
+      return CompletableFuture.failedFuture(failed);
+    }
+  }
+}

@@ -1,0 +1,257 @@
+package io.sidekeeper;
+
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
+import io.grpc.Status;
+import io.sidekeeper.errors.EnsembleUnreachableException;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.Told;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/** Calls of the sidecar, whose errors are this package's. */
+final class Calls {
+  /** What a call with one answer may take, retries included. */
+  static final Duration TIMEOUT = Duration.ofSeconds(10);
+
+  private final Channel channel;
+  private final Workers workers;
+  private final Set<Runnable> atClose = ConcurrentHashMap.newKeySet();
+  private volatile boolean closed;
+
+  Calls(Channel channel, Workers workers) {
+    this.channel = channel;
+    this.workers = workers;
+  }
+
+  /** Has all further calls fail, and those that rest before they are repeated. */
+  void close() {
+    closed = true;
+    List.copyOf(atClose).forEach(Runnable::run);
+    atClose.clear();
+  }
+
+  /** Has a task run when the client is closed, at once if it is. Returns what takes it back. */
+  Runnable atClose(Runnable task) {
+    Runnable own = () -> task.run(); // one of its own, whatever the equality of tasks
+    atClose.add(own);
+    if (closed) {
+      own.run();
+    }
+    return () -> atClose.remove(own);
+  }
+
+  /** Gives a future to a caller. */
+  <T> CompletableFuture<T> hand(CompletableFuture<T> inner) {
+    return workers.hand(inner);
+  }
+
+  boolean isClosed() {
+    return closed;
+  }
+
+  /** Is the error of whatever a client is asked for, or has, that is closed. */
+  static SidekeeperException closed() {
+    return new SidekeeperException(Status.Code.CANCELLED, "", new Told("the client is closed"));
+  }
+
+  private SidekeeperException failure(Status status, Metadata trailers) {
+    return closed ? closed() : SidekeeperException.of(status, trailers);
+  }
+
+  /** Makes a call with one answer, once. */
+  <Q, R> CompletableFuture<R> ask(MethodDescriptor<Q, R> method, Q request, Duration timeout) {
+    CompletableFuture<R> answer = new CompletableFuture<>();
+    if (closed) {
+      answer.completeExceptionally(closed());
+      return answer;
+    }
+    CallOptions options =
+        CallOptions.DEFAULT.withDeadlineAfter(timeout.toNanos(), TimeUnit.NANOSECONDS);
+    ClientCall<Q, R> call = channel.newCall(method, options);
+    call.start(new One<>(answer), new Metadata());
+    send(call, request, 2); // so that the end is heard without another request
+    answer.whenComplete(
+        (reply, failure) -> {
+          if (answer.isCancelled()) {
+            call.cancel("given up", null);
+          }
+        });
+    return answer;
+  }
+
+  private static <Q> void send(ClientCall<Q, ?> call, Q request, int messages) {
+    call.request(messages);
+    call.sendMessage(request);
+    call.halfClose();
+  }
+
+  /**
+   * Makes a call that may be repeated until it is answered, the ensemble reachable, or the time
+   * over.
+   */
+  <Q, R> CompletableFuture<R> insist(MethodDescriptor<Q, R> method, Q request) {
+    return repeat(method, request, SidekeeperException::isTransient);
+  }
+
+  /**
+   * Makes a call that must not be done twice. It is repeated only where the sidecar says that
+   * nothing was done: the ensemble is out of reach.
+   */
+  <Q, R> CompletableFuture<R> attempt(MethodDescriptor<Q, R> method, Q request) {
+    return repeat(method, request, EnsembleUnreachableException.class::isInstance);
+  }
+
+  private <Q, R> CompletableFuture<R> repeat(
+      MethodDescriptor<Q, R> method, Q request, Predicate<SidekeeperException> heals) {
+    CompletableFuture<R> result = new CompletableFuture<>();
+    Runnable forget = atClose(() -> result.completeExceptionally(closed()));
+    result.whenComplete((reply, failure) -> forget.run());
+    new Repetition<>(method, request, heals, result).begin();
+    return result;
+  }
+
+  /**
+   * Listens to a stream until it ends, with an error or with OK. Pulled, it sends one message and
+   * one more for each more.
+   */
+  <Q, R> Stream open(
+      MethodDescriptor<Q, R> method, Q request, boolean pulled, Consumer<R> heard, Ended ended) {
+    if (closed) {
+      throw closed();
+    }
+    ClientCall<Q, R> call = channel.newCall(method, CallOptions.DEFAULT);
+    call.start(new Many<>(call, pulled, heard, ended), new Metadata());
+    send(call, request, 1);
+    return new Stream(call);
+  }
+
+  /** Takes in how a stream ended; null for OK. */
+  interface Ended {
+    void accept(@Nullable SidekeeperException failure);
+  }
+
+  /** A stream that is open. */
+  record Stream(ClientCall<?, ?> call) {
+    /** Ends it. Does nothing when it has ended. */
+    void cancel() {
+      call.cancel("given up", null);
+    }
+
+    /** Asks for one more message. */
+    void more() {
+      call.request(1);
+    }
+  }
+
+  private final class One<R> extends ClientCall.Listener<R> {
+    private final CompletableFuture<R> answer;
+    private @Nullable R reply;
+
+    One(CompletableFuture<R> answer) {
+      this.answer = answer;
+    }
+
+    @Override
+    public void onMessage(R message) {
+      reply = message;
+    }
+
+    @Override
+    public void onClose(Status status, Metadata trailers) {
+      R told = reply;
+      if (status.isOk() && told != null) {
+        answer.complete(told);
+      } else {
+        Status without = Status.INTERNAL.withDescription("the sidecar answered without a message");
+        answer.completeExceptionally(failure(status.isOk() ? without : status, trailers));
+      }
+    }
+  }
+
+  private final class Many<R> extends ClientCall.Listener<R> {
+    private final ClientCall<?, R> call;
+    private final boolean pulled;
+    private final Consumer<R> heard;
+    private final Ended ended;
+
+    Many(ClientCall<?, R> call, boolean pulled, Consumer<R> heard, Ended ended) {
+      this.call = call;
+      this.pulled = pulled;
+      this.heard = heard;
+      this.ended = ended;
+    }
+
+    @Override
+    public void onMessage(R message) {
+      heard.accept(message);
+      if (!pulled) {
+        call.request(1);
+      }
+    }
+
+    @Override
+    public void onClose(Status status, Metadata trailers) {
+      ended.accept(status.isOk() ? null : failure(status, trailers));
+    }
+  }
+
+  private final class Repetition<Q, R> {
+    private final MethodDescriptor<Q, R> method;
+    private final Q request;
+    private final Predicate<SidekeeperException> heals;
+    private final CompletableFuture<R> result;
+    private final long until = System.nanoTime() + TIMEOUT.toNanos();
+    private final Pause pause = new Pause();
+
+    Repetition(
+        MethodDescriptor<Q, R> method,
+        Q request,
+        Predicate<SidekeeperException> heals,
+        CompletableFuture<R> result) {
+      this.method = method;
+      this.request = request;
+      this.heals = heals;
+      this.result = result;
+    }
+
+    void begin() {
+      Duration left = Duration.ofNanos(Math.max(until - System.nanoTime(), 1_000_000));
+      CompletableFuture<R> once = ask(method, request, left);
+      once.whenComplete(this::take);
+      result.whenComplete(
+          (reply, failure) -> {
+            if (result.isCancelled()) {
+              once.cancel(true);
+            }
+          });
+    }
+
+    private void take(@Nullable R reply, @Nullable Throwable failure) {
+      if (failure == null) {
+        result.complete(reply);
+        return;
+      }
+      Duration rest = pause.next();
+      boolean inTime = System.nanoTime() + rest.toNanos() < until;
+      if (!result.isDone()
+          && inTime
+          && failure instanceof SidekeeperException known
+          && heals.test(known)) {
+        workers.after(rest, this::begin);
+      } else {
+        result.completeExceptionally(failure);
+      }
+    }
+  }
+}

@@ -1,0 +1,424 @@
+package io.sidekeeper;
+
+import io.grpc.ChannelCredentials;
+import io.sidekeeper.errors.LockHeldException;
+import io.sidekeeper.errors.LockLostException;
+import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.MemberExistsException;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.SuspendedException;
+import io.sidekeeper.errors.WaitTimeoutException;
+import io.sidekeeper.lock.v1.GetRequest;
+import io.sidekeeper.lock.v1.LockServiceGrpc;
+import io.sidekeeper.lock.v1.RevokeRequest;
+import io.sidekeeper.lock.v1.WatchRequest;
+import io.sidekeeper.membership.v1.MembershipServiceGrpc;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Talks to one sidecar. Any thread may use it; most programs need one. Close it: that gives up all
+ * that it holds and waits for.
+ */
+public final class Client implements AutoCloseable {
+  private final Core core;
+  private final Config config;
+
+  /**
+   * Talks to the sidecar that the environment variable SIDEKEEPER_ADDRESS names, and without it to
+   * {@code unix:///run/sidekeeper/sidekeeper.sock}. It does not wait for a connection; the first
+   * call does.
+   *
+   * @throws IllegalArgumentException if the variable holds no address
+   */
+  public Client() {
+    this(builder());
+  }
+
+  /**
+   * Talks to the sidecar at an address.
+   *
+   * @param address {@code unix:///path}, a path, or {@code host:port} of this machine
+   * @throws IllegalArgumentException for an address that is none, or needs credentials
+   */
+  public Client(String address) {
+    this(builder().address(address));
+  }
+
+  private Client(Builder builder) {
+    core = new Core(builder);
+    config = new Config(core);
+  }
+
+  /**
+   * Begins a client that is set up in another way.
+   *
+   * @return a builder
+   */
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /** How to reach the sidecar. */
+  public static final class Builder {
+    @Nullable String address;
+    @Nullable ChannelCredentials credentials;
+
+    private Builder() {}
+
+    /**
+     * Says where the sidecar is. Without it, the environment does, as for {@link Client#Client()}.
+     *
+     * @param address {@code unix:///path}, a path, or {@code host:port}
+     * @return this
+     */
+    public Builder address(String address) {
+      this.address = address;
+      return this;
+    }
+
+    /**
+     * Says how to prove who is who. Addresses that are neither a Unix socket nor loopback need it.
+     *
+     * @param credentials such as those of {@link io.grpc.TlsChannelCredentials}, which also show a
+     *     certificate of the caller's
+     * @return this
+     */
+    public Builder credentials(ChannelCredentials credentials) {
+      this.credentials = credentials;
+      return this;
+    }
+
+    /**
+     * Makes the client. It does not wait for a connection; the first call does.
+     *
+     * @return a client; close it
+     * @throws IllegalArgumentException for an address that is none, or needs credentials
+     */
+    public Client build() {
+      return new Client(this);
+    }
+  }
+
+  /** Gives up everything that this client holds and waits for. Again, it does nothing. */
+  @Override
+  public void close() {
+    core.close();
+  }
+
+  boolean isClosed() {
+    return core.calls.isClosed();
+  }
+
+  /**
+   * Opens a lease.
+   *
+   * @param options how
+   * @return the lease; close it
+   * @throws InterruptedException if the thread is interrupted; the lease is given up then
+   * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
+   */
+  public Lease openLease(LeaseOptions options) throws InterruptedException {
+    return Waiting.await(new Lease(core).open(options), Held::abandon);
+  }
+
+  /**
+   * Does the same as {@link #openLease}, without a wait.
+   *
+   * @param options how
+   * @return the lease, or what openLease throws; cancel it to give up
+   */
+  public CompletableFuture<Lease> openLeaseAsync(LeaseOptions options) {
+    return core.workers.hand(new Lease(core).open(options), Held::abandon);
+  }
+
+  /**
+   * Waits for its turn for an exclusive lock, for as long as it takes.
+   *
+   * @param name of the lock
+   * @return the lock, which is certainly the caller's for some time to come; release it
+   * @throws InterruptedException if the thread is interrupted; the place in the queue is given up
+   *     then
+   * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
+   * @throws LockLostException if it was granted and lost before this could return
+   */
+  public Lock acquire(String name) throws InterruptedException {
+    return acquire(name, new LockOptions());
+  }
+
+  /**
+   * Waits for its turn.
+   *
+   * @param name of the lock
+   * @param options how to acquire it
+   * @return the lock, which is certainly the caller's for some time to come; release it
+   * @throws InterruptedException if the thread is interrupted; the place in the queue is given up
+   *     then
+   * @throws LockHeldException if it was tried once and somebody holds the lock
+   * @throws WaitTimeoutException if it was not granted in time
+   * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
+   * @throws LockLostException if it was granted and lost before this could return
+   */
+  public Lock acquire(String name, LockOptions options) throws InterruptedException {
+    return Waiting.await(new Lock(core, name, options).acquire(), Held::abandon);
+  }
+
+  /**
+   * Does the same as {@link #acquire(String, LockOptions)}, without a wait.
+   *
+   * @param name of the lock
+   * @param options how to acquire it
+   * @return the lock, or what acquire throws; cancel it to give up the place in the queue
+   */
+  public CompletableFuture<Lock> acquireAsync(String name, LockOptions options) {
+    return core.workers.hand(new Lock(core, name, options).acquire(), Held::abandon);
+  }
+
+  /**
+   * Holds a lock while a body runs, and releases it.
+   *
+   * <p>The thread is interrupted as soon as the lock is lost, or has been suspended for the grace
+   * of the options: at most once, and never after the body has returned or thrown. A body that has
+   * lost its lock ends with LockLostException, unless it fails by itself: then with its own
+   * exception, in which the loss is suppressed. What a body throws since it was interrupted is
+   * suppressed in LockLostException, or SuspendedException.
+   *
+   * @param name of the lock
+   * @param options how to acquire and hold it
+   * @param body what to do with it, on the calling thread
+   * @param <T> what body gives
+   * @param <E> what body throws
+   * @return what body gives
+   * @throws E what body throws
+   * @throws InterruptedException if the thread is interrupted by others
+   * @throws LockLostException if the lock was lost before it was released
+   * @throws SuspendedException if the body was stopped since the lock was suspended
+   * @throws SidekeeperException as acquire and release do
+   */
+  public <T, E extends Exception> T withLock(String name, LockOptions options, Body<T, E> body)
+      throws E, InterruptedException {
+    return Bodies.run(acquire(name, options), body);
+  }
+
+  /**
+   * Holds a lock until the stage that a body gives is completed, and releases it.
+   *
+   * <p>The stage is cancelled as soon as the lock is lost, or has been suspended for the grace of
+   * the options, and this one then fails with LockLostException or SuspendedException. What cannot
+   * be cancelled learns of it from {@link Held#lost} and {@link Held#isValid}.
+   *
+   * @param name of the lock
+   * @param options how to acquire and hold it
+   * @param body what to do with it, on a thread of the client
+   * @param <T> what body gives
+   * @return what body gives, or what withLock throws; cancel it to stop waiting or the body
+   */
+  public <T> CompletableFuture<T> withLockAsync(
+      String name, LockOptions options, Function<Lock, ? extends CompletionStage<T>> body) {
+    CompletableFuture<Lock> acquired = acquireAsync(name, options);
+    CompletableFuture<CompletableFuture<T>> begun =
+        acquired.thenApplyAsync(lock -> Bodies.runAsync(lock, body), core.workers::run);
+    CompletableFuture<T> result = core.workers.hand(begun.thenCompose(running -> running));
+    result.whenComplete(
+        (value, failure) -> {
+          if (result.isCancelled() && !acquired.cancel(true)) {
+            begun.thenAccept(running -> running.cancel(true));
+          }
+        });
+    return result;
+  }
+
+  /**
+   * Runs a body whenever it holds the lock, until body ends and has not lost it. Body is
+   * interrupted when the lock is lost, and is run again after the next grant. It waits for a
+   * sidecar or an ensemble that is away.
+   *
+   * @param name of the lock
+   * @param options how to acquire and hold it
+   * @param body what to do as the leader, on the calling thread
+   * @param <T> what body gives
+   * @param <E> what body throws
+   * @return what body gives
+   * @throws E what body throws while it leads
+   * @throws InterruptedException if the thread is interrupted by others
+   * @throws SuspendedException if the body was stopped since the lock was suspended
+   * @throws SidekeeperException if the sidecar refuses the lock
+   */
+  public <T, E extends Exception> T runWhileLeader(
+      String name, LockOptions options, Body<T, E> body) throws E, InterruptedException {
+    return new Leading<>(this, name, options, body).run();
+  }
+
+  /**
+   * Shows who holds the lock and who waits for it.
+   *
+   * @param name of the lock
+   * @return the view
+   * @throws InterruptedException if the thread is interrupted
+   * @throws SidekeeperException if the sidecar or the ensemble is away
+   */
+  public LockView getLock(String name) throws InterruptedException {
+    GetRequest request = GetRequest.newBuilder().setName(name).build();
+    return Wire.lockView(
+        Waiting.await(core.calls.insist(LockServiceGrpc.getGetMethod(), request)).getView());
+  }
+
+  /**
+   * Shows the same as {@link #getLock}, at once and whenever it has changed, also across restarts
+   * of the sidecar.
+   *
+   * @param name of the lock
+   * @return the views; close it
+   */
+  public Watch<LockView> watchLock(String name) {
+    WatchRequest request = WatchRequest.newBuilder().setName(name).build();
+    return new Watch<>(
+        core,
+        LockServiceGrpc.getWatchMethod(),
+        request,
+        message -> message == null ? null : Wire.lockView(message.getView()));
+  }
+
+  /**
+   * Says who holds the lock first, at once and whenever that has changed.
+   *
+   * @param name of the lock
+   * @return the leaders, empty for nobody; close it
+   */
+  public Watch<Optional<Contender>> watchLeader(String name) {
+    WatchRequest request = WatchRequest.newBuilder().setName(name).build();
+    LeaderChanges changes = new LeaderChanges();
+    return new Watch<>(
+        core,
+        LockServiceGrpc.getWatchMethod(),
+        request,
+        message -> message == null ? null : changes.of(Wire.lockView(message.getView())));
+  }
+
+  /**
+   * Asks every holder of the lock to let go.
+   *
+   * @param name of the lock
+   * @param reason why, for the holders; at most 256 bytes
+   * @param grace when it is over, the holds end by force, which is for operators; null for never
+   * @return how many were asked
+   * @throws InterruptedException if the thread is interrupted; they may be asked then
+   * @throws SidekeeperException if they are not known to be asked
+   */
+  public int revoke(String name, String reason, @Nullable Duration grace)
+      throws InterruptedException {
+    RevokeRequest.Builder request = RevokeRequest.newBuilder().setName(name).setReason(reason);
+    if (grace != null) {
+      request.setGrace(Wire.duration(grace));
+    }
+    return Waiting.await(core.calls.insist(LockServiceGrpc.getRevokeMethod(), request.build()))
+        .getAsked();
+  }
+
+  /**
+   * Gives access to a sequence.
+   *
+   * @param name of the sequence, which need not exist
+   * @return the sequence
+   */
+  public Sequence sequence(String name) {
+    return new Sequence(core.calls, name);
+  }
+
+  /**
+   * Gives access to the configuration.
+   *
+   * @return the configuration
+   */
+  public Config config() {
+    return config;
+  }
+
+  /**
+   * Makes the caller a member of a group, and returns when others can see it.
+   *
+   * @param group to join
+   * @param member the caller's name in it
+   * @param options how
+   * @return the membership; leave it
+   * @throws InterruptedException if the thread is interrupted; the caller is no member then
+   * @throws MemberExistsException if there is a member of this name
+   * @throws WaitTimeoutException if the name was not free in time
+   * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
+   */
+  public Membership join(String group, String member, JoinOptions options)
+      throws InterruptedException {
+    return Waiting.await(joining(group, member, options), Membership::giveUp);
+  }
+
+  /**
+   * Does the same as {@link #join}, without a wait.
+   *
+   * @param group to join
+   * @param member the caller's name in it
+   * @param options how
+   * @return the membership, or what join throws; cancel it to give up
+   */
+  public CompletableFuture<Membership> joinAsync(String group, String member, JoinOptions options) {
+    return core.workers.hand(joining(group, member, options), Membership::giveUp);
+  }
+
+  private CompletableFuture<Membership> joining(String group, String member, JoinOptions options) {
+    return Membership.join(core, group, member, options);
+  }
+
+  /**
+   * Is a member of the group until what it returns is closed, and joins again when the lease was
+   * lost. A member of its name that is still there from before is waited for. It returns when the
+   * caller is a member for the first time.
+   *
+   * @param group to join
+   * @param member the caller's name in it
+   * @param options who joins; without a lease, and what to do on conflict is ignored
+   * @param joined is called each time, on a thread of its own
+   * @return what to close in order to leave
+   * @throws InterruptedException if the thread is interrupted
+   * @throws LostException if somebody wants it out before that
+   * @throws SidekeeperException if the sidecar refuses it
+   */
+  public StayingMember stayJoined(
+      String group, String member, JoinOptions options, Consumer<Membership> joined)
+      throws InterruptedException {
+    return StayingMember.join(this, group, member, options, joined);
+  }
+
+  /**
+   * Shows who is in the group.
+   *
+   * @param group its name
+   * @return the view
+   * @throws InterruptedException if the thread is interrupted
+   * @throws SidekeeperException if the sidecar or the ensemble is away
+   */
+  public GroupView getGroup(String group) throws InterruptedException {
+    var request = io.sidekeeper.membership.v1.GetRequest.newBuilder().setGroup(group).build();
+    var reply = Waiting.await(core.calls.insist(MembershipServiceGrpc.getGetMethod(), request));
+    return Wire.groupView(reply.getView(), false);
+  }
+
+  /**
+   * Shows the same as {@link #getGroup}, at once and whenever it has changed, also across restarts
+   * of the sidecar.
+   *
+   * @param group its name
+   * @return the views; close it
+   */
+  public Watch<GroupView> watchGroup(String group) {
+    var request = io.sidekeeper.membership.v1.WatchRequest.newBuilder().setGroup(group).build();
+    return new Watch<>(
+        core,
+        MembershipServiceGrpc.getWatchMethod(),
+        request,
+        message -> message == null ? null : Wire.groupView(message.getView(), message.getStale()));
+  }
+}

@@ -1,0 +1,26 @@
+package io.sidekeeper;
+
+import java.util.List;
+
+/**
+ * One piece of news of a watch of the configuration.
+ *
+ * @param kind what has happened
+ * @param changes with STATE, all there is; with CHANGED, what has changed
+ */
+public record ConfigEvent(Kind kind, List<ConfigChange> changes) {
+  /** What has happened. */
+  public enum Kind {
+    /**
+     * What there is at the beginning, whole, so that everything told before is out of date, also
+     * after the sidecar was away.
+     */
+    STATE,
+    /** Something has changed. */
+    CHANGED,
+    /** The ensemble or the sidecar is out of contact, so that what was told may be out of date. */
+    STALE,
+    /** Contact is back, and what happened meanwhile has been told. */
+    FRESH
+  }
+}

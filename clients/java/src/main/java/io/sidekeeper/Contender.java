@@ -1,0 +1,24 @@
+package io.sidekeeper;
+
+import java.time.Duration;
+import java.util.Map;
+
+/**
+ * Somebody who holds or waits for a lock.
+ *
+ * @param mode how it holds or wants the lock
+ * @param owner who it is, for people
+ * @param metadata more about it, for people
+ * @param fencingToken the token it holds the lock with, or will hold it with
+ * @param age how long it has been in the queue, by the ensemble's clock
+ * @param foreign whether it is a client of the ensemble that is not Sidekeeper's
+ * @param revocationRequested whether somebody has asked it to let go
+ */
+public record Contender(
+    Mode mode,
+    String owner,
+    Map<String, String> metadata,
+    long fencingToken,
+    Duration age,
+    boolean foreign,
+    boolean revocationRequested) {}

@@ -1,0 +1,181 @@
+package io.sidekeeper;
+
+import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.SidekeeperException;
+import java.lang.System.Logger;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Asks the sidecar regularly for how long claims are valid, and ends those that were not confirmed
+ * in time.
+ */
+final class Keeper {
+  /** What the sidecar says about one claim: its validity in nanoseconds, or how it has ended. */
+  record Answer(long validFor, @Nullable SidekeeperException end, boolean givenUp) {}
+
+  /** Asks about claims, for at most so long. */
+  interface Ask {
+    CompletableFuture<Map<String, Answer>> ask(Collection<String> ids, Duration patience);
+  }
+
+  private static final Logger LOG = System.getLogger("io.sidekeeper");
+  private static final long SECOND = 1_000_000_000;
+  private static final long PAUSE_AFTER_FAILURE = SECOND / 4;
+  private static final long SHORTEST_PATIENCE = SECOND / 10;
+  private static final Duration FIRST_PATIENCE = Duration.ofSeconds(5);
+
+  private final Object monitor;
+  private final Workers workers;
+  private final Ask ask;
+  private final Map<String, Claim> claims = new LinkedHashMap<>();
+  private boolean closed;
+  private boolean asking;
+  private long resting = Long.MIN_VALUE / 2;
+  private Runnable takeBack = () -> {};
+
+  Keeper(Object monitor, Workers workers, Ask ask) {
+    this.monitor = monitor;
+    this.workers = workers;
+    this.ask = ask;
+  }
+
+  /**
+   * Asks for the first validity, and keeps the deadline from then on. Fails with the claim's end,
+   * or the want of an answer.
+   */
+  CompletableFuture<Void> begin(String id, Claim claim) {
+    long sent = Clock.before();
+    return ask.ask(List.of(id), FIRST_PATIENCE)
+        .thenAccept(
+            answers -> {
+              synchronized (monitor) {
+                take(Map.of(id, claim), sent, answers);
+                keep(id, claim);
+              }
+              LostException lost = claim.lost();
+              if (lost != null) {
+                throw lost;
+              }
+            });
+  }
+
+  private void keep(String id, Claim claim) {
+    if (claim.isOver()) {
+      return;
+    }
+    if (closed) {
+      claim.lose(Calls.closed());
+    } else if (claim.validFor() == 0) {
+      claim.lose(outlived());
+    } else {
+      claims.put(id, claim);
+      claim.whenOver(() -> claims.remove(id));
+      plan(0);
+    }
+  }
+
+  /** Ends all claims, and those that begin. */
+  void close() {
+    synchronized (monitor) {
+      closed = true;
+      takeBack.run();
+      for (Claim claim : List.copyOf(claims.values())) {
+        claim.lose(Calls.closed());
+      }
+    }
+  }
+
+  private void plan(long pause) {
+    takeBack.run();
+    takeBack = workers.after(Duration.ofNanos(pause), this::step);
+  }
+
+  /** Does what is due, and comes back for what is due next. */
+  private void step() {
+    synchronized (monitor) {
+      long now = Clock.now();
+      for (Claim claim : List.copyOf(claims.values())) {
+        if (claim.until() <= now) {
+          claim.lose(outlived());
+        }
+      }
+      if (closed || claims.isEmpty()) {
+        return;
+      }
+      long due =
+          Math.max(claims.values().stream().mapToLong(Claim::due).min().orElseThrow(), resting);
+      if (due <= now && !asking) {
+        question(now);
+      }
+      long end = claims.values().stream().mapToLong(Claim::until).min().orElse(due);
+      long next = Math.min(end, asking ? Long.MAX_VALUE : due) - now;
+      plan(Math.max(0, Math.min(next, Clock.LONGEST_NAP.toNanos())) + SECOND / 1000);
+    }
+  }
+
+  /**
+   * Asks for all claims at once. An answer is waited for while half of the shortest validity
+   * passes: then a new question is worth more.
+   */
+  private void question(long now) {
+    asking = true;
+    Map<String, Claim> asked = Map.copyOf(claims);
+    long shortest = asked.values().stream().mapToLong(Claim::until).min().orElse(now) - now;
+    Duration patience = Duration.ofNanos(Math.max(shortest / 2, SHORTEST_PATIENCE));
+    long sent = Clock.before();
+    ask.ask(asked.keySet(), patience)
+        .whenComplete(
+            (answers, failure) -> {
+              synchronized (monitor) {
+                if (failure == null) {
+                  take(asked, sent, answers);
+                } else {
+                  // What is not confirmed in time ends, whatever the reason.
+                  LOG.log(
+                      Logger.Level.DEBUG,
+                      "the sidecar does not say for how long something is valid",
+                      failure);
+                  resting = Clock.now() + PAUSE_AFTER_FAILURE;
+                }
+                asking = false;
+                plan(0);
+              }
+            });
+  }
+
+  private static void take(Map<String, Claim> claims, long sent, Map<String, Answer> answers) {
+    answers.forEach(
+        (id, answer) -> {
+          Claim claim = claims.get(id);
+          if (claim == null) {
+            return;
+          }
+          if (answer.givenUp()) {
+            claim.abandon(null);
+          } else if (answer.end() != null) {
+            claim.lose(answer.end());
+          } else {
+            claim.prove(sent, answer.validFor());
+          }
+        });
+  }
+
+  /**
+   * How long to let pass between two questions: a quarter of the validity told, and a second at
+   * least where that leaves half of it.
+   */
+  static long patience(long validity) {
+    return Math.max(validity / 4, Math.min(SECOND, validity / 2));
+  }
+
+  static SidekeeperException outlived() {
+    return SidekeeperException.named(
+        "LEASE_LOST", "the sidecar has not confirmed it in time and its validity has run out");
+  }
+}

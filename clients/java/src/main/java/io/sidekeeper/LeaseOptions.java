@@ -1,0 +1,61 @@
+package io.sidekeeper;
+
+import java.time.Duration;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How to open a lease: {@code new LeaseOptions().ttl(Duration.ofSeconds(10))}.
+ *
+ * @param ttl how long the ensemble keeps it when it hears nothing of it; null for what the sidecar
+ *     is set to
+ * @param owner who the caller is, for people: at most 128 bytes
+ * @param metadata more about the caller, for people: at most 1 KiB in all
+ */
+public record LeaseOptions(@Nullable Duration ttl, String owner, Map<String, String> metadata) {
+  /**
+   * Copies what it is given.
+   *
+   * @param ttl as described above
+   * @param owner as described above
+   * @param metadata as described above
+   */
+  public LeaseOptions {
+    metadata = Map.copyOf(metadata);
+  }
+
+  /** Leaves everything to the sidecar. */
+  public LeaseOptions() {
+    this(null, "", Map.of());
+  }
+
+  /**
+   * Says how long the lease outlives silence.
+   *
+   * @param ttl as described above
+   * @return the same with this changed
+   */
+  public LeaseOptions ttl(@Nullable Duration ttl) {
+    return new LeaseOptions(ttl, owner, metadata);
+  }
+
+  /**
+   * Says who the caller is.
+   *
+   * @param owner as described above
+   * @return the same with this changed
+   */
+  public LeaseOptions owner(String owner) {
+    return new LeaseOptions(ttl, owner, metadata);
+  }
+
+  /**
+   * Says more about the caller.
+   *
+   * @param metadata as described above
+   * @return the same with this changed
+   */
+  public LeaseOptions metadata(Map<String, String> metadata) {
+    return new LeaseOptions(ttl, owner, metadata);
+  }
+}

@@ -1,0 +1,118 @@
+package io.sidekeeper;
+
+import java.time.Duration;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How to acquire a lock: {@code new LockOptions().owner("billing").waitTimeout(Duration.ZERO)}.
+ *
+ * @param mode how to hold it; exclusive unless another is given
+ * @param lease to hold the lock with; null for a lease that lives as long as the lock
+ * @param waitTimeout how long to wait for the grant: zero tries once, null waits for ever
+ * @param owner who the caller is, for people: at most 128 bytes
+ * @param metadata more about the caller, for people: at most 1 KiB in all
+ * @param listener is told what becomes of the lock
+ * @param suspensionGrace with {@link Client#withLock} and what is built on it, for how long the
+ *     lock may be suspended until the body is stopped; null for until it is lost
+ */
+public record LockOptions(
+    Mode mode,
+    @Nullable Lease lease,
+    @Nullable Duration waitTimeout,
+    String owner,
+    Map<String, String> metadata,
+    LockListener listener,
+    @Nullable Duration suspensionGrace) {
+  private static final LockListener DEAF = new LockListener() {};
+
+  /**
+   * Copies what it is given.
+   *
+   * @param mode as described above
+   * @param lease as described above
+   * @param waitTimeout as described above
+   * @param owner as described above
+   * @param metadata as described above
+   * @param listener as described above
+   * @param suspensionGrace as described above
+   */
+  public LockOptions {
+    metadata = Map.copyOf(metadata);
+  }
+
+  /** Is exclusive, with a lease of its own, and waits for ever. */
+  public LockOptions() {
+    this(Mode.EXCLUSIVE, null, null, "", Map.of(), DEAF, null);
+  }
+
+  /**
+   * Says how to hold the lock.
+   *
+   * @param mode as described above
+   * @return the same with this changed
+   */
+  public LockOptions mode(Mode mode) {
+    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+  }
+
+  /**
+   * Says which lease to hold the lock with.
+   *
+   * @param lease as described above
+   * @return the same with this changed
+   */
+  public LockOptions lease(@Nullable Lease lease) {
+    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+  }
+
+  /**
+   * Says how long to wait.
+   *
+   * @param waitTimeout as described above
+   * @return the same with this changed
+   */
+  public LockOptions waitTimeout(@Nullable Duration waitTimeout) {
+    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+  }
+
+  /**
+   * Says who the caller is.
+   *
+   * @param owner as described above
+   * @return the same with this changed
+   */
+  public LockOptions owner(String owner) {
+    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+  }
+
+  /**
+   * Says more about the caller.
+   *
+   * @param metadata as described above
+   * @return the same with this changed
+   */
+  public LockOptions metadata(Map<String, String> metadata) {
+    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+  }
+
+  /**
+   * Says who is told what becomes of the lock.
+   *
+   * @param listener as described above
+   * @return the same with this changed
+   */
+  public LockOptions listener(LockListener listener) {
+    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+  }
+
+  /**
+   * Says how long the body of a lock goes on while it is suspended.
+   *
+   * @param suspensionGrace as described above
+   * @return the same with this changed
+   */
+  public LockOptions suspensionGrace(@Nullable Duration suspensionGrace) {
+    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+  }
+}

@@ -1,0 +1,24 @@
+package io.sidekeeper;
+
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Who holds a lock and who waits for it.
+ *
+ * @param name of the lock
+ * @param holders in the order of their grants
+ * @param waiters in the order of their turn
+ * @param waitersOmitted how many more wait that are not shown
+ */
+public record LockView(
+    String name, List<Contender> holders, List<Contender> waiters, int waitersOmitted) {
+  /**
+   * Says who leads, if the lock is that of an election.
+   *
+   * @return the first holder; empty if nobody holds the lock
+   */
+  public Optional<Contender> leader() {
+    return holders.stream().findFirst();
+  }
+}

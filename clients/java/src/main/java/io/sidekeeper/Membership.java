@@ -1,0 +1,211 @@
+package io.sidekeeper;
+
+import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.membership.v1.JoinRequest;
+import io.sidekeeper.membership.v1.JoinResponse;
+import io.sidekeeper.membership.v1.MembershipServiceGrpc;
+import io.sidekeeper.membership.v1.UpdateRequest;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * The caller as a member of a group. Leave it, also after it was lost: close does. It is valid for
+ * as long as its lease is.
+ */
+public final class Membership extends Held {
+  private final String group;
+  private final String member;
+  private final Lease lease;
+  private final boolean single;
+  private long incarnation;
+  private boolean joined;
+
+  Membership(Core core, String group, String member, Lease lease, boolean single) {
+    super(core, "member " + group + "/" + member, LostException::new);
+    this.group = group;
+    this.member = member;
+    this.lease = lease;
+    this.single = single;
+  }
+
+  /** Joins with the lease of the options, or one of its own. */
+  static CompletableFuture<Membership> join(
+      Core core, String group, String member, JoinOptions options) {
+    if (options.lease() != null) {
+      return new Membership(core, group, member, options.lease(), false).join(options);
+    }
+    CompletableFuture<Lease> opened =
+        new Lease(core).open(new LeaseOptions().owner(options.owner()));
+    CompletableFuture<Membership> result = new CompletableFuture<>();
+    CompletableFuture<Membership> joined =
+        opened.thenCompose(
+            lease -> {
+              CompletableFuture<Membership> joining =
+                  new Membership(core, group, member, lease, true).join(options);
+              result.whenComplete(
+                  (made, failure) -> {
+                    if (result.isCancelled()) {
+                      joining.cancel(true);
+                    }
+                  });
+              return joining.whenComplete(
+                  (made, failure) -> {
+                    if (failure != null) {
+                      lease.abandon();
+                    }
+                  });
+            });
+    joined.whenComplete(
+        (made, failure) -> {
+          if (failure != null) {
+            result.completeExceptionally(Waiting.unwrap(failure));
+          } else if (!result.complete(made)) {
+            made.giveUp();
+          }
+        });
+    result.whenComplete(
+        (made, failure) -> {
+          if (result.isCancelled()) {
+            opened.cancel(true);
+          }
+        });
+    return result;
+  }
+
+  /** Gives it up without a word, and a lease of its own with it. */
+  void giveUp() {
+    claim.abandon(null);
+    if (single) {
+      lease.claim.abandon(null);
+    }
+  }
+
+  private CompletableFuture<Membership> join(JoinOptions options) {
+    JoinRequest.Builder request =
+        JoinRequest.newBuilder()
+            .setGroup(group)
+            .setMember(member)
+            .setOwner(options.owner())
+            .putAllMetadata(options.metadata())
+            .setLeaseId(lease.id())
+            .setOnConflict(Wire.conflict(options.onConflict()));
+    if (options.waitTimeout() != null) {
+      request.setWaitTimeout(Wire.duration(options.waitTimeout()));
+    }
+    return Handing.out(
+        this,
+        () -> {
+          CompletableFuture<Void> begun =
+              follow(MembershipServiceGrpc.getJoinMethod(), request.build(), this::hear);
+          claim.standOn(lease.claim, () -> claim.lose(lease.why()));
+          return begun;
+        });
+  }
+
+  private boolean hear(JoinResponse event) {
+    switch (event.getEventCase()) {
+      case JOINED -> {
+        incarnation = event.getJoined().getIncarnation();
+        joined = true;
+        return true;
+      }
+      case SUSPENDED -> claim.setSuspended(true);
+      case RESUMED -> claim.setSuspended(false);
+      default -> {} // updated, or something newer than this client
+    }
+    return false;
+  }
+
+  @Override
+  boolean wasGranted() {
+    return joined;
+  }
+
+  @Override
+  public Duration validFor() {
+    return claim.isOver() ? Duration.ZERO : lease.validFor();
+  }
+
+  /**
+   * Says which group it is in.
+   *
+   * @return the group's name
+   */
+  public String group() {
+    return group;
+  }
+
+  /**
+   * Says under which name it is in the group.
+   *
+   * @return the member's name
+   */
+  public String member() {
+    return member;
+  }
+
+  /**
+   * Tells this member from all that have or had its name.
+   *
+   * @return a number that is larger than theirs were
+   */
+  public long incarnation() {
+    return incarnation;
+  }
+
+  /**
+   * Changes what others are told about this member.
+   *
+   * @param metadata replaces all that there was: at most 1 KiB in all
+   * @throws InterruptedException if the thread is interrupted; it may be changed then
+   * @throws SidekeeperException if it is not known to be changed
+   */
+  public void update(Map<String, String> metadata) throws InterruptedException {
+    UpdateRequest request =
+        UpdateRequest.newBuilder()
+            .setGroup(group)
+            .setMember(member)
+            .putAllMetadata(metadata)
+            .setLeaseId(lease.id())
+            .build();
+    Waiting.await(core.calls.insist(MembershipServiceGrpc.getUpdateMethod(), request));
+  }
+
+  /**
+   * Leaves the group; with a lease of its own, which ends, that is confirmed when this returns.
+   * Again, it does the same. It waits for at most about 15 seconds, also if the thread is
+   * interrupted.
+   *
+   * @throws LostException if it was lost before
+   * @throws SidekeeperException if the sidecar has not confirmed it
+   */
+  public void leave() {
+    Waiting.awaitAnyway(leaving());
+  }
+
+  /** Does the same as {@link #leave}. */
+  @Override
+  public void close() {
+    leave();
+  }
+
+  private CompletableFuture<Void> leaving() {
+    return once(
+        () -> {
+          LostException lost = claim.lost();
+          CompletableFuture<Void> ended = abandon();
+          CompletableFuture<Void> left =
+              single ? ended.thenCompose(gone -> lease.closing()) : ended;
+          return left.handle((gone, failure) -> failure)
+              .thenCompose(
+                  failure -> {
+                    Throwable told = lost == null ? failure : lost;
+                    return told == null
+                        ? CompletableFuture.completedFuture(null)
+                        : CompletableFuture.failedFuture(Waiting.unwrap(told));
+                  });
+        });
+  }
+}

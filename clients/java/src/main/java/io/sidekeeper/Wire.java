@@ -1,0 +1,105 @@
+package io.sidekeeper;
+
+import com.google.protobuf.Duration;
+import io.sidekeeper.config.v1.Change;
+import java.util.ArrayList;
+import java.util.List;
+
+/** What calls take and give, from and to messages. */
+final class Wire {
+  private Wire() {}
+
+  static java.time.Duration duration(Duration wire) {
+    return java.time.Duration.ofSeconds(wire.getSeconds(), wire.getNanos());
+  }
+
+  static Duration duration(java.time.Duration duration) {
+    return Duration.newBuilder()
+        .setSeconds(duration.getSeconds())
+        .setNanos(duration.getNano())
+        .build();
+  }
+
+  static Mode mode(io.sidekeeper.lock.v1.Mode wire) {
+    return switch (wire) {
+      case MODE_READ -> Mode.READ;
+      case MODE_WRITE -> Mode.WRITE;
+      default -> Mode.EXCLUSIVE;
+    };
+  }
+
+  static io.sidekeeper.lock.v1.Mode mode(Mode mode) {
+    return switch (mode) {
+      case EXCLUSIVE -> io.sidekeeper.lock.v1.Mode.MODE_EXCLUSIVE;
+      case READ -> io.sidekeeper.lock.v1.Mode.MODE_READ;
+      case WRITE -> io.sidekeeper.lock.v1.Mode.MODE_WRITE;
+    };
+  }
+
+  static io.sidekeeper.membership.v1.OnConflict conflict(OnConflict conflict) {
+    return switch (conflict) {
+      case REJECT -> io.sidekeeper.membership.v1.OnConflict.ON_CONFLICT_REJECT;
+      case WAIT -> io.sidekeeper.membership.v1.OnConflict.ON_CONFLICT_WAIT;
+      case REPLACE -> io.sidekeeper.membership.v1.OnConflict.ON_CONFLICT_REPLACE;
+    };
+  }
+
+  static Contender contender(io.sidekeeper.lock.v1.Contender wire) {
+    return new Contender(
+        mode(wire.getMode()),
+        wire.getOwner(),
+        wire.getMetadataMap(),
+        wire.getFencingToken(),
+        duration(wire.getAge()),
+        wire.getForeign(),
+        wire.getRevocationRequested());
+  }
+
+  static List<Contender> contenders(List<io.sidekeeper.lock.v1.Contender> wire) {
+    return wire.stream().map(Wire::contender).toList();
+  }
+
+  static LockView lockView(io.sidekeeper.lock.v1.View wire) {
+    return new LockView(
+        wire.getName(),
+        contenders(wire.getHoldersList()),
+        contenders(wire.getWaitersList()),
+        wire.getWaitersOmitted());
+  }
+
+  static GroupView groupView(io.sidekeeper.membership.v1.View wire, boolean stale) {
+    List<GroupMember> members = new ArrayList<>();
+    for (io.sidekeeper.membership.v1.Member member : wire.getMembersList()) {
+      members.add(
+          new GroupMember(
+              member.getMember(),
+              member.getIncarnation(),
+              member.getOwner(),
+              member.getMetadataMap(),
+              duration(member.getAge()),
+              member.getForeign(),
+              member.getText()));
+    }
+    return new GroupView(wire.getGroup(), members, wire.getMembersOmitted(), stale);
+  }
+
+  static Entry entry(io.sidekeeper.config.v1.Entry wire) {
+    return new Entry(
+        wire.getKey(),
+        wire.getValue().toByteArray(),
+        wire.getVersion(),
+        wire.getRevision(),
+        wire.getCreatedRevision());
+  }
+
+  static ConfigChange change(Change wire) {
+    if (wire.hasDeleted()) {
+      return new ConfigChange(Entry.without(wire.getDeleted().getKey(), 0, 0), true, false, false);
+    }
+    return new ConfigChange(
+        entry(wire.getPut().getEntry()),
+        false,
+        wire.getPut().getCoalesced(),
+        wire.getPut().getRecreated());
+  }
+}

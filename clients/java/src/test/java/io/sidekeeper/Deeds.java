@@ -1,0 +1,270 @@
+package io.sidekeeper;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Locale;
+import java.util.Map;
+import java.util.PrimitiveIterator;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+
+/** What scenarios do. */
+final class Deeds {
+  private final Stage stage;
+
+  Deeds(Stage stage) {
+    this.stage = stage;
+  }
+
+  void play(Step step) throws Exception {
+    switch (step.text("do")) {
+      case "acquire" -> acquire(step);
+      case "cancel" -> {
+        Stage.Pending pending = stage.thing(step, Stage.Pending.class);
+        assertTrue(pending.task.cancel(true));
+      }
+      case "release" -> give(step, stage.thing(step, Lock.class)::release);
+      case "open lease" -> {
+        LeaseOptions options = new LeaseOptions().ttl(step.time("ttl"));
+        stage.attempt(step, () -> stage.client(step).openLease(options));
+      }
+      case "close lease" -> give(step, stage.thing(step, Lease.class)::close);
+      case "close" -> stage.client(step).close();
+      case "expire" -> {
+        if (step.is("all")) {
+          stage.sidecar.expireAll();
+        } else {
+          stage.sidecar.expire(step.text("lock"));
+        }
+      }
+      case "suspend" -> stage.sidecar.suspend(step.whole("for"));
+      case "freeze" -> stage.sidecar.send("STOP");
+      case "thaw" -> stage.sidecar.send("CONT");
+      case "kill" -> stage.sidecar.kill();
+      case "stop" -> stage.sidecar.send("TERM");
+      case "restart" -> stage.sidecar.start();
+      case "pause" -> Sidecar.pause(step.seconds("for", 0));
+      case "revoke" ->
+          stage.attempt(
+              step,
+              () ->
+                  stage
+                      .client(step)
+                      .revoke(step.text("lock"), step.text("reason", ""), step.time("grace")));
+      case "run" -> run(step);
+      case "lead" -> lead(step);
+      case "observe" -> observe(step);
+      case "stay joined" -> stayJoined(step);
+      case "finish" -> finish(step);
+      default -> playService(step);
+    }
+  }
+
+  private void playService(Step step) throws Exception {
+    switch (step.text("do")) {
+      case "create" -> stage.attempt(step, () -> sequence(step).create(step.number("first")));
+      case "next" -> {
+        Long number = stage.attempt(step, () -> sequence(step).next());
+        assertEquals(step.has("is") ? step.number("is") : null, number);
+      }
+      case "range" -> {
+        Numbers numbers = stage.attempt(step, () -> sequence(step).nextRange(step.whole("count")));
+        if (numbers != null) {
+          assertArrayEquals(
+              new long[] {step.number("first"), step.number("last")},
+              new long[] {numbers.first(), numbers.last()});
+        }
+      }
+      case "take" -> take(step);
+      case "join" -> {
+        String conflict = step.text("on conflict", "reject").toUpperCase(Locale.ROOT);
+        JoinOptions options =
+            new JoinOptions()
+                .onConflict(OnConflict.valueOf(conflict))
+                .waitTimeout(step.time("wait"));
+        stage.attempt(
+            step, () -> stage.client(step).join(step.text("group"), step.text("member"), options));
+      }
+      case "leave" -> give(step, stage.thing(step, Membership.class)::leave);
+      case "put" -> put(step);
+      case "get" -> {
+        Entry entry =
+            stage.attempt(
+                step, () -> stage.client(step).config().getLinearizable(step.text("key")));
+        if (entry != null) {
+          assertEquals(step.text("is"), entry.text());
+        }
+      }
+      case "delete" -> give(step, () -> stage.client(step).config().delete(step.text("key")));
+      case "watch" -> watch(step);
+      default -> throw new AssertionError("nobody knows how to do " + step);
+    }
+  }
+
+  private interface Giving {
+    void run() throws Exception;
+  }
+
+  private void give(Step step, Giving giving) throws Exception {
+    stage.attempt(
+        step,
+        () -> {
+          giving.run();
+          return true;
+        });
+  }
+
+  private Sequence sequence(Step step) {
+    return stage.client(step).sequence(step.text("sequence"));
+  }
+
+  private LockOptions options(Step step) {
+    Mode mode = Mode.valueOf(step.text("mode", "exclusive").toUpperCase(Locale.ROOT));
+    LockListener listener =
+        new LockListener() {
+          @Override
+          public void revocationRequested(Revocation revocation) {
+            stage.revocations.put(step.text("as"), revocation);
+          }
+        };
+    Lease lease = step.has("lease") ? (Lease) stage.things.get(step.text("lease")) : null;
+    return new LockOptions()
+        .mode(mode)
+        .owner(step.text("owner", ""))
+        .waitTimeout(step.time("wait"))
+        .lease(lease)
+        .listener(listener)
+        .suspensionGrace(step.time("suspension grace"));
+  }
+
+  private void acquire(Step step) throws Exception {
+    Client client = stage.client(step);
+    if (!step.is("later")) {
+      stage.attempt(step, () -> client.acquire(step.text("lock"), options(step)));
+      return;
+    }
+    Stage.Pending pending = new Stage.Pending();
+    pending.task = client.acquireAsync(step.text("lock"), options(step).listener(pending));
+    stage.things.put(step.text("as"), pending);
+  }
+
+  private void run(Step step) {
+    Stage.Job job = new Stage.Job();
+    Body<Object, RuntimeException> body =
+        lock -> {
+          job.count();
+          try {
+            job.finish.await();
+            return "done";
+          } finally {
+            job.stopped = true;
+          }
+        };
+    stage.background(
+        step, job, () -> stage.client(step).withLock(step.text("lock"), options(step), body));
+  }
+
+  private void lead(Step step) {
+    Stage.Job job = new Stage.Job();
+    Body<Object, RuntimeException> body =
+        lock -> {
+          job.count();
+          job.finish.await();
+          return "done";
+        };
+    stage.background(
+        step, job, () -> stage.client(step).runWhileLeader(step.text("lock"), options(step), body));
+  }
+
+  private void observe(Step step) {
+    Stage.Told told = new Stage.Told();
+    stage.things.put(step.text("as"), told);
+    stage
+        .client(step)
+        .watchLeader(step.text("lock"))
+        .listen(leader -> told.leader = leader.map(Contender::owner).orElse(""));
+  }
+
+  private void stayJoined(Step step) {
+    Stage.Job job = new Stage.Job();
+    stage.background(
+        step,
+        job,
+        () -> {
+          try (StayingMember staying =
+              stage
+                  .client(step)
+                  .stayJoined(
+                      step.text("group"),
+                      step.text("member"),
+                      new JoinOptions(),
+                      membership -> job.count())) {
+            job.finish.await();
+            return staying;
+          }
+        });
+    stage.until(step, () -> job.times > 0);
+  }
+
+  private void finish(Step step) {
+    Stage.Job job = stage.thing(step, Stage.Job.class);
+    job.finish.countDown();
+    Sidecar.until(step.toString(), job.task::isDone);
+  }
+
+  private void take(Step step) {
+    PrimitiveIterator.OfLong numbers = sequence(step).numbers(step.whole("ahead"));
+    Set<Long> taken = new HashSet<>();
+    for (int i = 0; i < step.whole("count"); i++) {
+      taken.add(numbers.nextLong());
+    }
+    assertEquals(step.whole("count"), taken.size());
+  }
+
+  private void put(Step step) throws Exception {
+    byte[] value =
+        step.has("value")
+            ? step.text("value").getBytes(StandardCharsets.UTF_8)
+            : new byte[step.whole("size")];
+    Precondition precondition =
+        switch (step.text("if", "")) {
+          case "missing" -> Precondition.missing();
+          case "exists" -> Precondition.exists();
+          default -> null;
+        };
+    stage.attempt(
+        step, () -> stage.client(step).config().put(step.text("key"), value, precondition));
+  }
+
+  private void watch(Step step) {
+    Stage.Told told = new Stage.Told();
+    stage.things.put(step.text("as"), told);
+    CompletableFuture<Void> done =
+        stage
+            .client(step)
+            .config()
+            .watchPrefix(step.text("prefix"))
+            .listen(event -> take(told, event));
+    assertTrue(!done.isCompletedExceptionally());
+  }
+
+  private static void take(Stage.Told told, ConfigEvent event) {
+    boolean whole = event.kind() == ConfigEvent.Kind.STATE;
+    Map<String, String> state = new HashMap<>(whole || told.state == null ? Map.of() : told.state);
+    for (ConfigChange change : event.changes()) {
+      if (change.deleted()) {
+        state.remove(change.entry().key());
+      } else {
+        state.put(change.entry().key(), change.entry().text());
+      }
+    }
+    boolean changed = event.kind() == ConfigEvent.Kind.CHANGED;
+    told.stale = event.kind() == ConfigEvent.Kind.STALE || told.stale && changed;
+    told.state = state;
+  }
+}

@@ -1,0 +1,117 @@
+package io.sidekeeper;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
+
+import com.google.protobuf.Any;
+import com.google.rpc.BadRequest;
+import com.google.rpc.Code;
+import com.google.rpc.ErrorInfo;
+import io.grpc.Metadata;
+import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
+import io.grpc.protobuf.StatusProto;
+import io.sidekeeper.errors.FieldError;
+import io.sidekeeper.errors.KeyNotFoundException;
+import io.sidekeeper.errors.LockHeldException;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.v1.Reason;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Errors are made from domain and reason. */
+class ErrorsTest {
+  private static SidekeeperException failure(
+      Code code, String message, com.google.protobuf.Message... details) {
+    var status = com.google.rpc.Status.newBuilder().setCode(code.getNumber()).setMessage(message);
+    Arrays.stream(details).map(Any::pack).forEach(status::addDetails);
+    StatusRuntimeException thrown = StatusProto.toStatusRuntimeException(status.build());
+    return SidekeeperException.of(thrown.getStatus(), thrown.getTrailers());
+  }
+
+  private static ErrorInfo info(String domain, String reason) {
+    return ErrorInfo.newBuilder()
+        .setDomain(domain)
+        .setReason(reason)
+        .putMetadata("key", "a")
+        .build();
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Reason.class,
+      mode = EnumSource.Mode.EXCLUDE,
+      names = {"REASON_UNSPECIFIED", "UNRECOGNIZED"})
+  void eachReasonHasAClassThatIsNamedAfterIt(Reason reason) {
+    String name = reason.name().substring("REASON_".length());
+    String words =
+        Arrays.stream(name.split("_"))
+            .map(word -> word.charAt(0) + word.substring(1).toLowerCase(Locale.ROOT))
+            .collect(Collectors.joining());
+    SidekeeperException made = failure(Code.ABORTED, "why", info("sidekeeper", name));
+    assertEquals(words + "Exception", made.getClass().getSimpleName());
+    assertEquals(name, made.reason());
+    assertEquals("why", made.getMessage());
+    assertEquals(made.getClass(), made.again().getClass());
+    assertSame(made, made.again().getCause());
+  }
+
+  @Test
+  void detailsDecide() {
+    BadRequest bad =
+        BadRequest.newBuilder()
+            .addFieldViolations(
+                BadRequest.FieldViolation.newBuilder().setField("key").setDescription("is missing"))
+            .build();
+    SidekeeperException made =
+        failure(Code.NOT_FOUND, "LOCK_HELD: no such key", info("sidekeeper", "KEY_NOT_FOUND"), bad);
+    assertInstanceOf(KeyNotFoundException.class, made);
+    assertEquals("no such key", made.getMessage());
+    assertEquals(Status.Code.NOT_FOUND, made.code());
+    assertEquals(Map.of("key", "a"), made.metadata());
+    assertEquals(List.of(new FieldError("key", "is missing")), made.fields());
+  }
+
+  @Test
+  void anotherDomainDoesNot() {
+    SidekeeperException made =
+        failure(Code.NOT_FOUND, "nothing there", info("example.org", "KEY_NOT_FOUND"));
+    assertEquals(SidekeeperException.class, made.getClass());
+    assertEquals("", made.reason());
+  }
+
+  @Test
+  void withoutDetailsTheMessageNamesTheReason() {
+    SidekeeperException made =
+        SidekeeperException.of(
+            Status.FAILED_PRECONDITION.withDescription("LOCK_HELD: somebody holds it"), null);
+    assertInstanceOf(LockHeldException.class, made);
+    assertEquals("somebody holds it", made.getMessage());
+  }
+
+  @Test
+  void detailsThatCannotBeReadAreLeftOut() {
+    Metadata trailers = new Metadata();
+    trailers.put(
+        Metadata.Key.of("grpc-status-details-bin", Metadata.BINARY_BYTE_MARSHALLER),
+        new byte[] {0x1a, (byte) 0xff});
+    SidekeeperException made =
+        SidekeeperException.of(
+            Status.NOT_FOUND.withDescription("KEY_NOT_FOUND: no such key"), trailers);
+    assertInstanceOf(KeyNotFoundException.class, made);
+  }
+
+  @Test
+  void aReasonThatIsNewerThanTheClientIsKept() {
+    SidekeeperException made = failure(Code.ABORTED, "why", info("sidekeeper", "NEWER"));
+    assertEquals(SidekeeperException.class, made.getClass());
+    assertEquals("NEWER", made.reason());
+  }
+}

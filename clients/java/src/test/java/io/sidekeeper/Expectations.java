@@ -1,0 +1,136 @@
+package io.sidekeeper;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+
+/** What scenarios expect. */
+final class Expectations {
+  private final Stage stage;
+
+  Expectations(Stage stage) {
+    this.stage = stage;
+  }
+
+  void play(Step step) throws Exception {
+    switch (step.text("expect")) {
+      case "valid" -> {
+        assertTrue(held(step).isValid(), step::toString);
+        assertTrue(held(step).error().isEmpty(), step::toString);
+      }
+      case "invalid" -> Stage.assertInvalid(held(step));
+      case "given up" -> {
+        Stage.assertInvalid(held(step));
+        assertTrue(held(step).error().isEmpty(), step::toString);
+      }
+      case "lost" -> {
+        stage.until(step, () -> held(step).error().isPresent());
+        stage.checkError(step, held(step).error().orElseThrow());
+        held(step).ended().toCompletableFuture().get(Sidecar.PATIENT, TimeUnit.SECONDS);
+      }
+      case "suspended" -> stage.until(step, () -> held(step).isSuspended());
+      case "resumed" -> stage.until(step, () -> !held(step).isSuspended());
+      case "revocation" -> revocation(step);
+      case "queued" -> stage.until(step, () -> pending(step).position == step.whole("position"));
+      case "granted" -> {
+        Stage.Pending pending = pending(step);
+        stage.until(step, pending.task::isDone);
+        stage.things.put(step.text("of"), pending.task.get());
+      }
+      case "failed" -> {
+        stage.until(step, pending(step).task::isDone);
+        stage.checkError(step, Stage.failureOf(pending(step).task));
+      }
+      case "larger token" -> {
+        Lock other = (Lock) stage.things.get(step.text("than"));
+        assertTrue(stage.thing(step, Lock.class).fencingToken() > other.fencingToken());
+      }
+      default -> playViews(step);
+    }
+  }
+
+  private void playViews(Step step) throws Exception {
+    switch (step.text("expect")) {
+      case "holders" ->
+          assertEquals(
+              step.get("are"), view(step).holders().stream().map(Contender::owner).toList());
+      case "waiters" -> eventually(step, () -> view(step).waiters().size() == step.whole("number"));
+      case "running" -> stage.until(step, () -> job(step).times == 1);
+      case "stopped" -> {
+        stage.until(step, () -> job(step).stopped);
+        Sidecar.until(step.toString(), job(step).task::isDone); // it gives up the lock first
+        stage.checkError(step, Stage.failureOf(job(step).task));
+      }
+      case "done" -> {
+        stage.until(step, job(step).task::isDone);
+        assertNull(Stage.failureOf(job(step).task));
+      }
+      case "leading", "joined" -> stage.until(step, () -> job(step).times == step.whole("times"));
+      case "leader" -> stage.until(step, () -> step.text("is").equals(told(step).leader));
+      case "members" -> eventually(step, () -> members(step).equals(step.get("are")));
+      case "state" ->
+          stage.until(step, () -> step.get("is").equals(told(step).state) && !told(step).stale);
+      case "stale" -> stage.until(step, () -> told(step).stale);
+      default -> throw new AssertionError("nobody knows how to expect " + step);
+    }
+  }
+
+  private interface Look {
+    boolean happened() throws InterruptedException;
+  }
+
+  private static void eventually(Step step, Look look) {
+    BooleanSupplier happened =
+        () -> {
+          try {
+            return look.happened();
+          } catch (InterruptedException interrupted) {
+            throw new IllegalStateException(interrupted);
+          }
+        };
+    Sidecar.until(step.toString(), happened);
+  }
+
+  private Held held(Step step) {
+    return stage.thing(step, Held.class);
+  }
+
+  private Stage.Pending pending(Step step) {
+    return stage.thing(step, Stage.Pending.class);
+  }
+
+  private Stage.Job job(Step step) {
+    return stage.thing(step, Stage.Job.class);
+  }
+
+  private Stage.Told told(Step step) {
+    return stage.thing(step, Stage.Told.class);
+  }
+
+  private LockView view(Step step) throws InterruptedException {
+    return stage.client(step).getLock(step.text("lock"));
+  }
+
+  private List<String> members(Step step) throws InterruptedException {
+    GroupView view = stage.client(step).getGroup(step.text("group"));
+    return view.members().stream().map(GroupMember::member).sorted().toList();
+  }
+
+  private void revocation(Step step) {
+    stage.until(step, () -> stage.revocations.containsKey(step.text("of")));
+    Revocation asked = stage.revocations.get(step.text("of"));
+    assertEquals(step.text("reason"), asked.reason());
+    assertEquals(step.has("grace"), asked.grace().isPresent());
+    asked
+        .grace()
+        .ifPresent(
+            grace -> {
+              assertTrue(!grace.isNegative() && !grace.isZero());
+              assertTrue(grace.compareTo(step.time("grace")) <= 0);
+            });
+  }
+}

@@ -1,0 +1,155 @@
+package io.sidekeeper;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.sidekeeper.errors.FieldError;
+import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.SuspendedException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.function.BooleanSupplier;
+
+/** What one scenario plays on: its sidecar, its clients, and what they have made. */
+class Stage implements AutoCloseable {
+  /** Something that runs in the background: a body, a leader, a member that stays. */
+  static final class Job {
+    volatile int times;
+    volatile boolean stopped;
+    final CountDownLatch finish = new CountDownLatch(1);
+    CompletableFuture<Object> task = new CompletableFuture<>();
+    Thread thread;
+
+    synchronized void count() {
+      times++;
+    }
+  }
+
+  /** A lock that is waited for in the background. */
+  static final class Pending implements LockListener {
+    volatile int position;
+    CompletableFuture<Lock> task = new CompletableFuture<>();
+
+    @Override
+    public void queued(Queued queued) {
+      position = queued.position();
+    }
+  }
+
+  /** What a watch has told so far. */
+  static final class Told {
+    volatile Map<String, String> state;
+    volatile boolean stale;
+    volatile String leader;
+  }
+
+  final Sidecar sidecar;
+  final Map<String, Object> things = new HashMap<>();
+  final Map<String, Revocation> revocations = new java.util.concurrent.ConcurrentHashMap<>();
+  private final Map<String, Client> clients = new HashMap<>();
+  private final List<Job> jobs = new ArrayList<>();
+
+  Stage(Sidecar sidecar) {
+    this.sidecar = sidecar;
+  }
+
+  @Override
+  public void close() {
+    jobs.forEach(job -> job.thread.interrupt());
+    clients.values().forEach(Client::close);
+    for (Job job : jobs) {
+      Sidecar.until("a job ends", () -> !job.thread.isAlive());
+    }
+  }
+
+  Client client(Step step) {
+    return clients.computeIfAbsent(step.text("client", "one"), name -> new Client(sidecar.address));
+  }
+
+  <T> T thing(Step step, Class<T> kind) {
+    return kind.cast(things.get(step.text("of")));
+  }
+
+  /** Does it, and sees that it fails as it must. Returns null if it has failed. */
+  <T> T attempt(Step step, Callable<T> work) throws Exception {
+    if (!step.has("error")) {
+      T made = work.call();
+      if (step.has("as")) {
+        things.put(step.text("as"), made);
+      }
+      return made;
+    }
+    try {
+      work.call();
+    } catch (SidekeeperException | LostException failed) {
+      checkError(step, failed);
+      return null;
+    }
+    throw new AssertionError(step + " does not fail");
+  }
+
+  void checkError(Step step, Throwable failed) {
+    if (failed instanceof SuspendedException) {
+      assertEquals("SUSPENDED", step.text("reason"));
+      return;
+    }
+    assertNotNull(failed, step::toString);
+    Throwable cause = failed instanceof LostException lost ? lost.why() : failed;
+    if (!(cause instanceof SidekeeperException why)) {
+      throw new AssertionError(step.toString(), failed);
+    }
+    if (step.has("error") || step.has("reason")) {
+      assertEquals(step.text("error", step.text("reason", "")), why.reason(), step::toString);
+    }
+    if (step.has("code")) {
+      assertEquals(step.text("code"), why.code().name(), step::toString);
+    }
+    if (step.has("field")) {
+      List<String> fields = why.fields().stream().map(FieldError::field).toList();
+      assertEquals(List.of(step.text("field")), fields, step::toString);
+    }
+  }
+
+  /** Waits until something is so, as late and as early as the step allows. */
+  void until(Step step, BooleanSupplier happened) {
+    long began = System.nanoTime();
+    Sidecar.until(step.toString(), step.within(), happened);
+    double took = (System.nanoTime() - began) / 1e9;
+    assertTrue(took >= step.seconds("after", 0), () -> step + " happens too early");
+  }
+
+  /** Runs something on a thread of its own. */
+  Job background(Step step, Job job, Callable<?> work) {
+    job.thread =
+        new Thread(
+            () -> {
+              try {
+                job.task.complete(work.call());
+              } catch (Throwable failed) {
+                job.task.completeExceptionally(failed);
+              }
+            });
+    job.thread.start();
+    jobs.add(job);
+    things.put(step.text("as"), job);
+    return job;
+  }
+
+  static Throwable failureOf(CompletableFuture<?> task) {
+    assertTrue(task.isDone());
+    return task.handle((done, failed) -> failed == null ? null : Waiting.unwrap(failed)).join();
+  }
+
+  static void assertInvalid(Held held) {
+    assertFalse(held.isValid());
+    assertTrue(held.validFor().isZero());
+  }
+}
