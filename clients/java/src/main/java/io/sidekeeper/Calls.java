@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
@@ -79,15 +80,27 @@ final class Calls {
     CallOptions options =
         CallOptions.DEFAULT.withDeadlineAfter(timeout.toNanos(), TimeUnit.NANOSECONDS);
     ClientCall<Q, R> call = channel.newCall(method, options);
-    call.start(new One<>(answer), new Metadata());
-    send(call, request, 2); // so that the end is heard without another request
+    try {
+      call.start(new One<>(answer), new Metadata());
+      send(call, request, 2); // so that the end is heard without another request
+    } catch (RejectedExecutionException late) {
+      answer.completeExceptionally(closed());
+    }
     answer.whenComplete(
         (reply, failure) -> {
           if (answer.isCancelled()) {
-            call.cancel("given up", null);
+            cancelled(call);
           }
         });
     return answer;
+  }
+
+  private static void cancelled(ClientCall<?, ?> call) {
+    try {
+      call.cancel("given up", null);
+    } catch (RejectedExecutionException closed) {
+      return; // the connection is closed for good, and the call has ended with it
+    }
   }
 
   private static <Q> void send(ClientCall<Q, ?> call, Q request, int messages) {
@@ -131,8 +144,12 @@ final class Calls {
       throw closed();
     }
     ClientCall<Q, R> call = channel.newCall(method, CallOptions.DEFAULT);
-    call.start(new Many<>(call, pulled, heard, ended), new Metadata());
-    send(call, request, 1);
+    try {
+      call.start(new Many<>(call, pulled, heard, ended), new Metadata());
+      send(call, request, 1);
+    } catch (RejectedExecutionException late) {
+      throw closed();
+    }
     return new Stream(call);
   }
 
@@ -145,12 +162,16 @@ final class Calls {
   record Stream(ClientCall<?, ?> call) {
     /** Ends it. Does nothing when it has ended. */
     void cancel() {
-      call.cancel("given up", null);
+      cancelled(call);
     }
 
     /** Asks for one more message. */
     void more() {
-      call.request(1);
+      try {
+        call.request(1);
+      } catch (RejectedExecutionException closed) {
+        return; // the connection is closed for good, and the stream has ended with it
+      }
     }
   }
 

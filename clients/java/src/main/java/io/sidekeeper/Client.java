@@ -1,6 +1,5 @@
 package io.sidekeeper;
 
-import io.grpc.ChannelCredentials;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.LostException;
@@ -50,7 +49,7 @@ public final class Client implements AutoCloseable {
     this(builder().address(address));
   }
 
-  private Client(Builder builder) {
+  Client(ClientBuilder builder) {
     core = new Core(builder);
     config = new Config(core);
   }
@@ -60,49 +59,8 @@ public final class Client implements AutoCloseable {
    *
    * @return a builder
    */
-  public static Builder builder() {
-    return new Builder();
-  }
-
-  /** How to reach the sidecar. */
-  public static final class Builder {
-    @Nullable String address;
-    @Nullable ChannelCredentials credentials;
-
-    private Builder() {}
-
-    /**
-     * Says where the sidecar is. Without it, the environment does, as for {@link Client#Client()}.
-     *
-     * @param address {@code unix:///path}, a path, or {@code host:port}
-     * @return this
-     */
-    public Builder address(String address) {
-      this.address = address;
-      return this;
-    }
-
-    /**
-     * Says how to prove who is who. Addresses that are neither a Unix socket nor loopback need it.
-     *
-     * @param credentials such as those of {@link io.grpc.TlsChannelCredentials}, which also show a
-     *     certificate of the caller's
-     * @return this
-     */
-    public Builder credentials(ChannelCredentials credentials) {
-      this.credentials = credentials;
-      return this;
-    }
-
-    /**
-     * Makes the client. It does not wait for a connection; the first call does.
-     *
-     * @return a client; close it
-     * @throws IllegalArgumentException for an address that is none, or needs credentials
-     */
-    public Client build() {
-      return new Client(this);
-    }
+  public static ClientBuilder builder() {
+    return new ClientBuilder();
   }
 
   /** Gives up everything that this client holds and waits for. Again, it does nothing. */

@@ -36,7 +36,7 @@ final class Core {
 
   private final Transport transport;
 
-  Core(Client.Builder builder) {
+  Core(ClientBuilder builder) {
     Transport made;
     try {
       made = Transport.open(builder.address, builder.credentials, workers);
