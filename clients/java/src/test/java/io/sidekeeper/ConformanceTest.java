@@ -35,8 +35,7 @@ class ConformanceTest {
 
   @SuppressWarnings("unchecked")
   private static void play(Map<String, Object> scenario) throws Exception {
-    Object timeout = scenario.getOrDefault("session-timeout", 4);
-    try (Sidecar sidecar = new Sidecar("--session-timeout", timeout + "s");
+    try (Sidecar sidecar = new Sidecar();
         Stage stage = new Stage(sidecar)) {
       Deeds deeds = new Deeds(stage);
       Expectations expectations = new Expectations(stage);

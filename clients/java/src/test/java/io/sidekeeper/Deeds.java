@@ -24,6 +24,7 @@ final class Deeds {
   void play(Step step) throws Exception {
     switch (step.text("do")) {
       case "acquire" -> acquire(step);
+      case "connect" -> stage.connect(step);
       case "cancel" -> {
         Stage.Pending pending = stage.thing(step, Stage.Pending.class);
         assertTrue(pending.task.cancel(true));

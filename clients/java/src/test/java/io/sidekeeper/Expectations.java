@@ -72,6 +72,7 @@ final class Expectations {
       case "leading", "joined" -> stage.until(step, () -> job(step).times == step.whole("times"));
       case "leader" -> stage.until(step, () -> step.text("is").equals(told(step).leader));
       case "members" -> eventually(step, () -> members(step).equals(step.get("are")));
+      case "picked" -> eventually(step, () -> picked(step).equals(step.text("is")));
       case "state" ->
           stage.until(step, () -> step.get("is").equals(told(step).state) && !told(step).stale);
       case "stale" -> stage.until(step, () -> told(step).stale);
@@ -113,6 +114,11 @@ final class Expectations {
 
   private LockView view(Step step) throws InterruptedException {
     return stage.client(step).getLock(step.text("lock"));
+  }
+
+  private String picked(Step step) throws InterruptedException {
+    GroupView view = stage.client(step).getGroup(step.text("group"));
+    return view.pick(step.text("key")).map(GroupMember::member).orElse("");
   }
 
   private List<String> members(Step step) throws InterruptedException {

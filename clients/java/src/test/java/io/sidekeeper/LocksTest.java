@@ -418,8 +418,8 @@ class LocksTest {
   }
 
   @Test
-  void tcpAndPlainPathsReachTheSameSidecar() throws InterruptedException {
-    try (Client overTcp = new Client(sidecar.tcp);
+  void tcpAndPlainPathsReachTheSameSidecar() throws Exception {
+    try (Client overTcp = sidecar.clientOverTcp(sidecar.certificates, sidecar.certificates);
         Client overPath = new Client(sidecar.address.substring("unix://".length()));
         Lock lock = overTcp.acquire("orders")) {
       assertTrue(lock.isValid());

@@ -2,12 +2,12 @@ package io.sidekeeper;
 
 import com.google.protobuf.Duration;
 import io.grpc.ManagedChannel;
+import io.grpc.TlsChannelCredentials;
 import io.sidekeeper.dev.v1.DevServiceGrpc;
 import io.sidekeeper.dev.v1.ExpireLeaseRequest;
 import io.sidekeeper.dev.v1.SuspendRequest;
+import java.io.BufferedReader;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -15,7 +15,10 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A sidecar for tests: {@code sidekeeper dev}, the real program with an ensemble in memory. It can
@@ -25,30 +28,47 @@ final class Sidecar implements AutoCloseable {
   /** Seconds after which something does not happen any more. */
   static final int PATIENT = 30;
 
+  private static final Pattern CALLERS = Pattern.compile("callers: .* (127\\.0\\.0\\.1:\\d+)");
+
   static final Path ROOT = Path.of("").toAbsolutePath().getParent().getParent();
 
   final String address;
 
-  /** The same sidecar over TCP. */
-  final String tcp;
+  /** Where the sidecar makes certificates: ca.pem, client.pem, client-key.pem. */
+  final Path certificates;
+
+  /** Over TCP, with the certificates. */
+  private String secureAddress = "";
 
   private final Path directory;
   private final List<String> command = new ArrayList<>();
   private Process process;
 
-  Sidecar(String... flags) {
+  Sidecar() {
     try {
       // Short, since a Unix socket's path is at most 107 bytes.
       directory = Files.createTempDirectory(Path.of("/tmp"), "sk");
     } catch (IOException failed) {
       throw new IllegalStateException(failed);
     }
+    certificates = directory.resolve("certificates");
     address = "unix://" + directory.resolve("s.sock");
-    command.addAll(List.of(program(), "dev", "--listen", address, "--log-level", "error"));
-    tcp = "127.0.0.1:" + freePort();
-    command.addAll(List.of("--listen", tcp));
-    command.addAll(flags.length == 0 ? List.of("--session-timeout", "4s") : List.of(flags));
+    command.addAll(List.of(program(), "dev", "--listen", "127.0.0.1:0", "--listen", address));
+    command.addAll(List.of("--tls-folder", certificates.toString(), "--session-timeout", "4s"));
+    command.addAll(List.of("--log-level", "error"));
     start();
+  }
+
+  /** A client that trusts one folder's authority, and shows another's certificate, or none. */
+  Client clientOverTcp(Path authority, @Nullable Path certificate) throws IOException {
+    TlsChannelCredentials.Builder credentials =
+        TlsChannelCredentials.newBuilder().trustManager(authority.resolve("ca.pem").toFile());
+    if (certificate != null) {
+      credentials.keyManager(
+          certificate.resolve("client.pem").toFile(),
+          certificate.resolve("client-key.pem").toFile());
+    }
+    return Client.builder().address(secureAddress).credentials(credentials.build()).build();
   }
 
   /**
@@ -59,32 +79,26 @@ final class Sidecar implements AutoCloseable {
     return built == null ? ROOT.resolve("bin/sidekeeper").toString() : built;
   }
 
-  private static int freePort() {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return socket.getLocalPort();
+  void start() {
+    try {
+      process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+      awaitWelcome(process.inputReader());
     } catch (IOException failed) {
       throw new IllegalStateException(failed);
     }
   }
 
-  void start() {
-    try {
-      process =
-          new ProcessBuilder(command)
-              .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-              .redirectError(ProcessBuilder.Redirect.INHERIT)
-              .start();
-    } catch (IOException failed) {
-      throw new IllegalStateException(failed);
+  private void awaitWelcome(BufferedReader said) throws IOException {
+    for (String line = said.readLine(); line != null; line = said.readLine()) {
+      Matcher callers = CALLERS.matcher(line);
+      if (callers.find()) {
+        secureAddress = callers.group(1);
+      }
+      if (line.contains("Ctrl-C here stops it")) {
+        return; // it serves
+      }
     }
-    until(
-        "the sidecar starts",
-        () -> {
-          if (!process.isAlive()) {
-            throw new IllegalStateException("the sidecar does not start");
-          }
-          return Files.exists(directory.resolve("s.sock"));
-        });
+    throw new IllegalStateException("the sidecar does not start");
   }
 
   /** Waits until something is so that nobody tells. */

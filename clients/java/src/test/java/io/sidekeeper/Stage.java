@@ -9,6 +9,8 @@ import io.sidekeeper.errors.FieldError;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.SuspendedException;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -17,6 +19,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 
 /** What one scenario plays on: its sidecar, its clients, and what they have made. */
 class Stage implements AutoCloseable {
@@ -72,6 +75,17 @@ class Stage implements AutoCloseable {
 
   Client client(Step step) {
     return clients.computeIfAbsent(step.text("client", "one"), name -> new Client(sidecar.address));
+  }
+
+  /** Makes a client over TCP. */
+  void connect(Step step) throws IOException {
+    try (Sidecar foreign = new Sidecar()) {
+      Map<String, Path> folders =
+          Map.of("own", sidecar.certificates, "foreign", foreign.certificates);
+      @Nullable Path own = step.has("certificate") ? folders.get(step.text("certificate")) : null;
+      clients.put(
+          step.text("client"), sidecar.clientOverTcp(folders.get(step.text("authority")), own));
+    }
   }
 
   <T> T thing(Step step, Class<T> kind) {
