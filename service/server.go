@@ -22,7 +22,7 @@ import (
 
 // ServerOptions is where and how a Server serves. Addresses are `unix:///path` or `host:port`; an empty one is none.
 type ServerOptions struct {
-	Listen         []string    // for callers
+	Listen         []string    // for callers; a Unix socket may have an identity of its own: `unix:///path?identity=app`
 	SocketMode     fs.FileMode // of their Unix sockets
 	OperatorListen string      // for operators; a Unix socket
 	MetricsListen  string      // for scrapers and probes, over HTTP
@@ -120,10 +120,18 @@ func (s *Server) openCallers() error {
 		}
 		hands.secure = secured(ring.config())
 	}
-	server := s.newGRPC(hands)
-	serve := func(listener net.Listener) error { return server.Serve(keeper.at(listener)) }
+	servers := map[string]*grpc.Server{} // by the identity of all their callers, if they have one
 	for _, address := range s.options.Listen {
-		listener, err := listen(address, s.options.SocketMode, secure)
+		at, err := parsePlace(address)
+		if err != nil {
+			return fmt.Errorf("--%s %s: %w", forCallers, address, err)
+		}
+		hands.socket = at.identity
+		if servers[hands.socket] == nil {
+			servers[hands.socket] = s.newGRPC(hands)
+		}
+		serve := func(listener net.Listener) error { return servers[at.identity].Serve(keeper.at(listener)) }
+		listener, err := listen(at.address, s.options.SocketMode, secure)
 		if err := s.add(forCallers, address, listener, err, serve); err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ type settings struct {
 func (s *settings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	f.SortFlags = false
-	f.StringSliceVar(&s.listen, "listen", []string{"unix:///run/sidekeeper/sidekeeper.sock"}, "where callers are served: `unix:///path`, a loopback host:port, or with TLS any host:port; repeatable")
+	f.StringSliceVar(&s.listen, "listen", []string{"unix:///run/sidekeeper/sidekeeper.sock"}, "where callers are served: `unix:///path`, a loopback host:port, or with TLS any host:port; repeatable. All who call on unix:///path?identity=NAME are one caller, socket:NAME")
 	f.Var(preset(&s.socketMode, 0o660), "socket-mode", "mode of the callers' Unix sockets")
 	f.StringVar(&s.operatorListen, "operator-listen", "unix:///run/sidekeeper/operator.sock", "where operators are served: `unix:///path` of a socket for root and the sidecar's user alone; empty for nowhere")
 	f.StringVar(&s.metricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as `host:port`; empty for nowhere")
