@@ -53,7 +53,7 @@ func (c *configService) Put(ctx context.Context, request *configv1.PutRequest) (
 }
 
 func (c *configService) Delete(ctx context.Context, request *configv1.DeleteRequest) (*configv1.DeleteResponse, error) {
-	if request.GetRecursive() && !callerOf(ctx).operator {
+	if request.GetRecursive() && !mayOperate(ctx) {
 		return nil, errOperatorOnly
 	}
 	operation, err := parseDelete("", request)

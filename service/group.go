@@ -56,7 +56,7 @@ func (m *membershipService) Delete(
 // parseOusting reads how the members shall be removed, if they shall.
 func (m *membershipService) parseOusting(ctx context.Context, request *membershipv1.DeleteRequest) (recipes.Ousting, error) {
 	from := callerOf(ctx)
-	if request.GetForce() && !from.operator {
+	if request.GetForce() && !mayOperate(ctx) {
 		return recipes.Ousting{}, errOperatorOnly
 	}
 	if err := parseText("reason", request.GetReason(), longestReason); err != nil {

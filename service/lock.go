@@ -148,7 +148,7 @@ func (l *lockService) Revoke(ctx context.Context, request *lockv1.RevokeRequest)
 		return nil, err
 	}
 	from := callerOf(ctx)
-	if grace != nil && !from.operator {
+	if grace != nil && !mayOperate(ctx) {
 		return nil, errOperatorOnly
 	}
 	reached, err := l.directory.lock(asked).Revoke(ctx, l.services.ensemble, from.identity, request.GetReason(), grace)
@@ -160,7 +160,7 @@ func (l *lockService) Revoke(ctx context.Context, request *lockv1.RevokeRequest)
 
 func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
 	from := callerOf(ctx)
-	if !from.operator {
+	if !mayOperate(ctx) {
 		return nil, errOperatorOnly
 	}
 	broken, err := parseName("name", request.GetName())

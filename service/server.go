@@ -37,6 +37,7 @@ type ServerOptions struct {
 	DrainTimeout     time.Duration // what holders get to let go when the sidecar stops
 	SilenceTimeout   time.Duration // what sessions of callers that fell silent get on top of that
 	Reflection       bool          // whether clients may ask for the services' descriptions
+	Policy           string        // file with who may do what; empty for everybody everything that is not for operators
 	AllOperate       bool          // whether every caller is an operator; for development and tests only
 
 	Log     *zap.Logger
@@ -58,6 +59,7 @@ type Server struct {
 	handlers Handlers
 	ensemble Reachability
 	health   *health.Server
+	policy   *policyFile
 	doors    []door
 	grpc     []*grpc.Server
 	http     []*http.Server
@@ -102,7 +104,10 @@ const (
 	forAdmin     = "admin-listen"
 )
 
-func (s *Server) open() error {
+func (s *Server) open() (err error) {
+	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Metrics.policyRefused); err != nil {
+		return fmt.Errorf("--policy: %w", err)
+	}
 	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
 }
 
@@ -176,7 +181,7 @@ func (s *Server) add(purpose, address string, listener net.Listener, err error, 
 }
 
 func (s *Server) newGRPC(hands handshake) *grpc.Server {
-	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options),
+	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, guard{s.policy}),
 		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(afterStatusHandler{})})
 	server := grpc.NewServer(options...)
 	s.handlers.Register(server)
@@ -214,6 +219,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		follow(ctx, s.health, s.ensemble, s.services())
+		return nil
+	})
+	group.Go(func() error {
+		s.policy.follow(ctx)
 		return nil
 	})
 	group.Go(func() error {

@@ -126,6 +126,7 @@ func (s *settings) serverOptions(log *zap.Logger, metrics *service.Metrics) serv
 		MetricsListen:    s.metricsListen,
 		AdminListen:      s.adminListen,
 		TLS:              s.tls,
+		Policy:           s.policy,
 		KeepaliveTime:    s.keepaliveTime,
 		KeepaliveTimeout: s.keepaliveTimeout,
 		MaxStreams:       s.maxStreams,

@@ -21,6 +21,7 @@ type settings struct {
 	adminListen    string
 	socketMode     fileMode
 	tls            service.TLSFiles
+	policy         string
 
 	zookeeper       []string
 	sessionTimeout  time.Duration
@@ -72,6 +73,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.tls.Key, "tls-key", "", "`file` with that certificate's key")
 	f.StringVar(&s.tls.ClientCA, "tls-client-ca", "", "`file` with the authorities of callers' certificates, which every caller over TCP then needs")
 
+	f.StringVar(&s.policy, "policy", "", "`file` with rules of who may do what on the callers' listeners, and nobody else; read again when it changes; empty for everybody everything that is not for operators")
 	f.StringSliceVar(&s.zookeeper, "zookeeper", nil, "the ensemble's servers, `host:port,…`; required")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", 15*time.Second, "how long a lease survives without the ensemble, unless its caller asks for another time")
 	f.DurationVar(&s.tickTime, "tick-time", 2*time.Second, "tickTime of the ensemble; a smaller value than it has is unsafe")
