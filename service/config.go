@@ -62,6 +62,7 @@ func (c *configService) Delete(ctx context.Context, request *configv1.DeleteRequ
 	}
 	if request.GetRecursive() {
 		deleted, err := c.config.DeleteAll(ctx, c.services.ensemble, operation.Key)
+		c.services.audit.removed(callerOf(ctx), "keys", operation.Key, "", err)
 		if err != nil {
 			return nil, err
 		}

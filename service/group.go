@@ -50,6 +50,7 @@ func (m *membershipService) Delete(
 		return &membershipv1.DeleteResponse{}, m.group(asked).Delete(ctx, m.services.ensemble)
 	}
 	forced, err := m.group(asked).Dissolve(ctx, m.services.ensemble, order)
+	m.services.audit.removed(callerOf(ctx), "group", asked.text, order.Reason, err)
 	return &membershipv1.DeleteResponse{Forced: int32(forced)}, err
 }
 

@@ -38,6 +38,7 @@ type guardedScene struct {
 	server   *Server
 	metrics  *Metrics
 	book     *logbook
+	record   *logbook // the audit
 	opened   chan *embedded.Session
 	callers  map[string]*grpc.ClientConn // by identity; `operator` is on the operators' socket
 }
@@ -49,21 +50,26 @@ func newGuardedScene(t *testing.T, policy string) *guardedScene {
 	folder, err := os.MkdirTemp("", "guard")
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	s := &guardedScene{t: t, folder: folder, metrics: NewMetrics(), book: &logbook{}, opened: make(chan *embedded.Session, 10000)}
+	s := &guardedScene{
+		t: t, folder: folder, metrics: NewMetrics(), book: &logbook{}, record: &logbook{},
+		opened: make(chan *embedded.Session, 10000),
+	}
 	s.write(policy)
 	authority := newAuthority(t)
 	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
 	authority.writeServer(files)
 	authority.writeClientCA(files)
 	ensemble := &sceneEnsemble{Reader: memory.NewReader(), memory: memory, opened: s.opened}
-	s.services = New(Options{SessionTimeout: 2 * time.Second, TickTime: 100 * time.Millisecond, Log: s.book.logger()}, ensemble)
+	s.services = New(Options{
+		SessionTimeout: 2 * time.Second, TickTime: 100 * time.Millisecond, Log: s.book.logger(), Audit: s.record.logger(),
+	}, ensemble)
 	s.server, err = NewServer(ServerOptions{
 		Listen: []string{
 			"unix://" + folder + "/callers", "unix://" + folder + "/app?identity=app", "unix://" + folder + "/web?identity=web", "127.0.0.1:0",
 		},
 		SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators", TLS: files, Policy: s.policy(),
 		KeepaliveTime: time.Second, KeepaliveTimeout: time.Second, MaxStreams: 1024, SilenceTimeout: 5 * time.Second,
-		Log: s.book.logger(), Metrics: s.metrics,
+		Log: s.book.logger(), Audit: s.record.logger(), Metrics: s.metrics,
 	}, s.services, ensemble)
 	must(t, err)
 	s.run()

@@ -306,7 +306,7 @@ func TestAPolicyThatCannotBeUsedStopsTheSidecarFromStarting(t *testing.T) {
 func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
 	s := newGuardedScene(t, "rules: []")
 	ctx := context.Background()
-	admission := admission{1, guard{s.server.policy}}
+	admission := admission{mostStreams: 1, guard: guard{s.server.policy}, audit: newAudit(nil)}
 	request, err := proto.Marshal(&lockv1.AcquireRequest{Name: "orders"})
 	must(t, err)
 	info := &grpc.StreamServerInfo{FullMethod: lockv1.LockService_Acquire_FullMethodName}

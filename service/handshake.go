@@ -22,6 +22,7 @@ type handshake struct {
 	socket    string                           // the identity of all who call on a Unix socket; empty for their users'
 	operators bool                             // whether only root and the sidecar's own user may call, as operators
 	trusting  bool                             // whether whoever calls is an operator
+	audit     audit                            // told of whoever is no operator
 	door      *doorkeeper                      // bounds connections; nil for any number of them
 }
 
@@ -75,7 +76,8 @@ func (h handshake) meetProcess(socket *net.UnixConn) (caller, error) {
 	if err != nil {
 		return caller{}, fmt.Errorf("peer of the Unix socket: %w", err)
 	}
-	if h.operators && uid != 0 && uid != os.Getuid() {
+	if h.operators && !isOperator(uid) {
+		h.audit.denied(caller{identity: policy.User + strconv.Itoa(uid)}, "connect", nil, reasonOf(errOperatorOnly))
 		return caller{}, fmt.Errorf("uid %d is neither root nor the sidecar's user: no operator", uid)
 	}
 	identity := h.socket
@@ -84,6 +86,8 @@ func (h handshake) meetProcess(socket *net.UnixConn) (caller, error) {
 	}
 	return caller{identity: identity, process: process}, nil
 }
+
+func isOperator(uid int) bool { return uid == 0 || uid == os.Getuid() }
 
 func isLocal(socket net.Conn) bool {
 	remote, ok := socket.RemoteAddr().(*net.TCPAddr)

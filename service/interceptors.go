@@ -24,7 +24,7 @@ const reasonTrailer = "sidekeeper-reason"
 // interceptorsOf are what every call goes through, outermost first: metrics, log, status, recovery, admission, memory.
 func interceptorsOf(options ServerOptions, guard guard) []grpc.ServerOption {
 	log, logged := logger(options.Log), loggedAs(levelOf)
-	admission, memory := admission{options.MaxStreams, guard}, newMemory(options.MaxMemory)
+	admission, memory := admission{options.MaxStreams, guard, newAudit(options.Audit)}, newMemory(options.MaxMemory)
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
@@ -50,10 +50,14 @@ func interceptorsOf(options ServerOptions, guard guard) []grpc.ServerOption {
 type admission struct {
 	mostStreams int
 	guard       guard
+	audit       audit
 }
 
-func (a admission) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (a admission) unary(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (reply any, err error) {
 	caller := callerOf(ctx)
+	defer func() { a.audit.answered(caller, info.FullMethod, request, err) }()
 	verdict, err := a.guard.judge(caller, info.FullMethod, request)
 	if err != nil {
 		return nil, err
@@ -69,22 +73,27 @@ func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.Strea
 	}
 	defer caller.streams.leave()
 	defer caller.pace.withdrawn(stream.Context())
-	return handler(server, guarded{stream, a.guard, info.FullMethod})
+	guarded := &guarded{ServerStream: stream, guard: a.guard, method: info.FullMethod}
+	err := handler(server, guarded)
+	a.audit.answered(caller, info.FullMethod, guarded.request, err)
+	return err
 }
 
 // A guarded stream hands no request to its handler that the guard does not let pass.
 type guarded struct {
 	grpc.ServerStream
 
-	guard  guard
-	method string
+	guard   guard
+	method  string
+	request any // the last
 }
 
 // RecvMsg implements grpc.ServerStream.
-func (g guarded) RecvMsg(request any) error {
+func (g *guarded) RecvMsg(request any) error {
 	if err := g.ServerStream.RecvMsg(request); err != nil {
 		return err
 	}
+	g.request = request
 	_, err := g.guard.judge(callerOf(g.Context()), g.method, request)
 	return err
 }

@@ -152,6 +152,7 @@ func (l *lockService) Revoke(ctx context.Context, request *lockv1.RevokeRequest)
 		return nil, errOperatorOnly
 	}
 	reached, err := l.directory.lock(asked).Revoke(ctx, l.services.ensemble, from.identity, request.GetReason(), grace)
+	l.services.audit.revoked(from, asked, request.GetReason(), grace, reached, err)
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +180,7 @@ func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (
 	}
 	forced, err := l.directory.lock(broken).Break(ctx, l.services.ensemble, request.GetFencingToken(), from.identity,
 		request.GetReason(), l.services.patience(forceAfter))
+	l.services.audit.broken(from, broken, request.GetFencingToken(), request.GetReason(), forced, err)
 	if err != nil {
 		return nil, err
 	}

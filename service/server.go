@@ -41,6 +41,7 @@ type ServerOptions struct {
 	AllOperate       bool          // whether every caller is an operator; for development and tests only
 
 	Log     *zap.Logger
+	Audit   *zap.Logger // for what docs/audit.md tells; nil for nowhere
 	Metrics *Metrics
 }
 
@@ -150,7 +151,7 @@ func (s *Server) openOperators() error {
 		return nil
 	}
 	listener, err := listenOperators(address)
-	return s.add(forOperators, address, listener, err, s.newGRPC(handshake{operators: true}).Serve)
+	return s.add(forOperators, address, listener, err, s.newGRPC(handshake{operators: true, audit: newAudit(s.options.Audit)}).Serve)
 }
 
 func (s *Server) openMetrics() error {

@@ -79,13 +79,18 @@ func untilSignal(ctx context.Context) (until context.Context, stop func()) {
 // serve puts the parts together and runs them until ctx ends. What it listens on goes to out, its log to logged.
 func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	log := s.newLog(logged)
+	audit, closer, err := s.newAudit(logged)
+	if err != nil {
+		return usageError(err)
+	}
+	defer closer.Close()
 	metrics := service.NewMetrics()
 	ensemble, err := s.openEnsemble(log, metrics, s.directories())
 	if err != nil {
 		return usageError(err)
 	}
-	services := service.New(s.serviceOptions(log, metrics), ensemble)
-	server, err := service.NewServer(s.serverOptions(log, metrics), services, ensemble)
+	services := service.New(s.serviceOptions(log, audit, metrics), ensemble)
+	server, err := service.NewServer(s.serverOptions(log, audit, metrics), services, ensemble)
 	if err != nil {
 		ensemble.Close()
 		return usageError(err)
@@ -101,7 +106,7 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	return nil
 }
 
-func (s *settings) serviceOptions(log *zap.Logger, metrics *service.Metrics) service.Options {
+func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *service.Metrics) service.Options {
 	return service.Options{
 		LockRoot:       s.place(s.lockRoot, "locks"),
 		SequenceRoot:   s.place(s.sequenceRoot, "sequences"),
@@ -114,11 +119,12 @@ func (s *settings) serviceOptions(log *zap.Logger, metrics *service.Metrics) ser
 		MostWaiters:    s.maxWaiters,
 		MostWatched:    s.maxWatched,
 		Log:            log,
+		Audit:          audit,
 		Events:         metrics,
 	}
 }
 
-func (s *settings) serverOptions(log *zap.Logger, metrics *service.Metrics) service.ServerOptions {
+func (s *settings) serverOptions(log, audit *zap.Logger, metrics *service.Metrics) service.ServerOptions {
 	return service.ServerOptions{
 		Listen:           s.listen,
 		SocketMode:       fs.FileMode(s.socketMode),
@@ -136,6 +142,7 @@ func (s *settings) serverOptions(log *zap.Logger, metrics *service.Metrics) serv
 		SilenceTimeout:   s.sessionTimeout,
 		Reflection:       s.reflection,
 		Log:              log,
+		Audit:            audit,
 		Metrics:          metrics,
 	}
 }
@@ -145,13 +152,21 @@ func (s *settings) newLog(out io.Writer) *zap.Logger {
 	if err != nil {
 		level = zapcore.InfoLevel // the flag's words are zap's
 	}
+	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(out)), level))
+}
+
+// encoder is for people or for programs.
+func (s *settings) encoder(config zapcore.EncoderConfig) zapcore.Encoder {
+	if s.logFormat.String() == "console" {
+		return zapcore.NewConsoleEncoder(config)
+	}
+	return zapcore.NewJSONEncoder(config)
+}
+
+func encoding() zapcore.EncoderConfig {
 	config := zap.NewProductionEncoderConfig()
 	config.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	config.EncodeDuration = zapcore.StringDurationEncoder
 	config.TimeKey = "time"
-	encoder := zapcore.NewJSONEncoder(config)
-	if s.logFormat.String() == "console" {
-		encoder = zapcore.NewConsoleEncoder(config)
-	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level))
+	return config
 }

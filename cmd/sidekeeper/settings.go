@@ -57,6 +57,7 @@ type settings struct {
 
 	logLevel   choice
 	logFormat  choice
+	auditLog   string
 	reflection bool
 }
 
@@ -108,6 +109,7 @@ func (s *settings) flags() *pflag.FlagSet {
 
 	f.Var(choose(&s.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
 	f.Var(choose(&s.logFormat, "json", "console"), "log-format", "log for programs or for people")
+	f.StringVar(&s.auditLog, "audit-log", auditToLog, "where grants, losses, revocations, breaks and denials are recorded: stderr with the log, off, or the absolute path of a `file`")
 	f.BoolVar(&s.reflection, "reflection", false, "whether clients such as grpcurl may ask for the API's description")
 	return f
 }
