@@ -23,6 +23,8 @@ func newServeCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the sidecar",
 		Long: "Run the sidecar until SIGTERM or SIGINT, and then let holders let go before it ends. A second signal ends it at once.\n" +
+			"At the start it looks at the ensemble as `sidekeeper doctor` does, and says in its log what is risky. With --strict it\n" +
+			"does not start then: it exits with 2 for warnings, 3 for problems, and 69 if the ensemble cannot be reached.\n" +
 			"Each flag has an environment variable: SIDEKEEPER_, then the flag's name in capitals with _ for -.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -90,11 +92,18 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 		return usageError(err)
 	}
 	services := service.New(s.serviceOptions(log, audit, metrics), ensemble)
+	if s.strict {
+		if err := s.refuseRisks(ctx, ensemble, logged); err != nil {
+			ensemble.Close()
+			return err
+		}
+	}
 	server, err := service.NewServer(s.serverOptions(log, audit, metrics), services, ensemble)
 	if err != nil {
 		ensemble.Close()
 		return usageError(err)
 	}
+	defer s.tellRisks(ctx, ensemble, log)()
 	for _, address := range server.Addresses() {
 		fmt.Fprintln(out, "listening on", address)
 	}

@@ -59,6 +59,7 @@ type settings struct {
 	logFormat  choice
 	auditLog   string
 	reflection bool
+	strict     bool
 }
 
 // flags is every setting, with its name, default and help.
@@ -82,8 +83,8 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.DurationVar(&s.heartbeat, "heartbeat", 2*time.Second, "time between the heartbeats by which a lease proves itself")
 	f.Var(choose(&s.proof, "quorum", "static"), "proof", "how leases prove themselves: by transactions, or by the ensemble's own limits alone, which asks for long session timeouts")
 	f.BoolVar(&s.behindObservers, "behind-observers", false, "whether servers of the ensemble are observers behind others")
-	f.StringVar(&s.authFile, "zookeeper-auth-file", "", "`file` with `user:password` for the ensemble's digest scheme")
-	f.StringVar(&s.tlsCA, "zookeeper-tls-ca", "", "`file` with the authorities of the ensemble's certificates; switches TLS towards it on")
+	f.StringVar(&s.authFile, "zookeeper-auth-file", "", "`file` with user:password on a line for the ensemble's digest scheme, or on several while they are rotated; read again when it changes")
+	f.StringVar(&s.tlsCA, "zookeeper-tls-ca", "", "`file` with the authorities of the ensemble's certificates; switches TLS towards it on; read again when it changes")
 	f.StringVar(&s.tlsCert, "zookeeper-tls-cert", "", "`file` with the certificate to show to the ensemble; read again when it changes")
 	f.StringVar(&s.tlsKey, "zookeeper-tls-key", "", "`file` with that certificate's key")
 	f.StringVar(&s.tlsServerName, "zookeeper-tls-server-name", "", "`name` in the ensemble's certificates, if it is not the host's")
@@ -110,6 +111,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.Var(choose(&s.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
 	f.Var(choose(&s.logFormat, "json", "console"), "log-format", "log for programs or for people")
 	f.StringVar(&s.auditLog, "audit-log", auditToLog, "where grants, losses, revocations, breaks and denials are recorded: stderr with the log, off, or the absolute path of a `file`")
+	f.BoolVar(&s.strict, "strict", false, "whether to refuse to start with an ensemble or with settings that are risky, or of which that cannot be found out")
 	f.BoolVar(&s.reflection, "reflection", false, "whether clients such as grpcurl may ask for the API's description")
 	return f
 }
