@@ -158,7 +158,7 @@ func TestNoSecretStandsInAnythingThatIsWrittenOrAnswered(t *testing.T) {
 		t.Errorf("exit %d; log: %s", code, s.log)
 	}
 	for _, happened := range []string{
-		"lease opened", "lock lost", "LEASE_LOST", "LOCK_BROKEN", "LEASE_NOT_FOUND", "INVALID_FIELD", "POLICY_DENIED", "session ended",
+		"lease opened", "lock lost", "LOCK_BROKEN", "LEASE_NOT_FOUND", "INVALID_FIELD", "POLICY_DENIED", "session ended",
 	} {
 		if !strings.Contains(s.log.String(), happened) {
 			t.Errorf("%s has not happened", happened)
