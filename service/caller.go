@@ -9,7 +9,7 @@ import (
 // A caller is who stands at the other end of the connection that a call came over. Leases and holds are bound to its
 // identity; nothing a request says can change it.
 type caller struct {
-	identity string // `uid:1000`, `tcp:loopback`, `spiffe://…` or `cert:…`; never empty for a call from the network
+	identity string // `uid:1000`, `socket:app`, `spiffe://…`; see package policy. Never empty for a call from the network
 	operator bool   // whether it came over the operators' listener
 	process  int32  // the peer's process id on a Unix socket, 0 elsewhere; for the log only
 

@@ -53,7 +53,7 @@ func (c *configService) Put(ctx context.Context, request *configv1.PutRequest) (
 }
 
 func (c *configService) Delete(ctx context.Context, request *configv1.DeleteRequest) (*configv1.DeleteResponse, error) {
-	if request.GetRecursive() && !callerOf(ctx).operator {
+	if request.GetRecursive() && !mayOperate(ctx) {
 		return nil, errOperatorOnly
 	}
 	operation, err := parseDelete("", request)
@@ -62,6 +62,7 @@ func (c *configService) Delete(ctx context.Context, request *configv1.DeleteRequ
 	}
 	if request.GetRecursive() {
 		deleted, err := c.config.DeleteAll(ctx, c.services.ensemble, operation.Key)
+		c.services.audit.removed(callerOf(ctx), "keys", operation.Key, "", err)
 		if err != nil {
 			return nil, err
 		}

@@ -80,10 +80,11 @@ type guest struct {
 	open     int // connections; the doorkeeper's
 	arrivals *rate.Limiter
 	reads    *reads
+	denials  *denialPace
 }
 
 func newGuest() *guest {
-	return &guest{arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reads: newReads()}
+	return &guest{arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reads: newReads(), denials: newDenialPace()}
 }
 
 // A visit is one connection that was let in.

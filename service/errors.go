@@ -39,6 +39,7 @@ var (
 	errLeaseNotFound     = errors.New("no such lease of this caller")
 	errHoldNotFound      = errors.New("no such hold of this caller")
 	errOperatorOnly      = errors.New("offered on the operators' listener only")
+	errPolicyDenied      = errors.New("the policy does not allow it")
 	errInvalidField      = errors.New("a field breaks a rule")
 	errLeaseLimit        = errors.New("the sidecar has as many leases as it may have")
 	errWaiterLimit       = errors.New("the lock has as many waiters as it may have")
@@ -71,6 +72,7 @@ var answers = []answer{
 	{errLeaseNotFound, codes.NotFound, errorsv1.Reason_REASON_LEASE_NOT_FOUND},
 	{errHoldNotFound, codes.NotFound, errorsv1.Reason_REASON_HOLD_NOT_FOUND},
 	{errOperatorOnly, codes.PermissionDenied, errorsv1.Reason_REASON_OPERATOR_ONLY},
+	{errPolicyDenied, codes.PermissionDenied, errorsv1.Reason_REASON_POLICY_DENIED},
 	{errLeaseLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_LEASE_LIMIT},
 	{errWaiterLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_WAITER_LIMIT},
 	{errStreamLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_STREAM_LIMIT},

@@ -50,13 +50,14 @@ func (m *membershipService) Delete(
 		return &membershipv1.DeleteResponse{}, m.group(asked).Delete(ctx, m.services.ensemble)
 	}
 	forced, err := m.group(asked).Dissolve(ctx, m.services.ensemble, order)
+	m.services.audit.removed(callerOf(ctx), "group", asked.text, order.Reason, err)
 	return &membershipv1.DeleteResponse{Forced: int32(forced)}, err
 }
 
 // parseOusting reads how the members shall be removed, if they shall.
 func (m *membershipService) parseOusting(ctx context.Context, request *membershipv1.DeleteRequest) (recipes.Ousting, error) {
 	from := callerOf(ctx)
-	if request.GetForce() && !from.operator {
+	if request.GetForce() && !mayOperate(ctx) {
 		return recipes.Ousting{}, errOperatorOnly
 	}
 	if err := parseText("reason", request.GetReason(), longestReason); err != nil {

@@ -2,24 +2,27 @@ package service
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 
 	"google.golang.org/grpc/credentials"
+
+	"github.com/sidekeeper/sidekeeper/service/policy"
 )
 
 // handshake is how a server meets a new connection: it finds out who calls, and has the connection note how it ends.
-// A Unix socket's peer is known by its uid; on TCP it is a client certificate if secure is set, else loopback.
+// A Unix socket's peer is known by its uid, or by the socket if that has an identity of its own; on TCP it is known by a client
+// certificate if secure is set, else as loopback.
 type handshake struct {
 	secure    credentials.TransportCredentials // TLS that demands a client certificate; nil for plaintext on loopback
+	socket    string                           // the identity of all who call on a Unix socket; empty for their users'
 	operators bool                             // whether only root and the sidecar's own user may call, as operators
 	trusting  bool                             // whether whoever calls is an operator
+	audit     audit                            // told of whoever is no operator
 	door      *doorkeeper                      // bounds connections; nil for any number of them
 }
 
@@ -52,44 +55,39 @@ func (h handshake) meet(raw *rawConn) (net.Conn, caller, error) {
 		return raw, caller, err
 	}
 	if h.secure == nil {
-		return raw, caller{identity: "tcp:loopback"}, nil
+		return raw, caller{identity: policy.Loopback}, nil
 	}
 	conn, info, err := h.secure.ServerHandshake(raw)
 	if err != nil {
 		return nil, caller{}, err
 	}
 	certificate := info.(credentials.TLSInfo).State.PeerCertificates[0]
-	return &tlsConn{Conn: conn, ending: raw.ending}, caller{identity: identityOf(certificate)}, nil
+	identity, err := identityOf(certificate)
+	if err != nil {
+		return nil, caller{}, err
+	}
+	return &tlsConn{Conn: conn, ending: raw.ending}, caller{identity: identity}, nil
 }
 
-// meetProcess asks the kernel who connected.
+// meetProcess asks the kernel who connected. Its answer is of when the peer connected: a process that takes the number of
+// one that has ended gets nothing by it, since nothing is decided by that number.
 func (h handshake) meetProcess(socket *net.UnixConn) (caller, error) {
 	uid, process, err := peerCredential(socket)
 	if err != nil {
 		return caller{}, fmt.Errorf("peer of the Unix socket: %w", err)
 	}
-	if h.operators && uid != 0 && uid != os.Getuid() {
+	if h.operators && !isOperator(uid) {
+		h.audit.denied(caller{identity: policy.User + strconv.Itoa(uid)}, "connect", nil, reasonOf(errOperatorOnly))
 		return caller{}, fmt.Errorf("uid %d is neither root nor the sidecar's user: no operator", uid)
 	}
-	return caller{identity: fmt.Sprintf("uid:%d", uid), process: process}, nil
+	identity := h.socket
+	if identity == "" {
+		identity = policy.User + strconv.Itoa(uid)
+	}
+	return caller{identity: identity, process: process}, nil
 }
 
-// identityOf names the subject of a verified certificate in words that outlive its renewal.
-func identityOf(certificate *x509.Certificate) string {
-	for _, uri := range certificate.URIs {
-		if uri.Scheme == "spiffe" {
-			return uri.String()
-		}
-	}
-	if len(certificate.DNSNames) > 0 {
-		return "cert:" + certificate.DNSNames[0]
-	}
-	if certificate.Subject.CommonName != "" {
-		return "cert:" + certificate.Subject.CommonName
-	}
-	key := sha256.Sum256(certificate.RawSubjectPublicKeyInfo)
-	return "cert:key:" + hex.EncodeToString(key[:16])
-}
+func isOperator(uid int) bool { return uid == 0 || uid == os.Getuid() }
 
 func isLocal(socket net.Conn) bool {
 	remote, ok := socket.RemoteAddr().(*net.TCPAddr)

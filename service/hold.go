@@ -39,6 +39,7 @@ func (s *Services) beginHold(lock name, on *lease, token int64) (*hold, string) 
 	on.has(thing{kindLock, lock.text})
 	var id string
 	id, made.key = s.holds.enter(on.identity, made)
+	s.audit.granted(made)
 	return made, id
 }
 
@@ -47,6 +48,7 @@ func (s *Services) endHold(ended *hold, why error) {
 	s.holds.end(ended.key, past{why: why, token: ended.token, gone: ended.gone})
 	s.held.leave()
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
+	s.audit.ended(ended, why)
 	if why != nil {
 		s.options.Log.Info("lock lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key),
 			zap.Int64("fencing_token", ended.token), zap.String("reason", endOf(why)))

@@ -16,24 +16,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 )
-
-// operatorMethods are offered to operators only. A method that only some requests may use so is not here: its handler
-// asks the caller.
-var operatorMethods = map[string]bool{
-	lockv1.LockService_Break_FullMethodName:             true,
-	sequencev1.SequenceService_AdvanceTo_FullMethodName: true,
-}
 
 // reasonTrailer carries an error's reason to clients without the library of rich errors.
 const reasonTrailer = "sidekeeper-reason"
 
 // interceptorsOf are what every call goes through, outermost first: metrics, log, status, recovery, admission, memory.
-func interceptorsOf(options ServerOptions) []grpc.ServerOption {
+func interceptorsOf(options ServerOptions, guard guard) []grpc.ServerOption {
 	log, logged := logger(options.Log), loggedAs(levelOf)
-	admission, memory := admission{mostStreams: options.MaxStreams}, newMemory(options.MaxMemory)
+	admission, memory := admission{options.MaxStreams, guard, newAudit(options.Audit)}, newMemory(options.MaxMemory)
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
@@ -56,35 +47,55 @@ func interceptorsOf(options ServerOptions) []grpc.ServerOption {
 }
 
 // admission decides who may make a call, and how many at once.
-type admission struct{ mostStreams int }
+type admission struct {
+	mostStreams int
+	guard       guard
+	audit       audit
+}
 
-func (a admission) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (a admission) unary(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (reply any, err error) {
 	caller := callerOf(ctx)
-	if err := allowed(caller, info.FullMethod); err != nil {
+	defer func() { a.audit.answered(caller, info.FullMethod, request, err) }()
+	verdict, err := a.guard.judge(caller, info.FullMethod, request)
+	if err != nil {
 		return nil, err
 	}
 	defer caller.pace.withdrawn(ctx)
-	return handler(ctx, request)
+	return handler(context.WithValue(ctx, verdictKey{}, verdict), request)
 }
 
 func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	caller := callerOf(stream.Context())
-	if err := allowed(caller, info.FullMethod); err != nil {
-		return err
-	}
 	if err := caller.streams.enter(a.mostStreams); err != nil {
 		return err
 	}
 	defer caller.streams.leave()
 	defer caller.pace.withdrawn(stream.Context())
-	return handler(server, stream)
+	guarded := &guarded{ServerStream: stream, guard: a.guard, method: info.FullMethod}
+	err := handler(server, guarded)
+	a.audit.answered(caller, info.FullMethod, guarded.request, err)
+	return err
 }
 
-func allowed(caller caller, method string) error {
-	if operatorMethods[method] && !caller.operator {
-		return errOperatorOnly
+// A guarded stream hands no request to its handler that the guard does not let pass.
+type guarded struct {
+	grpc.ServerStream
+
+	guard   guard
+	method  string
+	request any // the last
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (g *guarded) RecvMsg(request any) error {
+	if err := g.ServerStream.RecvMsg(request); err != nil {
+		return err
 	}
-	return nil
+	g.request = request
+	_, err := g.guard.judge(callerOf(g.Context()), g.method, request)
+	return err
 }
 
 // An answered error is what the caller is told, with its cause for the log.

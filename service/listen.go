@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/service/policy"
 )
 
 const (
@@ -19,6 +21,30 @@ const (
 	operatorMode      = 0o600
 	longestSocketPath = 107 // bytes; the kernel's sun_path less its closing zero
 )
+
+// A place is where callers are served, and who they are if the place alone tells it.
+type place struct {
+	address  string
+	identity string // of all who call there; empty if each is known by itself
+}
+
+// parsePlace takes an address of --listen apart.
+func parsePlace(text string) (place, error) {
+	address, query, found := strings.Cut(text, "?")
+	if !found {
+		return place{address: address}, nil
+	}
+	called, ok := strings.CutPrefix(query, "identity=")
+	switch {
+	case !strings.HasPrefix(address, unixScheme):
+		return place{}, errors.New("only a Unix socket has an identity of its own: unix:///path?identity=NAME")
+	case !ok:
+		return place{}, fmt.Errorf("?%s: only ?identity=NAME may follow the path", query)
+	case !policy.IsSocketName(called):
+		return place{}, fmt.Errorf("identity is %s: %s", quoted(called), policy.SocketNameRule)
+	}
+	return place{address, policy.Socket + called}, nil
+}
 
 // listen opens one listener. A Unix socket gets its mode before anybody can connect to it; TCP is for loopback only,
 // unless secure says that callers show a certificate.
@@ -58,6 +84,9 @@ func isLoopback(host string) bool {
 func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	if !filepath.IsAbs(path) {
 		return nil, errors.New("the path of a Unix socket is absolute: unix:///path")
+	}
+	if strings.Contains(path, "?") {
+		return nil, errors.New("the path of a Unix socket has no ? in it; callers' sockets alone take ?identity=NAME")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), directoryMode); err != nil {
 		return nil, err

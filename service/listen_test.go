@@ -24,6 +24,7 @@ func TestAddressesThatAreRefusedSayWhy(t *testing.T) {
 		"127.0.0.1":                  "unix:///path, or host:port",
 		"unix://relative":            "absolute",
 		"unix://" + folder + "/file": "not a socket",
+		"unix://" + folder + "/a?b":  "callers' sockets alone take ?identity=NAME",
 		unixScheme + filepath.Join(folder, strings.Repeat("x", 100)): "at most",
 	} {
 		listener, err := listen(address, 0o660, false)
@@ -136,4 +137,37 @@ func TestCallersOnAUnixSocketAreTheirUserAndOnLoopbackNobodyInParticular(t *test
 	}
 	same(t, "caller of no connection", described(callerOf(context.Background())), " operator false")
 	same(t, "silent", callerOf(context.Background()).fellSilent(), false)
+}
+
+func TestASocketCanHaveAnIdentityOfItsOwn(t *testing.T) {
+	p := newProbe(t, func(o *ServerOptions) {
+		folder := filepath.Dir(strings.TrimPrefix(o.Listen[0], unixScheme))
+		o.Listen = append(o.Listen, "unix://"+folder+"/app?identity=app", "unix://"+folder+"/web?identity=web-1",
+			"unix://"+folder+"/app2?identity=app")
+	})
+	met := make(chan caller, 1)
+	p.get = func(ctx context.Context) error { met <- callerOf(ctx); return nil }
+	for i, want := range []string{"uid:" + uid(), "socket:app", "socket:web-1", "socket:app"} {
+		_, err := lockv1.NewLockServiceClient(p.dial(p.server.Addresses()[i])).Get(within(t), &lockv1.GetRequest{})
+		must(t, err)
+		same(t, p.server.Addresses()[i], described(receive(t, met)), want+" operator false")
+	}
+}
+
+func TestIdentitiesOfSocketsThatAreRefusedSayWhy(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:0?identity=app":   "only a Unix socket has an identity",
+		"unix:///s?identity=":        `identity is "": a name of 1 to 64`,
+		"unix:///s?identity=a/b":     `identity is "a/b": a name of 1 to 64`,
+		"unix:///s?identity=a&b=c":   `identity is "a&b=c": a name of 1 to 64`,
+		"unix:///s?name=app":         "?name=app: only ?identity=NAME may follow",
+		"unix:///s?":                 "only ?identity=NAME may follow",
+		"unix:///s?identity=a?":      "a name of 1 to 64",
+		"unix:///s?identity=socket:": "a name of 1 to 64",
+	} {
+		_, err := NewServer(ServerOptions{Listen: []string{address}, MaxStreams: 1, Log: noLog(), Metrics: NewMetrics()}, &probe{}, &probe{})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--listen "+address+": ") {
+			t.Errorf("%s: %v; want %q in it", address, err, want)
+		}
+	}
 }

@@ -148,10 +148,11 @@ func (l *lockService) Revoke(ctx context.Context, request *lockv1.RevokeRequest)
 		return nil, err
 	}
 	from := callerOf(ctx)
-	if grace != nil && !from.operator {
+	if grace != nil && !mayOperate(ctx) {
 		return nil, errOperatorOnly
 	}
 	reached, err := l.directory.lock(asked).Revoke(ctx, l.services.ensemble, from.identity, request.GetReason(), grace)
+	l.services.audit.revoked(from, asked, request.GetReason(), grace, reached, err)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +161,7 @@ func (l *lockService) Revoke(ctx context.Context, request *lockv1.RevokeRequest)
 
 func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
 	from := callerOf(ctx)
-	if !from.operator {
+	if !mayOperate(ctx) {
 		return nil, errOperatorOnly
 	}
 	broken, err := parseName("name", request.GetName())
@@ -179,6 +180,7 @@ func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (
 	}
 	forced, err := l.directory.lock(broken).Break(ctx, l.services.ensemble, request.GetFencingToken(), from.identity,
 		request.GetReason(), l.services.patience(forceAfter))
+	l.services.audit.broken(from, broken, request.GetFencingToken(), request.GetReason(), forced, err)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ type Metrics struct {
 	numbers, writes         *prometheus.CounterVec
 	keyWatches, watched     prometheus.Gauge
 	heartbeatsLate          prometheus.Counter
+	refusedPolicy           prometheus.Gauge
 	requestTime             *prometheus.HistogramVec
 }
 
@@ -57,11 +58,13 @@ func NewMetrics() *Metrics {
 		keyWatches:     gauge("key_watches", "Callers that watch keys of the configuration."),
 		watched:        gauge("watched_nodes", "Nodes that are watched for those who watch groups and keys."),
 		heartbeatsLate: counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
+		refusedPolicy:  gauge("policy_refused", "1 while the policy's file cannot be used, so that an older version is in force."),
 		requestTime: histograms("zookeeper_request_seconds", "How long the ensemble took to answer, by operation.",
 			shortTimes, "operation"),
 	}
 	m.registry.MustRegister(m.calls, m.leases, m.holds, m.waiters, m.leaseTime, m.holdTime, m.waitTime, m.leaseLosses,
 		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.numbers, m.writes, m.keyWatches, m.watched, m.heartbeatsLate, m.requestTime,
+		m.refusedPolicy,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -164,4 +167,13 @@ func histogram(name, help string, buckets []float64) prometheus.Histogram {
 func histograms(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(
 		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, []string{label})
+}
+
+// policyRefused says whether the policy's file cannot be used.
+func (m *Metrics) policyRefused(refused bool) {
+	if refused {
+		m.refusedPolicy.Set(1)
+		return
+	}
+	m.refusedPolicy.Set(0)
 }

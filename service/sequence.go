@@ -112,6 +112,7 @@ func (s *sequenceService) AdvanceTo(
 		return nil, invalid("last_issued", "", "a number, the largest that is in use")
 	}
 	count, err := sequence.AdvanceTo(ctx, s.services.ensemble, request.GetLastIssued())
+	s.services.audit.advanced(callerOf(ctx), request.GetName(), request.GetLastIssued(), err)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 
 // ServerOptions is where and how a Server serves. Addresses are `unix:///path` or `host:port`; an empty one is none.
 type ServerOptions struct {
-	Listen         []string    // for callers
+	Listen         []string    // for callers; a Unix socket may have an identity of its own: `unix:///path?identity=app`
 	SocketMode     fs.FileMode // of their Unix sockets
 	OperatorListen string      // for operators; a Unix socket
 	MetricsListen  string      // for scrapers and probes, over HTTP
@@ -37,9 +37,11 @@ type ServerOptions struct {
 	DrainTimeout     time.Duration // what holders get to let go when the sidecar stops
 	SilenceTimeout   time.Duration // what sessions of callers that fell silent get on top of that
 	Reflection       bool          // whether clients may ask for the services' descriptions
+	Policy           string        // file with who may do what; empty for everybody everything that is not for operators
 	AllOperate       bool          // whether every caller is an operator; for development and tests only
 
 	Log     *zap.Logger
+	Audit   *zap.Logger // for what docs/audit.md tells; nil for nowhere
 	Metrics *Metrics
 }
 
@@ -58,6 +60,7 @@ type Server struct {
 	handlers Handlers
 	ensemble Reachability
 	health   *health.Server
+	policy   *policyFile
 	doors    []door
 	grpc     []*grpc.Server
 	http     []*http.Server
@@ -102,7 +105,10 @@ const (
 	forAdmin     = "admin-listen"
 )
 
-func (s *Server) open() error {
+func (s *Server) open() (err error) {
+	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Metrics.policyRefused); err != nil {
+		return fmt.Errorf("--policy: %w", err)
+	}
 	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
 }
 
@@ -120,10 +126,18 @@ func (s *Server) openCallers() error {
 		}
 		hands.secure = secured(ring.config())
 	}
-	server := s.newGRPC(hands)
-	serve := func(listener net.Listener) error { return server.Serve(keeper.at(listener)) }
+	servers := map[string]*grpc.Server{} // by the identity of all their callers, if they have one
 	for _, address := range s.options.Listen {
-		listener, err := listen(address, s.options.SocketMode, secure)
+		at, err := parsePlace(address)
+		if err != nil {
+			return fmt.Errorf("--%s %s: %w", forCallers, address, err)
+		}
+		hands.socket = at.identity
+		if servers[hands.socket] == nil {
+			servers[hands.socket] = s.newGRPC(hands)
+		}
+		serve := func(listener net.Listener) error { return servers[at.identity].Serve(keeper.at(listener)) }
+		listener, err := listen(at.address, s.options.SocketMode, secure)
 		if err := s.add(forCallers, address, listener, err, serve); err != nil {
 			return err
 		}
@@ -137,7 +151,7 @@ func (s *Server) openOperators() error {
 		return nil
 	}
 	listener, err := listenOperators(address)
-	return s.add(forOperators, address, listener, err, s.newGRPC(handshake{operators: true}).Serve)
+	return s.add(forOperators, address, listener, err, s.newGRPC(handshake{operators: true, audit: newAudit(s.options.Audit)}).Serve)
 }
 
 func (s *Server) openMetrics() error {
@@ -168,7 +182,7 @@ func (s *Server) add(purpose, address string, listener net.Listener, err error, 
 }
 
 func (s *Server) newGRPC(hands handshake) *grpc.Server {
-	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options),
+	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, guard{s.policy}),
 		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(afterStatusHandler{})})
 	server := grpc.NewServer(options...)
 	s.handlers.Register(server)
@@ -206,6 +220,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		follow(ctx, s.health, s.ensemble, s.services())
+		return nil
+	})
+	group.Go(func() error {
+		s.policy.follow(ctx)
 		return nil
 	})
 	group.Go(func() error {

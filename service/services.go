@@ -38,6 +38,7 @@ type Options struct {
 	MostWaiters    int           // per lock and sidecar; 1,000
 	MostWatched    int           // keys and members that are watched at the same time; 100,000
 	Log            *zap.Logger   // nowhere
+	Audit          *zap.Logger   // for what docs/audit.md tells; nowhere
 	Events         Events        // nobody
 }
 
@@ -70,6 +71,7 @@ type Services struct {
 	groups   *boards[name, *groupSight]
 	watched  watchCount
 	issuers  *issuers
+	audit    audit
 }
 
 // New makes the services over an ensemble.
@@ -85,6 +87,7 @@ func New(options Options, ensemble Ensemble) *Services {
 		members:  roll{members: map[thing][]*member{}},
 		watched:  watchCount{most: options.MostWatched, tell: options.Events.NodesWatched, nodes: map[context.Context]int{}},
 	}
+	s.audit = newAudit(options.Audit)
 	s.groups = newBoards(ensemble, s.lookAtGroup)
 	s.issuers = newIssuers(options, ensemble, drain)
 	return s

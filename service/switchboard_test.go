@@ -50,7 +50,7 @@ func newSwitchboard(t *testing.T) *switchboard {
 
 // RegisterService implements grpc.ServiceRegistrar.
 func (b *switchboard) RegisterService(service *grpc.ServiceDesc, handler any) {
-	admission := admission{mostStreams: 10}
+	admission := admission{mostStreams: 10, audit: newAudit(nil)}
 	for _, unary := range service.Methods {
 		method := "/" + service.ServiceName + "/" + unary.MethodName
 		b.rpcs = append(b.rpcs, rpc{method, func(stream grpc.ServerStream) error {

@@ -115,9 +115,10 @@ func TestCertificatesNameTheirCaller(t *testing.T) {
 	must(t, err)
 	for want, template := range map[string]*x509.Certificate{
 		"spiffe://test/app": {URIs: []*url.URL{spiffe}, DNSNames: []string{"app.test"}},
-		"cert:app.test":     {DNSNames: []string{"app.test"}, Subject: pkix.Name{CommonName: "other"}},
+		"dns:app.test":      {DNSNames: []string{"App.test", "other.test"}, Subject: pkix.Name{CommonName: "other"}},
 		"cert:app":          {Subject: pkix.Name{CommonName: "app"}},
-		"cert:key:":         {},
+		"cert:key:":         {Subject: pkix.Name{CommonName: "key:"}},
+		"key:":              {},
 	} {
 		_, err := lockv1.NewLockServiceClient(p.dial(p.address(), withTransport(a.client(a, template)))).
 			Get(within(t), &lockv1.GetRequest{})

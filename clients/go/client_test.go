@@ -55,6 +55,7 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrOperatorOnly, sidekeeper.ErrInvalidField, sidekeeper.ErrLeaseLimit, sidekeeper.ErrWaiterLimit,
 		sidekeeper.ErrStreamLimit, sidekeeper.ErrConnectionLimit, sidekeeper.ErrEphemeralBytesLimit,
 		sidekeeper.ErrSlowReader, sidekeeper.ErrInternal, sidekeeper.ErrWatchLimit, sidekeeper.ErrMemoryLimit,
+		sidekeeper.ErrPolicyDenied,
 		sidekeeper.ErrSequenceNotFound, sidekeeper.ErrSequenceExists, sidekeeper.ErrSequenceExhausted,
 		sidekeeper.ErrSequenceMalformed,
 		sidekeeper.ErrMemberExists, sidekeeper.ErrMemberReplaced, sidekeeper.ErrMemberRemoved, sidekeeper.ErrMemberNotFound,

@@ -65,6 +65,7 @@ var (
 	ErrKeyHasChildren       error = reason(errorsv1.Reason_REASON_KEY_HAS_CHILDREN)
 	ErrWatchLimit           error = reason(errorsv1.Reason_REASON_WATCH_LIMIT)
 	ErrMemoryLimit          error = reason(errorsv1.Reason_REASON_MEMORY_LIMIT)
+	ErrPolicyDenied         error = reason(errorsv1.Reason_REASON_POLICY_DENIED)
 	ErrInternal             error = reason(errorsv1.Reason_REASON_INTERNAL)
 )
 

@@ -141,6 +141,10 @@ func (r *reach) showFindings(out io.Writer, findings []doctor.Finding) error {
 		_, err := io.WriteString(out, "nothing is wrong\n")
 		return err
 	}
+	return writeFindings(out, findings)
+}
+
+func writeFindings(out io.Writer, findings []doctor.Finding) error {
 	for _, f := range findings {
 		lines := fmt.Sprintf("%v: %s: %s\n", f.Gravity, printable(f.About), printable(f.Text))
 		if f.Advice != "" {

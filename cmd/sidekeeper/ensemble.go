@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,11 +29,11 @@ func (e ensemble) Open(ctx context.Context, timeout time.Duration) (service.Sess
 
 // openEnsemble starts connecting, and makes the directories that are missing. The caller must close what it returns.
 func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics, directories []string) (ensemble, error) {
-	auth, err := s.credentials()
+	auth, err := s.credentials(log)
 	if err != nil {
 		return ensemble{}, err
 	}
-	secure, err := s.ensembleTLS()
+	secure, err := s.ensembleTLS(log)
 	if err != nil {
 		return ensemble{}, err
 	}
@@ -69,46 +68,68 @@ func (s *settings) directories() []string {
 // place is where one kind of things lies: below the root unless told otherwise.
 func (s *settings) place(elsewhere, kind string) string { return cmp.Or(elsewhere, s.root+"/"+kind) }
 
-// credentials reads `user:password` from its file.
-func (s *settings) credentials() ([]byte, error) {
+// mostCredentials is how many lines the file of --zookeeper-auth-file has at most: while they are rotated, two.
+const mostCredentials = 10
+
+// credentials reads lines of `user:password` from their file, now and whenever they are asked for; nil if there is none.
+func (s *settings) credentials(log *zap.Logger) (func() [][]byte, error) {
 	if s.authFile == "" {
 		return nil, nil
 	}
-	content, err := os.ReadFile(s.authFile)
+	const flag = "--zookeeper-auth-file"
+	kept, err := newFresh(log, flag, func(contents [][]byte) ([][]byte, error) { return s.parseCredentials(contents[0]) }, s.authFile)
 	if err != nil {
-		return nil, fmt.Errorf("--zookeeper-auth-file: %w", err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	line := bytes.TrimRight(content, "\r\n")
-	if user, _, found := bytes.Cut(line, []byte(":")); !found || len(user) == 0 || bytes.ContainsAny(line, "\r\n") {
-		return nil, fmt.Errorf("--zookeeper-auth-file %s: one line with user:password", s.authFile)
-	}
-	return line, nil
+	return kept.newest, nil
 }
 
-// ensembleTLS is TLS towards the ensemble, or nil. The certificate is read at each connection, so that it can be renewed.
-func (s *settings) ensembleTLS() (*tls.Config, error) {
+func (s *settings) parseCredentials(content []byte) (credentials [][]byte, err error) {
+	for line := range bytes.Lines(content) {
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			continue
+		}
+		if user, _, found := bytes.Cut(line, []byte(":")); !found || len(user) == 0 {
+			return nil, fmt.Errorf("%s: user:password on each line", s.authFile)
+		}
+		credentials = append(credentials, line)
+	}
+	if len(credentials) == 0 || len(credentials) > mostCredentials {
+		return nil, fmt.Errorf("%s: has %d lines with user:password: from 1 to %d", s.authFile, len(credentials), mostCredentials)
+	}
+	return credentials, nil
+}
+
+// ensembleTLS is TLS towards the ensemble, nil for none. Its files are read at each connection, so that they can be renewed.
+func (s *settings) ensembleTLS(log *zap.Logger) (func() *tls.Config, error) {
 	if s.tlsCA == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(s.tlsCA)
+	files, flags := []string{s.tlsCA}, "--zookeeper-tls-ca"
+	if s.tlsCert != "" {
+		files, flags = append(files, s.tlsCert, s.tlsKey), flags+", --zookeeper-tls-cert"
+	}
+	kept, err := newFresh(log, flags, s.parseTLS, files...)
 	if err != nil {
-		return nil, fmt.Errorf("--zookeeper-tls-ca: %w", err)
+		return nil, fmt.Errorf("%s: %w", flags, err)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), ServerName: s.tlsServerName}
-	if !config.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--zookeeper-tls-ca %s: no certificate in it", s.tlsCA)
-	}
-	if s.tlsCert == "" {
-		return config, nil
-	}
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return s.clientCertificate() }
-	if _, err := s.clientCertificate(); err != nil {
-		return nil, fmt.Errorf("--zookeeper-tls-cert: %w", err)
-	}
-	return config, nil
+	return kept.newest, nil
 }
 
-func (s *settings) clientCertificate() (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(s.tlsCert, s.tlsKey)
-	return &pair, err
+// parseTLS makes a configuration of the authorities' certificates and, if there is one, ours with its key.
+func (s *settings) parseTLS(contents [][]byte) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), ServerName: s.tlsServerName}
+	if !config.RootCAs.AppendCertsFromPEM(contents[0]) {
+		return nil, fmt.Errorf("%s: no certificate in it", s.tlsCA)
+	}
+	if len(contents) == 1 {
+		return config, nil
+	}
+	pair, err := tls.X509KeyPair(contents[1], contents[2])
+	if err != nil {
+		return nil, fmt.Errorf("%s with %s: %w", s.tlsCert, s.tlsKey, err)
+	}
+	config.Certificates = []tls.Certificate{pair}
+	return config, nil
 }

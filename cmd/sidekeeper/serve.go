@@ -23,6 +23,8 @@ func newServeCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the sidecar",
 		Long: "Run the sidecar until SIGTERM or SIGINT, and then let holders let go before it ends. A second signal ends it at once.\n" +
+			"At the start it looks at the ensemble as `sidekeeper doctor` does, and says in its log what is risky. With --strict it\n" +
+			"does not start then: it exits with 2 for warnings, 3 for problems, and 69 if the ensemble cannot be reached.\n" +
 			"Each flag has an environment variable: SIDEKEEPER_, then the flag's name in capitals with _ for -.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -79,17 +81,29 @@ func untilSignal(ctx context.Context) (until context.Context, stop func()) {
 // serve puts the parts together and runs them until ctx ends. What it listens on goes to out, its log to logged.
 func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	log := s.newLog(logged)
+	audit, closer, err := s.newAudit(logged)
+	if err != nil {
+		return usageError(err)
+	}
+	defer closer.Close()
 	metrics := service.NewMetrics()
 	ensemble, err := s.openEnsemble(log, metrics, s.directories())
 	if err != nil {
 		return usageError(err)
 	}
-	services := service.New(s.serviceOptions(log, metrics), ensemble)
-	server, err := service.NewServer(s.serverOptions(log, metrics), services, ensemble)
+	services := service.New(s.serviceOptions(log, audit, metrics), ensemble)
+	if s.strict {
+		if err := s.refuseRisks(ctx, ensemble, logged); err != nil {
+			ensemble.Close()
+			return err
+		}
+	}
+	server, err := service.NewServer(s.serverOptions(log, audit, metrics), services, ensemble)
 	if err != nil {
 		ensemble.Close()
 		return usageError(err)
 	}
+	defer s.tellRisks(ctx, ensemble, log)()
 	for _, address := range server.Addresses() {
 		fmt.Fprintln(out, "listening on", address)
 	}
@@ -101,7 +115,7 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	return nil
 }
 
-func (s *settings) serviceOptions(log *zap.Logger, metrics *service.Metrics) service.Options {
+func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *service.Metrics) service.Options {
 	return service.Options{
 		LockRoot:       s.place(s.lockRoot, "locks"),
 		SequenceRoot:   s.place(s.sequenceRoot, "sequences"),
@@ -114,11 +128,12 @@ func (s *settings) serviceOptions(log *zap.Logger, metrics *service.Metrics) ser
 		MostWaiters:    s.maxWaiters,
 		MostWatched:    s.maxWatched,
 		Log:            log,
+		Audit:          audit,
 		Events:         metrics,
 	}
 }
 
-func (s *settings) serverOptions(log *zap.Logger, metrics *service.Metrics) service.ServerOptions {
+func (s *settings) serverOptions(log, audit *zap.Logger, metrics *service.Metrics) service.ServerOptions {
 	return service.ServerOptions{
 		Listen:           s.listen,
 		SocketMode:       fs.FileMode(s.socketMode),
@@ -126,6 +141,7 @@ func (s *settings) serverOptions(log *zap.Logger, metrics *service.Metrics) serv
 		MetricsListen:    s.metricsListen,
 		AdminListen:      s.adminListen,
 		TLS:              s.tls,
+		Policy:           s.policy,
 		KeepaliveTime:    s.keepaliveTime,
 		KeepaliveTimeout: s.keepaliveTimeout,
 		MaxStreams:       s.maxStreams,
@@ -135,6 +151,7 @@ func (s *settings) serverOptions(log *zap.Logger, metrics *service.Metrics) serv
 		SilenceTimeout:   s.sessionTimeout,
 		Reflection:       s.reflection,
 		Log:              log,
+		Audit:            audit,
 		Metrics:          metrics,
 	}
 }
@@ -144,13 +161,21 @@ func (s *settings) newLog(out io.Writer) *zap.Logger {
 	if err != nil {
 		level = zapcore.InfoLevel // the flag's words are zap's
 	}
+	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(out)), level))
+}
+
+// encoder is for people or for programs.
+func (s *settings) encoder(config zapcore.EncoderConfig) zapcore.Encoder {
+	if s.logFormat.String() == "console" {
+		return zapcore.NewConsoleEncoder(config)
+	}
+	return zapcore.NewJSONEncoder(config)
+}
+
+func encoding() zapcore.EncoderConfig {
 	config := zap.NewProductionEncoderConfig()
 	config.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	config.EncodeDuration = zapcore.StringDurationEncoder
 	config.TimeKey = "time"
-	encoder := zapcore.NewJSONEncoder(config)
-	if s.logFormat.String() == "console" {
-		encoder = zapcore.NewConsoleEncoder(config)
-	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level))
+	return config
 }

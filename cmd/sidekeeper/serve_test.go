@@ -158,6 +158,10 @@ func TestWhatCannotBeServedEndsWithTheUsageCodeAndSaysWhy(t *testing.T) {
 		"--listen=127.0.0.1:0":                                        "--zookeeper []: say which servers",
 		"--zookeeper=127.0.0.1:1 --no-such-flag":                      "unknown flag: --no-such-flag",
 		"--zookeeper=127.0.0.1:1 --acl=nonsense":                      "ACL",
+		"--zookeeper=127.0.0.1:1 --audit-log=audit":                   "--audit-log audit: stderr, off, or the absolute path",
+		"--zookeeper=127.0.0.1:1 --audit-log=/no/such/audit":          "--audit-log: open /no/such/audit",
+		"--zookeeper=127.0.0.1:1 --policy=/no/such/policy":            "--policy: open /no/such/policy",
+		"--zookeeper=127.0.0.1:1 --listen=unix:///s?identity=a/b":     `--listen unix:///s?identity=a/b: identity is "a/b"`,
 		"--zookeeper=127.0.0.1:1 --admin-listen=0.0.0.0:0":            "--admin-listen 0.0.0.0:0: this listener is for a loopback host:port only",
 	} {
 		line := append([]string{"serve", "--listen=127.0.0.1:0", "--operator-listen="}, strings.Fields(args)...)

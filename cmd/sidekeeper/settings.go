@@ -21,6 +21,7 @@ type settings struct {
 	adminListen    string
 	socketMode     fileMode
 	tls            service.TLSFiles
+	policy         string
 
 	zookeeper       []string
 	sessionTimeout  time.Duration
@@ -56,14 +57,16 @@ type settings struct {
 
 	logLevel   choice
 	logFormat  choice
+	auditLog   string
 	reflection bool
+	strict     bool
 }
 
 // flags is every setting, with its name, default and help.
 func (s *settings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	f.SortFlags = false
-	f.StringSliceVar(&s.listen, "listen", []string{"unix:///run/sidekeeper/sidekeeper.sock"}, "where callers are served: `unix:///path`, a loopback host:port, or with TLS any host:port; repeatable")
+	f.StringSliceVar(&s.listen, "listen", []string{"unix:///run/sidekeeper/sidekeeper.sock"}, "where callers are served: `unix:///path`, a loopback host:port, or with TLS any host:port; repeatable. All who call on unix:///path?identity=NAME are one caller, socket:NAME")
 	f.Var(preset(&s.socketMode, 0o660), "socket-mode", "mode of the callers' Unix sockets")
 	f.StringVar(&s.operatorListen, "operator-listen", "unix:///run/sidekeeper/operator.sock", "where operators are served: `unix:///path` of a socket for root and the sidecar's user alone; empty for nowhere")
 	f.StringVar(&s.metricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as `host:port`; empty for nowhere")
@@ -72,6 +75,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.tls.Key, "tls-key", "", "`file` with that certificate's key")
 	f.StringVar(&s.tls.ClientCA, "tls-client-ca", "", "`file` with the authorities of callers' certificates, which every caller over TCP then needs")
 
+	f.StringVar(&s.policy, "policy", "", "`file` with rules of who may do what on the callers' listeners, and nobody else; read again when it changes; empty for everybody everything that is not for operators")
 	f.StringSliceVar(&s.zookeeper, "zookeeper", nil, "the ensemble's servers, `host:port,…`; required")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", 15*time.Second, "how long a lease survives without the ensemble, unless its caller asks for another time")
 	f.DurationVar(&s.tickTime, "tick-time", 2*time.Second, "tickTime of the ensemble; a smaller value than it has is unsafe")
@@ -79,8 +83,8 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.DurationVar(&s.heartbeat, "heartbeat", 2*time.Second, "time between the heartbeats by which a lease proves itself")
 	f.Var(choose(&s.proof, "quorum", "static"), "proof", "how leases prove themselves: by transactions, or by the ensemble's own limits alone, which asks for long session timeouts")
 	f.BoolVar(&s.behindObservers, "behind-observers", false, "whether servers of the ensemble are observers behind others")
-	f.StringVar(&s.authFile, "zookeeper-auth-file", "", "`file` with `user:password` for the ensemble's digest scheme")
-	f.StringVar(&s.tlsCA, "zookeeper-tls-ca", "", "`file` with the authorities of the ensemble's certificates; switches TLS towards it on")
+	f.StringVar(&s.authFile, "zookeeper-auth-file", "", "`file` with user:password on a line for the ensemble's digest scheme, or on several while they are rotated; read again when it changes")
+	f.StringVar(&s.tlsCA, "zookeeper-tls-ca", "", "`file` with the authorities of the ensemble's certificates; switches TLS towards it on; read again when it changes")
 	f.StringVar(&s.tlsCert, "zookeeper-tls-cert", "", "`file` with the certificate to show to the ensemble; read again when it changes")
 	f.StringVar(&s.tlsKey, "zookeeper-tls-key", "", "`file` with that certificate's key")
 	f.StringVar(&s.tlsServerName, "zookeeper-tls-server-name", "", "`name` in the ensemble's certificates, if it is not the host's")
@@ -106,6 +110,8 @@ func (s *settings) flags() *pflag.FlagSet {
 
 	f.Var(choose(&s.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
 	f.Var(choose(&s.logFormat, "json", "console"), "log-format", "log for programs or for people")
+	f.StringVar(&s.auditLog, "audit-log", auditToLog, "where grants, losses, revocations, breaks and denials are recorded: stderr with the log, off, or the absolute path of a `file`")
+	f.BoolVar(&s.strict, "strict", false, "whether to refuse to start with an ensemble or with settings that are risky, or of which that cannot be found out")
 	f.BoolVar(&s.reflection, "reflection", false, "whether clients such as grpcurl may ask for the API's description")
 	return f
 }

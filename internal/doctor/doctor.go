@@ -61,6 +61,7 @@ type Settings struct {
 // An examination is one look at everything.
 type examination struct {
 	Settings
+	strict   bool // whether what cannot be found out is a warning, since nothing rules it out
 	ensemble Ensemble
 	findings []Finding
 }
@@ -81,6 +82,28 @@ func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []
 	}
 	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Gravity, a.Gravity) })
 	return e.findings, nil
+}
+
+// Preflight looks at what must be right before a sidecar serves: the servers, the settings and the ACLs, and not at locks. What
+// cannot be found out is a warning. The gravest finding comes first.
+func Preflight(ctx context.Context, ensemble Ensemble, settings Settings) ([]Finding, error) {
+	e := &examination{Settings: settings, ensemble: ensemble, strict: true}
+	e.servers(ctx)
+	e.protection()
+	err := e.members(ctx)
+	if err == nil {
+		err = e.root(ctx)
+	}
+	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Gravity, a.Gravity) })
+	return e.findings, err
+}
+
+// unknown is how bad it is not to know.
+func (e *examination) unknown() Gravity {
+	if e.strict {
+		return Warning
+	}
+	return Note
 }
 
 func (e *examination) findf(gravity Gravity, about, advice, format string, details ...any) {

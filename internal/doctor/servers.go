@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +22,7 @@ func (e *examination) servers(ctx context.Context) {
 		answer, err := e.ensemble.Ask(ctx, server, "srvr")
 		switch {
 		case errors.Is(err, zookeeper.ErrSilent):
-			e.findf(Note, server, "allow `srvr` in 4lw.commands.whitelist", "does not say how it is")
+			e.findf(e.unknown(), server, "allow `srvr` in 4lw.commands.whitelist", "does not say how it is")
 		case err != nil:
 			e.findf(Problem, server, "start it, or take it out of --zookeeper", "does not answer: %v", err)
 		case lineOf(answer, "Mode") == "":
@@ -31,12 +33,30 @@ func (e *examination) servers(ctx context.Context) {
 		told = e.setup(ctx, server) || told
 	}
 	if !told {
-		e.findf(Note, "ensemble", "allow it with 4lw.commands.whitelist=srvr,conf, or compare by hand",
+		e.findf(e.unknown(), "ensemble", "allow it with 4lw.commands.whitelist=srvr,conf, or compare by hand",
 			"no server answers `conf`, so that --tick-time %v and --sync-limit %d could not be compared with the ensemble's", e.TickTime, e.SyncLimit)
 	}
 	if e.Credentials && !e.Secure {
 		e.findf(Warning, "--zookeeper-auth-file", "use TLS towards the ensemble: --zookeeper-tls-ca", "the password travels in clear")
 	}
+}
+
+// protection judges what keeps others from the ensemble, whose sessions belong to whoever reaches its port.
+func (e *examination) protection() {
+	if !e.Secure && slices.ContainsFunc(e.Servers, isElsewhere) {
+		e.findf(Warning, "--zookeeper-tls-ca", "use TLS towards the ensemble", "whoever is on the way reads and changes what is written")
+	}
+	if !e.Credentials {
+		e.findf(Warning, "--zookeeper-auth-file", "give the sidecar credentials: this, or --zookeeper-tls-cert",
+			"the sidecar shows no credentials, so that its nodes are open to whoever reaches the ensemble")
+	}
+}
+
+// isElsewhere says whether a server is on another machine, as far as its address tells.
+func isElsewhere(server string) bool {
+	host, _, err := net.SplitHostPort(server)
+	ip := net.ParseIP(host)
+	return err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
 // lineOf is what stands behind a word and a colon.
@@ -82,7 +102,7 @@ func (e *examination) version(server, answer string) {
 	runs, ok := releaseIn(lineOf(answer, "Zookeeper version"))
 	switch {
 	case !ok:
-		e.findf(Note, server, "", "does not say which release it runs")
+		e.findf(e.unknown(), server, "", "does not say which release it runs")
 	case runs.before(release{3, 5, 1}):
 		e.findf(Problem, server, "upgrade to 3.9.5 or later", "runs %v, which has no containers: directories of locks stay for ever", runs)
 	case runs.before(release{3, 8, 6}), runs[1] == 9 && runs.before(release{3, 9, 5}):

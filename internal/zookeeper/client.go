@@ -26,7 +26,6 @@ const (
 // that lists and watches for all of them. Close it after its sessions.
 type Client struct {
 	config     Config
-	authFrame  []byte
 	permanent  map[string]bool
 	handshakes gate
 	openings   gate
@@ -52,13 +51,13 @@ func New(config Config) (*Client, error) {
 	for _, dir := range config.Directories {
 		c.permanent[dir] = true
 	}
-	if len(config.Auth) > 0 {
-		c.authFrame = authFrame("digest", config.Auth)
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
 	c.reader = &reader{client: c, changed: make(chan struct{})}
 	c.work.Go(func() { c.reader.run(ctx) })
+	if config.Auth != nil {
+		c.work.Go(func() { c.followCredentials(ctx) })
+	}
 	return c, nil
 }
 
@@ -110,6 +109,7 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 	return &Session{
 		client:     c,
+		auth:       c.introduction(),
 		log:        c.config.Log,
 		brief:      brief,
 		negotiated: timeout,

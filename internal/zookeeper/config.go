@@ -37,10 +37,10 @@ type Config struct {
 	Observers      bool          // sessions may be attached to observers behind other servers
 	Directories    []string      // made if missing, for good
 
-	Auth           []byte      // `user:password` for digest, or nil
-	TLS            *tls.Config // towards the ensemble, or nil
-	ACL            string      // of new nodes: empty, `creator`, `open`, or `scheme:id:permissions` joined by commas
-	EphemeralBytes int         // most bytes of ephemeral paths one session may own
+	Auth           func() [][]byte    // the digest credentials of now, `user:password` each; nil for none. See introduction
+	TLS            func() *tls.Config // towards the ensemble, asked for at each connection; nil for none
+	ACL            string             // of new nodes: empty, `creator`, `open`, or `scheme:id:permissions` joined by commas
+	EphemeralBytes int                // most bytes of ephemeral paths one session may own
 
 	Log     *zap.Logger
 	Observe func(operation string, took time.Duration) // told of each request to the ensemble, or nil
@@ -148,7 +148,7 @@ func (c *Config) safe(timeout time.Duration) error {
 // parseACL reads the ACL for new nodes: with credentials the creator's alone unless told otherwise, and never the
 // world's by default then.
 func (c *Config) parseACL() ([]zk.ACL, error) {
-	credentials := len(c.Auth) > 0 || c.TLS != nil && (len(c.TLS.Certificates) > 0 || c.TLS.GetClientCertificate != nil)
+	credentials := c.Auth != nil || c.showsCertificate()
 	switch {
 	case c.ACL == "open", c.ACL == "" && !credentials:
 		return zk.WorldACL(zk.PermAll), nil
@@ -169,6 +169,15 @@ func (c *Config) parseACL() ([]zk.ACL, error) {
 		return nil, fmt.Errorf("ACL of %d bytes: at most %d", size, maxACLBytes)
 	}
 	return acl, nil
+}
+
+// showsCertificate says whether servers learn who connects from a certificate.
+func (c *Config) showsCertificate() bool {
+	if c.TLS == nil {
+		return false
+	}
+	secure := c.TLS()
+	return len(secure.Certificates) > 0 || secure.GetClientCertificate != nil
 }
 
 func parseACLEntry(entry string) (zk.ACL, error) {

@@ -93,7 +93,7 @@ func (c *Client) connect(ctx context.Context, address string) (net.Conn, error) 
 	if err != nil || c.config.TLS == nil {
 		return conn, err
 	}
-	config := c.config.TLS.Clone()
+	config := c.config.TLS().Clone()
 	if config.ServerName == "" {
 		config.ServerName, _, _ = net.SplitHostPort(address)
 	}

@@ -51,6 +51,7 @@ func (r *reader) run(ctx context.Context) {
 		failures = 0
 		v := newView(session)
 		r.show(v)
+		r.client.introduction() // credentials that are newer than the session
 		select {
 		case <-session.Done():
 		case <-ctx.Done():

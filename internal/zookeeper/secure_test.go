@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,8 +23,8 @@ import (
 
 func TestWithCredentialsOnlyTheCreatorSeesItsNodes(t *testing.T) {
 	e := startEnsemble(t, ensemble.Options{Servers: 1})
-	own := newClient(t, e, func(c *Config) { c.Auth = []byte("sidekeeper:secret"); c.Directories = nil })
-	same := newClient(t, e, func(c *Config) { c.Auth = []byte("sidekeeper:secret"); c.Directories = nil })
+	own := newClient(t, e, func(c *Config) { c.Auth = always("sidekeeper:secret"); c.Directories = nil })
+	same := newClient(t, e, func(c *Config) { c.Auth = always("sidekeeper:secret"); c.Directories = nil })
 	other := newClient(t, e, func(c *Config) { c.Directories = nil })
 	s := openSession(t, own)
 	path := enqueue(t, s, "/secure/locks/orders")
@@ -51,6 +52,11 @@ func TestWithCredentialsOnlyTheCreatorSeesItsNodes(t *testing.T) {
 	}
 }
 
+// always are credentials that never change.
+func always(secret string) func() [][]byte {
+	return func() [][]byte { return [][]byte{[]byte(secret)} }
+}
+
 func TestACLs(t *testing.T) {
 	cases := []struct {
 		acl, auth, want string
@@ -65,7 +71,10 @@ func TestACLs(t *testing.T) {
 		{"world:anyone:x", "", "error"},
 	}
 	for _, c := range cases {
-		config := Config{ACL: c.acl, Auth: []byte(c.auth)}
+		config := Config{ACL: c.acl}
+		if c.auth != "" {
+			config.Auth = always(c.auth)
+		}
 		acl, err := config.parseACL()
 		got := ""
 		for i, entry := range acl {
@@ -90,10 +99,11 @@ func TestTLSTowardsTheEnsembleNeedsTheRightCertificates(t *testing.T) {
 	e := startEnsemble(t, ensemble.Options{Servers: 1, TLS: &ensemble.TLS{KeyStore: server.both, TrustStore: authority.file}})
 	with := func(pair *tls.Certificate) func(*Config) {
 		return func(c *Config) {
-			c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authority.pool, ServerName: "127.0.0.1"}
+			secure := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authority.pool, ServerName: "127.0.0.1"}
 			if pair != nil {
-				c.TLS.Certificates = []tls.Certificate{*pair}
+				secure.Certificates = []tls.Certificate{*pair}
 			}
+			c.TLS = func() *tls.Config { return secure }
 		}
 	}
 	s := openSession(t, newClient(t, e, with(&client.pair)))
@@ -190,5 +200,56 @@ func writePEM(t *testing.T, file string, blocks ...*pem.Block) {
 	}
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The file of credentials has the old ones, then both, then the new ones. Whoever began with the old ones goes on with them, and
+// everybody reads what those with the new ones make.
+func TestCredentialsAreRotatedWhileSessionsGoOn(t *testing.T) {
+	e := startEnsemble(t, ensemble.Options{Servers: 1})
+	var now atomic.Pointer[[][]byte]
+	set := func(secrets ...string) {
+		var credentials [][]byte
+		for _, secret := range secrets {
+			credentials = append(credentials, []byte(secret))
+		}
+		now.Store(&credentials)
+	}
+	set("sidekeeper:old")
+	rotated := func(c *Config) { c.Auth = func() [][]byte { return *now.Load() }; c.Directories = nil }
+	own, other := newClient(t, e, rotated), newClient(t, e, rotated)
+	before := openSession(t, own)
+	kept := enqueue(t, before, "/before/locks/orders")
+	if _, err := other.Get(t.Context(), kept); err != nil { // so that its reader is there, with the old ones
+		t.Fatal(err)
+	}
+
+	set("sidekeeper:old", "sidekeeper:new")
+	enqueue(t, openSession(t, own), "/rotated/locks/orders")
+	set("sidekeeper:new")
+	fresh := enqueue(t, openSession(t, own), "/rotated/locks/orders")
+	if _, err := own.Get(t.Context(), fresh); err != nil {
+		t.Errorf("read through the reader of who made it, at once: %v", err)
+	}
+	for ctx := within(t, 20*time.Second); ; { // the other sidecar opens no session, and looks every two seconds
+		_, err := other.Get(ctx, fresh)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, recipes.ErrDenied) {
+			t.Fatalf("read by the other sidecar: %v", err)
+		}
+	}
+	e.Server(1).ClientLink().Reset()
+	if err := before.flush(); err != nil {
+		t.Fatalf("the session from before, on a new connection: %v", err)
+	}
+	before.Dequeue(kept)
+	reader := newClient(t, e, func(c *Config) { c.Auth = always("sidekeeper:old"); c.Directories = nil })
+	if _, err := reader.Get(t.Context(), kept); !errors.Is(err, recipes.ErrNoNode) {
+		t.Errorf("what the session from before has given up: %v", err)
+	}
+	if _, err := reader.Get(t.Context(), fresh); !errors.Is(err, recipes.ErrDenied) {
+		t.Errorf("what was made with the new ones, read with the old: %v", err)
 	}
 }

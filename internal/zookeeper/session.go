@@ -36,6 +36,7 @@ type Session struct {
 	done   chan struct{} // closed when the session has ended
 
 	mu         sync.Mutex
+	auth       []byte // is sent behind each handshake: the credentials of when the session was opened, or the reader's newest
 	id         int64
 	negotiated time.Duration
 	interval   time.Duration // between heartbeats

@@ -80,7 +80,7 @@ func (w *wire) greet(frame []byte) (int, error) {
 		}
 	}
 	w.handshake.sent = w.session.now()
-	if _, err := w.Conn.Write(append(slices.Clip(frame), w.session.client.authFrame...)); err != nil {
+	if _, err := w.Conn.Write(append(slices.Clip(frame), w.session.introducing()...)); err != nil {
 		return 0, err
 	}
 	return len(frame), nil

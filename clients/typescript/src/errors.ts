@@ -201,6 +201,10 @@ export class MemoryLimitError extends SidekeeperError {
   override readonly reason = "MEMORY_LIMIT";
 }
 
+export class PolicyDeniedError extends SidekeeperError {
+  override readonly reason = "POLICY_DENIED";
+}
+
 type Kind = new (code: status, told: Told) => SidekeeperError;
 
 /** The class of each reason. */
@@ -245,6 +249,7 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["KEY_HAS_CHILDREN", KeyHasChildrenError],
   ["WATCH_LIMIT", WatchLimitError],
   ["MEMORY_LIMIT", MemoryLimitError],
+  ["POLICY_DENIED", PolicyDeniedError],
 ]);
 
 /** What was the caller's is not any more, without the caller having given it up. `cause` says why. */

@@ -41,6 +41,7 @@ __all__ = [
     "NameIsDirectoryError",
     "OperatorOnlyError",
     "OutcomeUnknownError",
+    "PolicyDeniedError",
     "PreconditionFailedError",
     "SequenceExhaustedError",
     "SequenceExistsError",
@@ -256,6 +257,10 @@ class WatchLimitError(SidekeeperError):
 
 class MemoryLimitError(SidekeeperError):
     reason = "MEMORY_LIMIT"
+
+
+class PolicyDeniedError(SidekeeperError):
+    reason = "POLICY_DENIED"
 
 
 class LostError(Exception):

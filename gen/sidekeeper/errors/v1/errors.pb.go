@@ -113,6 +113,9 @@ const (
 	// RESOURCE_EXHAUSTED: the answer is large, and the sidecar has no memory to spare for it: others are not being read.
 	// The call has done what it does.
 	Reason_REASON_MEMORY_LIMIT Reason = 40
+	// PERMISSION_DENIED: the sidecar has a policy, and no rule of it allows the caller this method for what the request names. Any
+	// rpc can end so. It says nothing about whether anything of that name exists.
+	Reason_REASON_POLICY_DENIED Reason = 41
 )
 
 // Enum value maps for Reason.
@@ -159,6 +162,7 @@ var (
 		38: "REASON_KEY_HAS_CHILDREN",
 		39: "REASON_WATCH_LIMIT",
 		40: "REASON_MEMORY_LIMIT",
+		41: "REASON_POLICY_DENIED",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -202,6 +206,7 @@ var (
 		"REASON_KEY_HAS_CHILDREN":       38,
 		"REASON_WATCH_LIMIT":            39,
 		"REASON_MEMORY_LIMIT":           40,
+		"REASON_POLICY_DENIED":          41,
 	}
 )
 
@@ -236,7 +241,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xed\b\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\x87\t\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -279,7 +284,8 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x1aREASON_PRECONDITION_FAILED\x10%\x12\x1b\n" +
 	"\x17REASON_KEY_HAS_CHILDREN\x10&\x12\x16\n" +
 	"\x12REASON_WATCH_LIMIT\x10'\x12\x17\n" +
-	"\x13REASON_MEMORY_LIMIT\x10(B_\n" +
+	"\x13REASON_MEMORY_LIMIT\x10(\x12\x18\n" +
+	"\x14REASON_POLICY_DENIED\x10)B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -47,6 +47,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_KEY_HAS_CHILDREN: _ClassVar[Reason]
     REASON_WATCH_LIMIT: _ClassVar[Reason]
     REASON_MEMORY_LIMIT: _ClassVar[Reason]
+    REASON_POLICY_DENIED: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_LEASE_LOST: Reason
 REASON_LEASE_CLOSED: Reason
@@ -88,3 +89,4 @@ REASON_PRECONDITION_FAILED: Reason
 REASON_KEY_HAS_CHILDREN: Reason
 REASON_WATCH_LIMIT: Reason
 REASON_MEMORY_LIMIT: Reason
+REASON_POLICY_DENIED: Reason

@@ -104,5 +104,10 @@ export enum Reason {
    * The call has done what it does.
    */
   MEMORY_LIMIT = 40,
+  /**
+   * POLICY_DENIED - PERMISSION_DENIED: the sidecar has a policy, and no rule of it allows the caller this method for what the request names. Any
+   * rpc can end so. It says nothing about whether anything of that name exists.
+   */
+  POLICY_DENIED = 41,
   UNRECOGNIZED = -1,
 }

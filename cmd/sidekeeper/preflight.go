@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/doctor"
+)
+
+// preflightTime is for how long the ensemble is looked at before the sidecar serves.
+const preflightTime = 15 * time.Second
+
+// refuseRisks returns an error if the ensemble or the settings are risky, and writes why.
+func (s *settings) refuseRisks(ctx context.Context, ensemble ensemble, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, preflightTime)
+	defer cancel()
+	findings, err := doctor.Preflight(ctx, ensemble, s.forDoctor(0))
+	verdict := verdictOn(findings)
+	if err == nil && verdict == nil {
+		return nil
+	}
+	if err != nil {
+		verdict = unreached(err)
+	}
+	return errors.Join(writeFindings(out, findings), verdict)
+}
+
+// tellRisks has the log say what is risky, as soon as it is found out, while the sidecar serves. What it returns ends that.
+func (s *settings) tellRisks(ctx context.Context, ensemble ensemble, log *zap.Logger) (stop func()) {
+	if s.strict { // it was looked at, and there was nothing
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, preflightTime)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		findings, err := doctor.Preflight(ctx, ensemble, s.forDoctor(0))
+		for _, found := range findings {
+			tell := log.Warn
+			if found.Gravity == doctor.Note {
+				tell = log.Info
+			}
+			tell("preflight", zap.Stringer("gravity", found.Gravity), zap.String("about", found.About), zap.String("text", found.Text),
+				zap.String("advice", found.Advice))
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("preflight cannot be finished", zap.Error(err))
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+	}
+}

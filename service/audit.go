@@ -1,0 +1,138 @@
+package service
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+)
+
+// An audit is the record of who was given what and lost it, who ended what is others', and who was refused. docs/audit.md tells
+// each event's fields. What stands in it is enough to find a lease or a hold in the log, and of no use to whoever wants to use one.
+type audit struct{ log *zap.Logger }
+
+func newAudit(log *zap.Logger) audit {
+	if log == nil {
+		log = zap.NewNop()
+	}
+	return audit{log}
+}
+
+func (a audit) granted(h *hold) { a.log.Info("grant", h.fields()...) }
+
+// ended tells of the end of a hold; why is nil if its caller gave it up.
+func (a audit) ended(h *hold, why error) {
+	held := zap.Duration("held", time.Since(h.granted))
+	if how := endOf(why); how != "RELEASED" {
+		a.log.Info("loss", append(h.fields(), held, zap.String("reason", how))...)
+		return
+	}
+	a.log.Info("release", append(h.fields(), held)...)
+}
+
+func (h *hold) fields() []zap.Field {
+	return []zap.Field{
+		zap.String("caller", h.lease.identity), zap.String("name", h.name.text), zap.Int64("fencing_token", h.token),
+		zap.Int64("lease", h.lease.serial), zap.Stringer("hold", h.key),
+	}
+}
+
+func (a audit) revoked(by caller, lock name, why string, grace *time.Duration, reached int, err error) {
+	fields := []zap.Field{
+		zap.String("caller", by.identity), zap.String("name", lock.text), zap.String("why", why), zap.Int("reached", reached), outcomeField(err),
+	}
+	if grace != nil {
+		fields = append(fields, zap.Duration("grace", *grace))
+	}
+	a.log.Info("revocation", fields...)
+}
+
+func (a audit) broken(by caller, lock name, token int64, why string, forced bool, err error) {
+	a.log.Info("break", zap.String("caller", by.identity), zap.String("name", lock.text), zap.Int64("fencing_token", token),
+		zap.String("why", why), zap.Bool("forced", forced), outcomeField(err))
+}
+
+// removed tells that an operator has removed what is others': the members of a group, or all keys below one.
+func (a audit) removed(by caller, kind, named, why string, err error) {
+	a.log.Info("removal", zap.String("caller", by.identity), zap.String("kind", kind), zap.String("name", named), zap.String("why", why),
+		outcomeField(err))
+}
+
+func (a audit) advanced(by caller, sequence string, to int64, err error) {
+	a.log.Info("advance", zap.String("caller", by.identity), zap.String("name", sequence), zap.Int64("last_issued", to), outcomeField(err))
+}
+
+// outcomeField is `OK`, or the reason of an error.
+func outcomeField(err error) zap.Field {
+	if err == nil {
+		return zap.String("outcome", "OK")
+	}
+	reason := reasonOf(err)
+	if reason == "" {
+		reason = answerTo(err).code.String()
+	}
+	return zap.String("outcome", reason)
+}
+
+// denials are the errors of callers that asked for what is not theirs.
+var denials = []error{errPolicyDenied, errOperatorOnly, errLeaseNotFound, errHoldNotFound}
+
+// answered tells of a call that was denied.
+func (a audit) answered(by caller, method string, request any, err error) {
+	if err == nil || !slices.ContainsFunc(denials, func(denial error) bool { return errors.Is(err, denial) }) {
+		return
+	}
+	of := subjects[method]
+	var names []string
+	if of.names != nil && request != nil {
+		for _, asked := range of.names(request) {
+			names = append(names, shortened(asked))
+		}
+	}
+	a.denied(by, of.action(method, request).Name, names[:min(len(names), mostDeniedNames)], reasonOf(err))
+}
+
+// mostDeniedNames bounds what a caller can have written of one request.
+const mostDeniedNames = 10
+
+func shortened(text string) string { return text[:min(len(text), longestName)] }
+
+func (a audit) denied(by caller, action string, names []string, reason string) {
+	write, omitted := by.guest.mayBeDenied()
+	if !write {
+		return
+	}
+	a.log.Warn("denial", zap.String("caller", by.identity), zap.String("action", action), zap.Strings("names", names),
+		zap.String("reason", reason), zap.Int64("omitted", omitted))
+}
+
+// How many denials of one caller are written in a second, and at once; the next one that is written counts the others.
+const (
+	writtenDenials      = 10
+	writtenDenialsBurst = 100
+)
+
+// denialPace keeps a caller from filling the record with what it is refused.
+type denialPace struct {
+	limiter *rate.Limiter
+	omitted atomic.Int64
+}
+
+func newDenialPace() *denialPace {
+	return &denialPace{limiter: rate.NewLimiter(writtenDenials, writtenDenialsBurst)}
+}
+
+// mayBeDenied says whether a denial is to be written, and how many were not since the last one that was.
+func (g *guest) mayBeDenied() (write bool, omitted int64) {
+	if g == nil {
+		return true, 0
+	}
+	if !g.denials.limiter.Allow() {
+		g.denials.omitted.Add(1)
+		return false, 0
+	}
+	return true, g.denials.omitted.Swap(0)
+}

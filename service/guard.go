@@ -1,0 +1,84 @@
+package service
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	reflectionalphapb "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+
+	"github.com/sidekeeper/sidekeeper/service/policy"
+)
+
+// openServices say nothing about anybody's names, and need no rule.
+var openServices = []string{
+	healthpb.Health_ServiceDesc.ServiceName, reflectionpb.ServerReflection_ServiceDesc.ServiceName,
+	reflectionalphapb.ServerReflection_ServiceDesc.ServiceName,
+}
+
+func isOpen(method string) bool {
+	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	return slices.Contains(openServices, service)
+}
+
+// A guard decides whether a call may be made. Every request of every call passes it before anything else sees it.
+type guard struct{ policy *policyFile }
+
+// A verdict is what a guard has decided about a call.
+type verdict struct{ operates bool } // whether the caller may do what operators do with it
+
+// judge says whether the caller may make this request. Without a policy, and on the operators' listener, that depends on the method
+// alone; the handlers of methods that only some requests use as operators do ask mayOperate.
+func (g guard) judge(from caller, method string, request any) (verdict, error) {
+	of, known := subjects[method]
+	switch {
+	case isOpen(method):
+		return verdict{}, nil
+	case from.operator:
+		return verdict{operates: true}, nil
+	case g.policy == nil && of.operator:
+		return verdict{}, errOperatorOnly
+	case g.policy == nil:
+		return verdict{}, nil
+	case !known:
+		return verdict{}, deniedByPolicy(from, strings.TrimPrefix(method, "/"))
+	}
+	var names []string
+	if of.names != nil {
+		names = of.names(request)
+	}
+	action := of.action(method, request)
+	if !g.policy.newest().Allows(from.identity, action.Name, names) {
+		return verdict{}, deniedByPolicy(from, action.Name)
+	}
+	return verdict{operates: action.Operator}, nil
+}
+
+// deniedByPolicy is the same answer whatever is stored under the name. It tells the caller as whom it was seen.
+func deniedByPolicy(from caller, action string) error {
+	return &fault{
+		kind:  errPolicyDenied,
+		facts: map[string]string{"caller": from.identity, "action": action},
+		text:  "no rule allows " + from.identity + " " + action + " for what it names",
+	}
+}
+
+type verdictKey struct{}
+
+// mayOperate says whether the caller may do with this call what is for operators.
+func mayOperate(ctx context.Context) bool {
+	passed, _ := ctx.Value(verdictKey{}).(verdict)
+	return passed.operates || callerOf(ctx).operator
+}
+
+// policyActions are all that a policy can speak of.
+func policyActions() []policy.Action {
+	var methods []string
+	for method := range subjects {
+		methods = append(methods, method)
+	}
+	slices.Sort(methods)
+	return actionsOf(methods)
+}

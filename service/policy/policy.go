@@ -1,0 +1,72 @@
+// Package policy decides who may call what about which names. A policy is a list of rules that allow; what no rule allows is
+// denied. It knows nothing of gRPC: methods are words to it, which it is given.
+//
+//	rules:
+//	  - identities: ["uid:1000", "spiffe://prod.example/ns/web/*"]
+//	    methods: ["sidekeeper.lock.v1.LockService/*"]
+//	    prefixes: ["billing"]
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// An Action is one thing that a caller can ask for: a method, `sidekeeper.lock.v1.LockService/Acquire`, or a use of a method that
+// is an operator's, `sidekeeper.lock.v1.LockService/Revoke:grace`.
+type Action struct {
+	Name     string
+	Operator bool // only rules that name it allow it: the * behind a service leaves it out
+}
+
+// A Policy is rules. It is not modified.
+type Policy struct{ rules []rule }
+
+// A rule allows some callers some actions on some names.
+type rule struct {
+	identities []string
+	actions    map[string]bool
+	prefixes   []string // none for every name
+}
+
+// everybody, and every name.
+const everything = "*"
+
+// Size is how many rules there are.
+func (p *Policy) Size() int { return len(p.rules) }
+
+// Allows says whether the caller may do this to all of these names. A listing has the prefix asked for as its name, which is empty
+// for one of everything. An action about nothing that has a name comes with no names.
+func (p *Policy) Allows(identity, action string, names []string) bool {
+	var grants []rule
+	for _, rule := range p.rules {
+		if rule.actions[action] && rule.isAbout(identity) {
+			grants = append(grants, rule)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(grants, func(r rule) bool { return r.covers(name) }) {
+			return false
+		}
+	}
+	return len(grants) > 0
+}
+
+func (r rule) isAbout(identity string) bool {
+	return slices.ContainsFunc(r.identities, func(pattern string) bool { return matches(pattern, identity) })
+}
+
+// matches compares an identity with a pattern, which may end in /* for all SPIFFE ids below.
+func matches(pattern, identity string) bool {
+	if below, ok := strings.CutSuffix(pattern, "/*"); ok && strings.HasPrefix(pattern, SPIFFE) {
+		return strings.HasPrefix(identity, below+"/")
+	}
+	return pattern == everything || pattern == identity
+}
+
+// covers says whether the rule is about a name: if it lies under one of the prefixes, by whole segments.
+func (r rule) covers(name string) bool {
+	return len(r.prefixes) == 0 || slices.ContainsFunc(r.prefixes, func(prefix string) bool {
+		return name == prefix || strings.HasPrefix(name, prefix+"/")
+	})
+}

@@ -1,0 +1,189 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// actions of a sidecar with two services.
+var actions = []Action{
+	{Name: "a.Locks/Acquire"},
+	{Name: "a.Locks/Revoke"},
+	{Name: "a.Locks/Revoke:grace", Operator: true},
+	{Name: "a.Locks/Break", Operator: true},
+	{Name: "b.Leases/Open"},
+}
+
+// nameRule is a short form of the rule of names.
+func nameRule(text string) string {
+	if text == "" || strings.HasSuffix(text, "/") || strings.Contains(text, "*") {
+		return "a good name"
+	}
+	return ""
+}
+
+func parse(t *testing.T, text string) *Policy {
+	t.Helper()
+	policy, err := Parse("p.yaml", []byte(text), actions, nameRule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy
+}
+
+func TestOnlyWhatARuleAllowsIsAllowed(t *testing.T) {
+	policy := parse(t, `
+rules:
+  - identities: ["uid:1", "socket:app"]
+    methods: ["a.Locks/*"]
+    prefixes: [billing, stock/eu]
+  - identities: ["uid:1"]
+    methods: [a.Locks/Acquire]
+    prefixes: [audit]
+  - identities: ["spiffe://prod/ns/web/*"]
+    methods: ["b.Leases/Open", "a.Locks/Break"]
+  - identities: ["*"]
+    methods: ["a.Locks/Revoke"]
+    prefixes: [public]
+  - identities: ["dns:all.test", "cert:team/*"]
+    methods: ["a.Locks/*"]
+    prefixes: ["*"]
+`)
+	for _, c := range []struct {
+		identity, action, names string
+		want                    bool
+	}{
+		{"uid:1", "a.Locks/Acquire", "billing", true},
+		{"uid:1", "a.Locks/Acquire", "billing/july/1", true},
+		{"uid:1", "a.Locks/Acquire", "billings", false},
+		{"uid:1", "a.Locks/Acquire", "stock", false},
+		{"uid:1", "a.Locks/Acquire", "stock/eu", true},
+		{"uid:1", "a.Locks/Acquire", "stock/europe", false},
+		{"uid:1", "a.Locks/Acquire", "billing audit/1", true}, // by two rules
+		{"uid:1", "a.Locks/Revoke", "billing audit/1", false}, // the second is not about Revoke
+		{"uid:1", "a.Locks/Acquire", "billing secret", false},
+		{"uid:1", "a.Locks/Acquire", "", true}, // about nothing that has a name
+		{"uid:1", "a.Locks/Acquire", "-", false},
+		{"socket:app", "a.Locks/Acquire", "billing", true},
+		{"socket:app", "a.Locks/Acquire", "audit", false},
+		{"uid:1", "a.Locks/Revoke:grace", "billing", false},
+		{"uid:1", "a.Locks/Break", "billing", false},
+		{"uid:1", "b.Leases/Open", "", false},
+		{"uid:11", "a.Locks/Acquire", "billing", false},
+		{"", "a.Locks/Acquire", "billing", false},
+		{"spiffe://prod/ns/web/sa/x", "b.Leases/Open", "", true},
+		{"spiffe://prod/ns/web/sa/x", "a.Locks/Break", "anything", true},
+		{"spiffe://prod/ns/web/sa/x", "a.Locks/Acquire", "anything", false},
+		{"spiffe://prod/ns/web", "b.Leases/Open", "", false},
+		{"spiffe://prod/ns/website/x", "b.Leases/Open", "", false},
+		{"nobody", "a.Locks/Revoke", "public/x", true},
+		{"nobody", "a.Locks/Revoke", "private", false},
+		{"dns:all.test", "a.Locks/Acquire", "anything -", true},
+		{"dns:all.test", "a.Locks/Break", "anything", false},
+		{"cert:team/*", "a.Locks/Acquire", "anything", true},
+		{"cert:team/eve", "a.Locks/Acquire", "anything", false},
+		{"uid:1", "a.Locks/Unknown", "billing", false},
+	} {
+		names := strings.Fields(c.names)
+		for i, name := range names {
+			if name == "-" { // the empty prefix
+				names[i] = ""
+			}
+		}
+		if got := policy.Allows(c.identity, c.action, names); got != c.want {
+			t.Errorf("%s %s %q: got %v", c.identity, c.action, names, got)
+		}
+	}
+}
+
+func TestAPolicyWithoutRulesDeniesEverything(t *testing.T) {
+	if parse(t, "rules: []").Allows("uid:0", "a.Locks/Acquire", nil) {
+		t.Error("it allows something")
+	}
+}
+
+func TestABadPolicyIsRefusedWithFileLineFieldValueAndRule(t *testing.T) {
+	good := "rules:\n- identities: [\"uid:1\"]\n  methods: [\"a.Locks/*\"]\n"
+	for _, c := range []struct{ text, want string }{
+		{"", "p.yaml: is empty: rules are required"},
+		{"# nothing\n", "p.yaml: is empty: rules are required"},
+		{"rules", `p.yaml:1: the policy is "rules": a mapping with rules`},
+		{"{}", `p.yaml:1: rules is missing: required`},
+		{"rules:", `p.yaml:1: rules is "": a list`},
+		{"rules: [1]", `p.yaml:1: rules[0] is "1": a mapping with identities, methods, prefixes`},
+		{"rules: {a: b}", `p.yaml:1: rules is a mapping: a list`},
+		{"rules: [", "p.yaml: yaml: line 1"},
+		{good + "rules: []", `p.yaml:4: a field of the policy is "rules": each field once`},
+		{good + "---\nrules: []", "p.yaml: holds more than one document"},
+		{good + "  action: deny", `p.yaml:4: a field of rules[0] is "action": one of identities, methods, prefixes`},
+		{good + "  prefixes:", `p.yaml:4: rules[0].prefixes is "": a list`},
+		{good + "  prefixes: []", `p.yaml:4: rules[0].prefixes is empty: at least one`},
+		{good + "  prefixes: [a, b/]", `p.yaml:4: rules[0].prefixes[1] is "b/": a good name`},
+		{good + "  prefixes: ['a*']", `p.yaml:4: rules[0].prefixes[0] is "a*": a good name`},
+		{good + "  prefixes: [1]", `p.yaml:4: rules[0].prefixes[0] is "1": a text`},
+		{good + "  prefixes: [[a]]", `p.yaml:4: rules[0].prefixes[0] is a list: a text`},
+		{good + "- methods: [\"a.Locks/*\"]", `p.yaml:4: rules[1].identities is missing: required`},
+		{good + "- identities: ['*']", `p.yaml:4: rules[1].methods is missing: required`},
+		{
+			"rules: [{identities: [root], methods: ['a.Locks/*']}]",
+			`p.yaml:1: rules[0].identities[0] is "root": an identity is uid:N`,
+		},
+		{"rules: [{identities: ['uid:x'], methods: ['a.Locks/*']}]", `"uid:x": a number follows uid:`},
+		{"rules: [{identities: ['uid:01'], methods: ['a.Locks/*']}]", `"uid:01": a number follows uid:`},
+		{"rules: [{identities: ['uid:*'], methods: ['a.Locks/*']}]", `"uid:*": a number follows uid:`},
+		{"rules: [{identities: ['spiffe://p/a*'], methods: ['a.Locks/*']}]", `"spiffe://p/a*": a trust domain`},
+		{"rules: [{identities: ['spiffe://*'], methods: ['a.Locks/*']}]", `"spiffe://*": an identity is uid:N`},
+		{"rules: [{identities: ['dns:Web.test'], methods: ['a.Locks/*']}]", `"dns:Web.test": a host name in lower case`},
+		{
+			"rules: [{identities: ['*'], methods: [Acquire]}]",
+			`rules[0].methods[0] is "Acquire": a method is SERVICE/METHOD, such as a.Locks/Acquire`,
+		},
+		{"rules: [{identities: ['*'], methods: ['*']}]", `"*": a method is SERVICE/METHOD`},
+		{"rules: [{identities: ['*'], methods: ['c.Locks/*']}]", `"c.Locks/*": a service of the sidecar: a.Locks, b.Leases`},
+		{
+			"rules: [{identities: ['*'], methods: ['a.Locks/acquire']}]",
+			`"a.Locks/acquire": a method of that service: *, Acquire, Revoke`,
+		},
+		{"rules: [{identities: ['*'], methods: ['/a.Locks/Acquire']}]", "a service of the sidecar"},
+		{
+			"rules: &x\n- {identities: &i ['*'], methods: [a.Locks/*]}\n- {identities: *i, methods: [a.Locks/*]}",
+			`p.yaml:3: rules[1].identities is an alias: a list`,
+		},
+	} {
+		_, err := Parse("p.yaml", []byte(c.text), actions, nameRule)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got %v; want %s", c.text, err, c.want)
+		}
+	}
+	_, err := Parse("p.yaml", make([]byte, Longest+1), actions, nameRule)
+	if got := fmt.Sprint(err); got != "p.yaml: has 1048577 bytes: at most 1048576" {
+		t.Errorf("a long one: %s", got)
+	}
+}
+
+// Whatever stands in the file, it is refused or it denies who is not in it.
+func FuzzParse(f *testing.F) {
+	f.Add("rules:\n- identities: [\"uid:1\"]\n  methods: [\"a.Locks/*\"]\n  prefixes: [a]\n")
+	f.Add("rules: []")
+	f.Add("rules: [{identities: ['spiffe://p/*'], methods: ['a.Locks/Break']}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		policy, err := Parse("p.yaml", []byte(text), actions, nameRule)
+		if err != nil {
+			if policy != nil || !strings.HasPrefix(err.Error(), "p.yaml:") {
+				t.Errorf("refused with %v", err)
+			}
+			return
+		}
+		for _, rule := range policy.rules {
+			if len(rule.identities) == 0 || len(rule.actions) == 0 && !strings.Contains(text, "*") {
+				t.Errorf("a rule of %q says nothing: %v", text, rule)
+			}
+			for _, identity := range rule.identities {
+				if matches(identity, "nobody") && identity != everything {
+					t.Errorf("%q is about somebody else", identity)
+				}
+			}
+		}
+	})
+}
