@@ -27,6 +27,8 @@ type Metrics struct {
 	keyWatches, watched     prometheus.Gauge
 	heartbeatsLate          prometheus.Counter
 	requestTime             *prometheus.HistogramVec
+	requestsLost            *prometheus.CounterVec
+	callErrors              *prometheus.CounterVec
 }
 
 // Buckets, in seconds. Calls and requests take milliseconds; waits and holds anything up to days.
@@ -59,10 +61,15 @@ func NewMetrics() *Metrics {
 		heartbeatsLate: counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
 		requestTime: histograms("zookeeper_request_seconds", "How long the ensemble took to answer, by operation.",
 			shortTimes, "operation"),
+		requestsLost: counters("zookeeper_requests_lost_total", "Requests to the ensemble whose answer was lost, by operation.", "operation"),
+		callErrors:   counters("call_errors_total", "Calls that ended with an error that has a reason, by reason.", "reason"),
 	}
 	m.registry.MustRegister(m.calls, m.leases, m.holds, m.waiters, m.leaseTime, m.holdTime, m.waitTime, m.leaseLosses,
-		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.numbers, m.writes, m.keyWatches, m.watched, m.heartbeatsLate, m.requestTime,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.numbers, m.writes, m.keyWatches, m.watched, m.heartbeatsLate,
+		m.requestTime, m.requestsLost, m.callErrors)
+	m.registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.begin()
 	return m
 }
 
@@ -138,9 +145,12 @@ func (m *Metrics) NodesWatched(sum int) { m.watched.Set(float64(sum)) }
 // HeartbeatLate counts a heartbeat that the ensemble did not answer in time.
 func (m *Metrics) HeartbeatLate() { m.heartbeatsLate.Inc() }
 
-// RequestDone counts a request to the ensemble.
-func (m *Metrics) RequestDone(operation string, took time.Duration) {
+// RequestDone counts a request to the ensemble that was answered, or whose answer was lost.
+func (m *Metrics) RequestDone(operation string, took time.Duration, lost bool) {
 	m.requestTime.WithLabelValues(operation).Observe(took.Seconds())
+	if lost {
+		m.requestsLost.WithLabelValues(operation).Inc()
+	}
 }
 
 const namespace = "sidekeeper"

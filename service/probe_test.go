@@ -48,6 +48,8 @@ func (p *probe) Drain(ctx context.Context, timeout time.Duration, told func()) e
 	return p.drain(ctx, timeout)
 }
 
+func (p *probe) Standing() Standing { return Standing{} }
+
 func (p *probe) Acquire(_ *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
 	return p.acquire(stream)
 }

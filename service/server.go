@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -47,6 +48,7 @@ type ServerOptions struct {
 type Handlers interface {
 	Register(registrar grpc.ServiceRegistrar)
 	Drain(ctx context.Context, timeout time.Duration, told func()) error
+	Standing() Standing
 }
 
 // stopTimeout is what calls that have been told to end get until their connections are cut.
@@ -58,6 +60,7 @@ type Server struct {
 	handlers Handlers
 	ensemble Reachability
 	health   *health.Server
+	keeper   *doorkeeper
 	doors    []door
 	grpc     []*grpc.Server
 	http     []*http.Server
@@ -73,8 +76,11 @@ type door struct {
 // NewServer opens every listener, so that an address that is refused or taken is known before anything is served. Serve
 // closes them.
 func NewServer(options ServerOptions, handlers Handlers, ensemble Reachability) (*Server, error) {
-	s := &Server{options: options, handlers: handlers, ensemble: ensemble, health: health.NewServer()}
-	if err := s.open(); err != nil {
+	s := &Server{
+		options: options, handlers: handlers, ensemble: ensemble, health: health.NewServer(),
+		keeper: newDoorkeeper(options.MaxConnections, options.Log),
+	}
+	if err := errors.Join(options.Metrics.registry.Register(gauges{s}), s.open()); err != nil {
 		for _, door := range s.doors {
 			err = errors.Join(err, door.listener.Close())
 		}
@@ -84,10 +90,18 @@ func NewServer(options ServerOptions, handlers Handlers, ensemble Reachability) 
 }
 
 // Addresses are those of Listen, with the ports that were chosen.
-func (s *Server) Addresses() []string {
+func (s *Server) Addresses() []string { return s.addressesOf(forCallers) }
+
+// MetricsAddress is that of MetricsListen, with the port that was chosen; empty for none.
+func (s *Server) MetricsAddress() string { return strings.Join(s.addressesOf(forMetrics), "") }
+
+// AdminAddress is that of AdminListen, with the port that was chosen; empty for none.
+func (s *Server) AdminAddress() string { return strings.Join(s.addressesOf(forAdmin), "") }
+
+func (s *Server) addressesOf(purpose string) []string {
 	var addresses []string
 	for _, door := range s.doors {
-		if door.purpose == forCallers {
+		if door.purpose == purpose {
 			addresses = append(addresses, addressOf(door.listener))
 		}
 	}
@@ -107,8 +121,7 @@ func (s *Server) open() error {
 }
 
 func (s *Server) openCallers() error {
-	keeper := newDoorkeeper(s.options.MaxConnections, s.options.Log)
-	hands := handshake{trusting: s.options.AllOperate, door: keeper}
+	hands := handshake{trusting: s.options.AllOperate, door: s.keeper}
 	secure, err := s.options.TLS.complete()
 	if err != nil {
 		return err
@@ -121,7 +134,7 @@ func (s *Server) openCallers() error {
 		hands.secure = secured(ring.config())
 	}
 	server := s.newGRPC(hands)
-	serve := func(listener net.Listener) error { return server.Serve(keeper.at(listener)) }
+	serve := func(listener net.Listener) error { return server.Serve(s.keeper.at(listener)) }
 	for _, address := range s.options.Listen {
 		listener, err := listen(address, s.options.SocketMode, secure)
 		if err := s.add(forCallers, address, listener, err, serve); err != nil {

@@ -48,6 +48,8 @@ func files(t *testing.T, suffixes ...string) []file {
 			return err
 		case entry.IsDir() && slices.Contains(outside, entry.Name()):
 			return fs.SkipDir
+		case entry.Name() == ".git": // a file, in a work tree that git has added
+			return nil
 		case !entry.Type().IsRegular() || !endsInOne(name, suffixes):
 			return nil
 		}
