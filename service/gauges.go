@@ -35,17 +35,17 @@ func (s *Services) Standing() Standing {
 type gauges struct{ server *Server }
 
 var (
-	suspendedLeases    = described("leases_suspended", "Leases whose heartbeat is late.")
-	leastValidity      = described("lease_validity_least_seconds", "For how long the lease that ends first is certainly valid.")
-	leaseLimit         = described("lease_limit", "Most leases that may be open.")
-	ensembleReachable  = described("ensemble_reachable", "Whether the ensemble answers: 1 or 0.")
-	draining           = described("draining", "Whether the sidecar is stopping: 1 or 0.")
-	connections        = described("connections", "Connections of callers that are open.")
-	connectionLimit    = described("connection_limit", "Most connections of callers; 0 for no limit.")
-	connectionsRefused = described("connections_refused_total", "Connections that were closed at once, since there were too many.")
+	suspendedLeases    = explained("leases_suspended", "Leases whose heartbeat is late.")
+	leastValidity      = explained("lease_validity_least_seconds", "For how long the lease that ends first is certainly valid.")
+	leaseLimit         = explained("lease_limit", "Most leases that may be open.")
+	ensembleReachable  = explained("ensemble_reachable", "Whether the ensemble answers: 1 or 0.")
+	draining           = explained("draining", "Whether the sidecar is stopping: 1 or 0.")
+	connections        = explained("connections", "Connections of callers that are open.")
+	connectionLimit    = explained("connection_limit", "Most connections of callers; 0 for no limit.")
+	connectionsRefused = explained("connections_refused_total", "Connections that were closed at once, since there were too many.")
 )
 
-func described(name, help string) *prometheus.Desc {
+func explained(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, nil, nil)
 }
 
