@@ -29,6 +29,7 @@ build: ## Build the programs into bin/
 .PHONY: test
 test: python typescript ## Run all tests, with the race detector, on real ensembles too
 	go build -race ./...
+	go -C tools/alerts test ./...
 	go test -race -p 1 -timeout 30m ./... # one package at a time: two ensembles would starve each other
 
 .PHONY: python
