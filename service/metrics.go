@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Metrics counts what happens in one sidecar. It is the Events of its services, and takes the ensemble's part through
@@ -141,6 +142,12 @@ func (m *Metrics) KeyWatchEnded() { m.keyWatches.Dec() }
 
 // NodesWatched implements Events.
 func (m *Metrics) NodesWatched(sum int) { m.watched.Set(float64(sum)) }
+
+// lateHeartbeats is what HeartbeatLate has counted.
+func (m *Metrics) lateHeartbeats() (count int) {
+	read(m.heartbeatsLate, func(_ string, counted *dto.Metric) { count = int(counted.GetCounter().GetValue()) })
+	return count
+}
 
 // HeartbeatLate counts a heartbeat that the ensemble did not answer in time.
 func (m *Metrics) HeartbeatLate() { m.heartbeatsLate.Inc() }

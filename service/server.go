@@ -27,7 +27,7 @@ type ServerOptions struct {
 	SocketMode     fs.FileMode // of their Unix sockets
 	OperatorListen string      // for operators; a Unix socket
 	MetricsListen  string      // for scrapers and probes, over HTTP
-	AdminListen    string      // for pprof, over HTTP; loopback only
+	AdminListen    string      // for the page of what there is, and pprof, over HTTP; loopback or a Unix socket only
 	TLS            TLSFiles    // of every TCP address in Listen; without them these are loopback only
 
 	KeepaliveTime    time.Duration // without a word from a caller until it is pinged
@@ -49,6 +49,7 @@ type Handlers interface {
 	Register(registrar grpc.ServiceRegistrar)
 	Drain(ctx context.Context, timeout time.Duration, told func()) error
 	Standing() Standing
+	Stock() State
 }
 
 // stopTimeout is what calls that have been told to end get until their connections are cut.
@@ -61,6 +62,7 @@ type Server struct {
 	ensemble Reachability
 	health   *health.Server
 	keeper   *doorkeeper
+	admin    *administration // nil without a listener
 	doors    []door
 	grpc     []*grpc.Server
 	http     []*http.Server
@@ -169,7 +171,10 @@ func (s *Server) openAdmin() error {
 		return nil
 	}
 	listener, err := listenLoopback(address)
-	return s.add(forAdmin, address, listener, err, s.newHTTP(profiles()).Serve)
+	s.admin = newAdministration(s)
+	server := s.newHTTP(s.admin.handler(address))
+	server.RegisterOnShutdown(func() { close(s.admin.stopping) })
+	return s.add(forAdmin, address, listener, err, server.Serve)
 }
 
 func (s *Server) add(purpose, address string, listener net.Listener, err error, serve func(net.Listener) error) error {
@@ -199,7 +204,7 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	return server
 }
 
-func profiles() http.Handler {
+func profiles() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)

@@ -58,7 +58,7 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f.SortFlags = false
 	f.StringSliceVar(&s.listen, "listen", []string{"127.0.0.1:7181"}, "where callers are served, beside a Unix socket in a folder of its own: `unix:///path` or a loopback host:port; repeatable")
 	f.StringVar(&s.metricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as a loopback `host:port`; empty for nowhere")
-	f.StringVar(&s.adminListen, "admin-listen", "", "where the page of what happens, what `sidekeeper top` shows, and profiles are served over HTTP, as a loopback host:port or unix:///path; empty for nowhere")
+	f.StringVar(&s.adminListen, "admin-listen", "", "where the page of what happens, what sidekeeper top shows, and profiles are served over HTTP, as a loopback `host:port` or unix:///path; empty for nowhere")
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its caller asks for another time; 2s to 20s")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", 2*time.Second, "time that holders get to let go when the sidecar stops")
