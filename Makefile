@@ -58,6 +58,11 @@ ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
 bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick -run 'pairs.*'" for a part of it
 	@go run ./internal/bench $(ARGS)
 
+.PHONY: pictures
+pictures: build ## Take the pictures of docs/operations.md anew, of a real sidecar; it takes Chromium
+	go -C tools/pictures build -o ../../bin/pictures .
+	bin/pictures
+
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
 	tools/fuzz

@@ -85,7 +85,9 @@ func TestThePageRunsNothingButItsOwnScriptAndNeedsNoNetwork(t *testing.T) {
 			return err
 		}
 		text, err := fs.ReadFile(panel, path)
-		for _, never := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "onclick=", "style=\"", "https://"} {
+		for _, never := range []string{
+			"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "onclick=", "style=\"", "https://",
+		} {
 			if strings.Contains(string(text), never) {
 				t.Errorf("%s has %s", path, never)
 			}

@@ -48,7 +48,7 @@ func (s *Services) endHold(ended *hold, why error) {
 	s.held.leave()
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	if why != nil {
-		s.options.Log.Info("lock lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key), zap.String("lease", ended.lease.mark),
+		s.options.Log.Info("lock lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key), zap.String(leaseWord, ended.lease.mark),
 			zap.Int64("fencing_token", ended.token), zap.String("reason", endOf(why)))
 	}
 }

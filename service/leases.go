@@ -119,7 +119,8 @@ func (l *leases) begin(ctx context.Context, from caller, about recipes.About, ti
 	l.mu.Unlock()
 	l.telling.enter(math.MaxInt)
 	l.options.Events.LeaseOpened()
-	l.options.Log.Info("lease opened", made.fields()...)
+	standsOn(ctx, made)
+	l.options.Log.Info("lease opened", append(made.fields(), callField(ctx))...)
 	return made, nil
 }
 
@@ -185,7 +186,7 @@ func (l *leases) note(ended *lease) {
 // fields are a lease in the log; its id is a secret.
 func (l *lease) fields() []zap.Field {
 	return []zap.Field{
-		zap.String("lease", l.mark), zap.String("caller", l.identity), zap.String("owner", l.about.Owner),
+		zap.String(leaseWord, l.mark), zap.String("caller", l.identity), zap.String("owner", l.about.Owner),
 		zap.Duration("ttl", l.session.Timeout()), zap.Duration("age", time.Since(l.opened)),
 	}
 }

@@ -213,7 +213,7 @@ func (s *Services) endMember(ended *member, why error) {
 	reason := "LEFT"
 	if why != nil && !errors.Is(why, context.Canceled) {
 		reason = reasonOf(why)
-		s.options.Log.Info("member lost", zap.String("name", ended.thing.name), zap.String("lease", ended.lease.mark),
+		s.options.Log.Info("member lost", zap.String("name", ended.thing.name), zap.String(leaseWord, ended.lease.mark),
 			zap.Int64("incarnation", ended.membership.Incarnation), zap.String("reason", reason))
 	}
 	s.options.Events.MemberEnded(reason, time.Since(ended.joined))

@@ -11,6 +11,7 @@ import (
 	"net/http/pprof"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -64,6 +65,7 @@ type Server struct {
 	keeper   *doorkeeper
 	admin    *administration // nil without a listener
 	doors    []door
+	calls    atomic.Uint64
 	grpc     []*grpc.Server
 	http     []*http.Server
 }
@@ -187,7 +189,7 @@ func (s *Server) add(purpose, address string, listener net.Listener, err error, 
 
 func (s *Server) newGRPC(hands handshake) *grpc.Server {
 	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options),
-		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(afterStatusHandler{})})
+		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(afterStatusHandler{&s.calls})})
 	server := grpc.NewServer(options...)
 	s.handlers.Register(server)
 	healthpb.RegisterHealthServer(server, s.health)

@@ -99,9 +99,19 @@ func welcome(out io.Writer, sidecar *dev.Sidecar) error {
 		"Program":   os.Args[0],
 		"Addresses": strings.Join(addresses, ", "),
 		"Ensemble":  sidecar.EnsembleAddress(),
+		"Metrics":   sidecar.MetricsAddress(),
+		"Admin":     pageAt(sidecar.AdminAddress()),
 		"Address":   addresses[len(addresses)-1],
 		"Target":    grpcTarget(addresses[len(addresses)-1]),
 	})
+}
+
+// pageAt is where the page of an admin listener is; empty for none.
+func pageAt(address string) string {
+	if address == "" || strings.HasPrefix(address, "unix://") {
+		return address
+	}
+	return "http://" + address + "/, or " + os.Args[0] + " top --admin " + address
 }
 
 // grpcTarget is an address as grpcurl wants it.
@@ -116,6 +126,9 @@ var welcomeText = template.Must(template.New("welcome").Parse(`
 Sidekeeper, for development and tests only: its ensemble is in memory and keeps nothing, and every caller is an operator.
 
   callers:   {{.Addresses}}
+{{- with .Metrics}}
+  metrics:   http://{{.}}/metrics{{end}}{{with .Admin}}
+  page:      {{.}}{{end}}
   ensemble:  {{.Ensemble}}, for kazoo, Curator, zkCli and any other ZooKeeper client
 
 Take a lock in another terminal, and again in a third:

@@ -154,7 +154,7 @@ func (t *top) follow(ctx context.Context, screen *screen) error {
 			body.Close()
 		}
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was asked to end
+			return nil
 		}
 		screen.note("no answer from " + t.admin + ": " + err.Error())
 		select {
