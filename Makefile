@@ -58,14 +58,14 @@ ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
 bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick -run 'pairs.*'" for a part of it
 	@go run ./internal/bench $(ARGS)
 
+.PHONY: fuzz
+fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
+	tools/fuzz
+
 .PHONY: pictures
 pictures: build ## Take the pictures of docs/operations.md anew, of a real sidecar; it takes Chromium
 	go -C tools/pictures build -o ../../bin/pictures .
 	bin/pictures
-
-.PHONY: fuzz
-fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
-	tools/fuzz
 
 .PHONY: chaos
 chaos: build ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part

@@ -19,12 +19,12 @@ import (
 // devSettings are what `sidekeeper dev` is told.
 type devSettings struct {
 	listen         []string
-	metricsListen  string
-	adminListen    string
 	ensemblePort   uint16
 	sessionTimeout time.Duration
 	drainTimeout   time.Duration
 	faults         []string
+	metricsListen  string
+	adminListen    string
 	logging        settings
 }
 
@@ -57,12 +57,12 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("dev", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.StringSliceVar(&s.listen, "listen", []string{"127.0.0.1:7181"}, "where callers are served, beside a Unix socket in a folder of its own: `unix:///path` or a loopback host:port; repeatable")
-	f.StringVar(&s.metricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as a loopback `host:port`; empty for nowhere")
-	f.StringVar(&s.adminListen, "admin-listen", "", "where the page of what happens, what sidekeeper top shows, and profiles are served over HTTP, as a loopback `host:port` or unix:///path; empty for nowhere")
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its caller asks for another time; 2s to 20s")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", 2*time.Second, "time that holders get to let go when the sidecar stops")
 	f.StringArrayVar(&s.faults, "fault", nil, "what goes wrong, `name=value`, repeatable: "+dev.FaultsHelp)
+	f.StringVar(&s.metricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as a loopback `host:port`; empty for nowhere")
+	f.StringVar(&s.adminListen, "admin-listen", "", "where the page of what happens, what sidekeeper top shows, and profiles are served over HTTP, as a loopback `host:port` or unix:///path; empty for nowhere")
 	f.Var(choose(&s.logging.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
 	f.Var(choose(&s.logging.logFormat, "console", "json"), "log-format", "log for people or for programs")
 	return f
@@ -75,8 +75,9 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 		return usageError(fmt.Errorf("--fault %w", err))
 	}
 	sidecar, err := dev.New(ctx, dev.Options{
-		Listen: s.listen, MetricsListen: s.metricsListen, AdminListen: s.adminListen, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
+		Listen: s.listen, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
 		DrainTimeout: s.drainTimeout, Faults: faults, Log: s.logging.newLog(logged),
+		MetricsListen: s.metricsListen, AdminListen: s.adminListen,
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -149,14 +149,17 @@ func (t *top) follow(ctx context.Context, screen *screen) error {
 	screen.enter()
 	defer screen.leave()
 	for {
-		if body != nil {
-			err = t.draw(body, screen)
+		news := "no answer from " + t.admin + " any more; this is what was seen last"
+		if err != nil {
+			news = err.Error()
+		} else {
+			draw(body, screen)
 			body.Close()
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		screen.note("no answer from " + t.admin + ": " + err.Error())
+		screen.note(news)
 		select {
 		case <-time.After(retryPause):
 		case <-ctx.Done():
@@ -166,8 +169,8 @@ func (t *top) follow(ctx context.Context, screen *screen) error {
 	}
 }
 
-// draw shows each state of a stream, until it ends.
-func (t *top) draw(body io.Reader, screen *screen) error {
+// draw shows each state of a stream, until the stream ends or is none of a sidecar's.
+func draw(body io.Reader, screen *screen) {
 	events := bufio.NewScanner(body)
 	events.Buffer(nil, longestState)
 	for events.Scan() {
@@ -176,12 +179,11 @@ func (t *top) draw(body io.Reader, screen *screen) error {
 			continue
 		}
 		var state service.State
-		if err := json.Unmarshal(text, &state); err != nil {
-			return fmt.Errorf("no sidecar's state: %w", err)
+		if json.Unmarshal(text, &state) != nil {
+			return
 		}
 		screen.show(&state)
 	}
-	return cmp.Or(events.Err(), io.EOF)
 }
 
 // screenOf is the terminal behind an output; nil if it is none.

@@ -40,12 +40,12 @@ const (
 // Options are how a Sidecar is. Zero values mean what stands behind them.
 type Options struct {
 	Listen         []string      // addresses for callers beside the Unix socket; none
-	MetricsListen  string        // as service.ServerOptions has it; nowhere
-	AdminListen    string        // as service.ServerOptions has it; nowhere
 	EnsemblePort   int           // where ZooKeeper clients of any kind may join, on 127.0.0.1; the system's choice
 	SessionTimeout time.Duration // of leases that ask for none; SessionTimeout
 	DrainTimeout   time.Duration // what holders get to let go when the sidecar stops; none
 	Faults         Faults        // none
+	MetricsListen  string        // as service.ServerOptions has it; nowhere
+	AdminListen    string        // as service.ServerOptions has it; nowhere
 	Log            *zap.Logger   // nowhere
 }
 

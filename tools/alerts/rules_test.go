@@ -45,9 +45,12 @@ type story struct {
 
 func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
 	var stories struct {
-		Tests []story `yaml:"tests"`
+		RuleFiles          []string `yaml:"rule_files"`
+		EvaluationInterval string   `yaml:"evaluation_interval"`
+		Tests              []story  `yaml:"tests"`
 	}
 	load(t, "stories.yaml", &stories)
+	same(t, "evaluation interval", duration(t, stories.EvaluationInterval), evaluation)
 	told := map[string]map[bool]bool{} // by alert: whether some story has it fire, and not fire
 	for _, story := range stories.Tests {
 		t.Run(story.Name, func(t *testing.T) { story.run(t, told) })
@@ -130,6 +133,13 @@ func (r rule) firing(t *testing.T, until time.Duration, evaluate func(at time.Du
 	return firing
 }
 
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
 func duration(t *testing.T, text string) time.Duration {
 	t.Helper()
 	if text == "" {
@@ -146,6 +156,7 @@ func rules(t *testing.T) []rule {
 	t.Helper()
 	var file struct {
 		Groups []struct {
+			Name  string `yaml:"name"`
 			Rules []rule `yaml:"rules"`
 		} `yaml:"groups"`
 	}
@@ -180,21 +191,7 @@ func load(t *testing.T, file string, into any) {
 	}
 	defer open.Close()
 	decoder := yaml.NewDecoder(open)
-	if file == "stories.yaml" {
-		var header struct {
-			RuleFiles          []string `yaml:"rule_files"`
-			EvaluationInterval string   `yaml:"evaluation_interval"`
-			Tests              []story  `yaml:"tests"`
-		}
-		decoder.KnownFields(true)
-		if err := decoder.Decode(&header); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := open.Seek(0, 0); err != nil {
-			t.Fatal(err)
-		}
-		decoder = yaml.NewDecoder(open)
-	}
+	decoder.KnownFields(true)
 	if err := decoder.Decode(into); err != nil {
 		t.Fatal(err)
 	}
