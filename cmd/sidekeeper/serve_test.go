@@ -158,7 +158,7 @@ func TestWhatCannotBeServedEndsWithTheUsageCodeAndSaysWhy(t *testing.T) {
 		"--listen=127.0.0.1:0":                                        "--zookeeper []: say which servers",
 		"--zookeeper=127.0.0.1:1 --no-such-flag":                      "unknown flag: --no-such-flag",
 		"--zookeeper=127.0.0.1:1 --acl=nonsense":                      "ACL",
-		"--zookeeper=127.0.0.1:1 --admin-listen=0.0.0.0:0":            "--admin-listen 0.0.0.0:0: this listener is for a loopback host:port or a Unix socket only",
+		"--zookeeper=127.0.0.1:1 --admin-listen=0.0.0.0:0":            "--admin-listen 0.0.0.0:0: this listener is for a loopback host:port",
 	} {
 		line := append([]string{"serve", "--listen=127.0.0.1:0", "--operator-listen="}, strings.Fields(args)...)
 		var out, failed bytes.Buffer
