@@ -29,6 +29,7 @@ build: ## Build the programs into bin/
 .PHONY: test
 test: python typescript java stubs one-lock ## Run all tests, with the race detector, on real ensembles too
 	go build -race ./...
+	go -C tools/alerts test ./...
 	go test -race -p 1 -timeout 30m ./... # one package at a time: two ensembles would starve each other
 
 .PHONY: python
@@ -82,6 +83,11 @@ bench-clients: build ## Measure what each client costs over bare stubs
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
 	tools/fuzz
+
+.PHONY: pictures
+pictures: build ## Take the pictures of docs/operations.md anew, of a real sidecar; it takes Chromium
+	go -C tools/pictures build -o ../../bin/pictures .
+	bin/pictures
 
 .PHONY: chaos
 chaos: build ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part

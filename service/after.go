@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"sync/atomic"
 
 	"google.golang.org/grpc/stats"
 )
@@ -21,9 +22,15 @@ type laterList struct{ functions []func() }
 
 // afterStatusHandler gives each call its list, and runs it at the call's end: grpc-go reports stats.End from the goroutine
 // that ran the handler, after WriteStatus.
-type afterStatusHandler struct{}
+type afterStatusHandler struct {
+	calls *atomic.Uint64 // how many there were, to number them for the log; nil if nobody counts
+}
 
-func (afterStatusHandler) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+// TagRPC implements stats.Handler.
+func (h afterStatusHandler) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	if h.calls != nil {
+		ctx = numbered(ctx, h.calls.Add(1))
+	}
 	return context.WithValue(ctx, laterKey{}, new(laterList))
 }
 

@@ -23,6 +23,7 @@ type doorkeeper struct {
 	open   int
 	guests map[string]*guest // by who called
 	shut   bool              // somebody was refused since somebody was last let in
+	sum    int               // of those that were refused
 
 	refusals *pace
 	warnings *rate.Limiter
@@ -161,8 +162,16 @@ func (d *doorkeeper) refuse(limit string, most int, identity string) error {
 		d.log.Warn("connections are refused", zap.String("limit", limit), zap.Int("most", most), zap.String("caller", identity))
 	}
 	d.shut = true
+	d.sum++
 	d.refusals.count()
 	return errTooManyConnections
+}
+
+// count says how many connections are open, and how many were refused so far.
+func (d *doorkeeper) count() (open, refused int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.open, d.sum
 }
 
 // leave ends the visit, once.

@@ -39,6 +39,7 @@ func (f *footing) takeLease(ctx context.Context, id string, about recipes.About)
 	if err != nil {
 		return err
 	}
+	standsOn(ctx, f.lease)
 	return f.lease.enter(f.thing, f.left)
 }
 

@@ -36,7 +36,7 @@ func (s *Services) beginHold(lock name, on *lease, token int64) (*hold, string) 
 		released: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s.held.enter(math.MaxInt)
-	on.has(thing{kindLock, lock.text})
+	on.has(thing{kindLock, lock.text}, token)
 	var id string
 	id, made.key = s.holds.enter(on.identity, made)
 	s.audit.granted(made)
@@ -50,7 +50,7 @@ func (s *Services) endHold(ended *hold, why error) {
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)
 	if why != nil {
-		s.options.Log.Info("lock lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key),
+		s.options.Log.Info("lock lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key), zap.String(leaseWord, ended.lease.mark),
 			zap.Int64("fencing_token", ended.token), zap.String("reason", endOf(why)))
 	}
 }

@@ -21,15 +21,17 @@ import (
 // reasonTrailer carries an error's reason to clients without the library of rich errors.
 const reasonTrailer = "sidekeeper-reason"
 
-// interceptorsOf are what every call goes through, outermost first: metrics, log, status, recovery, admission, memory.
+// interceptorsOf are what every call goes through, outermost first: metrics, log, errors, status, recovery, admission, memory.
 func interceptorsOf(options ServerOptions, guard guard) []grpc.ServerOption {
 	log, logged := logger(options.Log), loggedAs(levelOf)
+	counted := errorCount{options.Metrics}
 	admission, memory := admission{options.MaxStreams, guard, newAudit(options.Audit)}, newMemory(options.MaxMemory)
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
 			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, loggedAs(quietLevelOf)...), selector.MatchFunc(isFrequent)),
 			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, logged...), selector.MatchFunc(isRare)),
+			counted.unary,
 			answerUnary,
 			recovery.UnaryServerInterceptor(),
 			admission.unary,
@@ -38,6 +40,7 @@ func interceptorsOf(options ServerOptions, guard guard) []grpc.ServerOption {
 		grpc.ChainStreamInterceptor(
 			options.Metrics.calls.StreamServerInterceptor(),
 			logging.StreamServerInterceptor(log, logged...),
+			counted.stream,
 			answerStream,
 			recovery.StreamServerInterceptor(),
 			admission.stream,
@@ -130,6 +133,27 @@ func answerUnary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, hand
 
 func answerStream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	return answerWith(handler(server, stream), stream.SetTrailer)
+}
+
+// An errorCount counts what callers are told, by its reason.
+type errorCount struct{ metrics *Metrics }
+
+func (e errorCount) unary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	reply, err := handler(ctx, request)
+	e.count(err)
+	return reply, err
+}
+
+func (e errorCount) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	err := handler(server, stream)
+	e.count(err)
+	return err
+}
+
+func (e errorCount) count(err error) {
+	if told, ok := errors.AsType[*answered](err); ok && told.reason != "" {
+		e.metrics.callErrors.WithLabelValues(told.reason).Inc()
+	}
 }
 
 // logger writes the middleware's lines to a zap log.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,7 +22,8 @@ type lease struct {
 	about    recipes.About
 	session  Session
 	opened   time.Time
-	serial   int64 // grows from lease to lease, also when the sidecar starts again
+	serial   int64  // grows from lease to lease, also when the sidecar starts again
+	mark     string // what stands for it in the log and before operators; its id is a secret
 
 	ended chan struct{} // closed by end
 	gone  chan struct{} // closed when the session is over, and with it all that the lease owned
@@ -112,12 +114,13 @@ func (l *leases) begin(ctx context.Context, from caller, about recipes.About, ti
 	}
 	l.mu.Lock()
 	l.serial = max(l.serial+1, made.opened.UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases
-	made.serial = l.serial
+	made.serial, made.mark = l.serial, markOf(l.serial)
 	l.open[made] = struct{}{}
 	l.mu.Unlock()
 	l.telling.enter(math.MaxInt)
 	l.options.Events.LeaseOpened()
-	l.options.Log.Info("lease opened", made.fields()...)
+	standsOn(ctx, made)
+	l.options.Log.Info("lease opened", append(made.fields(), callField(ctx))...)
 	return made, nil
 }
 
@@ -183,10 +186,13 @@ func (l *leases) note(ended *lease) {
 // fields are a lease in the log; its id is a secret.
 func (l *lease) fields() []zap.Field {
 	return []zap.Field{
-		zap.Int64("lease", l.serial), zap.String("caller", l.identity), zap.String("owner", l.about.Owner),
+		zap.String(leaseWord, l.mark), zap.String("caller", l.identity), zap.String("owner", l.about.Owner),
 		zap.Duration("ttl", l.session.Timeout()), zap.Duration("age", time.Since(l.opened)),
 	}
 }
+
+// markOf is eight digits for the serial number of a lease.
+func markOf(serial int64) string { return digestOf(strconv.FormatInt(serial, 10)).String() }
 
 // all returns the open leases, in no order.
 func (l *leases) all() []*lease {

@@ -65,11 +65,14 @@ func listen(address string, mode fs.FileMode, secure bool) (net.Listener, error)
 	return net.Listen("tcp", net.JoinHostPort(host, port))
 }
 
-// listenLoopback opens a listener for this machine only.
+// listenLoopback opens a listener for this machine only; a Unix socket is for root and the sidecar's user alone.
 func listenLoopback(address string) (net.Listener, error) {
+	if strings.HasPrefix(address, unixScheme) {
+		return listen(address, operatorMode, false)
+	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || !isLoopback(host) {
-		return nil, errors.New("this listener is for a loopback host:port only")
+		return nil, errors.New("this listener is for a loopback host:port or a Unix socket only")
 	}
 	return listen(address, 0, false)
 }

@@ -55,7 +55,7 @@ func TestOperatorsAndProfilesHaveNarrowerListeners(t *testing.T) {
 	_, err := listenOperators("127.0.0.1:0")
 	same(t, "operators on TCP", err, "operators are served on a Unix socket only: unix:///path")
 	_, err = listenLoopback("0.0.0.0:0")
-	same(t, "profiles for everybody", err, "this listener is for a loopback host:port only")
+	same(t, "profiles for everybody", err, "this listener is for a loopback host:port or a Unix socket only")
 }
 
 func TestASocketHasItsModeAndTakesItselfAway(t *testing.T) {

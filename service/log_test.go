@@ -1,6 +1,7 @@
 package service
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -35,9 +36,28 @@ func TestNoIDStandsInTheLog(t *testing.T) {
 	for _, event := range []string{"lease opened", "lease ended", "lock lost", "finished call", "LEASE_NOT_FOUND", "ALREADY_CONTENDING"} {
 		same(t, event+" in the log", strings.Contains(log, event), true)
 	}
+	opened := regexp.MustCompile(`"lease opened","lease":"([0-9a-f]{8})".*"owner":"somebody".*"call":(\d+)`).FindStringSubmatch(log)
+	same(t, "a lease and the call that opened it", len(opened), 3)
+	ofCall, ofLease := `"call":`+opened[2]+`[,}]`, `"lease":"`+opened[1]+`"`
+	same(t, "the line of that call", linesWith(log, `"finished call"`, `"grpc.method":"Open"`, ofCall, ofLease), 1)
+	same(t, "lines of calls that stood on the lease", linesWith(log, `"finished call"`, `"grpc.method":"Acquire"`, `"call":`, ofLease), 2)
 	for what, id := range map[string]string{"the lease's id": lease.id, "a released hold's id": released.hold, "a lost hold's id": lost.hold} {
 		if id == "" || strings.Contains(log, id) {
 			t.Errorf("%s (%q) stands in the log", what, id)
 		}
 	}
+}
+
+// linesWith counts the lines of a log that each pattern is found in.
+func linesWith(log string, patterns ...string) (count int) {
+	for line := range strings.Lines(log) {
+		found := true
+		for _, pattern := range patterns {
+			found = found && regexp.MustCompile(pattern).MatchString(line)
+		}
+		if found {
+			count++
+		}
+	}
+	return count
 }

@@ -200,7 +200,7 @@ func (r *roll) find(of thing, from caller, with *lease) *member {
 func (s *Services) beginMember(of thing, on *lease, membership *recipes.Membership) *member {
 	made := &member{thing: of, lease: on, membership: membership, joined: time.Now()}
 	s.held.enter(math.MaxInt)
-	on.has(of)
+	on.has(of, membership.Incarnation)
 	s.members.add(made)
 	s.options.Events.MemberJoined()
 	return made
@@ -213,7 +213,7 @@ func (s *Services) endMember(ended *member, why error) {
 	reason := "LEFT"
 	if why != nil && !errors.Is(why, context.Canceled) {
 		reason = reasonOf(why)
-		s.options.Log.Info("member lost", zap.String("name", ended.thing.name),
+		s.options.Log.Info("member lost", zap.String("name", ended.thing.name), zap.String(leaseWord, ended.lease.mark),
 			zap.Int64("incarnation", ended.membership.Incarnation), zap.String("reason", reason))
 	}
 	s.options.Events.MemberEnded(reason, time.Since(ended.joined))

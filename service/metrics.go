@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Metrics counts what happens in one sidecar. It is the Events of its services, and takes the ensemble's part through
@@ -28,6 +29,8 @@ type Metrics struct {
 	heartbeatsLate          prometheus.Counter
 	refusedPolicy           prometheus.Gauge
 	requestTime             *prometheus.HistogramVec
+	requestsLost            *prometheus.CounterVec
+	callErrors              *prometheus.CounterVec
 }
 
 // Buckets, in seconds. Calls and requests take milliseconds; waits and holds anything up to days.
@@ -61,11 +64,15 @@ func NewMetrics() *Metrics {
 		refusedPolicy:  gauge("policy_refused", "1 while the policy's file cannot be used, so that an older version is in force."),
 		requestTime: histograms("zookeeper_request_seconds", "How long the ensemble took to answer, by operation.",
 			shortTimes, "operation"),
+		requestsLost: counters("zookeeper_requests_lost_total", "Requests to the ensemble whose answer was lost, by operation.", "operation"),
+		callErrors:   counters("call_errors_total", "Calls that ended with an error that has a reason, by reason.", "reason"),
 	}
 	m.registry.MustRegister(m.calls, m.leases, m.holds, m.waiters, m.leaseTime, m.holdTime, m.waitTime, m.leaseLosses,
-		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.numbers, m.writes, m.keyWatches, m.watched, m.heartbeatsLate, m.requestTime,
-		m.refusedPolicy,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.numbers, m.writes, m.keyWatches, m.watched, m.heartbeatsLate,
+		m.requestTime, m.requestsLost, m.callErrors, m.refusedPolicy)
+	m.registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.begin()
 	return m
 }
 
@@ -138,12 +145,21 @@ func (m *Metrics) KeyWatchEnded() { m.keyWatches.Dec() }
 // NodesWatched implements Events.
 func (m *Metrics) NodesWatched(sum int) { m.watched.Set(float64(sum)) }
 
+// lateHeartbeats is what HeartbeatLate has counted.
+func (m *Metrics) lateHeartbeats() (count int) {
+	read(m.heartbeatsLate, func(_ string, counted *dto.Metric) { count = int(counted.GetCounter().GetValue()) })
+	return count
+}
+
 // HeartbeatLate counts a heartbeat that the ensemble did not answer in time.
 func (m *Metrics) HeartbeatLate() { m.heartbeatsLate.Inc() }
 
-// RequestDone counts a request to the ensemble.
-func (m *Metrics) RequestDone(operation string, took time.Duration) {
+// RequestDone counts a request to the ensemble that was answered, or whose answer was lost.
+func (m *Metrics) RequestDone(operation string, took time.Duration, lost bool) {
 	m.requestTime.WithLabelValues(operation).Observe(took.Seconds())
+	if lost {
+		m.requestsLost.WithLabelValues(operation).Inc()
+	}
 }
 
 const namespace = "sidekeeper"

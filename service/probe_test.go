@@ -34,6 +34,8 @@ type probe struct {
 	drain   func(ctx context.Context, timeout time.Duration) error
 
 	mu        sync.Mutex
+	stock     State
+	stocks    int
 	reachable bool
 	hangs     bool // whether a call that does not end is meant not to
 	changed   chan struct{}
@@ -46,6 +48,28 @@ func (p *probe) Register(registrar grpc.ServiceRegistrar) {
 func (p *probe) Drain(ctx context.Context, timeout time.Duration, told func()) error {
 	defer told()
 	return p.drain(ctx, timeout)
+}
+
+func (p *probe) Standing() Standing { return Standing{} }
+
+// Stock counts how often somebody looks.
+func (p *probe) Stock() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stocks++
+	return p.stock
+}
+
+func (p *probe) setStock(stock State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stock = stock
+}
+
+func (p *probe) looks() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stocks
 }
 
 func (p *probe) Acquire(_ *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,7 +28,7 @@ type ServerOptions struct {
 	SocketMode     fs.FileMode // of their Unix sockets
 	OperatorListen string      // for operators; a Unix socket
 	MetricsListen  string      // for scrapers and probes, over HTTP
-	AdminListen    string      // for pprof, over HTTP; loopback only
+	AdminListen    string      // for the page of what there is, and pprof, over HTTP; loopback or a Unix socket only
 	TLS            TLSFiles    // of every TCP address in Listen; without them these are loopback only
 
 	KeepaliveTime    time.Duration // without a word from a caller until it is pinged
@@ -49,6 +51,8 @@ type ServerOptions struct {
 type Handlers interface {
 	Register(registrar grpc.ServiceRegistrar)
 	Drain(ctx context.Context, timeout time.Duration, told func()) error
+	Standing() Standing
+	Stock() State
 }
 
 // stopTimeout is what calls that have been told to end get until their connections are cut.
@@ -61,7 +65,10 @@ type Server struct {
 	ensemble Reachability
 	health   *health.Server
 	policy   *policyFile
+	keeper   *doorkeeper
+	admin    *administration // nil without a listener
 	doors    []door
+	calls    atomic.Uint64
 	grpc     []*grpc.Server
 	http     []*http.Server
 }
@@ -76,8 +83,11 @@ type door struct {
 // NewServer opens every listener, so that an address that is refused or taken is known before anything is served. Serve
 // closes them.
 func NewServer(options ServerOptions, handlers Handlers, ensemble Reachability) (*Server, error) {
-	s := &Server{options: options, handlers: handlers, ensemble: ensemble, health: health.NewServer()}
-	if err := s.open(); err != nil {
+	s := &Server{
+		options: options, handlers: handlers, ensemble: ensemble, health: health.NewServer(),
+		keeper: newDoorkeeper(options.MaxConnections, options.Log),
+	}
+	if err := errors.Join(options.Metrics.registry.Register(gauges{s}), s.open()); err != nil {
 		for _, door := range s.doors {
 			err = errors.Join(err, door.listener.Close())
 		}
@@ -87,10 +97,18 @@ func NewServer(options ServerOptions, handlers Handlers, ensemble Reachability) 
 }
 
 // Addresses are those of Listen, with the ports that were chosen.
-func (s *Server) Addresses() []string {
+func (s *Server) Addresses() []string { return s.addressesOf(forCallers) }
+
+// MetricsAddress is that of MetricsListen, with the port that was chosen; empty for none.
+func (s *Server) MetricsAddress() string { return strings.Join(s.addressesOf(forMetrics), "") }
+
+// AdminAddress is that of AdminListen, with the port that was chosen; empty for none.
+func (s *Server) AdminAddress() string { return strings.Join(s.addressesOf(forAdmin), "") }
+
+func (s *Server) addressesOf(purpose string) []string {
 	var addresses []string
 	for _, door := range s.doors {
-		if door.purpose == forCallers {
+		if door.purpose == purpose {
 			addresses = append(addresses, addressOf(door.listener))
 		}
 	}
@@ -113,8 +131,7 @@ func (s *Server) open() (err error) {
 }
 
 func (s *Server) openCallers() error {
-	keeper := newDoorkeeper(s.options.MaxConnections, s.options.Log)
-	hands := handshake{trusting: s.options.AllOperate, door: keeper}
+	hands := handshake{trusting: s.options.AllOperate, door: s.keeper}
 	secure, err := s.options.TLS.complete()
 	if err != nil {
 		return err
@@ -136,7 +153,7 @@ func (s *Server) openCallers() error {
 		if servers[hands.socket] == nil {
 			servers[hands.socket] = s.newGRPC(hands)
 		}
-		serve := func(listener net.Listener) error { return servers[at.identity].Serve(keeper.at(listener)) }
+		serve := func(listener net.Listener) error { return servers[at.identity].Serve(s.keeper.at(listener)) }
 		listener, err := listen(at.address, s.options.SocketMode, secure)
 		if err := s.add(forCallers, address, listener, err, serve); err != nil {
 			return err
@@ -170,7 +187,10 @@ func (s *Server) openAdmin() error {
 		return nil
 	}
 	listener, err := listenLoopback(address)
-	return s.add(forAdmin, address, listener, err, s.newHTTP(profiles()).Serve)
+	s.admin = newAdministration(s)
+	server := s.newHTTP(s.admin.handler(address))
+	server.RegisterOnShutdown(func() { close(s.admin.stopping) })
+	return s.add(forAdmin, address, listener, err, server.Serve)
 }
 
 func (s *Server) add(purpose, address string, listener net.Listener, err error, serve func(net.Listener) error) error {
@@ -183,7 +203,7 @@ func (s *Server) add(purpose, address string, listener net.Listener, err error, 
 
 func (s *Server) newGRPC(hands handshake) *grpc.Server {
 	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, guard{s.policy}),
-		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(afterStatusHandler{})})
+		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(afterStatusHandler{&s.calls})})
 	server := grpc.NewServer(options...)
 	s.handlers.Register(server)
 	healthpb.RegisterHealthServer(server, s.health)
@@ -200,7 +220,7 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	return server
 }
 
-func profiles() http.Handler {
+func profiles() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)

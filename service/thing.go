@@ -1,6 +1,9 @@
 package service
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // A thing is what a lease can have: a lock, or a place in a group.
 type thing struct {
@@ -17,6 +20,8 @@ const (
 // A possession is what a lease has of a thing.
 type possession struct {
 	held    bool            // it has it; otherwise it waits for it
+	since   time.Time       // when it began to wait for it, or has it
+	token   int64           // of a lock it has, the fencing token; of a member, the incarnation
 	left    <-chan struct{} // closed when the caller has ended the stream
 	yielded bool            // the stream is over
 	gone    chan struct{}   // closed when it is dropped
@@ -45,14 +50,15 @@ func (l *lease) begin(of thing, left <-chan struct{}) {
 }
 
 func (l *lease) beginLocked(of thing, left <-chan struct{}) {
-	l.things[of] = &possession{left: left, gone: make(chan struct{})}
+	l.things[of] = &possession{since: time.Now(), left: left, gone: make(chan struct{})}
 	l.streams.enter(math.MaxInt)
 }
 
-func (l *lease) has(of thing) {
+func (l *lease) has(of thing, token int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.things[of].held = true
+	found := l.things[of]
+	found.held, found.since, found.token = true, time.Now(), token
 }
 
 // yield says that the stream is over that had the thing, and that the lease will drop it once it is gone.

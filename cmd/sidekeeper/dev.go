@@ -24,6 +24,8 @@ type devSettings struct {
 	sessionTimeout time.Duration
 	drainTimeout   time.Duration
 	faults         []string
+	metricsListen  string
+	adminListen    string
 	logging        settings
 }
 
@@ -61,6 +63,8 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its caller asks for another time; 2s to 20s")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", 2*time.Second, "time that holders get to let go when the sidecar stops")
 	f.StringArrayVar(&s.faults, "fault", nil, "what goes wrong, `name=value`, repeatable: "+dev.FaultsHelp)
+	f.StringVar(&s.metricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as a loopback `host:port`; empty for nowhere")
+	f.StringVar(&s.adminListen, "admin-listen", "", "where the page of what happens, what sidekeeper top shows, and profiles are served over HTTP, as a loopback `host:port` or unix:///path; empty for nowhere")
 	f.Var(choose(&s.logging.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
 	f.Var(choose(&s.logging.logFormat, "console", "json"), "log-format", "log for people or for programs")
 	return f
@@ -75,6 +79,7 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 	sidecar, err := dev.New(ctx, dev.Options{
 		Listen: s.listen, TLSFolder: s.tlsFolder, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
 		DrainTimeout: s.drainTimeout, Faults: faults, Log: s.logging.newLog(logged),
+		MetricsListen: s.metricsListen, AdminListen: s.adminListen,
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -102,9 +107,19 @@ func (s *devSettings) welcome(out io.Writer, sidecar *dev.Sidecar) error {
 		"Addresses":    strings.Join(addresses, ", "),
 		"Certificates": s.tlsFolder,
 		"Ensemble":     sidecar.EnsembleAddress(),
+		"Metrics":      sidecar.MetricsAddress(),
+		"Admin":        pageAt(sidecar.AdminAddress()),
 		"Address":      plain,
 		"Target":       grpcTarget(plain),
 	})
+}
+
+// pageAt is where the page of an admin listener is; empty for none.
+func pageAt(address string) string {
+	if address == "" || strings.HasPrefix(address, "unix://") {
+		return address
+	}
+	return "http://" + address + "/, or " + os.Args[0] + " top --admin " + address
 }
 
 // grpcTarget is an address as grpcurl wants it.
@@ -119,9 +134,11 @@ var welcomeText = template.Must(template.New("welcome").Parse(`
 Sidekeeper, for development and tests only: its ensemble is in memory and keeps nothing, and every caller is an operator.
 
   callers:   {{.Addresses}}
-{{- if .Certificates}}
-  TLS:       over TCP, with ca.pem, client.pem and client-key.pem from {{.Certificates}}
-{{- end}}
+{{- with .Certificates}}
+  TLS:       over TCP, with ca.pem, client.pem and client-key.pem from {{.}}{{end}}
+{{- with .Metrics}}
+  metrics:   http://{{.}}/metrics{{end}}{{with .Admin}}
+  page:      {{.}}{{end}}
   ensemble:  {{.Ensemble}}, for kazoo, Curator, zkCli and any other ZooKeeper client
 
 Take a lock in another terminal, and again in a third:

@@ -51,6 +51,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newConfigCommand(reach),
 		newSequenceCommand(reach),
 		newLeasesCommand(reach),
+		newTopCommand(reach),
 		newHealthCommand(reach),
 		newDoctorCommand(reach),
 		newVersionCommand(reach),

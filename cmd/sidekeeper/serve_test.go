@@ -162,7 +162,7 @@ func TestWhatCannotBeServedEndsWithTheUsageCodeAndSaysWhy(t *testing.T) {
 		"--zookeeper=127.0.0.1:1 --audit-log=/no/such/audit":          "--audit-log: open /no/such/audit",
 		"--zookeeper=127.0.0.1:1 --policy=/no/such/policy":            "--policy: open /no/such/policy",
 		"--zookeeper=127.0.0.1:1 --listen=unix:///s?identity=a/b":     `--listen unix:///s?identity=a/b: identity is "a/b"`,
-		"--zookeeper=127.0.0.1:1 --admin-listen=0.0.0.0:0":            "--admin-listen 0.0.0.0:0: this listener is for a loopback host:port only",
+		"--zookeeper=127.0.0.1:1 --admin-listen=0.0.0.0:0":            "--admin-listen 0.0.0.0:0: this listener is for a loopback host:port",
 	} {
 		line := append([]string{"serve", "--listen=127.0.0.1:0", "--operator-listen="}, strings.Fields(args)...)
 		var out, failed bytes.Buffer

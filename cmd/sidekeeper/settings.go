@@ -70,7 +70,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.Var(preset(&s.socketMode, 0o660), "socket-mode", "mode of the callers' Unix sockets")
 	f.StringVar(&s.operatorListen, "operator-listen", "unix:///run/sidekeeper/operator.sock", "where operators are served: `unix:///path` of a socket for root and the sidecar's user alone; empty for nowhere")
 	f.StringVar(&s.metricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as `host:port`; empty for nowhere")
-	f.StringVar(&s.adminListen, "admin-listen", "", "where profiles are served over HTTP, as a loopback `host:port`; empty for nowhere")
+	f.StringVar(&s.adminListen, "admin-listen", "", "where the page of what happens, what sidekeeper top shows, and profiles are served over HTTP, as a loopback `host:port` or unix:///path; empty for nowhere")
 	f.StringVar(&s.tls.Certificate, "tls-cert", "", "`file` with the certificate for callers over TCP, and its chain; read again when it changes")
 	f.StringVar(&s.tls.Key, "tls-key", "", "`file` with that certificate's key")
 	f.StringVar(&s.tls.ClientCA, "tls-client-ca", "", "`file` with the authorities of callers' certificates, which every caller over TCP then needs")

@@ -45,6 +45,8 @@ type Options struct {
 	SessionTimeout time.Duration // of leases that ask for none; SessionTimeout
 	DrainTimeout   time.Duration // what holders get to let go when the sidecar stops; none
 	Faults         Faults        // none
+	MetricsListen  string        // as service.ServerOptions has it; nowhere
+	AdminListen    string        // as service.ServerOptions has it; nowhere
 	Log            *zap.Logger   // nowhere
 }
 
@@ -54,6 +56,7 @@ type Sidecar struct {
 	directory string // private; the Unix socket lies there
 	memory    *embedded.Ensemble
 	server    *embedded.Server
+	metrics   *service.Metrics
 	client    *zookeeper.Client
 	sidecar   *service.Server
 	log       *zap.Logger
@@ -63,7 +66,7 @@ type Sidecar struct {
 // ErrNotLoopback.
 func New(ctx context.Context, options Options) (*Sidecar, error) {
 	options = options.orDefaults()
-	s := &Sidecar{log: options.Log, memory: embedded.New(embedded.Options{Tick: Tick})}
+	s := &Sidecar{log: options.Log, memory: embedded.New(embedded.Options{Tick: Tick}), metrics: service.NewMetrics()}
 	for _, step := range []func(Options) error{s.openEnsemble, s.connect, s.listen} {
 		if err := step(options); err != nil {
 			s.close()
@@ -102,6 +105,8 @@ func (s *Sidecar) connect(options Options) (err error) {
 		Heartbeat:      heartbeat,
 		Directories:    []string{root, root + "/locks", root + "/sequences", root + "/groups", root + "/config"},
 		Log:            options.Log,
+		Observe:        s.metrics.RequestDone,
+		Late:           s.metrics.HeartbeatLate,
 	})
 	return err
 }
@@ -117,12 +122,11 @@ func (s *Sidecar) listen(options Options) (err error) {
 		}
 	}
 	ensemble := ensemble{Client: s.client, faults: s.faults}
-	metrics := service.NewMetrics()
 	services := service.New(service.Options{
-		SessionTimeout: options.SessionTimeout, TickTime: Tick, Log: options.Log, Events: metrics,
+		SessionTimeout: options.SessionTimeout, TickTime: Tick, Log: options.Log, Events: s.metrics,
 	}, ensemble)
 	addresses := append([]string{"unix://" + filepath.Join(s.directory, "sidekeeper.sock")}, options.Listen...)
-	for _, address := range addresses {
+	for _, address := range append(addresses, options.MetricsListen, options.AdminListen) {
 		if !onThisMachine(address) {
 			return fmt.Errorf("%s: %w", address, ErrNotLoopback)
 		}
@@ -130,9 +134,10 @@ func (s *Sidecar) listen(options Options) (err error) {
 	s.sidecar, err = service.NewServer(service.ServerOptions{
 		Listen: addresses, TLS: files, SocketMode: 0o600, AllOperate: true, Reflection: true,
 		KeepaliveTime: 10 * time.Second, KeepaliveTimeout: 5 * time.Second, MaxStreams: 1024,
-		DrainTimeout: options.DrainTimeout, SilenceTimeout: options.SessionTimeout, Log: options.Log, Metrics: metrics,
+		DrainTimeout: options.DrainTimeout, SilenceTimeout: options.SessionTimeout, Log: options.Log, Metrics: s.metrics,
+		MetricsListen: options.MetricsListen, AdminListen: options.AdminListen,
 	}, service.Dev{Services: services, Faults: s.faults}, ensemble)
-	return taken(err, strings.Join(options.Listen, " or "))
+	return taken(err, strings.Join(addresses[1:], " or "))
 }
 
 var (
@@ -150,7 +155,7 @@ func taken(err error, address string) error {
 }
 
 func onThisMachine(address string) bool {
-	if strings.HasPrefix(address, "unix://") {
+	if address == "" || strings.HasPrefix(address, "unix://") {
 		return true
 	}
 	host, _, err := net.SplitHostPort(address)
@@ -181,6 +186,12 @@ func (s *Sidecar) Abandon() error {
 
 // Addresses are where callers are served: the Unix socket first, then those of Options.Listen.
 func (s *Sidecar) Addresses() []string { return s.sidecar.Addresses() }
+
+// MetricsAddress is where scrapers are served; empty for nowhere.
+func (s *Sidecar) MetricsAddress() string { return s.sidecar.MetricsAddress() }
+
+// AdminAddress is where administrators are served; empty for nowhere.
+func (s *Sidecar) AdminAddress() string { return s.sidecar.AdminAddress() }
 
 // EnsembleAddress is where ZooKeeper clients can join the ensemble, as host:port.
 func (s *Sidecar) EnsembleAddress() string { return s.server.Address() }

@@ -52,6 +52,8 @@ var charters = []charter{
 	{folder: "internal/house"},
 	{folder: "clients/go", ours: []string{"gen"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "sidekeepertest", ours: []string{"internal/dev", "clients/go", "gen"}, closed: slices.Concat(logs, zooKeeper)},
+	{folder: "tools/pictures", closed: slices.Concat(wire, zooKeeper)},
+	{folder: "tools/alerts", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "cmd", ours: []string{"service", "recipes", "internal", "clients/go", "gen"}, closed: zooKeeper},
 }
 

@@ -67,10 +67,13 @@ func (s *Session) heartbeat() error {
 	stuck := time.AfterFunc(s.interval*3/2, func() { s.giveUp(generation) })
 	defer stuck.Stop()
 	sent := s.now()
-	if err := s.beat(); err != nil {
+	err = s.beat()
+	answered := s.now()
+	s.client.config.Observe("heartbeat", answered.since(sent), err != nil)
+	if err != nil {
 		return err
 	}
-	s.answered(generation, exchange{sent: sent, answered: s.now()})
+	s.answered(generation, exchange{sent: sent, answered: answered})
 	return nil
 }
 

@@ -70,12 +70,13 @@ func call[T any](s *Session, operation string, request func(*zk.Conn) (T, error)
 	}
 	began := time.Now()
 	value, err := request(s.conn)
-	s.client.config.Observe(operation, time.Since(began))
-	if errors.Is(err, zk.ErrSessionExpired) {
+	expired := errors.Is(err, zk.ErrSessionExpired)
+	err = verdict(err)
+	s.client.config.Observe(operation, time.Since(began), expired || errors.Is(err, recipes.ErrOutcomeUnknown))
+	if expired {
 		s.lose(errExpired)
 		return none, s.Err()
 	}
-	err = verdict(err)
 	if errors.Is(err, recipes.ErrOutcomeUnknown) {
 		s.rest(breath)
 	}

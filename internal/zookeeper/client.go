@@ -88,10 +88,13 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 	}
 	defer leave()
 	s := c.newSession(timeout, brief)
+	began := time.Now()
 	if err := s.start(timeout); err != nil {
 		return nil, err
 	}
-	if err := s.awaitEstablished(ctx); err != nil {
+	err = s.awaitEstablished(ctx)
+	c.config.Observe("createSession", time.Since(began), err != nil)
+	if err != nil {
 		s.lose(errClosed)
 		return nil, err
 	}

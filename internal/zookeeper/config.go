@@ -43,8 +43,8 @@ type Config struct {
 	EphemeralBytes int                // most bytes of ephemeral paths one session may own
 
 	Log     *zap.Logger
-	Observe func(operation string, took time.Duration) // told of each request to the ensemble, or nil
-	Late    func()                                     // told of each heartbeat that is late, or nil
+	Observe Observer // told of each request to the ensemble, or nil
+	Late    func()   // told of each heartbeat that is late, or nil
 
 	// The world around; nil for the real one.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
@@ -53,6 +53,9 @@ type Config struct {
 
 	acl []zk.ACL
 }
+
+// An Observer is told of one request that was answered, or whose answer was lost.
+type Observer func(operation string, took time.Duration, lost bool)
 
 // defaultEphemeralBytes is a tenth of what stops an ensemble (ZOOKEEPER-4306).
 const defaultEphemeralBytes = 256 << 10
@@ -82,7 +85,7 @@ func (c *Config) complete() error {
 		c.Log = zap.NewNop()
 	}
 	if c.Observe == nil {
-		c.Observe = func(string, time.Duration) {}
+		c.Observe = func(string, time.Duration, bool) {}
 	}
 	if c.Late == nil {
 		c.Late = func() {}

@@ -1,0 +1,209 @@
+package service
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A State is what a sidecar has at one moment, for operators: GET /state on the admin listener. Times are in seconds. Of
+// leases, locks and members at most mostShown each are listed; the counts are of all.
+type State struct {
+	Version   string        `json:"version"`
+	Uptime    float64       `json:"uptime"`
+	Reachable bool          `json:"reachable"` // the ensemble answers
+	Draining  bool          `json:"draining"`  // the sidecar lets go of everything
+	Counts    Counts        `json:"counts"`
+	Leases    []LeaseState  `json:"leases"` // suspended ones first, then the oldest
+	Locks     []ThingState  `json:"locks"`  // with the most waiters first, then by name
+	Members   []MemberState `json:"members"`
+
+	// Losses are counts since the sidecar has begun, by reason; without those of 0.
+	Losses struct {
+		Leases  map[string]int `json:"leases"`
+		Locks   map[string]int `json:"locks"`
+		Members map[string]int `json:"members"`
+	} `json:"losses"`
+
+	Latency     []Latency `json:"latency"`     // of requests to the ensemble, by operation; without those that were not made
+	LatencyOver float64   `json:"latencyOver"` // the time in which they were made, until now
+	Late        int       `json:"late"`        // heartbeats since the sidecar has begun
+}
+
+// Counts are how much there is of everything.
+type Counts struct {
+	Leases      int `json:"leases"`
+	MostLeases  int `json:"mostLeases"`
+	Suspended   int `json:"suspended"`
+	Holds       int `json:"holds"`
+	Waiters     int `json:"waiters"`
+	Members     int `json:"members"`
+	Connections int `json:"connections"`
+}
+
+// A LeaseState is one lease. Mark stands for it in the log too; its id is a secret.
+type LeaseState struct {
+	Mark      string  `json:"lease"`
+	Owner     string  `json:"owner"`
+	Caller    string  `json:"caller"`
+	Suspended bool    `json:"suspended"`
+	ValidFor  float64 `json:"validFor"`
+	TTL       float64 `json:"ttl"`
+	Age       float64 `json:"age"`
+	Holds     int     `json:"holds"`
+	Waits     int     `json:"waits"`
+	Members   int     `json:"members"`
+}
+
+// A ThingState is one lock, with those who hold it and wait for it through this sidecar: the longest first.
+type ThingState struct {
+	Name    string  `json:"name"`
+	Holders []Party `json:"holders"`
+	Waiters []Party `json:"waiters"`
+}
+
+// A MemberState is one member of a group that has joined, or is about to join, through this sidecar.
+type MemberState struct {
+	Name   string `json:"name"` // group/member
+	Joined bool   `json:"joined"`
+	Party
+}
+
+// A Party is a lease that has something or waits for it.
+type Party struct {
+	Mark     string  `json:"lease"`
+	Owner    string  `json:"owner"`
+	For      float64 `json:"for"`      // since when it has it, or waits
+	ValidFor float64 `json:"validFor"` // how long it certainly has it
+	Token    string  `json:"token"`    // the fencing token, or a member's incarnation; empty for those who wait
+}
+
+// Latency is how long the ensemble took for one operation.
+type Latency struct {
+	Operation string  `json:"operation"`
+	Rate      float64 `json:"rate"` // in a second
+	Half      float64 `json:"half"` // half of the requests took at most so long
+	Most      float64 `json:"most"` // and 99 %
+}
+
+// mostShown is how many leases, locks and members are listed, so that a look costs little however many there are.
+const mostShown = 200
+
+// Stock is the part of a State that the services know.
+func (s *Services) Stock() State {
+	stock := newStocktaking()
+	all := s.leases.all()
+	slices.SortFunc(all, func(a, b *lease) int { return cmp.Compare(a.serial, b.serial) })
+	for _, open := range all {
+		stock.take(open)
+	}
+	stock.state.Draining = s.drain.hasBegun()
+	stock.state.Counts.MostLeases = s.options.MostLeases
+	return stock.finish()
+}
+
+// A stocktaking goes from lease to lease.
+type stocktaking struct {
+	now   time.Time
+	state State
+	locks map[string]*ThingState
+}
+
+func newStocktaking() *stocktaking {
+	return &stocktaking{
+		now: time.Now(), state: State{Leases: []LeaseState{}, Locks: []ThingState{}, Members: []MemberState{}}, locks: map[string]*ThingState{},
+	}
+}
+
+func (s *stocktaking) take(open *lease) {
+	suspended, _ := open.session.Suspended()
+	seen := LeaseState{
+		Mark: open.mark, Owner: open.about.Owner, Caller: open.identity, Suspended: suspended,
+		ValidFor: open.validFor().Seconds(), TTL: open.session.Timeout().Seconds(), Age: s.now.Sub(open.opened).Seconds(),
+	}
+	for of, had := range open.holdings() {
+		party := Party{Mark: seen.Mark, Owner: seen.Owner, For: s.now.Sub(had.since).Seconds(), ValidFor: seen.ValidFor}
+		if had.held {
+			party.Token = strconv.FormatInt(had.token, 10)
+		}
+		if of.kind == kindMember {
+			seen.Members++
+			s.state.Members = append(s.state.Members, MemberState{Name: of.name, Joined: had.held, Party: party})
+			continue
+		}
+		lock := s.lock(of.name)
+		if had.held {
+			seen.Holds++
+			lock.Holders = append(lock.Holders, party)
+		} else {
+			seen.Waits++
+			lock.Waiters = append(lock.Waiters, party)
+		}
+	}
+	s.count(seen)
+	s.state.Leases = append(s.state.Leases, seen)
+}
+
+func (s *stocktaking) lock(name string) *ThingState {
+	if s.locks[name] == nil {
+		s.locks[name] = &ThingState{Name: name, Holders: []Party{}, Waiters: []Party{}}
+	}
+	return s.locks[name]
+}
+
+func (s *stocktaking) count(seen LeaseState) {
+	counts := &s.state.Counts
+	counts.Leases++
+	counts.Holds += seen.Holds
+	counts.Waiters += seen.Waits
+	counts.Members += seen.Members
+	if seen.Suspended {
+		counts.Suspended++
+	}
+}
+
+// finish puts everything in an order that does not change while nothing happens, and keeps what is shown.
+func (s *stocktaking) finish() State {
+	state := &s.state
+	for _, lock := range s.locks {
+		byPatience(lock.Holders)
+		byPatience(lock.Waiters)
+		state.Locks = append(state.Locks, *lock)
+	}
+	slices.SortStableFunc(state.Leases, func(a, b LeaseState) int { return cmp.Compare(oneIf(b.Suspended), oneIf(a.Suspended)) })
+	slices.SortFunc(state.Locks, func(a, b ThingState) int {
+		return cmp.Or(-cmp.Compare(len(a.Waiters), len(b.Waiters)), cmp.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(state.Members, func(a, b MemberState) int { return cmp.Compare(a.Name, b.Name) })
+	state.Leases = state.Leases[:min(len(state.Leases), mostShown)]
+	state.Locks = state.Locks[:min(len(state.Locks), mostShown)]
+	state.Members = state.Members[:min(len(state.Members), mostShown)]
+	for i := range state.Locks {
+		lock := &state.Locks[i]
+		lock.Holders, lock.Waiters = lock.Holders[:min(len(lock.Holders), mostShown)], lock.Waiters[:min(len(lock.Waiters), mostShown)]
+	}
+	return *state
+}
+
+func byPatience(parties []Party) {
+	slices.SortFunc(parties, func(a, b Party) int { return cmp.Or(-cmp.Compare(a.For, b.For), cmp.Compare(a.Mark, b.Mark)) })
+}
+
+// A holding is what a lease has of a thing, as it was at one moment.
+type holding struct {
+	held  bool
+	since time.Time
+	token int64
+}
+
+// holdings is a copy of what the lease has and waits for.
+func (l *lease) holdings() map[thing]holding {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(map[thing]holding, len(l.things))
+	for of, had := range l.things {
+		all[of] = holding{had.held, had.since, had.token}
+	}
+	return all
+}
