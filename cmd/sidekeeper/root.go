@@ -53,6 +53,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newLeasesCommand(reach),
 		newHealthCommand(reach),
 		newDoctorCommand(reach),
+		newInjectWebhookCommand(),
 		newVersionCommand(reach),
 	)
 	return root
