@@ -28,6 +28,7 @@ const (
 var elsewhereInTheChart = map[string]string{
 	"listen":              "each container has a socket of its own",
 	"metrics-listen":      "metrics.port",
+	"operator-listen":     "a socket in a volume that only the sidecar mounts, which is its default",
 	"tls-cert":            "callers are in the pod",
 	"tls-key":             "callers are in the pod",
 	"tls-client-ca":       "callers are in the pod",
@@ -48,18 +49,18 @@ func settingsOfTheChart() []*pflag.Flag {
 	var flags []*pflag.Flag
 	all := new(settings).flags()
 	all.SortFlags = false
-	all.VisitAll(func(flag *pflag.Flag) {
-		if elsewhereInTheChart[flag.Name] == "" {
-			flags = append(flags, flag)
+	all.VisitAll(func(each *pflag.Flag) {
+		if elsewhereInTheChart[each.Name] == "" {
+			flags = append(flags, each)
 		}
 	})
 	return flags
 }
 
 // valueName is what the chart calls a flag: session-timeout is sessionTimeout.
-func valueName(flag string) string {
+func valueName(flagName string) string {
 	name := ""
-	for i, word := range strings.Split(flag, "-") {
+	for i, word := range strings.Split(flagName, "-") {
 		if i > 0 {
 			word = string(unicode.ToUpper(rune(word[0]))) + word[1:]
 		}
@@ -70,36 +71,39 @@ func valueName(flag string) string {
 
 func settingsAsValues() string {
 	var text strings.Builder
-	for _, flag := range settingsOfTheChart() {
-		_, help := pflag.UnquoteUsage(flag)
-		fmt.Fprintf(&text, "  # %s%s", strings.ToUpper(help[:1]), help[1:])
-		if value := defaultOf(flag); value != "" {
+	for _, each := range settingsOfTheChart() {
+		_, help := pflag.UnquoteUsage(each)
+		if first, _, _ := strings.Cut(help, " "); first == strings.ToLower(first) { // no name of the ensemble's
+			help = strings.ToUpper(help[:1]) + help[1:]
+		}
+		fmt.Fprintf(&text, "  # %s", help)
+		if value := defaultOf(each); value != "" {
 			fmt.Fprintf(&text, " (%s)", strings.Trim(value, "`"))
 		}
-		own := chartDefaults[flag.Name]
+		own := chartDefaults[each.Name]
 		fmt.Fprintln(&text, strings.TrimRight(". "+own.why, " "))
-		fmt.Fprintf(&text, "  %s: %q\n", valueName(flag.Name), own.value)
+		fmt.Fprintf(&text, "  %s: %q\n", valueName(each.Name), own.value)
 	}
 	return text.String()
 }
 
 func settingsAsSchema() map[string]any {
 	properties := map[string]any{}
-	for _, flag := range settingsOfTheChart() {
-		properties[valueName(flag.Name)] = schemaOf(flag)
+	for _, each := range settingsOfTheChart() {
+		properties[valueName(each.Name)] = schemaOf(each)
 	}
 	return properties
 }
 
 // schemaOf is what a setting may be in the chart, which an empty one always may.
-func schemaOf(flag *pflag.Flag) map[string]any {
+func schemaOf(each *pflag.Flag) map[string]any {
 	text := func(pattern string) map[string]any {
 		return map[string]any{"type": "string", "pattern": "^(|" + pattern + ")$"}
 	}
-	if words, ok := flag.Value.(*choice); ok {
+	if words, ok := each.Value.(*choice); ok {
 		return map[string]any{"enum": append([]string{""}, words.values...)}
 	}
-	switch kind := flag.Value.Type(); kind {
+	switch kind := each.Value.Type(); kind {
 	case "duration":
 		return text(`([0-9]+(\.[0-9]+)?(ms|s|m|h))+`)
 	case "bytes":
@@ -170,7 +174,7 @@ func TestTheChartSetsNoFlagThatDoesNotExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range values.Settings {
-		if !slices.ContainsFunc(settingsOfTheChart(), func(flag *pflag.Flag) bool { return valueName(flag.Name) == name }) {
+		if !slices.ContainsFunc(settingsOfTheChart(), func(each *pflag.Flag) bool { return valueName(each.Name) == name }) {
 			t.Errorf("settings.%s of the chart is no flag of the sidecar", name)
 		}
 	}
@@ -178,8 +182,8 @@ func TestTheChartSetsNoFlagThatDoesNotExist(t *testing.T) {
 
 func flagNames() []string {
 	var names []string
-	for _, flag := range settingsOfTheChart() {
-		names = append(names, flag.Name)
+	for _, each := range settingsOfTheChart() {
+		names = append(names, each.Name)
 	}
 	return names
 }

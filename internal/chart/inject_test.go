@@ -34,7 +34,8 @@ func TestTheInjectorMakesOfAnAnnotatedPodWhatTheTemplatesMake(t *testing.T) {
 		injected := apply(t, annotated, pattern)
 		want := asJSON(t, template)
 		if len(more) > 0 {
-			want = at(ofKind(t, render(t, example(t), "--values", valuesFile(t, map[string]any{"sidekeeper": more})), "Deployment"), "spec", "template").(map[string]any)
+			chosen := valuesFile(t, map[string]any{"sidekeeper": more})
+			want = at(ofKind(t, render(t, example(t), "--values", chosen), "Deployment"), "spec", "template").(map[string]any)
 		}
 		if diff := cmp.Diff(want["spec"], injected["spec"]); diff != "" {
 			t.Errorf("%s (-template +injected):\n%s", name, diff)

@@ -48,7 +48,7 @@ func files(t *testing.T, suffixes ...string) []file {
 			return err
 		case entry.IsDir() && slices.Contains(outside, entry.Name()):
 			return fs.SkipDir
-		case !entry.Type().IsRegular() || !endsInOne(name, suffixes):
+		case !entry.Type().IsRegular() || name == ".git" || !endsInOne(name, suffixes): // a worktree's .git is a file
 			return nil
 		}
 

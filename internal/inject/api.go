@@ -34,7 +34,7 @@ func (a API) withDefaults() (API, error) {
 	if a.Server == "" {
 		host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 		if host == "" || port == "" {
-			return a, errors.New("not in a pod (KUBERNETES_SERVICE_HOST and _PORT are not set): say where the API server is")
+			return a, errors.New("not in a pod (KUBERNETES_SERVICE_HOST and _PORT are not set): --kube-api must say where the API server is")
 		}
 		a.Server = "https://" + net.JoinHostPort(host, port)
 	}

@@ -24,7 +24,8 @@ type keyFile struct {
 // newKeyFile reads the files, which must be good to begin with.
 func newKeyFile(certificate, key string, log *zap.Logger, metrics *metrics) (*keyFile, error) {
 	k := &keyFile{certificatePath: certificate, keyPath: key, log: log, metrics: metrics}
-	return k, k.read()
+	err := k.read()
+	return k, err
 }
 
 func (k *keyFile) certificate() *tls.Certificate { return k.serving.Load() }

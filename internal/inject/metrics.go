@@ -39,4 +39,6 @@ func newMetrics() *metrics {
 	return m
 }
 
-func (m *metrics) handler() http.Handler { return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}) }
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}

@@ -78,8 +78,10 @@ func NewServer(options Options, pattern *Pattern, check Check) (*Server, error) 
 func (s *Server) openSource() (err error) {
 	o := s.options
 	if o.Certificate != "" {
-		s.source, err = newKeyFile(o.Certificate, o.Key, o.Log, s.metrics)
-		return err
+		if s.source, err = newKeyFile(o.Certificate, o.Key, o.Log, s.metrics); err != nil {
+			return fmt.Errorf("--tls-cert %w", err)
+		}
+		return nil
 	}
 	if s.client, err = newClient(o.API, o.Secret, o.Webhook); err != nil {
 		return err
@@ -103,11 +105,10 @@ func (s *Server) Addresses() []string {
 // Serve serves until ctx ends, says then that it is not ready any more, and stops after it has lingered.
 func (s *Server) Serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	servers := []*http.Server{s.webhookServer()}
-	group.Go(func() error { return ended(servers[0].ServeTLS(s.listener, "", "")) })
+	webhook, watched := s.webhookServer(), s.watchedServer()
+	group.Go(func() error { return ended(webhook.ServeTLS(s.listener, "", "")) })
 	if s.watched != nil {
-		servers = append(servers, s.watchedServer())
-		group.Go(func() error { return ended(servers[1].Serve(s.watched)) })
+		group.Go(func() error { return ended(watched.Serve(s.watched)) })
 	}
 	group.Go(func() error {
 		s.source.run(ctx)
@@ -115,7 +116,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		<-ctx.Done()
-		return s.stop(context.WithoutCancel(ctx), servers)
+		return s.stop(context.WithoutCancel(ctx), webhook, watched)
 	})
 	return group.Wait()
 }
@@ -128,7 +129,7 @@ func ended(err error) error {
 }
 
 // stop is told of by the probe first: API servers go on calling until everybody knows of it.
-func (s *Server) stop(ctx context.Context, servers []*http.Server) error {
+func (s *Server) stop(ctx context.Context, servers ...*http.Server) error {
 	s.options.Log.Info("stopping", zap.Duration("linger", s.options.Linger))
 	s.stopping.Store(true)
 	<-time.After(s.options.Linger)

@@ -3,6 +3,7 @@ package inject
 import (
 	"bytes"
 	"crypto/tls"
+	"slices"
 	"time"
 )
 
@@ -76,13 +77,13 @@ func (s schedule) turn(v vault, now time.Time) (vault, bool, error) {
 	switch {
 	case !good && !nextGood:
 		made, authority, err := issue(s.host, now, s.lifetime)
-		return vault{current: made, bundle: append(authority, bundle...)}, true, err
+		return vault{current: made, bundle: slices.Concat(authority, bundle)}, true, err
 	case nextGood && (!good || now.Sub(v.since) >= s.settling()):
 		v.current, v.next, v.since = v.next, pair{}, time.Time{}
 		return v, true, nil
 	case !nextGood && expiry.Sub(now) <= s.renewal():
 		made, authority, err := issue(s.host, now, s.lifetime)
-		v.next, v.since, v.bundle = made, now, append(authority, bundle...)
+		v.next, v.since, v.bundle = made, now, slices.Concat(authority, bundle)
 		return v, true, err
 	default:
 		return v, changed, nil

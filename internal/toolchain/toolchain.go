@@ -67,11 +67,13 @@ func Folder(ctx context.Context, name, module string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var downloaded struct{ Dir string }
+	var downloaded struct {
+		Folder string `json:"Dir"`
+	}
 	if err := json.Unmarshal(output, &downloaded); err != nil {
 		return "", fmt.Errorf("go mod download: %w", err)
 	}
-	return downloaded.Dir, nil
+	return downloaded.Folder, nil
 }
 
 // place is where a program is kept: under a name that is another one for other sources, flags or compilers.
