@@ -32,7 +32,7 @@ test: python typescript ## Run all tests, with the race detector, on real ensemb
 	go test -race -p 1 -timeout 30m ./... # one package at a time: two ensembles would starve each other
 
 .PHONY: kube-test
-kube-test: ## Test the Helm chart and the injector on a real API server of Kubernetes, which is built first: 6 minutes, then half of one
+kube-test: ## Test the Helm chart and the injector on a real API server of Kubernetes, which it builds once; then it takes two minutes
 	go test -race -count=1 -v -tags kube -timeout 60m ./internal/kube
 
 .PHONY: python

@@ -11,6 +11,9 @@ import (
 	"go.uber.org/zap"
 )
 
+// mostConflicts is how often in a row somebody else may be first to write.
+const mostConflicts = 5
+
 // errConflict is that somebody else has written the Secret since it was read.
 var errConflict = errors.New("the Secret was changed by somebody else")
 
@@ -54,14 +57,15 @@ func (k *Keeper) run(ctx context.Context) {
 	}
 }
 
-// look reads the vault, does what is due and serves with its current pair. Whoever is second to write reads again.
-func (k *Keeper) look(ctx context.Context) error {
-	for {
-		err := k.lookOnce(ctx)
-		if !errors.Is(err, errConflict) || ctx.Err() != nil {
+// look reads the vault, does what is due and serves with its current pair. Whoever is second to write reads again, though not
+// for ever: what looks like a conflict may be a refusal that stays.
+func (k *Keeper) look(ctx context.Context) (err error) {
+	for range mostConflicts {
+		if err = k.lookOnce(ctx); !errors.Is(err, errConflict) {
 			return err
 		}
 	}
+	return err
 }
 
 func (k *Keeper) lookOnce(ctx context.Context) error {

@@ -162,19 +162,30 @@ func TestWhoIsSecondToWriteUsesWhatTheFirstHasWritten(t *testing.T) {
 	}
 }
 
-// overtaken lets somebody else write between its first load and save.
+// overtaken lets somebody else write between its first load and save, or between each.
 type overtaken struct {
 	*kubernetes
-	by func()
+	by     func()
+	always bool
 }
 
 func (o *overtaken) load(ctx context.Context) (map[string][]byte, func(context.Context, map[string][]byte) error, error) {
 	data, save, err := o.kubernetes.load(ctx)
+	if o.always {
+		o.version++
+	}
 	if o.by != nil {
 		o.by()
 		o.by = nil
 	}
 	return data, save, err
+}
+
+func TestAConflictThatStaysIsGivenUpForNow(t *testing.T) {
+	k := keeper(&overtaken{kubernetes: &kubernetes{secret: map[string][]byte{}}, always: true})
+	if err := k.look(t.Context()); !errors.Is(err, errConflict) {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestASecretThatSomebodyHasSpoiledIsMadeAnew(t *testing.T) {

@@ -35,7 +35,7 @@ func rooted(arguments []string) (string, error) {
 	return "", nil
 }
 
-func patternFile(t *testing.T, text string) string {
+func patternFile(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pattern.json")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -44,7 +44,7 @@ func patternFile(t *testing.T, text string) string {
 	return path
 }
 
-func pattern(t *testing.T) *Pattern {
+func pattern(t testing.TB) *Pattern {
 	t.Helper()
 	read, err := ReadPattern(patternFile(t, patternText), rooted)
 	if err != nil {
@@ -217,8 +217,9 @@ func FuzzPatch(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+	read := pattern(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		patch, _, err := pattern(t).Patch([]byte(text), rooted)
+		patch, _, err := read.Patch([]byte(text), rooted)
 		if err == nil && patch != nil && !json.Valid(patch) {
 			t.Errorf("%q gives %q", text, patch)
 		}

@@ -5,6 +5,7 @@ package kube
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,13 +20,46 @@ func TestTheAPIServerAcceptsEveryRendering(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatal("there are no renderings: ", err)
 	}
+	renderings := map[string]string{"dashboard and alerts": monitoring(t)}
 	for _, path := range append(paths, root+"/examples/kubernetes/annotated.yaml") {
-		for _, manifest := range manifests(t, read(t, path)) {
+		renderings[filepath.Base(path)] = read(t, path)
+	}
+	for name, rendered := range renderings {
+		for _, manifest := range manifests(t, rendered) {
 			if err := show(t, manifest); err != nil {
-				t.Errorf("%s: %v %v: %v", filepath.Base(path), manifest["kind"], at(manifest, "metadata", "name"), err)
+				t.Errorf("%s: %v %v: %v", name, manifest["kind"], at(manifest, "metadata", "name"), err)
 			}
 		}
 	}
+}
+
+// monitoring is what the chart renders of its dashboard and its alerts, or of others in a tree without them.
+func monitoring(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS(root+"/helm/sidekeeper")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"dashboards/sidekeeper.json": "{}",
+		"alerts/sidekeeper.yaml":     "groups: [{name: a, rules: [{alert: B, expr: up == 0}]}]",
+	} {
+		path := filepath.Join(folder, name)
+		if _, err := os.Stat(path); err == nil {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rendered := helm(t, "template", "monitoring", folder, "--set", "dashboard.enabled=true,prometheusRule.enabled=true")
+	if n := len(manifests(t, rendered)); n != 2 {
+		t.Fatalf("%d manifests for a dashboard and alerts", n)
+	}
+	return rendered
 }
 
 func TestTheAPIServerRefusesAFieldThatDoesNotExist(t *testing.T) {
