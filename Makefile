@@ -11,7 +11,7 @@ BUF := go tool -modfile=tools/buf/go.mod buf
 GOLANGCI := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
 
 # The modules that `go mod tidy` looks after. The others below tools/ hold one program each and are as `go get -tool`
-# wrote them: to tidy them is to download what their tests need.
+# wrote them: to tidy them is to download what their tests need. tools/crds holds no program but files of other projects.
 MODULES := . tools
 
 .PHONY: help
@@ -31,6 +31,10 @@ test: python typescript java stubs one-lock ## Run all tests, with the race dete
 	go build -race ./...
 	go -C tools/alerts test ./...
 	go test -race -p 1 -timeout 30m ./... # one package at a time: two ensembles would starve each other
+
+.PHONY: kube-test
+kube-test: ## Test the Helm chart and the injector on a real API server of Kubernetes, which it builds once; then it takes two minutes
+	go test -race -count=1 -v -tags kube -timeout 60m ./internal/kube
 
 .PHONY: python
 python: build ## Check, test and pack the Python client

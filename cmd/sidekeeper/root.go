@@ -54,6 +54,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newTopCommand(reach),
 		newHealthCommand(reach),
 		newDoctorCommand(reach),
+		newInjectWebhookCommand(),
 		newVersionCommand(reach),
 	)
 	return root

@@ -32,6 +32,10 @@ var charters = []charter{
 	{folder: "internal/ensemble", ours: []string{"internal/link", "internal/process"}, closed: wire},
 	{folder: "internal/dev", ours: []string{"service", "internal/zookeeper", "internal/embedded"}, closed: slices.Concat(wire, zooKeeper)},
 	{folder: "internal/doctor", ours: []string{"recipes", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/inject", closed: slices.Concat(wire, zooKeeper)},
+	{folder: "internal/toolchain", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/chart"},
+	{folder: "internal/kube", ours: []string{"internal/process", "internal/toolchain"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/endtoend"},
 	{
 		folder: "internal/chaos", ours: []string{

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sidekeeper/sidekeeper/internal/inject"
+)
+
+// injection is what `sidekeeper inject-webhook` is told.
+type injection struct {
+	pattern string
+	options inject.Options
+	log     settings // its log level and format alone
+}
+
+// flags is every setting, with its name, default and help.
+func (i *injection) flags() *pflag.FlagSet {
+	f := pflag.NewFlagSet("inject-webhook", pflag.ContinueOnError)
+	f.SortFlags = false
+	o := &i.options
+	f.StringVar(&i.pattern, "pattern", "", "`file` with what is added to pods, as the chart writes it; required")
+	f.StringVar(&o.Listen, "listen", ":8443", "where API servers are answered over HTTPS, as `host:port`")
+	f.StringVar(&o.MetricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as `host:port`; empty for nowhere")
+	f.StringVar(&o.Certificate, "tls-cert", "", "`file` with a certificate that somebody else renews; read again when it changes")
+	f.StringVar(&o.Key, "tls-key", "", "`file` with that certificate's key")
+	f.StringVar(&o.Secret, "secret", "", "where certificates are kept that the injectors make themselves, as `namespace/name`")
+	f.StringVar(&o.Webhook, "webhook", "", "`name` of the MutatingWebhookConfiguration that gets their authorities")
+	f.StringVar(&o.Host, "host", "", "`name` by which API servers call the webhook: service.namespace.svc")
+	f.DurationVar(&o.Lifetime, "certificate-lifetime", 90*24*time.Hour, "for how long each of them is valid; it is renewed when a third of that is left")
+	f.StringVar(&o.API.Server, "kube-api", "", "`address` of the API server, https://host:port; empty for the one that pods find")
+	f.StringVar(&o.API.TokenFile, "kube-token-file", "", "`file` with the token to show to it; empty for the service account's")
+	f.StringVar(&o.API.CAFile, "kube-ca-file", "", "`file` with the authorities of its certificate; empty for the service account's")
+	f.DurationVar(&o.Linger, "linger", 5*time.Second, "for how long API servers are still answered when the injector is told to stop")
+	f.Var(choose(&i.log.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
+	f.Var(choose(&i.log.logFormat, "json", "console"), "log-format", "log for programs or for people")
+	return f
+}
+
+// newInjectWebhookCommand is the webhook that adds sidecars to pods.
+func newInjectWebhookCommand() *cobra.Command {
+	injection := &injection{}
+	command := &cobra.Command{
+		Use:   "inject-webhook",
+		Short: "Answer Kubernetes' API servers: add a sidecar to pods that ask for one",
+		Long: "Answer Kubernetes' API servers, until SIGTERM or SIGINT: add a sidecar to pods with the annotation sidekeeper.io/inject: \"true\".\n" +
+			"The chart sidekeeper installs it. Its certificate comes from files, or it makes certificates itself and keeps them in a Secret.",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := fillFrom(os.LookupEnv, command.LocalNonPersistentFlags()); err != nil {
+				return usageError(err)
+			}
+			if err := injection.check(); err != nil {
+				return usageError(err)
+			}
+			ctx, stop := untilSignal(command.Context())
+			defer stop()
+			return injection.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
+		},
+	}
+	command.Flags().SortFlags = false
+	command.Flags().AddFlagSet(injection.flags())
+	return command
+}
+
+func (i *injection) check() error {
+	o := i.options
+	own := o.Secret != "" || o.Webhook != "" || o.Host != ""
+	switch {
+	case i.pattern == "":
+		return errors.New("--pattern: say which file has what is added to pods")
+	case (o.Certificate == "") != (o.Key == ""):
+		return fmt.Errorf("--tls-cert %q: goes together with --tls-key", o.Certificate)
+	case o.Certificate != "" && own:
+		return errors.New("--tls-cert: a certificate comes from files, or is kept in --secret; not both")
+	case o.Certificate == "" && (o.Secret == "" || o.Webhook == "" || o.Host == ""):
+		return errors.New("say --tls-cert and --tls-key, or --secret, --webhook and --host")
+	case o.Lifetime < leastLifetime:
+		return fmt.Errorf("--certificate-lifetime %s: at least %s, so that there is time to renew it", o.Lifetime, leastLifetime)
+	case o.Linger < 0 || o.Linger > dayLong:
+		return fmt.Errorf("--linger %s: between nothing and 24h", o.Linger)
+	default:
+		return nil
+	}
+}
+
+// leastLifetime is short enough to see certificates come and go, and not for use.
+const leastLifetime = 10 * time.Second
+
+func (i *injection) serve(ctx context.Context, out, logged io.Writer) error {
+	i.options.Log = i.log.newLog(logged)
+	pattern, err := inject.ReadPattern(i.pattern, checkArguments)
+	if err != nil {
+		return usageError(fmt.Errorf("--pattern %w", err))
+	}
+	server, err := inject.NewServer(i.options, pattern, checkArguments)
+	if err != nil {
+		return usageError(err)
+	}
+	for _, address := range server.Addresses() {
+		fmt.Fprintln(out, "listening on", address)
+	}
+	return server.Serve(ctx)
+}
+
+// checkArguments finds the first flag of a sidecar's command line that breaks one of its rules.
+func checkArguments(arguments []string) (flag string, err error) {
+	if len(arguments) == 0 || arguments[0] != "serve" {
+		return "", errors.New("the first word must be serve")
+	}
+	sidecar := &settings{}
+	flags := sidecar.flags()
+	for _, argument := range arguments[1:] {
+		name, value, _ := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
+		if flags.Lookup(name) == nil || !strings.HasPrefix(argument, "--") {
+			return "", fmt.Errorf("%s is no flag of the sidecar", argument)
+		}
+		if err := flags.Lookup(name).Value.Set(value); err != nil {
+			return name, err
+		}
+	}
+	for _, rule := range sidecar.rules() {
+		if !rule.obeyed {
+			return rule.flag, errors.New(rule.text)
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,119 @@
+package inject
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"go.uber.org/zap"
+)
+
+// mostBytes is what a review may have: more than an API server accepts of anybody.
+const mostBytes = 8 << 20
+
+// A review is an AdmissionReview of admission.k8s.io/v1, as far as it is used.
+type review struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Request    *reviewRequest  `json:"request,omitempty"`
+	Response   *reviewResponse `json:"response,omitempty"`
+}
+
+type reviewRequest struct {
+	UID       string          `json:"uid"`
+	Namespace string          `json:"namespace"`
+	Object    json.RawMessage `json:"object"`
+}
+
+type reviewResponse struct {
+	UID       string        `json:"uid"`
+	Allowed   bool          `json:"allowed"`
+	PatchType string        `json:"patchType,omitempty"`
+	Patch     []byte        `json:"patch,omitempty"`
+	Warnings  []string      `json:"warnings,omitempty"`
+	Status    *reviewStatus `json:"status,omitempty"`
+}
+
+type reviewStatus struct {
+	Code    int    `json:"code"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// A reviewer answers what an API server asks about a pod that is made.
+type reviewer struct {
+	pattern *Pattern
+	check   Check
+	log     *zap.Logger
+	metrics *metrics
+}
+
+func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	asked := review{}
+	err := json.NewDecoder(io.LimitReader(request.Body, mostBytes)).Decode(&asked)
+	if err != nil || asked.Request == nil || asked.Kind != "AdmissionReview" {
+		http.Error(w, "the body must be an AdmissionReview with a request", http.StatusBadRequest)
+		return
+	}
+	answer := review{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview", Response: r.answer(asked.Request)}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		r.log.Warn("an API server did not wait for the answer", zap.Error(err))
+	}
+}
+
+func (r *reviewer) answer(request *reviewRequest) *reviewResponse {
+	answer, outcome, err := r.judge(request.Object)
+	answer.UID = request.UID
+	r.metrics.reviews.WithLabelValues(outcome).Inc()
+	r.log.Info("pod reviewed", zap.String("namespace", request.Namespace), zap.String("pod", nameOf(request.Object)),
+		zap.String("outcome", outcome), zap.Error(err))
+	return answer
+}
+
+// nameOf is a pod's name, or what its name will begin with.
+func nameOf(object []byte) string {
+	var pod struct {
+		Metadata struct {
+			Name         string `json:"name"`
+			GenerateName string `json:"generateName"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(object, &pod) // what is no pod has no name
+	return cmp.Or(pod.Metadata.Name, pod.Metadata.GenerateName)
+}
+
+// The outcomes of a review, by which the metric counts them.
+const (
+	injected  = "injected"
+	unchanged = "unchanged"
+	denied    = "denied"
+	failed    = "failed"
+)
+
+var outcomes = []string{injected, unchanged, denied, failed}
+
+func (r *reviewer) judge(object []byte) (answer *reviewResponse, outcome string, err error) {
+	patch, warning, err := r.pattern.Patch(object, r.check)
+	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
+		return denial(http.StatusUnprocessableEntity, "Invalid", err), denied, err
+	}
+	if err != nil {
+		return denial(http.StatusInternalServerError, "InternalError", err), failed, err
+	}
+	answer = &reviewResponse{Allowed: true}
+	if warning != "" {
+		answer.Warnings = []string{"sidekeeper: " + warning}
+	}
+	if patch == nil {
+		return answer, unchanged, nil
+	}
+	answer.Patch, answer.PatchType = patch, "JSONPatch"
+	return answer, injected, nil
+}
+
+func denial(code int, reason string, err error) *reviewResponse {
+	return &reviewResponse{Status: &reviewStatus{Code: code, Reason: reason, Message: "sidekeeper: " + err.Error()}}
+}
