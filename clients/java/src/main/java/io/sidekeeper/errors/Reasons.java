@@ -52,7 +52,8 @@ final class Reasons {
           Map.entry("PRECONDITION_FAILED", PreconditionFailedException::new),
           Map.entry("KEY_HAS_CHILDREN", KeyHasChildrenException::new),
           Map.entry("WATCH_LIMIT", WatchLimitException::new),
-          Map.entry("MEMORY_LIMIT", MemoryLimitException::new));
+          Map.entry("MEMORY_LIMIT", MemoryLimitException::new),
+          Map.entry("POLICY_DENIED", PolicyDeniedException::new));
 
   private Reasons() {}
 
