@@ -27,14 +27,16 @@ final class Bodies {
     } catch (Throwable failure) {
       RuntimeException stopped = interruption.finish();
       guard.end();
-      releaseQuietly(lock);
-      if (stopped == null) {
-        throw failure;
-      }
-      if (isInterruption(failure)) {
+      if (stopped != null && isInterruption(failure)) {
+        releaseQuietly(lock);
         throw told(stopped, failure);
       }
-      failure.addSuppressed(told(stopped, null));
+      // A body may have seen that its lock is lost before it was interrupted.
+      RuntimeException known = stopped == null ? lock.claim.lost() : stopped;
+      releaseQuietly(lock);
+      if (known != null) {
+        failure.addSuppressed(told(known, null));
+      }
       throw failure;
     }
     interruption.finish();

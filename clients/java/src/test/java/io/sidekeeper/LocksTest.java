@@ -91,7 +91,7 @@ class LocksTest {
                     "orders",
                     OPTIONS,
                     lock -> {
-                      sidecar.expire("orders");
+                      new Thread(() -> sidecar.expire("orders")).start();
                       never.await();
                       return null;
                     }));
