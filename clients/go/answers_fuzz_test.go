@@ -3,6 +3,7 @@ package sidekeeper
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -130,7 +131,8 @@ func clientOf(b *babbler) (*Client, func()) {
 	c := &Client{
 		clock: bubbleClock{time.Now()}, locks: lockv1.NewLockServiceClient(b), leases: leasev1.NewLeaseServiceClient(b), stop: stop,
 	}
-	c.holdKeeper, c.termKeeper = newKeeper(c.clock, c.checkHolds), newKeeper(c.clock, c.checkLeases)
+	chosen := settings{clock: c.clock, log: slog.New(slog.DiscardHandler)}
+	c.holdKeeper, c.termKeeper = newKeeper(chosen, c.checkHolds), newKeeper(chosen, c.checkLeases)
 	for _, k := range []*keeper{c.holdKeeper, c.termKeeper} {
 		c.keeping.Go(func() { k.askRegularly(ctx) })
 		c.keeping.Go(func() { k.endExpired(ctx) })

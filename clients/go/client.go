@@ -14,6 +14,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -47,8 +48,10 @@ type Client struct {
 type Option func(*settings)
 
 type settings struct {
-	tls   *tls.Config
-	clock clock
+	tls       *tls.Config
+	clock     clock
+	impatient bool
+	log       *slog.Logger
 }
 
 // WithTLS encrypts the connection. Addresses that are neither a Unix socket nor loopback need it.
@@ -56,10 +59,16 @@ func WithTLS(config *tls.Config) Option {
 	return func(s *settings) { s.tls = config }
 }
 
+// WithLogger has the client say on the logger what it does in the background: why it could not ask the sidecar for how long something
+// is valid. Without it, it says nothing.
+func WithLogger(log *slog.Logger) Option {
+	return func(s *settings) { s.log = log }
+}
+
 // Dial makes a client of the sidecar at target: `unix:///path`, a path, or `host:port`; empty, what SIDEKEEPER_ADDRESS
 // says, and without that DefaultAddress. It does not wait for a connection; the first call does.
 func Dial(target string, options ...Option) (*Client, error) {
-	chosen := settings{clock: systemClock{}}
+	chosen := settings{clock: systemClock{}, log: slog.New(slog.DiscardHandler)}
 	for _, option := range options {
 		option(&chosen)
 	}
@@ -71,11 +80,19 @@ func Dial(target string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection, err := grpc.NewClient(resolved, append(dialing(), grpc.WithTransportCredentials(transport))...)
+	connection, err := grpc.NewClient(resolved, append(dialing(), grpc.WithTransportCredentials(transport), chosen.unary())...)
 	if err != nil {
 		return nil, fmt.Errorf("sidecar %s: %w", resolved, err)
 	}
-	return newClient(connection, chosen.clock), nil
+	return newClient(connection, chosen), nil
+}
+
+// unary is what calls with one answer go through.
+func (s settings) unary() grpc.DialOption {
+	if s.impatient {
+		return grpc.WithChainUnaryInterceptor(bounded)
+	}
+	return grpc.WithChainUnaryInterceptor(bounded, repeated)
 }
 
 func (s settings) credentials(target string, local bool) (credentials.TransportCredentials, error) {
@@ -107,18 +124,18 @@ func dialing() []grpc.DialOption {
 	}
 }
 
-func newClient(connection *grpc.ClientConn, clock clock) *Client {
+func newClient(connection *grpc.ClientConn, chosen settings) *Client {
 	ctx, stop := context.WithCancel(context.Background()) // until Close
 	c := &Client{
-		clock:      clock,
+		clock:      chosen.clock,
 		connection: connection,
 		locks:      lockv1.NewLockServiceClient(connection),
 		leases:     leasev1.NewLeaseServiceClient(connection),
 		health:     healthv1.NewHealthClient(connection),
 		stop:       stop,
 	}
-	c.holdKeeper = newKeeper(clock, c.checkHolds)
-	c.termKeeper = newKeeper(clock, c.checkLeases)
+	c.holdKeeper = newKeeper(chosen, c.checkHolds)
+	c.termKeeper = newKeeper(chosen, c.checkLeases)
 	for _, k := range []*keeper{c.holdKeeper, c.termKeeper} {
 		c.keeping.Go(func() { k.askRegularly(ctx) })
 		c.keeping.Go(func() { k.endExpired(ctx) })

@@ -123,10 +123,12 @@ func fromStatus(err error) error {
 	if !ok || from.Code() == codes.OK {
 		return err
 	}
-	e := &Error{Code: from.Code()}
-	e.Reason, e.Message = splitReason(from.Message())
+	e := &Error{Code: from.Code(), Message: from.Message()}
 	for _, detail := range from.Details() {
 		e.add(detail)
+	}
+	if e.Reason != "" { // which the message repeats for those who cannot read the details
+		e.Message = strings.TrimPrefix(e.Message, e.Reason+": ")
 	}
 	return e
 }
@@ -142,13 +144,4 @@ func (e *Error) add(detail any) {
 			e.Fields = append(e.Fields, FieldError{violation.GetField(), violation.GetDescription()})
 		}
 	}
-}
-
-// splitReason takes the reason off a message that begins with one: what a proxy that drops details leaves.
-func splitReason(message string) (reason, rest string) {
-	first, rest, found := strings.Cut(message, ": ")
-	if _, known := errorsv1.Reason_value["REASON_"+first]; found && known {
-		return first, rest
-	}
-	return "", message
 }

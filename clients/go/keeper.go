@@ -3,6 +3,7 @@ package sidekeeper
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"math"
 	"slices"
@@ -31,6 +32,7 @@ type answer struct {
 // those whose validity has run out.
 type keeper struct {
 	clock clock
+	log   *slog.Logger
 	ask   func(ctx context.Context, ids []string) ([]answer, error)
 
 	mu      sync.Mutex
@@ -40,8 +42,8 @@ type keeper struct {
 	news    []chan struct{} // one for each of the two loops
 }
 
-func newKeeper(clock clock, ask func(context.Context, []string) ([]answer, error)) *keeper {
-	return &keeper{clock: clock, ask: ask, claims: map[string]*claim{}, news: []chan struct{}{
+func newKeeper(chosen settings, ask func(context.Context, []string) ([]answer, error)) *keeper {
+	return &keeper{clock: chosen.clock, log: chosen.log, ask: ask, claims: map[string]*claim{}, news: []chan struct{}{
 		make(chan struct{}, 1), make(chan struct{}, 1),
 	}}
 }
@@ -185,7 +187,8 @@ func (k *keeper) question(ctx context.Context, claims map[string]*claim, shortes
 	defer cancel()
 	sent := k.clock.now()
 	answers, err := k.ask(ctx, slices.Sorted(maps.Keys(claims)))
-	if err != nil {
+	if err != nil { // what is not confirmed in time ends, whatever the reason
+		k.log.DebugContext(ctx, "the sidecar does not say for how long something is valid", slog.Any("error", err))
 		k.resting = k.clock.now() + pauseAfterFailure
 		return
 	}

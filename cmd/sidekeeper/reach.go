@@ -64,7 +64,7 @@ func (r *reach) call(ctx context.Context, address string, do func(context.Contex
 // dial makes a client, which the caller must close.
 func (r *reach) dial(address string) (*sidekeeper.Client, error) {
 	r.last = address
-	var options []sidekeeper.Option
+	options := []sidekeeper.Option{sidekeeper.WithoutRepetition()}
 	if r.authority != "" || r.certificate != "" {
 		config, err := r.tlsConfig()
 		if err != nil {

@@ -91,7 +91,7 @@ func (p *process) open() (err error) {
 		return err
 	}
 	p.stores = store.Dial(p.order.Stores, p.order.Client)
-	if p.library, err = sidekeeper.Dial(p.order.Address); err != nil {
+	if p.library, err = sidekeeper.Dial(p.order.Address, sidekeeper.WithoutRepetition()); err != nil {
 		return err
 	}
 	p.locks = libraryLocks{p}
