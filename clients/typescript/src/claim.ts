@@ -104,7 +104,10 @@ export class Keeper {
   private resting = 0;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(private readonly ask: Ask) {}
+  constructor(
+    private readonly ask: Ask,
+    private readonly logger?: { debug(message: string, error: unknown): void },
+  ) {}
 
   /** Asks for the first validity, and keeps the deadline from then on. Rejects with the claim's end, or the want of an answer. */
   async begin(id: string, claim: Claim): Promise<void> {
@@ -164,7 +167,8 @@ export class Keeper {
     const sent = before();
     try {
       this.take(claims, sent, await this.ask([...claims.keys()], Math.max(shortest / 2, SHORTEST_PATIENCE)));
-    } catch {
+    } catch (error) {
+      this.logger?.debug("the sidecar does not say for how long something is valid", error);
       this.resting = now() + PAUSE_AFTER_FAILURE; // what is not confirmed in time ends, whatever the reason
     }
     this.asking = false;

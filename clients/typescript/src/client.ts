@@ -55,6 +55,14 @@ const GIVE_UP_ATTEMPTS = 3;
 const GIVE_UP_PATIENCE = 5;
 const MOST_HOLDS = 1000;
 
+/** Where a client says what it does in the background; the console is one, and loggers of most libraries are. */
+export interface Logger {
+  /** The sidecar could not be asked for how long something is valid. What is not confirmed in time ends. */
+  debug(message: string, error: unknown): void;
+  /** A callback of the caller's has thrown. */
+  error(message: string, error: unknown): void;
+}
+
 /** How to reach the sidecar. */
 export interface ClientOptions {
   /**
@@ -64,6 +72,8 @@ export interface ClientOptions {
   readonly address?: string;
   /** Of TLS, from `credentials.createSsl` of @grpc/grpc-js. Addresses that are neither a Unix socket nor loopback need them. */
   readonly credentials?: ChannelCredentials;
+  /** Told of what goes wrong in the background; omitted, nobody is. */
+  readonly logger?: Logger;
 }
 
 /** How to open a lease. */
@@ -364,7 +374,7 @@ export class Lock extends Held<AcquireResponse> {
   private hear({ event }: AcquireResponse): boolean {
     switch (event?.$case) {
       case "queued":
-        this.options.onQueued?.({ position: event.value.position, holders: event.value.holders.map(contenderFrom) });
+        this.tell(this.options.onQueued, { position: event.value.position, holders: event.value.holders.map(contenderFrom) });
         return false;
       case "granted":
         this.holdId = event.value.holdId;
@@ -375,21 +385,30 @@ export class Lock extends Held<AcquireResponse> {
           this.claim.suspended = true;
           this.whenSuspended(true);
         }
-        this.options.onSuspended?.(seconds(event.value.remaining));
+        this.tell(this.options.onSuspended, seconds(event.value.remaining));
         return false;
       case "resumed":
         this.claim.suspended = false;
         this.whenSuspended(false);
-        this.options.onResumed?.();
+        this.tell(this.options.onResumed, undefined);
         return false;
       case "revocationRequested": {
         const { requestedBy, reason, grace } = event.value;
         this.revocation = { requestedBy, reason, grace: grace === undefined ? undefined : seconds(grace) };
-        this.options.onRevocation?.(this.revocation);
+        this.tell(this.options.onRevocation, this.revocation);
         return false;
       }
       default:
         return false;
+    }
+  }
+
+  /** A callback that throws harms nobody's lock. */
+  private tell<What>(callback: ((what: What) => void) | undefined, what: What): void {
+    try {
+      callback?.(what);
+    } catch (error) {
+      this.client.logger?.error(`a callback of lock ${this.name} failed`, error);
     }
   }
 
@@ -508,9 +527,11 @@ export class Client implements Disposable {
   /** @internal */
   readonly groups: Stub<typeof MembershipServiceService>;
   /** @internal */
-  readonly holds = new Keeper((ids, patience) => this.checkHolds(ids, patience));
+  readonly holds: Keeper;
   /** @internal */
-  readonly terms = new Keeper((ids, patience) => this.checkLeases(ids, patience));
+  readonly terms: Keeper;
+  /** @internal */
+  readonly logger: Logger | undefined;
   /** @internal What is open. */
   readonly streams = new Set<{ cancel(): void }>();
   private readonly channel: Channel;
@@ -519,6 +540,9 @@ export class Client implements Disposable {
 
   /** Throws RangeError for an address that is none. It does not wait for a connection; the first call does. */
   constructor(options: ClientOptions = {}) {
+    this.logger = options.logger;
+    this.holds = new Keeper((ids, patience) => this.checkHolds(ids, patience), options.logger);
+    this.terms = new Keeper((ids, patience) => this.checkLeases(ids, patience), options.logger);
     this.channel = openChannel(options.address, options.credentials);
     this.locks = stubOf(this.channel, LockServiceService);
     this.leases = stubOf(this.channel, LeaseServiceService);

@@ -83,6 +83,25 @@ void test("a killed sidecar is noticed at once", async (t) => {
   assert.ok(lock.signal.aborted);
 });
 
+void test("a callback that throws harms nobody's lock, and is logged", async (t) => {
+  const { client: first, sidecar } = await connected(t);
+  const logged: string[] = [];
+  const logger = {
+    debug: (): void => undefined,
+    error: (message: string, error: unknown) => logged.push(message, String(error)),
+  };
+  const client = new Client({ address: sidecar.address, logger });
+  t.after(() => client.close());
+  const lock = await first.acquire("orders");
+  const onQueued = (): void => {
+    void lock.release();
+    throw new Error("mine");
+  };
+  const next = await client.acquire("orders", { onQueued });
+  assert.ok(next.valid);
+  assert.deepEqual(logged, ["a callback of lock orders failed", "Error: mine"]);
+});
+
 void test("a client that is closed says so", async (t) => {
   const { client } = await connected(t);
   client.close();
