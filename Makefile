@@ -36,6 +36,11 @@ test: python typescript java stubs one-lock ## Run all tests, with the race dete
 kube-test: ## Test the Helm chart and the injector on a real API server of Kubernetes, which it builds once; then it takes two minutes
 	go test -race -count=1 -v -tags kube -timeout 60m ./internal/kube
 
+.PHONY: go
+go: ## Check and test the Go client; `make test` does so with all other packages
+	$(GOLANGCI) run ./clients/go/...
+	go test -race ./clients/go/... ./sidekeepertest
+
 .PHONY: python
 python: build ## Check, test and pack the Python client
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/python/check
@@ -83,6 +88,7 @@ bench-clients: build ## Measure what each client costs over bare stubs
 	go test ./clients/go -run '^$$' -bench Overhead -benchtime 5s
 	cd clients/python && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper PYTHONPATH=src ../../.cache/python/bin/python tests/overhead.py
 	cd clients/typescript && npm ci --no-fund --no-audit --silent && npx tsc && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper node dist/test/overhead.js
+	cd clients/java && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper mvn --batch-mode --quiet test -Dtest=OverheadBench -Dexcluded.tests=none
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
