@@ -36,7 +36,7 @@ func TestLargeAnswersAreGivenWhileThereIsMemory(t *testing.T) {
 }
 
 func TestGarbageIsNoReasonToRefuse(t *testing.T) {
-	m := newMemory(heapInUse() + 64<<20)
+	m := newMemory(heapInUse() + 256<<20) // a quarter of the garbage
 	for range 1000 {
 		garbage = make([]byte, 1<<20)
 		same(t, "check", m.check(replyOf(900_000)), nil)
