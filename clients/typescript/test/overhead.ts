@@ -80,15 +80,17 @@ async function lockBare(): Promise<void> {
   }
 }
 
-await compare("lock and release", rounds, lockBare, async () => (await client.acquire("orders")).release());
-await compare(
-  "number",
-  rounds,
-  () => next(NextRequest.fromPartial({ name: "numbers" })),
-  () => numbers.next(),
-);
-
-client.close();
-locks.close();
-sequences.close();
-await sidecar.end();
+try {
+  await compare("lock and release", rounds, lockBare, async () => (await client.acquire("orders")).release());
+  await compare(
+    "number",
+    rounds,
+    () => next(NextRequest.fromPartial({ name: "numbers" })),
+    () => numbers.next(),
+  );
+} finally {
+  client.close();
+  locks.close();
+  sequences.close();
+  await sidecar.end();
+}
