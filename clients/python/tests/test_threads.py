@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 
+import grpc
 import pytest
 
 import sidekeeper
@@ -139,6 +145,49 @@ def test_closing_twice_is_harmless_and_leaves_no_thread(sidecar: Sidecar) -> Non
     client.close()
     assert not lock.valid
     assert threading.active_count() <= before + 1  # gRPC's own, which it keeps
+
+
+def test_a_thread_that_waits_learns_that_the_client_is_closed(sidecar: Sidecar) -> None:
+    client = sidekeeper.Client(sidecar.address)
+    with sidekeeper.Client(sidecar.address) as other, other.acquire("orders"):
+        waiting = threading.Thread(target=lambda: learned.append(_error_of(lambda: client.acquire("orders"))))
+        learned: list[Exception] = []
+        waiting.start()
+        while not other.get_lock("orders").waiters:
+            time.sleep(0.01)
+        client.close()
+        waiting.join(PATIENT)
+    (error,) = learned
+    assert isinstance(error, sidekeeper.SidekeeperError)
+    assert error.code is grpc.StatusCode.CANCELLED
+
+
+def _error_of(work: Callable[[], object]) -> Exception:
+    try:
+        work()
+    except sidekeeper.SidekeeperError as error:
+        return error
+    raise AssertionError("it succeeded")
+
+
+CLOSES_WITH_STREAMS_OPEN = """
+import sidekeeper
+for _ in range(40):
+    with sidekeeper.Client() as client:
+        with client.acquire("orders"):
+            leader = next(client.watch_leader("orders"))
+        events = client.watch_lock("orders")
+        print(next(events).holders)
+"""
+
+
+def test_closing_ends_streams_in_order(sidecar: Sidecar) -> None:
+    """It does not leave grpc's tasks to a loop that is gone, which says so on standard error."""
+    environment = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PYTHONPATH": str(Path(sidekeeper.__file__).parents[1])}
+    program = [sys.executable, "-W", "error", "-c", CLOSES_WITH_STREAMS_OPEN]
+    ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=PATIENT, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout
 
 
 def test_an_address_that_is_none_is_refused() -> None:

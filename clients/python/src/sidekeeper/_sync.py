@@ -4,6 +4,7 @@ the caller's threads do."""
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import random
 import threading
@@ -53,6 +54,8 @@ class _Loop:
         doing = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return doing.result()
+        except concurrent.futures.CancelledError:
+            raise _transport.closed() from None
         except BaseException:
             doing.cancel()
             raise
@@ -73,9 +76,21 @@ class _Loop:
                     self.run(close())
 
     def stop(self) -> None:
+        """Ends the loop, and before it what still runs there, such as grpc's own tasks for calls that were just cancelled."""
+        self.run(_end_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _end_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        _, late = await asyncio.wait(others, timeout=0.5)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_asyncgens()
 
 
 async def _next(items: AsyncIterator[T]) -> T:
