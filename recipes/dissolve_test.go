@@ -59,7 +59,7 @@ func TestAMemberIsToldWhoDissolvesItsGroup(t *testing.T) {
 			if got := w.stands(m); got != "removed by uid:0: moved" {
 				w.Errorf("it sees %s", got)
 			}
-			m.Leave()
+			m.Leave(w.living)
 		}()
 		if _, _, err := w.dissolve(); err != nil {
 			w.Error(err)

@@ -25,7 +25,7 @@ type member struct {
 func (w world) enlist(name string, metadata ...string) member {
 	w.Helper()
 	session := w.session()
-	membership, err := shop.Join(session, name, about(name, metadata...))
+	membership, err := shop.Join(w.living, session, name, about(name, metadata...))
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func (w world) attend(m member) {
 		for {
 			standing, changed, err := m.Look(w.living)
 			if err != nil || standing.End != nil {
-				m.Leave()
+				m.Leave(w.living)
 				return
 			}
 			if wait(w.living, changed, nil) != nil {

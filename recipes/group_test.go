@@ -101,14 +101,14 @@ func TestAWatchedGroupTellsWhatChangesInIt(t *testing.T) {
 	}{
 		{"nothing", func(world, member) {}, "the same"},
 		{"another member", func(w world, _ member) { w.enlist("b") }, "a b"},
-		{"metadata", func(w world, a member) { _ = a.Update(map[string]string{"port": "2"}) }, "a[port:2]"},
-		{"leaving", func(_ world, a member) { a.Leave() }, ""},
+		{"metadata", func(w world, a member) { _ = a.Update(w.living, map[string]string{"port": "2"}) }, "a[port:2]"},
+		{"leaving", func(w world, a member) { a.Leave(w.living) }, ""},
 		{"somebody who left and came again", func(w world, a member) {
-			a.Leave()
+			a.Leave(w.living)
 			w.enlist("a", "port", "3")
 		}, "a[port:3]"},
 		{"the group made to stay when it is empty", func(w world, a member) {
-			a.Leave()
+			a.Leave(w.living)
 			if err := shop.Make(w.Context(), w.NewReader()); err != nil {
 				w.Error(err)
 			}
@@ -174,7 +174,7 @@ func TestOneMemberMoreCostsTwoRequestsHoweverLargeTheGroup(t *testing.T) {
 		if more := look(); more != 2 {
 			w.Errorf("%d requests for one member more", more)
 		}
-		m.Leave()
+		m.Leave(w.living)
 		synctest.Wait()
 		if less := look(); less != 1 {
 			w.Errorf("%d requests for one member less", less)
@@ -184,7 +184,7 @@ func TestOneMemberMoreCostsTwoRequestsHoweverLargeTheGroup(t *testing.T) {
 
 func TestAGroupVanishesWithItsLastMemberUnlessItIsMadeToStay(t *testing.T) {
 	inBubble(t, func(w world) {
-		w.enlist("a").Leave()
+		w.enlist("a").Leave(w.living)
 		w.Reap()
 		if names := w.Names("/groups"); len(names) != 0 {
 			w.Errorf("left behind: %q", names)
@@ -195,7 +195,7 @@ func TestAGroupVanishesWithItsLastMemberUnlessItIsMadeToStay(t *testing.T) {
 				w.Fatal(err)
 			}
 		}
-		w.enlist("a").Leave()
+		w.enlist("a").Leave(w.living)
 		w.Reap()
 		members, permanent, err := shop.Size(w.Context(), store)
 		if err != nil || members != 0 || !permanent {
@@ -212,7 +212,7 @@ func TestAnEmptyGroupCanBeMadeToStayAndOneWithMembersCannot(t *testing.T) {
 			w.Errorf("made with %v", err)
 		}
 		w.wantInside("a")
-		a.Leave()
+		a.Leave(w.living)
 		if err := shop.Make(w.Context(), store); err != nil {
 			w.Error(err)
 		}
@@ -249,7 +249,7 @@ func TestAGroupIsDeletedOnlyWhenItIsEmpty(t *testing.T) {
 		try()
 		a := w.enlist("a")
 		try()
-		a.Leave()
+		a.Leave(w.living)
 		try()
 		try()
 		want := []string{

@@ -56,24 +56,24 @@ type Place struct {
 
 // Join takes the last place. It cannot be cancelled: a create given up half-way could leave a node that blocks the queue
 // until the session ends. Whoever joins must Leave.
-func (l Lock) Join(session Session, mode Mode, about About) (*Place, error) {
-	name, gone, err := session.Enqueue(l.Path, mode.marker(), about.encode())
+func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About) (*Place, error) {
+	name, gone, err := session.Enqueue(ctx, l.Path, mode.marker(), about.encode())
 	if err != nil {
 		return nil, err
 	}
 	place := &Place{lock: l, session: session, gone: gone, known: map[string]Contender{}}
 	var ok bool
 	if place.own, ok = parseChild(name); !ok {
-		session.Dequeue(l.Path + "/" + name)
+		session.Dequeue(ctx, l.Path+"/"+name)
 		return nil, fmt.Errorf("place %q has no sequence number", name)
 	}
 	return place, nil
 }
 
-// Leave gives the place up, held or not, and returns when its node or the session is gone. It takes no context, since it is
-// done for callers that have gone themselves. Later calls wait for the first.
-func (p *Place) Leave() {
-	p.leave.Do(func() { p.session.Dequeue(p.path()) })
+// Leave gives the place up, held or not, and returns when its node or the session is gone. It cannot be
+// cancelled, since it is done for callers that have gone themselves. Later calls wait for the first.
+func (p *Place) Leave(ctx context.Context) {
+	p.leave.Do(func() { p.session.Dequeue(ctx, p.path()) })
 }
 
 // Gone is closed when the session finds that somebody else deleted the place's node. Look and Hold.Look find it sooner.

@@ -77,7 +77,7 @@ func TestGivingUpLeavesNothingBehind(t *testing.T) {
 	inBubble(t, func(w world) {
 		holder, waiter := w.join(recipes.Exclusive), w.join(recipes.Exclusive)
 		waiter.quit()
-		waiter.place.Leave()
+		waiter.place.Leave(w.living)
 		if names := w.Names(orders.Path); len(names) != 1 {
 			w.Errorf("children: %q", names)
 		}
@@ -105,7 +105,7 @@ func TestAPlaceRemovedByHandIsLost(t *testing.T) {
 func TestANodeOfTheSameNameFromSomebodyElseIsNotOurs(t *testing.T) {
 	inBubble(t, func(w world) {
 		holder, waiter := w.join(recipes.Exclusive), w.session()
-		place, err := orders.Join(waiter, recipes.Exclusive, recipes.About{})
+		place, err := orders.Join(w.living, waiter, recipes.Exclusive, recipes.About{})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestNothingIsGrantedWithoutProof(t *testing.T) {
 			}
 			return nil
 		})
-		place, err := orders.Join(session, recipes.Exclusive, recipes.About{})
+		place, err := orders.Join(w.living, session, recipes.Exclusive, recipes.About{})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -247,7 +247,7 @@ func TestAReleaseWakesOneWaiter(t *testing.T) {
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	inBubble(t, func(w world) {
 		holder, session := w.join(recipes.Exclusive), w.session()
-		place, err := orders.Join(session, recipes.Exclusive, recipes.About{})
+		place, err := orders.Join(w.living, session, recipes.Exclusive, recipes.About{})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 			w.Errorf("look: %v", err)
 		}
 		session.Delay(0)
-		place.Leave()
+		place.Leave(w.living)
 		holder.quit()
 		w.empty()
 	})
@@ -280,7 +280,7 @@ func TestWaitersSeeWhoHolds(t *testing.T) {
 		w.join(recipes.Read)
 		w.join(recipes.Read)
 		writer := w.session()
-		place, err := orders.Join(writer, recipes.Write, recipes.About{})
+		place, err := orders.Join(w.living, writer, recipes.Write, recipes.About{})
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -73,8 +73,8 @@ type Membership struct {
 
 // Join makes a member with the session. It cannot be cancelled: a create given up half-way could leave a member that
 // nobody knows of. Whoever joins must Leave. ErrMemberExists if the group has a member of this name.
-func (g Group) Join(session MemberSession, name string, about About) (*Membership, error) {
-	node, gone, err := session.Create(g.member(name), about.form().encode())
+func (g Group) Join(ctx context.Context, session MemberSession, name string, about About) (*Membership, error) {
+	node, gone, err := session.Create(ctx, g.member(name), about.form().encode())
 	if errors.Is(err, ErrExists) {
 		return nil, ErrMemberExists
 	}
@@ -130,22 +130,22 @@ func standingIn(data []byte) Standing {
 
 // Update replaces the member's metadata. It cannot be cancelled. ErrNoMember if the member was removed. Whoever has asked
 // for the member's end just before must ask again.
-func (m *Membership) Update(metadata map[string]string) error {
+func (m *Membership) Update(ctx context.Context, metadata map[string]string) error {
 	m.updating.Lock()
 	defer m.updating.Unlock()
 	about := m.about
 	about.Metadata = metadata
-	_, err := m.session.Update(m.path(), about.form().encode())
+	_, err := m.session.Update(ctx, m.path(), about.form().encode())
 	if errors.Is(err, ErrNoNode) {
 		return ErrNoMember
 	}
 	return err
 }
 
-// Leave takes the member out of the group, and returns when its node or the session is gone. It takes no context, since
+// Leave takes the member out of the group, and returns when its node or the session is gone. It cannot be cancelled, since
 // it is done for callers that have gone themselves. Later calls wait for the first.
-func (m *Membership) Leave() {
-	m.leave.Do(func() { m.session.Delete(m.path()) })
+func (m *Membership) Leave(ctx context.Context) {
+	m.leave.Do(func() { m.session.Delete(ctx, m.path()) })
 }
 
 // Gone is closed when the session finds that somebody else deleted the member's node. Look finds it sooner.

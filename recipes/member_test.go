@@ -18,8 +18,8 @@ func TestAMemberIsInItsGroupFromJoinUntilItLeaves(t *testing.T) {
 		if a.Incarnation <= 0 || b.Incarnation <= a.Incarnation {
 			w.Errorf("incarnations %d and then %d", a.Incarnation, b.Incarnation)
 		}
-		a.Leave()
-		a.Leave()
+		a.Leave(w.living)
+		a.Leave(w.living)
 		w.wantInside("b")
 		b.session.Expire()
 		w.wantInside("")
@@ -29,7 +29,7 @@ func TestAMemberIsInItsGroupFromJoinUntilItLeaves(t *testing.T) {
 func TestANameInUseIsRefusedAndItsMemberStays(t *testing.T) {
 	inBubble(t, func(w world) {
 		a := w.enlist("a", "port", "1")
-		_, err := shop.Join(w.session(), "a", about("a", "port", "2"))
+		_, err := shop.Join(w.living, w.session(), "a", about("a", "port", "2"))
 		if !errors.Is(err, recipes.ErrMemberExists) {
 			w.Errorf("joined with %v", err)
 		}
@@ -42,7 +42,7 @@ func TestANameInUseIsRefusedAndItsMemberStays(t *testing.T) {
 func TestAMemberThatJoinsAgainIsAnotherIncarnation(t *testing.T) {
 	inBubble(t, func(w world) {
 		first := w.enlist("a")
-		first.Leave()
+		first.Leave(w.living)
 		second := w.enlist("a")
 		if second.Incarnation <= first.Incarnation {
 			w.Errorf("incarnation %d after %d", second.Incarnation, first.Incarnation)
@@ -50,7 +50,7 @@ func TestAMemberThatJoinsAgainIsAnotherIncarnation(t *testing.T) {
 		if got := w.stands(first); got != "removed by hand" {
 			w.Errorf("the first incarnation sees %s", got)
 		}
-		first.Leave()
+		first.Leave(w.living)
 		w.wantInside("a")
 	})
 }
@@ -63,12 +63,12 @@ func TestAMemberSeesWhatBecomesOfItsNode(t *testing.T) {
 	}{
 		{"nothing", func(world, member, string) {}, "map[port:1]"},
 		{"an update", func(w world, m member, _ string) {
-			if err := m.Update(map[string]string{"port": "2"}); err != nil {
+			if err := m.Update(w.living, map[string]string{"port": "2"}); err != nil {
 				w.Error(err)
 			}
 		}, "map[port:2]"},
 		{"an update that leaves nothing", func(w world, m member, _ string) {
-			if err := m.Update(nil); err != nil {
+			if err := m.Update(w.living, nil); err != nil {
 				w.Error(err)
 			}
 		}, "map[]"},
@@ -108,9 +108,9 @@ func TestAMemberIsNotMissedByAReaderThatIsLate(t *testing.T) {
 			w.Fatal(err)
 		}
 		reader.Lag()
-		old.Leave()
+		old.Leave(w.living)
 		session := reader.OpenSession(0)
-		again, err := shop.Join(session, "a", recipes.About{})
+		again, err := shop.Join(w.living, session, "a", recipes.About{})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestAnUpdateOfARemovedMemberChangesNobody(t *testing.T) {
 		path := shop.Path + "/a"
 		w.delete(path)
 		w.stranger("a", "theirs")
-		if err := m.Update(map[string]string{"port": "2"}); !errors.Is(err, recipes.ErrNoMember) {
+		if err := m.Update(w.living, map[string]string{"port": "2"}); !errors.Is(err, recipes.ErrNoMember) {
 			w.Errorf("updated with %v", err)
 		}
 		if node, err := w.Read(path); err != nil || string(node.Data) != "theirs" {
@@ -152,7 +152,7 @@ func TestWaitingForANameEndsWhenItIsFree(t *testing.T) {
 			w.Fatalf("the name counts as free: %v", <-free)
 		}
 		late.KeepUp()
-		m.Leave()
+		m.Leave(w.living)
 		synctest.Wait()
 		if len(free) != 2 || <-free != nil || <-free != nil {
 			w.Errorf("%d found the name free", len(free))
@@ -173,7 +173,7 @@ func TestWaitingForANameCanBeGivenUp(t *testing.T) {
 
 func TestAMembersSessionThatOwnsTooMuchIsRefused(t *testing.T) {
 	inBubbleWith(t, embedded.Options{EphemeralBytes: 10}, func(w world) {
-		if _, err := shop.Join(w.session(), "a", recipes.About{}); !errors.Is(err, recipes.ErrTooManyBytes) {
+		if _, err := shop.Join(w.living, w.session(), "a", recipes.About{}); !errors.Is(err, recipes.ErrTooManyBytes) {
 			w.Errorf("joined with %v", err)
 		}
 	})

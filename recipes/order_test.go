@@ -141,11 +141,11 @@ func TestOnlyWhoStandsBehindTheOtherKindIsRefused(t *testing.T) {
 func TestOfTwoKindsThatComeTogetherExactlyOneIsRefused(t *testing.T) {
 	inBubble(t, func(w world) {
 		first, second := w.session(), w.session()
-		mutex, err := orders.Join(first, recipes.Exclusive, recipes.About{})
+		mutex, err := orders.Join(w.living, first, recipes.Exclusive, recipes.About{})
 		if err != nil {
 			w.Fatal(err)
 		}
-		reader, err := orders.Join(second, recipes.Read, recipes.About{})
+		reader, err := orders.Join(w.living, second, recipes.Read, recipes.About{})
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func TestAnUpdateDoesNotMakeAMemberDeaf(t *testing.T) {
 	inBubble(t, func(w world) {
 		m := w.enlist("a")
 		o := w.oust("a")
-		if err := m.Update(map[string]string{"port": "2"}); err != nil {
+		if err := m.Update(w.living, map[string]string{"port": "2"}); err != nil {
 			w.Fatal(err)
 		}
 		w.wantOusting(o, "waiting")
@@ -100,7 +100,7 @@ func TestAnUpdateJustBeforeTheMarkIsKept(t *testing.T) {
 		reader.Before(func(operation embedded.Operation) error {
 			if operation.Name == "Commit" {
 				reader.Before(nil)
-				return m.Update(map[string]string{"port": "2"})
+				return m.Update(w.living, map[string]string{"port": "2"})
 			}
 			return nil
 		})

@@ -90,19 +90,19 @@ func (s *stage) contend(mode recipes.Mode, seed uint64) func() {
 			session := reader.OpenSession(10 * time.Second)
 			session.Delay(upTo(dice, 20*time.Millisecond))
 			s.visit(session, mode, dice)
-			session.Close()
+			session.Close(s.living)
 		}
 	}
 }
 
 // visit takes a place, waits for a while, holds for a while and leaves.
 func (s *stage) visit(session *embedded.Session, mode recipes.Mode, dice *rand.Rand) {
-	place, err := orders.Join(session, mode, recipes.About{})
+	place, err := orders.Join(s.living, session, mode, recipes.About{})
 	if err != nil {
 		s.excuse("join", err)
 		return
 	}
-	defer place.Leave()
+	defer place.Leave(s.living)
 	patience := time.Hour
 	if dice.IntN(3) == 0 {
 		patience = upTo(dice, 200*time.Millisecond)

@@ -71,7 +71,7 @@ func TestAnotherLookAtAnUnchangedQueueTakesAtMostOneRequest(t *testing.T) {
 		w.join(recipes.Exclusive)
 		w.join(recipes.Exclusive)
 		session := w.session()
-		place, err := orders.Join(session, recipes.Exclusive, recipes.About{})
+		place, err := orders.Join(w.living, session, recipes.Exclusive, recipes.About{})
 		if err != nil {
 			w.Fatal(err)
 		}

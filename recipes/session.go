@@ -72,7 +72,8 @@ type Tree interface {
 }
 
 // A Session is what recipes need of one ZooKeeper session that owns things. Its calls return when the server has
-// answered or the session has ended (ErrSessionEnded), whichever is first.
+// answered or the session has ended (ErrSessionEnded), whichever is first. The context of a call that cannot be cancelled only says on
+// whose behalf it is made, for traces.
 type Session interface {
 	Tree
 
@@ -80,10 +81,10 @@ type Session interface {
 	// number, and the missing parents with it. It cannot be cancelled: it returns when the node is certainly there and
 	// this session's, or certainly not. gone is closed if the session finds that the node was deleted by somebody else
 	// (it may find that late: a Watch is sooner).
-	Enqueue(dir, marker string, data []byte) (name string, gone <-chan struct{}, err error)
+	Enqueue(ctx context.Context, dir, marker string, data []byte) (name string, gone <-chan struct{}, err error)
 
 	// Dequeue deletes a node that Enqueue made, and retries until it is gone or the session has ended.
-	Dequeue(path string)
+	Dequeue(ctx context.Context, path string)
 
 	// Owns says whether the node lives with this session.
 	Owns(node Node) bool

@@ -103,14 +103,14 @@ type MemberSession interface {
 	// ErrTooLarge beyond 1 KiB of path and 8 KiB of data. gone is closed if the session finds that the node was deleted
 	// by somebody else: it may find that late, and not at all if there is another one by then; a Watch is sure. A path must not be
 	// created again by this session before Delete has returned, or gone is closed.
-	Create(path string, data []byte) (node Node, gone <-chan struct{}, err error)
+	Create(ctx context.Context, path string, data []byte) (node Node, gone <-chan struct{}, err error)
 
 	// Update replaces the data of a node that Create made, whatever they are. It cannot be cancelled either. ErrNoNode if the
 	// node is not there or not this session's any more. Updates of one node are made one after the other. A version that is
 	// more than one above the last says that somebody else has written in between, or that a reply was lost.
-	Update(path string, data []byte) (Node, error)
+	Update(ctx context.Context, path string, data []byte) (Node, error)
 
 	// Delete deletes a node that Create made, if it is still this session's, and retries until it is gone or the session
 	// has ended.
-	Delete(path string)
+	Delete(ctx context.Context, path string)
 }

@@ -59,7 +59,7 @@ func (w world) join(mode recipes.Mode) *contender {
 
 func (w world) joinWith(session *embedded.Session, lock recipes.Lock, mode recipes.Mode) *contender {
 	w.Helper()
-	place, err := lock.Join(session, mode, recipes.About{Owner: mode.String()})
+	place, err := lock.Join(w.living, session, mode, recipes.About{Owner: mode.String()})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func (w world) joinWith(session *embedded.Session, lock recipes.Lock, mode recip
 	c := &contender{session: session, place: place, leave: cancel, over: make(chan struct{}), state: "waiting"}
 	go func() {
 		defer close(c.over)
-		defer place.Leave()
+		defer place.Leave(w.living)
 		c.state = ending(c.live(ctx))
 	}()
 	synctest.Wait()

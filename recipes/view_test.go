@@ -97,12 +97,12 @@ func TestAViewIsWatchedForContendersAndForWhatHoldersAreAsked(t *testing.T) {
 			}
 		}
 		looked("an empty lock")
-		place, err := orders.Join(w.session(), recipes.Read, recipes.About{})
+		place, err := orders.Join(w.living, w.session(), recipes.Read, recipes.About{})
 		if err != nil {
 			w.Fatal(err)
 		}
 		looked("the first contender")
-		if _, err := orders.Join(w.session(), recipes.Read, recipes.About{}); err != nil {
+		if _, err := orders.Join(w.living, w.session(), recipes.Read, recipes.About{}); err != nil {
 			w.Fatal(err)
 		}
 		looked("the second contender")
@@ -110,7 +110,7 @@ func TestAViewIsWatchedForContendersAndForWhatHoldersAreAsked(t *testing.T) {
 			w.Fatal(err)
 		}
 		looked("a revocation")
-		place.Leave()
+		place.Leave(w.living)
 		looked("a release")
 		time.Sleep(time.Hour)
 		if got := seen.Load(); got != 0 {

@@ -33,7 +33,7 @@ func (a *acquisition) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	afterStatus(ctx, a.giveUp)
+	afterStatus(ctx, func() { a.giveUp(ctx) })
 	defer func() { a.settle(ctx, err) }() // also after a panic
 	err = errInterrupted
 	granted, err := a.waitForTurn(waiting)
@@ -57,6 +57,8 @@ func (a *acquisition) boundWait(ctx context.Context) (context.Context, context.C
 
 // waitForTurn takes a place and returns when it is granted.
 func (a *acquisition) waitForTurn(ctx context.Context) (granted *recipes.Hold, err error) {
+	ctx, span := tracerOf(ctx).Start(ctx, "wait for the lock")
+	defer span.End()
 	if err := a.services.crowd.enter(a.order.name); err != nil {
 		return nil, err
 	}
@@ -84,7 +86,7 @@ func (a *acquisition) waitForTurn(ctx context.Context) (granted *recipes.Hold, e
 // join takes a place. A join cannot be cancelled: if the stream ends first, giveUp waits for the place to leave it.
 func (a *acquisition) join(ctx context.Context) (err error) {
 	about := a.aboutWith(a.order.about)
-	a.joining = run(func() (*recipes.Place, error) { return a.lock.Join(a.lease.session, a.order.mode, about) })
+	a.joining = run(func() (*recipes.Place, error) { return a.lock.Join(ctx, a.lease.session, a.order.mode, about) })
 	if err := a.pause(ctx, a.joining.done); err != nil {
 		return err
 	}
@@ -155,11 +157,11 @@ func (a *acquisition) settle(ctx context.Context, why error) {
 
 // giveUp lets go of the place, after the status. For a caller that only fell silent it waits until the time is over that
 // the caller was told.
-func (a *acquisition) giveUp() {
+func (a *acquisition) giveUp(ctx context.Context) {
 	defer a.box.wait()
-	a.leaveLease()
+	a.leaveLease(ctx)
 	if a.joining != nil {
-		a.leave()
+		a.leave(ctx)
 	}
 	if a.hold != nil {
 		a.services.forgoHold(a.hold)
@@ -167,8 +169,8 @@ func (a *acquisition) giveUp() {
 }
 
 // leave gives the place up, if there is one.
-func (a *acquisition) leave() {
+func (a *acquisition) leave(ctx context.Context) {
 	if place, err := a.joining.wait(); err == nil {
-		a.free(place.Leave)
+		a.free(func() { place.Leave(ctx) })
 	}
 }

@@ -120,10 +120,10 @@ func (f *footing) endLease(why error) {
 
 // leaveLease takes the stream off its lease, after the status, and returns when nothing runs beside the stream any more.
 // A lease that was the stream's alone has let go of all in the ensemble by then.
-func (f *footing) leaveLease() {
+func (f *footing) leaveLease(ctx context.Context) {
 	f.lease.streams.leave()
 	if f.single {
-		f.services.leases.finish(f.lease, f.patience, f.caller.left())
+		f.services.leases.finish(ctx, f.lease, f.patience, f.caller.left())
 	}
 	for _, done := range f.errands {
 		<-done

@@ -96,6 +96,7 @@ type request struct {
 func (a *acquisition) keep(ctx context.Context, granted *recipes.Hold) error {
 	var id string
 	a.hold, id = a.services.beginHold(a.order.name, a.lease, granted.Token)
+	tellGrant(ctx, granted.Token)
 	t := &tenure{acquisition: a, granted: granted, contact: newContact(a.lease.session), notice: a.services.drain.notice}
 	defer t.contact.stop()
 	t.tell(topicPlace, func() *lockv1.AcquireResponse { return grantedEvent(id, granted.Token) })

@@ -8,6 +8,8 @@ import (
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/selector"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
@@ -60,6 +62,7 @@ func (a admission) unary(
 	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (reply any, err error) {
 	caller := callerOf(ctx)
+	tellNames(ctx, info.FullMethod, request)
 	defer func() { a.audit.answered(caller, info.FullMethod, request, err) }()
 	verdict, err := a.guard.judge(caller, info.FullMethod, request)
 	if err != nil {
@@ -97,6 +100,7 @@ func (g *guarded) RecvMsg(request any) error {
 		return err
 	}
 	g.request = request
+	tellNames(g.Context(), g.method, request)
 	_, err := g.guard.judge(callerOf(g.Context()), g.method, request)
 	return err
 }
@@ -140,18 +144,19 @@ type errorCount struct{ metrics *Metrics }
 
 func (e errorCount) unary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	reply, err := handler(ctx, request)
-	e.count(err)
+	e.count(ctx, err)
 	return reply, err
 }
 
 func (e errorCount) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	err := handler(server, stream)
-	e.count(err)
+	e.count(stream.Context(), err)
 	return err
 }
 
-func (e errorCount) count(err error) {
+func (e errorCount) count(ctx context.Context, err error) {
 	if told, ok := errors.AsType[*answered](err); ok && told.reason != "" {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String(reasonAttribute, told.reason))
 		e.metrics.callErrors.WithLabelValues(told.reason).Inc()
 	}
 }
@@ -181,7 +186,7 @@ func loggedAs(levels logging.CodeToLevel) []logging.Option {
 		logging.WithLevels(levels),
 		logging.WithDisableLoggingFields(logging.SystemTag[0], logging.ComponentFieldKey, logging.MethodTypeFieldKey),
 		logging.WithFieldsFromContext(func(ctx context.Context) logging.Fields {
-			return logging.Fields{"caller", callerOf(ctx).identity}
+			return append(logging.Fields{"caller", callerOf(ctx).identity}, tracedAs(ctx)...)
 		}),
 		logging.WithErrorFields(reasonField),
 	}

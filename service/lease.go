@@ -29,8 +29,9 @@ type Session interface {
 	// Suspended says whether a heartbeat is late, with a channel that is closed when that changes.
 	Suspended() (bool, <-chan struct{})
 
-	// Close gives up all that the session owns. It returns when that is confirmed or the session is over.
-	Close()
+	// Close gives up all that the session owns. It returns when that is confirmed or the session is over. ctx only says
+	// on whose behalf.
+	Close(ctx context.Context)
 
 	// Err says, after Done, why the session has ended.
 	Err() error
@@ -88,7 +89,7 @@ func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*lea
 	id, key := leases.book.enter(opened.identity, opened)
 	var patience time.Duration
 	afterStatus(ctx, func() {
-		leases.finish(opened, patience, callerOf(ctx).left())
+		leases.finish(ctx, opened, patience, callerOf(ctx).left())
 		box.wait()
 	})
 	defer func() { // also after a panic

@@ -161,11 +161,11 @@ func (l *leases) find(from caller, id string) (*lease, error) {
 
 // finish lets go of all that the lease owns: when the streams that stood on it have ended and, for a caller that may still
 // count on it, when the time it was told is over or it has left. It is called after the status of the lease's own stream.
-func (l *leases) finish(ended *lease, patience time.Duration, left <-chan struct{}) {
+func (l *leases) finish(ctx context.Context, ended *lease, patience time.Duration, left <-chan struct{}) {
 	<-ended.streams.empty()
 	l.telling.leave()
 	linger(patience, ended.session.Done(), left)
-	ended.session.Close()
+	ended.session.Close(ctx)
 	l.mu.Lock()
 	delete(l.open, ended)
 	l.mu.Unlock()

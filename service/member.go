@@ -146,7 +146,7 @@ type member struct {
 
 // update stores the metadata. An update that nobody waits for any more goes on.
 func (m *member) update(ctx context.Context, said map[string]string) (*membershipv1.UpdateResponse, error) {
-	updating := run(func() (struct{}, error) { return struct{}{}, m.membership.Update(said) })
+	updating := run(func() (struct{}, error) { return struct{}{}, m.membership.Update(ctx, said) })
 	afterStatus(ctx, func() { <-updating.done })
 	select {
 	case <-updating.done:

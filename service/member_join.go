@@ -31,7 +31,7 @@ func (j *joining) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	afterStatus(ctx, j.giveUp)
+	afterStatus(ctx, func() { j.giveUp(ctx) })
 	defer func() { j.settle(ctx, err) }() // also after a panic
 	err = errInterrupted
 	err = j.enter(waiting)
@@ -94,7 +94,7 @@ func (j *joining) enter(ctx context.Context) error {
 // tryOnce joins. That cannot be cancelled: if the stream ends first, giveUp waits for the member to take it out again.
 func (j *joining) tryOnce(ctx context.Context) (err error) {
 	about := j.aboutWith(j.about)
-	j.entering = run(func() (*recipes.Membership, error) { return j.recipe.Join(j.lease.session, j.called, about) })
+	j.entering = run(func() (*recipes.Membership, error) { return j.recipe.Join(ctx, j.lease.session, j.called, about) })
 	if err := j.pause(ctx, j.entering.done); err != nil {
 		return err
 	}
@@ -133,14 +133,14 @@ func (j *joining) settle(ctx context.Context, why error) {
 // giveUp takes the member out of the group, after the status. For a caller that only fell silent it waits until the time
 // is over that the caller was told. The lease can join under the name again when that is done, and not before: the name
 // alone would not tell the new member from the old.
-func (j *joining) giveUp() {
+func (j *joining) giveUp(ctx context.Context) {
 	defer j.box.wait()
 	defer j.lease.drop(j.thing)
-	j.leaveLease()
+	j.leaveLease(ctx)
 	if j.entering == nil {
 		return
 	}
 	if membership, err := j.entering.wait(); err == nil {
-		j.free(membership.Leave)
+		j.free(func() { membership.Leave(ctx) })
 	}
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -155,7 +156,7 @@ func (m *Metrics) lateHeartbeats() (count int) {
 func (m *Metrics) HeartbeatLate() { m.heartbeatsLate.Inc() }
 
 // RequestDone counts a request to the ensemble that was answered, or whose answer was lost.
-func (m *Metrics) RequestDone(operation string, took time.Duration, lost bool) {
+func (m *Metrics) RequestDone(_ context.Context, operation string, took time.Duration, lost bool) {
 	m.requestTime.WithLabelValues(operation).Observe(took.Seconds())
 	if lost {
 		m.requestsLost.WithLabelValues(operation).Inc()

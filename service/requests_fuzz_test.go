@@ -103,7 +103,8 @@ func populated(t *testing.T) *switchboard {
 		same(t, order.method, outcome(b.call(b.rpcs[at], true, encoded)), "OK")
 	}
 	holder := b.ensemble.memory.OpenSession(0)
-	if _, err := b.services.lockDirectory().lock(name{"a"}).Join(holder, recipes.Exclusive, recipes.About{Owner: "foreign"}); err != nil {
+	foreign := b.services.lockDirectory().lock(name{"a"})
+	if _, err := foreign.Join(t.Context(), holder, recipes.Exclusive, recipes.About{Owner: "foreign"}); err != nil {
 		t.Fatal(err)
 	}
 	return b

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/stats"
 )
 
 // ServerOptions is where and how a Server serves. Addresses are `unix:///path` or `host:port`; an empty one is none.
@@ -45,6 +46,7 @@ type ServerOptions struct {
 	Log     *zap.Logger
 	Audit   *zap.Logger // for what docs/audit.md tells; nil for nowhere
 	Metrics *Metrics
+	Traces  stats.Handler // makes a span for each call; nil for none
 }
 
 // Handlers are what a Server serves; see Services.
@@ -204,6 +206,9 @@ func (s *Server) add(purpose, address string, listener net.Listener, err error, 
 func (s *Server) newGRPC(hands handshake) *grpc.Server {
 	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, guard{s.policy}),
 		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(afterStatusHandler{&s.calls})})
+	if s.options.Traces != nil {
+		options = append(options, grpc.StatsHandler(s.options.Traces))
+	}
 	server := grpc.NewServer(options...)
 	s.handlers.Register(server)
 	healthpb.RegisterHealthServer(server, s.health)

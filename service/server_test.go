@@ -271,7 +271,7 @@ func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.
 	p.metrics.WaitEnded(true, time.Second)
 	p.metrics.HoldEnded("LEASE_LOST", time.Second)
 	p.metrics.HeartbeatLate()
-	p.metrics.RequestDone("create", time.Millisecond, false)
+	p.metrics.RequestDone(t.Context(), "create", time.Millisecond, false)
 	_, err := lockv1.NewLockServiceClient(p.dial(p.address())).Get(within(t), &lockv1.GetRequest{})
 	must(t, err)
 

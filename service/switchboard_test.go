@@ -35,7 +35,7 @@ type rpc struct {
 type idleFaults struct{}
 
 func (idleFaults) Suspend(time.Duration)     {}
-func (idleFaults) Expire(session Session)    { session.Close() }
+func (idleFaults) Expire(session Session)    { session.Close(context.Background()) }
 func (idleFaults) DelayGrants(time.Duration) {}
 
 func newSwitchboard(t *testing.T) *switchboard {

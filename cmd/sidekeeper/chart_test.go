@@ -114,6 +114,8 @@ func schemaOf(each *pflag.Flag) map[string]any {
 		return map[string]any{"enum": []any{"", true, false}}
 	case "int":
 		return map[string]any{"anyOf": []any{map[string]any{"const": ""}, map[string]any{"type": "integer", "minimum": 0}}}
+	case "float64":
+		return map[string]any{"anyOf": []any{map[string]any{"const": ""}, map[string]any{"type": "number", "minimum": 0}}}
 	case "string":
 		return map[string]any{"type": "string"}
 	default:

@@ -74,7 +74,7 @@ func (r *reach) examine(ctx context.Context, out io.Writer, settings *settings, 
 		return err
 	}
 	var findings []doctor.Finding
-	ensemble, err := settings.openEnsemble(zap.NewNop(), service.NewMetrics(), nil)
+	ensemble, err := settings.openEnsemble(zap.NewNop(), service.NewMetrics(), traces{}, nil)
 	switch {
 	case errors.Is(err, recipes.ErrUnsafeTimeout):
 		findings = []doctor.Finding{{

@@ -28,7 +28,7 @@ func (e ensemble) Open(ctx context.Context, timeout time.Duration) (service.Sess
 }
 
 // openEnsemble starts connecting, and makes the directories that are missing. The caller must close what it returns.
-func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics, directories []string) (ensemble, error) {
+func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics, traces traces, directories []string) (ensemble, error) {
 	auth, err := s.credentials(log)
 	if err != nil {
 		return ensemble{}, err
@@ -51,7 +51,7 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics, direc
 		ACL:            s.acl,
 		EphemeralBytes: int(s.ephemeralBytes),
 		Log:            log,
-		Observe:        metrics.RequestDone,
+		Observe:        traces.observer(metrics),
 		Late:           metrics.HeartbeatLate,
 	})
 	return ensemble{client}, err

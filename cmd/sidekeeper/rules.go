@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/tracing"
 )
 
 // A rule is what a setting must obey.
@@ -54,6 +56,8 @@ func (s *settings) rules() []rule {
 		{"drain-timeout", s.drainTimeout, s.drainTimeout >= 0, "not negative"},
 		{"drain-timeout", s.drainTimeout, s.drainTimeout <= dayLong, dayRule},
 		{"audit-log", s.auditLog, isAuditLog(s.auditLog), "stderr, off, or the absolute path of a file"},
+		{"otlp-endpoint", s.otlpEndpoint, s.otlpEndpoint == "" || tracing.IsEndpoint(s.otlpEndpoint), tracing.EndpointRule},
+		{"trace-ratio", s.traceRatio, s.traceRatio >= 0 && s.traceRatio <= 1, "between 0 and 1"},
 		{"zookeeper-tls-cert", s.tlsCert, (s.tlsCert == "") == (s.tlsKey == ""), "goes together with --zookeeper-tls-key"},
 		{"zookeeper-tls-cert", s.tlsCert, s.tlsCert == "" || s.tlsCA != "", "needs --zookeeper-tls-ca, which switches TLS on"},
 		{"zookeeper-tls-server-name", s.tlsServerName, s.tlsServerName == "" || s.tlsCA != "", "needs --zookeeper-tls-ca"},

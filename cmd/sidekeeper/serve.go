@@ -87,7 +87,12 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	}
 	defer closer.Close()
 	metrics := service.NewMetrics()
-	ensemble, err := s.openEnsemble(log, metrics, s.directories())
+	traces, err := s.startTraces(ctx, log)
+	if err != nil {
+		return usageError(err)
+	}
+	defer traces.close()
+	ensemble, err := s.openEnsemble(log, metrics, traces, s.directories())
 	if err != nil {
 		return usageError(err)
 	}
@@ -98,7 +103,7 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 			return err
 		}
 	}
-	server, err := service.NewServer(s.serverOptions(log, audit, metrics), services, ensemble)
+	server, err := service.NewServer(s.serverOptions(log, audit, metrics, traces), services, ensemble)
 	if err != nil {
 		ensemble.Close()
 		return usageError(err)
@@ -133,7 +138,7 @@ func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *service.Metri
 	}
 }
 
-func (s *settings) serverOptions(log, audit *zap.Logger, metrics *service.Metrics) service.ServerOptions {
+func (s *settings) serverOptions(log, audit *zap.Logger, metrics *service.Metrics, traces traces) service.ServerOptions {
 	return service.ServerOptions{
 		Listen:           s.listen,
 		SocketMode:       fs.FileMode(s.socketMode),
@@ -153,6 +158,7 @@ func (s *settings) serverOptions(log, audit *zap.Logger, metrics *service.Metric
 		Log:              log,
 		Audit:            audit,
 		Metrics:          metrics,
+		Traces:           traces.ofCalls(),
 	}
 }
 

@@ -42,14 +42,14 @@ func TestWhatAnExpiredLeaseOwnsStaysUntilItsCallersAreTold(t *testing.T) {
 	owned := s.memory.Names(root + "/locks/orders")
 	opened, err := ensemble{s.client, s.faults}.Open(s.context(), SessionTimeout)
 	must(t, err)
-	name, _, err := opened.Enqueue(root+"/locks/other", "lock-", nil)
+	name, _, err := opened.Enqueue(t.Context(), root+"/locks/other", "lock-", nil)
 	must(t, err)
 	s.faults.Expire(opened)
 	<-opened.Done()
 	if names := s.memory.Names(root + "/locks/other"); len(names) != 1 || names[0] != name {
 		t.Errorf("before Close: %v, want %s", names, name)
 	}
-	opened.Close()
+	opened.Close(t.Context())
 	if names := s.memory.Names(root + "/locks/other"); len(names) != 0 {
 		t.Errorf("after Close: %v", names)
 	}

@@ -46,11 +46,11 @@ func (s *session) expire() {
 }
 
 // Close implements service.Session.
-func (s *session) Close() {
+func (s *session) Close(ctx context.Context) {
 	if s.aging != nil {
 		s.aging.Stop()
 	}
-	s.Session.Close()
+	s.Session.Close(ctx)
 	if s.expired.Load() {
 		_ = s.faults.memory.Expire(s.ID()) // it is over already
 	}

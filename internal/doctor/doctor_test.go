@@ -79,7 +79,7 @@ func (p *patient) make(path string, mode embedded.Mode) string {
 // session is one that lives as long as the test.
 func (p *patient) session() int64 {
 	session := p.memory.OpenSession(10 * time.Second)
-	p.Cleanup(session.Close)
+	p.Cleanup(func() { session.Close(p.Context()) })
 	return session.ID()
 }
 

@@ -135,7 +135,7 @@ func (s *Session) Expire() { _ = s.ensemble().Expire(s.server.id) }
 
 // Close ends the session. What it owned is gone when Close returns, unless it is suspended: then the ensemble does not
 // hear of it and expires the session later.
-func (s *Session) Close() {
+func (s *Session) Close(context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

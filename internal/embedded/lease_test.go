@@ -19,7 +19,7 @@ func inBubble(t *testing.T, test func(*testing.T, *embedded.Ensemble)) {
 
 func enqueue(t *testing.T, s *embedded.Session) (path string, gone <-chan struct{}) {
 	t.Helper()
-	name, gone, err := s.Enqueue("/locks/orders", "-lock-", []byte("mine"))
+	name, gone, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", []byte("mine"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestEnqueueMakesParentsAndNumberedPlacesThatDequeueDeletes(t *testing.T) {
 		if err != nil || !s.Owns(node) || string(node.Data) != "mine" {
 			t.Fatalf("place reads %+v, %v", node, err)
 		}
-		s.Dequeue(first)
+		s.Dequeue(t.Context(), first)
 		if got := e.Names("/locks/orders"); len(got) != 1 {
 			t.Errorf("left after Dequeue: %v", got)
 		}
@@ -150,7 +150,7 @@ func TestSessionsInContactLiveAndResumedOnesGoOn(t *testing.T) {
 func TestExpireAndCloseDropWhatTheSessionOwned(t *testing.T) {
 	for name, end := range map[string]func(*embedded.Session){
 		"expire": (*embedded.Session).Expire,
-		"close":  (*embedded.Session).Close,
+		"close":  func(s *embedded.Session) { s.Close(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
@@ -163,7 +163,7 @@ func TestExpireAndCloseDropWhatTheSessionOwned(t *testing.T) {
 				if closed(gone) {
 					t.Error("the end of a session counts as deletion by somebody else")
 				}
-				s.Dequeue(path)
+				s.Dequeue(t.Context(), path)
 				if _, err := s.Get(t.Context(), path); !errors.Is(err, recipes.ErrSessionEnded) {
 					t.Errorf("Get answers %v", err)
 				}

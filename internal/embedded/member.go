@@ -24,7 +24,7 @@ func fits(path string, data []byte) error {
 }
 
 // Create implements recipes.MemberSession.
-func (s *Session) Create(path string, data []byte) (node recipes.Node, gone <-chan struct{}, err error) {
+func (s *Session) Create(_ context.Context, path string, data []byte) (node recipes.Node, gone <-chan struct{}, err error) {
 	if err := fits(path, data); err != nil {
 		return recipes.Node{}, nil, err
 	}
@@ -67,7 +67,7 @@ func (e *Ensemble) createMember(s *Session, path string, data []byte) (recipes.N
 }
 
 // Update implements recipes.MemberSession.
-func (s *Session) Update(path string, data []byte) (node recipes.Node, err error) {
+func (s *Session) Update(_ context.Context, path string, data []byte) (node recipes.Node, err error) {
 	if err := fits(path, data); err != nil {
 		return recipes.Node{}, err
 	}
@@ -105,7 +105,7 @@ func (e *Ensemble) owns(s *Session, path string) bool {
 }
 
 // Delete implements recipes.MemberSession.
-func (s *Session) Delete(path string) {
+func (s *Session) Delete(_ context.Context, path string) {
 	for {
 		err := s.call(context.Background(), s.over(), Operation{"Delete", path}, func() error {
 			s.mu.Lock()

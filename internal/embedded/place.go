@@ -19,7 +19,7 @@ type place struct {
 }
 
 // Enqueue implements recipes.Session.
-func (s *Session) Enqueue(dir, marker string, data []byte) (name string, gone <-chan struct{}, err error) {
+func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte) (name string, gone <-chan struct{}, err error) {
 	prefix := dir + "/_c_" + uuid() + marker
 	err = s.call(context.Background(), s.over(), Operation{"Enqueue", dir}, func() error {
 		s.mu.Lock()
@@ -75,7 +75,7 @@ func (e *Ensemble) bytesOf(session int64) int {
 }
 
 // Dequeue implements recipes.Session.
-func (s *Session) Dequeue(path string) {
+func (s *Session) Dequeue(_ context.Context, path string) {
 	for {
 		err := s.call(context.Background(), s.over(), Operation{"Dequeue", path}, func() error {
 			s.mu.Lock()

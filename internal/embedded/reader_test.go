@@ -158,7 +158,7 @@ func TestEmptiedContainersAreReapedAndFreshOnesAreNot(t *testing.T) {
 	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
 		s := e.OpenSession(10 * time.Second)
 		path, _ := enqueue(t, s)
-		s.Dequeue(path)
+		s.Dequeue(t.Context(), path)
 		if _, err := e.Create("/fresh", nil, embedded.Container, 0); err != nil {
 			t.Fatal(err)
 		}

@@ -31,6 +31,7 @@ var charters = []charter{
 	{folder: "internal/process", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/ensemble", ours: []string{"internal/link", "internal/process"}, closed: wire},
 	{folder: "internal/dev", ours: []string{"service", "internal/zookeeper", "internal/embedded"}, closed: slices.Concat(wire, zooKeeper)},
+	{folder: "internal/tracing", closed: zooKeeper},
 	{folder: "internal/doctor", ours: []string{"recipes", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/inject", closed: slices.Concat(wire, zooKeeper)},
 	{folder: "internal/toolchain", closed: slices.Concat(wire, logs, zooKeeper)},

@@ -13,7 +13,7 @@ import (
 
 var (
 	operationRow   = regexp.MustCompile("(?m)^\\| `sidekeeper_zookeeper_request_seconds` .*?`operation`: ([^|]*) \\|")
-	operationNamed = regexp.MustCompile(`(?:call|write|makeNode|Observe)\((?:[^"()\n]*, )?"(\w+)"`)
+	operationNamed = regexp.MustCompile(`(?:call|write|makeNode|Observe)\((?:(?:context\.Background\(\)|[^"()\n]*), )?"(\w+)"`)
 )
 
 // unmeasured is what only `sidekeeper doctor` asks.

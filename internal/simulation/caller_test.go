@@ -48,11 +48,11 @@ func (c *caller) visit(patient bool) (held bool, err error) {
 	c.watch(session)
 	defer c.close(session)
 	lock := locks[c.dice.IntN(len(locks))]
-	place, err := lock.Join(session, recipes.Exclusive, recipes.About{Owner: "caller"})
+	place, err := lock.Join(context.Background(), session, recipes.Exclusive, recipes.About{Owner: "caller"})
 	if err != nil {
 		return false, err
 	}
-	defer place.Leave()
+	defer place.Leave(context.Background())
 	ctx, cancel := context.WithCancel(c.over)
 	defer cancel()
 	if !patient && c.dice.IntN(3) == 0 {

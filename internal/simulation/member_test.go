@@ -24,7 +24,7 @@ var memberSeeds = flag.Uint64("member-seeds", 12, "how many random schedules of 
 func TestMembersAreTheirSessionsOwnWhateverFails(t *testing.T) {
 	var total memberTally
 	for seed := *firstSeed; seed < *firstSeed+*memberSeeds; seed++ {
-		for _, promise := range playMembers(t, seed, (*zookeeper.Session).Delete, &total) {
+		for _, promise := range playMembers(t, seed, properDelete, &total) {
 			t.Errorf("seed %d: %s", seed, promise)
 		}
 	}
@@ -45,6 +45,8 @@ func TestSchedulesShowADeleteByNameAlone(t *testing.T) {
 	}
 	t.Error("not in one of 60 schedules")
 }
+
+func properDelete(s *zookeeper.Session, path string) { s.Delete(context.Background(), path) }
 
 // carelessDelete asks again and again for the name to be free.
 func carelessDelete(s *zookeeper.Session, path string) {
@@ -122,7 +124,7 @@ func (m *member) visit() (belonged bool, err error) {
 // join creates the member as soon as the name is free.
 func (m *member) join(session *zookeeper.Session, path string) (recipes.Node, <-chan struct{}, error) {
 	for {
-		made, gone, err := session.Create(path, m.data(session))
+		made, gone, err := session.Create(m.over, path, m.data(session))
 		if !errors.Is(err, recipes.ErrExists) {
 			return made, gone, err
 		}
@@ -160,7 +162,7 @@ func (m *member) belong(session *zookeeper.Session, path string, made recipes.No
 		}
 		m.check(session, path, made)
 		m.trouble(session)
-		updated, err := session.Update(path, m.data(session))
+		updated, err := session.Update(m.over, path, m.data(session))
 		if err != nil {
 			m.total.lost.Add(1)
 			return m.excuse(err)

@@ -54,7 +54,7 @@ func TestSessionsOwnPlacesInTheSimulation(t *testing.T) {
 		defer c.Close()
 		s := w.open(t, c)
 		lock := recipes.Lock{Path: "/locks/orders"}
-		place, err := lock.Join(s, recipes.Exclusive, recipes.About{Owner: "me"})
+		place, err := lock.Join(t.Context(), s, recipes.Exclusive, recipes.About{Owner: "me"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestSessionsOwnPlacesInTheSimulation(t *testing.T) {
 		if s.ValidFor() < 5*time.Second || len(e.Names(lock.Path)) != 1 {
 			t.Errorf("valid for %v, children %q", s.ValidFor(), e.Names(lock.Path))
 		}
-		place.Leave()
+		place.Leave(t.Context())
 		w.close(s)
 		if names := e.Names(lock.Path); len(names) > 0 {
 			t.Errorf("left behind: %q", names)
@@ -84,7 +84,7 @@ func TestASessionIsClosedUnderWhoeverStillMakesAPlace(t *testing.T) {
 		s := w.open(t, c)
 		var joining sync.WaitGroup
 		joining.Go(func() {
-			if _, _, err := s.Enqueue("/locks/orders", "-lock-", nil); err != nil && !errors.Is(err, recipes.ErrSessionEnded) {
+			if _, _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err != nil && !errors.Is(err, recipes.ErrSessionEnded) {
 				t.Error(err)
 			}
 		})

@@ -87,7 +87,7 @@ func (w *witness) close(s *zookeeper.Session) {
 	w.mu.Lock()
 	w.closing[s.ID()] = true
 	w.mu.Unlock()
-	s.Close()
+	s.Close(context.Background())
 }
 
 // newClient is one sidecar's, on a host.

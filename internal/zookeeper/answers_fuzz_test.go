@@ -230,10 +230,10 @@ func babble(t *testing.T, server *babbler, which int) {
 	if err != nil {
 		return
 	}
-	defer session.Close()
+	defer session.Close(t.Context())
 	calls := []func() error{
-		func() error { _, _, err := session.Enqueue("/d", "-lock-", nil); return err },
-		func() error { _, _, err := session.Create("/d/m", nil); return err },
+		func() error { _, _, err := session.Enqueue(ctx, "/d", "-lock-", nil); return err },
+		func() error { _, _, err := session.Create(ctx, "/d/m", nil); return err },
 		func() error { _, err := session.Children(ctx, "/d"); return err },
 		func() error { _, _, err := session.Watch(ctx, "/d"); return err },
 		func() error { _, err := client.Inspect(ctx, "/d"); return err },

@@ -69,7 +69,7 @@ func (s *Session) heartbeat() error {
 	sent := s.now()
 	err = s.beat()
 	answered := s.now()
-	s.client.config.Observe("heartbeat", answered.since(sent), err != nil)
+	s.client.config.Observe(context.Background(), "heartbeat", answered.since(sent), err != nil)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -62,8 +63,8 @@ func refused(err error) bool {
 
 // call makes one request of the library. It waits for a connection before, and returns when the request is answered, when
 // the connection it was sent on is lost (ErrOutcomeUnknown) or when the session ends, whichever is first: the library lets
-// go of its callers as soon as it is closed.
-func call[T any](s *Session, operation string, request func(*zk.Conn) (T, error)) (T, error) {
+// go of its callers as soon as it is closed. ctx only says on whose behalf.
+func call[T any](ctx context.Context, s *Session, operation string, request func(*zk.Conn) (T, error)) (T, error) {
 	var none T
 	if _, err := s.awaitConnected(); err != nil {
 		return none, fmt.Errorf("%w: %w", errUnsent, err)
@@ -72,7 +73,7 @@ func call[T any](s *Session, operation string, request func(*zk.Conn) (T, error)
 	value, err := request(s.conn)
 	expired := errors.Is(err, zk.ErrSessionExpired)
 	err = verdict(err)
-	s.client.config.Observe(operation, time.Since(began), expired || errors.Is(err, recipes.ErrOutcomeUnknown))
+	s.client.config.Observe(ctx, operation, time.Since(began), expired || errors.Is(err, recipes.ErrOutcomeUnknown))
 	if expired {
 		s.lose(errExpired)
 		return none, s.Err()

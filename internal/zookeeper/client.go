@@ -93,13 +93,13 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 		return nil, err
 	}
 	err = s.awaitEstablished(ctx)
-	c.config.Observe("createSession", time.Since(began), err != nil)
+	c.config.Observe(ctx, "createSession", time.Since(began), err != nil)
 	if err != nil {
 		s.lose(errClosed)
 		return nil, err
 	}
 	if err := c.config.safe(s.Timeout()); err != nil {
-		s.Close()
+		s.Close(ctx)
 		return nil, fmt.Errorf("the ensemble changed the timeout %v: %w", timeout, err)
 	}
 	if !s.startWork() {

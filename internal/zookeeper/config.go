@@ -54,8 +54,9 @@ type Config struct {
 	acl []zk.ACL
 }
 
-// An Observer is told of one request that was answered, or whose answer was lost.
-type Observer func(operation string, took time.Duration, lost bool)
+// An Observer is told of one request that was answered, or whose answer was lost, with the context of who asked for it first; the
+// background for what nobody asked for.
+type Observer func(ctx context.Context, operation string, took time.Duration, lost bool)
 
 // defaultEphemeralBytes is a tenth of what stops an ensemble (ZOOKEEPER-4306).
 const defaultEphemeralBytes = 256 << 10
@@ -85,7 +86,7 @@ func (c *Config) complete() error {
 		c.Log = zap.NewNop()
 	}
 	if c.Observe == nil {
-		c.Observe = func(string, time.Duration, bool) {}
+		c.Observe = func(context.Context, string, time.Duration, bool) {}
 	}
 	if c.Late == nil {
 		c.Late = func() {}

@@ -28,7 +28,7 @@ type ground struct {
 type memberSession interface {
 	recipes.MemberSession
 	ID() int64
-	Close()
+	Close(ctx context.Context)
 }
 
 // bytesPerSession is the most a session of the grounds may own.
@@ -42,7 +42,7 @@ func TestStoresAndMembersKeepOneContract(t *testing.T) {
 		tryContract(t, store, func(t *testing.T) memberSession {
 			t.Helper()
 			s := store.OpenSession(10 * time.Second)
-			t.Cleanup(s.Close)
+			t.Cleanup(func() { s.Close(t.Context()) })
 			return s
 		})
 	})

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -74,12 +75,12 @@ func testMemberCuts(t *testing.T, e *ensemble.Ensemble, c *Client) {
 		if kinds[round%len(kinds)] == link.CreateContainer {
 			group = fmt.Sprintf("%s/made-%d/group", dir, round)
 		}
-		made, gone, err := s.Create(group+"/m", []byte("1"))
+		made, gone, err := s.Create(t.Context(), group+"/m", []byte("1"))
 		if err != nil || made.Owner != s.id {
 			t.Fatalf("round %d: created %+v, %v", round, made, err)
 		}
 		o.expect(group, fmt.Sprintf("m 1 %x", s.id))
-		updated, err := s.Update(group+"/m", []byte("2"))
+		updated, err := s.Update(t.Context(), group+"/m", []byte("2"))
 		if err != nil || updated.Version <= made.Version || updated.Czxid != made.Czxid {
 			t.Fatalf("round %d: updated %+v to %+v, %v", round, made, updated, err)
 		}
@@ -89,7 +90,7 @@ func testMemberCuts(t *testing.T, e *ensemble.Ensemble, c *Client) {
 			t.Fatalf("round %d: gone", round)
 		default:
 		}
-		s.Delete(group + "/m")
+		s.Delete(t.Context(), group+"/m")
 		o.expect(group, "")
 		trap.Release()
 		cuts += trap.Count()
@@ -108,24 +109,24 @@ func testStolenNames(t *testing.T, e *ensemble.Ensemble, c *Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer thief.Close()
+	defer thief.Close(t.Context())
 	for round, theft := range thefts {
 		t.Run(theft.name, func(t *testing.T) {
 			for way := range 4 { // three cut the reply, one the request
 				s := openSession(t, c)
 				if theft.opcode != link.Multi {
-					if _, _, err := s.Create(path, []byte("mine")); err != nil {
+					if _, _, err := s.Create(t.Context(), path, []byte("mine")); err != nil {
 						t.Fatal(err)
 					}
 				}
 				cut, held := cutAndHold(e.Server(1).ClientLink(), way+3*(round%2), theft.opcode, dir)
 				answer := make(chan error, 1)
-				go func() { answer <- theft.try(s, path) }()
+				go func() { answer <- theft.try(t.Context(), s, path) }()
 				await(t, "the cut", patience, cut.Sprung())
 				if err := o.Remove(t.Context(), path); err != nil && !errors.Is(err, recipes.ErrNoNode) {
 					t.Fatal(err)
 				}
-				stolen, _, err := thief.Create(path, []byte("theirs"))
+				stolen, _, err := thief.Create(t.Context(), path, []byte("theirs"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -133,12 +134,12 @@ func testStolenNames(t *testing.T, e *ensemble.Ensemble, c *Client) {
 				if err := <-answer; !errors.Is(err, theft.want) {
 					t.Errorf("%v, want %v", err, theft.want)
 				}
-				s.Close()
+				s.Close(t.Context())
 				o.expect(dir, fmt.Sprintf("m theirs %x", thief.id))
 				if node, err := o.Get(t.Context(), path); err != nil || node.Czxid != stolen.Czxid || node.Version != stolen.Version {
 					t.Errorf("it was %+v, and is %+v, %v", stolen, node, err)
 				}
-				thief.Delete(path)
+				thief.Delete(t.Context(), path)
 				o.expect(dir, "")
 			}
 		})
@@ -148,19 +149,19 @@ func testStolenNames(t *testing.T, e *ensemble.Ensemble, c *Client) {
 var thefts = []struct {
 	name   string
 	opcode link.Opcode
-	try    func(s *Session, path string) error
+	try    func(ctx context.Context, s *Session, path string) error
 	want   error
 }{
-	{"a member that may have been created", link.Multi, func(s *Session, path string) error {
-		_, _, err := s.Create(path, []byte("mine"))
+	{"a member that may have been created", link.Multi, func(ctx context.Context, s *Session, path string) error {
+		_, _, err := s.Create(ctx, path, []byte("mine"))
 		return err
 	}, recipes.ErrExists},
-	{"a member that may have been updated", link.SetData, func(s *Session, path string) error {
-		_, err := s.Update(path, []byte("mine"))
+	{"a member that may have been updated", link.SetData, func(ctx context.Context, s *Session, path string) error {
+		_, err := s.Update(ctx, path, []byte("mine"))
 		return err
 	}, recipes.ErrNoNode},
-	{"a member that may have been deleted", link.Delete, func(s *Session, path string) error {
-		s.Delete(path)
+	{"a member that may have been deleted", link.Delete, func(ctx context.Context, s *Session, path string) error {
+		s.Delete(ctx, path)
 		return nil
 	}, nil},
 }

@@ -36,7 +36,7 @@ func TestNoSessionIsLostWhileAQuorumServes(t *testing.T) {
 	serving := func(t *testing.T) {
 		t.Helper()
 		for _, s := range sessions {
-			if err := s.flush(); err != nil {
+			if err := s.flush(t.Context()); err != nil {
 				t.Fatalf("a session was lost: %v", err)
 			}
 		}

@@ -15,7 +15,7 @@ func (c *Client) Follow(ctx context.Context, path string, notices *recipes.Notic
 	defer cancel()
 	a := asker{ctx: ctx}
 	return ask(c.reader, a, func(v *view) (recipes.Node, error) {
-		w := v.watched(path)
+		w := v.watched(ctx, path)
 		if err := a.wait(w.ready); err != nil {
 			return recipes.Node{}, err
 		}

@@ -33,7 +33,7 @@ func (c *Client) Inspect(ctx context.Context, path string) (Inspection, error) {
 	a := asker{ctx: ctx}
 	return ask(c.reader, a, func(v *view) (Inspection, error) {
 		return wait(a, newFuture[Inspection]().launch(v.session, func() (Inspection, error) {
-			return call(v.session, "getAcl", func(conn *zk.Conn) (Inspection, error) {
+			return call(a.ctx, v.session, "getAcl", func(conn *zk.Conn) (Inspection, error) {
 				acl, stat, err := conn.GetACL(path)
 				if err != nil {
 					return Inspection{}, err

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"errors"
 	"path"
 
@@ -12,34 +13,34 @@ import (
 var _ recipes.MemberSession = (*Session)(nil)
 
 // Create makes an ephemeral node of that very name; see recipes.MemberSession.
-func (s *Session) Create(member string, data []byte) (recipes.Node, <-chan struct{}, error) {
+func (s *Session) Create(ctx context.Context, member string, data []byte) (recipes.Node, <-chan struct{}, error) {
 	if err := fits(member, data); err != nil {
 		return recipes.Node{}, nil, err
 	}
 	if err := s.reserve(len(member)); err != nil {
 		return recipes.Node{}, nil, err
 	}
-	stat, err := s.createMember(member, data)
+	stat, err := s.createMember(ctx, member, data)
 	if err != nil {
 		s.unreserve(len(member))
 		return recipes.Node{}, nil, err
 	}
-	s.client.reader.expect(member)
+	s.client.reader.expect(ctx, member)
 	return memberOf(data, stat), s.own(member, len(member), true), nil
 }
 
 // createMember makes the node, and finds out what became of it where a reply was lost: if there is one then and it is
 // this session's, it is what was made here, for no other request of this session can be under way (see inspect).
-func (s *Session) createMember(member string, data []byte) (*zk.Stat, error) {
+func (s *Session) createMember(ctx context.Context, member string, data []byte) (*zk.Stat, error) {
 	for {
-		stat, err := s.tryCreate(member, data)
+		stat, err := s.tryCreate(ctx, member, data)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
-			if err := s.makeParents(path.Dir(member)); err != nil {
+			if err := s.makeParents(ctx, path.Dir(member)); err != nil {
 				return nil, err
 			}
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
-			stat, err := s.inspectOwn(member)
+			stat, err := s.inspectOwn(ctx, member)
 			if !errors.Is(err, recipes.ErrNoNode) {
 				return stat, err
 			}
@@ -50,8 +51,8 @@ func (s *Session) createMember(member string, data []byte) (*zk.Stat, error) {
 }
 
 // tryCreate makes the node in one request that tells all there is to know of it.
-func (s *Session) tryCreate(member string, data []byte) (*zk.Stat, error) {
-	stat, err := call(s, "multi", func(c *zk.Conn) (*zk.Stat, error) {
+func (s *Session) tryCreate(ctx context.Context, member string, data []byte) (*zk.Stat, error) {
+	stat, err := call(ctx, s, "multi", func(c *zk.Conn) (*zk.Stat, error) {
 		results, err := multi(c,
 			&zk.CreateRequest{Path: member, Acl: s.client.config.acl, Flags: zk.FlagEphemeral},
 			&zk.SetDataRequest{Path: member, Data: data, Version: 0})
@@ -67,19 +68,19 @@ func (s *Session) tryCreate(member string, data []byte) (*zk.Stat, error) {
 }
 
 // Update replaces the data of a node that Create made.
-func (s *Session) Update(member string, data []byte) (recipes.Node, error) {
+func (s *Session) Update(ctx context.Context, member string, data []byte) (recipes.Node, error) {
 	if err := fits(member, data); err != nil {
 		return recipes.Node{}, err
 	}
 	for {
-		seen, err := s.inspectOwn(member)
+		seen, err := s.inspectOwn(ctx, member)
 		if errors.Is(err, recipes.ErrExists) {
 			err = recipes.ErrNoNode // there is one, but not this session's
 		}
 		if err != nil {
 			return recipes.Node{}, err
 		}
-		stat, err := call(s, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(member, data, seen.Version) })
+		stat, err := call(ctx, s, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(member, data, seen.Version) })
 		switch {
 		case err == nil:
 			return memberOf(data, stat), nil
@@ -90,16 +91,16 @@ func (s *Session) Update(member string, data []byte) (recipes.Node, error) {
 }
 
 // Delete deletes a node that Create made, and no other.
-func (s *Session) Delete(member string) {
+func (s *Session) Delete(ctx context.Context, member string) {
 	s.mu.Lock()
 	s.forget(member)
 	s.mu.Unlock()
 	for {
-		seen, err := s.inspectOwn(member)
+		seen, err := s.inspectOwn(ctx, member)
 		if err != nil {
 			return
 		}
-		_, err = call(s, "delete", func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(member, seen.Version) })
+		_, err = call(ctx, s, "delete", func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(member, seen.Version) })
 		if !errors.Is(err, recipes.ErrBadVersion) && !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			return
 		}
@@ -107,8 +108,8 @@ func (s *Session) Delete(member string) {
 }
 
 // inspectOwn reads the state of a node that should be this session's. ErrExists if it is somebody else's.
-func (s *Session) inspectOwn(member string) (*zk.Stat, error) {
-	stat, err := s.inspect(member)
+func (s *Session) inspectOwn(ctx context.Context, member string) (*zk.Stat, error) {
+	stat, err := s.inspect(ctx, member)
 	if err == nil && !s.Owns(memberOf(nil, stat)) {
 		return nil, recipes.ErrExists
 	}
@@ -118,12 +119,12 @@ func (s *Session) inspectOwn(member string) (*zk.Stat, error) {
 // inspect reads the state of a node on the session's own connection, after a transaction of its own. Before that, the ensemble
 // has carried out or dropped whatever this session had asked for in vain: what comes over a connection that the session
 // has left is refused. And the server shows what had been committed by then.
-func (s *Session) inspect(member string) (*zk.Stat, error) {
+func (s *Session) inspect(ctx context.Context, member string) (*zk.Stat, error) {
 	for {
-		if err := s.flush(); err != nil {
+		if err := s.flush(ctx); err != nil {
 			return nil, err
 		}
-		stat, err := call(s, "exists", func(c *zk.Conn) (*zk.Stat, error) {
+		stat, err := call(ctx, s, "exists", func(c *zk.Conn) (*zk.Stat, error) {
 			there, stat, err := c.Exists(member)
 			if err == nil && !there {
 				err = zk.ErrNoNode

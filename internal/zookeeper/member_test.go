@@ -11,18 +11,18 @@ import (
 var memberContract = []clause{
 	{"a member is this session's, until it is deleted", func(g ground) {
 		s, other := g.open(), g.open()
-		made, gone, err := s.Create(g.at("groups/orders/a"), []byte("1"))
+		made, gone, err := s.Create(g.Context(), g.at("groups/orders/a"), []byte("1"))
 		g.must(err)
 		read := g.read("groups/orders/a")
 		if !s.Owns(read) || other.Owns(read) || read.Czxid != made.Czxid || read.Mzxid != made.Mzxid || read.Version != made.Version ||
 			made.Owner != s.ID() || string(read.Data) != "1" || made.Bare || made.Data != nil {
 			g.Errorf("made %+v, read %+v", made, read)
 		}
-		if _, _, err := other.Create(g.at("groups/orders/a"), nil); !errors.Is(err, recipes.ErrExists) {
+		if _, _, err := other.Create(g.Context(), g.at("groups/orders/a"), nil); !errors.Is(err, recipes.ErrExists) {
 			g.Errorf("another one: %v", err)
 		}
-		s.Delete(g.at("groups/orders/a"))
-		again, _, err := other.Create(g.at("groups/orders/a"), nil)
+		s.Delete(g.Context(), g.at("groups/orders/a"))
+		again, _, err := other.Create(g.Context(), g.at("groups/orders/a"), nil)
 		if err != nil || again.Czxid <= made.Czxid || again.Owner != other.ID() || !again.Bare {
 			g.Errorf("afterwards: %+v, %v", again, err)
 		}
@@ -34,10 +34,10 @@ var memberContract = []clause{
 	}},
 	{"an update is told in full", func(g ground) {
 		s := g.open()
-		made, _, err := s.Create(g.at("a"), []byte("1"))
+		made, _, err := s.Create(g.Context(), g.at("a"), []byte("1"))
 		g.must(err)
 		g.commit(recipes.Set(g.at("a"), []byte("a mark"), made.Version))
-		updated, err := s.Update(g.at("a"), []byte("2"))
+		updated, err := s.Update(g.Context(), g.at("a"), []byte("2"))
 		g.must(err)
 		read := g.read("a")
 		if updated.Version != made.Version+2 || updated.Version != read.Version || updated.Mzxid != read.Mzxid ||
@@ -47,39 +47,39 @@ var memberContract = []clause{
 	}},
 	{"what has become somebody else's is let alone", func(g ground) {
 		s, other := g.open(), g.open()
-		_, gone, err := s.Create(g.at("a"), []byte("mine"))
+		_, gone, err := s.Create(g.Context(), g.at("a"), []byte("mine"))
 		g.must(err)
 		g.commit(recipes.Delete(g.at("a"), -1))
 		await(g.T, "gone", 10*time.Second, gone)
-		theirs, _, err := other.Create(g.at("a"), []byte("theirs"))
+		theirs, _, err := other.Create(g.Context(), g.at("a"), []byte("theirs"))
 		g.must(err)
-		if _, err := s.Update(g.at("a"), []byte("x")); !errors.Is(err, recipes.ErrNoNode) {
+		if _, err := s.Update(g.Context(), g.at("a"), []byte("x")); !errors.Is(err, recipes.ErrNoNode) {
 			g.Errorf("an update: %v", err)
 		}
-		s.Delete(g.at("a"))
+		s.Delete(g.Context(), g.at("a"))
 		if read := g.read("a"); read.Czxid != theirs.Czxid || read.Version != theirs.Version || string(read.Data) != "theirs" {
 			g.Errorf("it was %+v and is %+v", theirs, read)
 		}
 		g.commit(recipes.Delete(g.at("a"), -1))
 		g.must(g.CatchUp(g.Context()))
-		if _, err := other.Update(g.at("a"), nil); !errors.Is(err, recipes.ErrNoNode) {
+		if _, err := other.Update(g.Context(), g.at("a"), nil); !errors.Is(err, recipes.ErrNoNode) {
 			g.Errorf("an update of what is not there: %v", err)
 		}
-		other.Delete(g.at("a")) // returns
+		other.Delete(g.Context(), g.at("a")) // returns
 	}},
 	{"a session takes its own members with it, and nobody else's", func(g ground) {
 		s, other := g.open(), g.open()
 		for _, name := range []string{"a", "b", "c"} {
-			_, _, err := s.Create(g.at(name), []byte("mine"))
+			_, _, err := s.Create(g.Context(), g.at(name), []byte("mine"))
 			g.must(err)
 		}
-		_, _, err := s.Enqueue(g.at("queue"), "-lock-", nil)
+		_, _, err := s.Enqueue(g.Context(), g.at("queue"), "-lock-", nil)
 		g.must(err)
 		g.commit(recipes.Delete(g.at("b"), -1))
-		_, _, err = other.Create(g.at("b"), []byte("theirs"))
+		_, _, err = other.Create(g.Context(), g.at("b"), []byte("theirs"))
 		g.must(err)
 		g.commit(recipes.Create(g.at("stays"), nil))
-		s.Close()
+		s.Close(g.Context())
 		g.must(g.CatchUp(g.Context()))
 		if names, err := g.Children(g.Context(), g.at("queue")); len(names) != 0 || err != nil && !errors.Is(err, recipes.ErrNoNode) {
 			g.Errorf("left in the queue: %v, %v", names, err)
@@ -95,16 +95,16 @@ var memberContract = []clause{
 	}},
 	{"nothing is made of a session that has ended", func(g ground) {
 		s := g.open()
-		_, _, err := s.Create(g.at("a"), nil)
+		_, _, err := s.Create(g.Context(), g.at("a"), nil)
 		g.must(err)
-		s.Close()
-		if _, _, err := s.Create(g.at("b"), nil); !errors.Is(err, recipes.ErrSessionEnded) {
+		s.Close(g.Context())
+		if _, _, err := s.Create(g.Context(), g.at("b"), nil); !errors.Is(err, recipes.ErrSessionEnded) {
 			g.Errorf("Create: %v", err)
 		}
-		if _, err := s.Update(g.at("a"), nil); !errors.Is(err, recipes.ErrSessionEnded) {
+		if _, err := s.Update(g.Context(), g.at("a"), nil); !errors.Is(err, recipes.ErrSessionEnded) {
 			g.Errorf("Update: %v", err)
 		}
-		s.Delete(g.at("a")) // returns
+		s.Delete(g.Context(), g.at("a")) // returns
 		g.is("")
 	}},
 	{"a session owns no more bytes of paths than are safe, and counts what is deleted no more", func(g ground) {
@@ -112,7 +112,7 @@ var memberContract = []clause{
 		var made []string
 		for err := error(nil); err == nil; {
 			path := g.at(strings.Repeat("x", 500) + string(rune('a'+len(made))))
-			if _, _, err = s.Create(path, nil); err == nil {
+			if _, _, err = s.Create(g.Context(), path, nil); err == nil {
 				made = append(made, path)
 			} else if !errors.Is(err, recipes.ErrTooManyBytes) {
 				g.Fatal(err)
@@ -121,26 +121,26 @@ var memberContract = []clause{
 		if len(made) != bytesPerSession/(501+len(g.at(""))) {
 			g.Errorf("%d members", len(made))
 		}
-		s.Delete(made[0])
-		_, _, err := s.Create(made[0], nil)
+		s.Delete(g.Context(), made[0])
+		_, _, err := s.Create(g.Context(), made[0], nil)
 		g.must(err)
 	}},
 	{"a member's path and data are short", func(g ground) {
 		s := g.open()
 		for _, size := range []int{8<<10 + 1, 16<<10 - 100, 16 << 10, 20 << 10} {
-			if _, _, err := s.Create(g.at("a"), make([]byte, size)); !errors.Is(err, recipes.ErrTooLarge) {
+			if _, _, err := s.Create(g.Context(), g.at("a"), make([]byte, size)); !errors.Is(err, recipes.ErrTooLarge) {
 				g.Errorf("data of %d bytes: %v", size, err)
 			}
-			if _, _, err := s.Create(g.at(strings.Repeat("x", size)), nil); !errors.Is(err, recipes.ErrTooLarge) {
+			if _, _, err := s.Create(g.Context(), g.at(strings.Repeat("x", size)), nil); !errors.Is(err, recipes.ErrTooLarge) {
 				g.Errorf("path of %d bytes: %v", size, err)
 			}
 		}
 		path := g.at(strings.Repeat("x", 1024-len(g.at(""))))
-		_, _, err := s.Create(path, make([]byte, 8<<10))
+		_, _, err := s.Create(g.Context(), path, make([]byte, 8<<10))
 		g.must(err)
-		_, err = s.Update(path, make([]byte, 8<<10))
+		_, err = s.Update(g.Context(), path, make([]byte, 8<<10))
 		g.must(err)
-		if _, err := s.Update(path, make([]byte, 8<<10+1)); !errors.Is(err, recipes.ErrTooLarge) {
+		if _, err := s.Update(g.Context(), path, make([]byte, 8<<10+1)); !errors.Is(err, recipes.ErrTooLarge) {
 			g.Errorf("an update: %v", err)
 		}
 	}},

@@ -24,7 +24,7 @@ const (
 )
 
 // Enqueue makes an ephemeral sequential child of dir; see recipes.Session.
-func (s *Session) Enqueue(dir, marker string, data []byte) (string, <-chan struct{}, error) {
+func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) (string, <-chan struct{}, error) {
 	prefix := "_c_" + uuid() + marker
 	size := len(dir) + 1 + len(prefix) + sequenceSize
 	if size > maxPathBytes || len(data) > maxPlaceData {
@@ -33,30 +33,30 @@ func (s *Session) Enqueue(dir, marker string, data []byte) (string, <-chan struc
 	if err := s.reserve(size); err != nil {
 		return "", nil, err
 	}
-	name, err := s.create(dir, prefix, data)
+	name, err := s.create(ctx, dir, prefix, data)
 	if err != nil {
 		s.unreserve(size)
 		return "", nil, err
 	}
-	s.client.reader.expect(dir + "/" + name)
+	s.client.reader.expect(ctx, dir+"/"+name)
 	return name, s.own(dir+"/"+name, size, false), nil
 }
 
 // create makes the node, and finds out what became of it where a reply was lost.
-func (s *Session) create(dir, prefix string, data []byte) (name string, err error) {
+func (s *Session) create(ctx context.Context, dir, prefix string, data []byte) (name string, err error) {
 	for {
-		made, err := call(s, "create", func(c *zk.Conn) (string, error) {
+		made, err := call(ctx, s, "create", func(c *zk.Conn) (string, error) {
 			return c.Create(dir+"/"+prefix, data, zk.FlagEphemeralSequential, s.client.config.acl)
 		})
 		switch {
 		case err == nil:
 			return path.Base(made), nil
 		case errors.Is(err, recipes.ErrNoNode):
-			if err := s.makeParents(dir); err != nil {
+			if err := s.makeParents(ctx, dir); err != nil {
 				return "", err
 			}
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
-			if name, err := s.search(dir, prefix); name != "" || err != nil {
+			if name, err := s.search(ctx, dir, prefix); name != "" || err != nil {
 				return name, err
 			}
 		default:
@@ -68,14 +68,15 @@ func (s *Session) create(dir, prefix string, data []byte) (name string, err erro
 // search looks for a node whose creation was not answered. Its absence is believed only after a transaction of this
 // session, before which the server has carried out or dropped whatever it had of the old connection, and then one of the
 // reader's, on the connection that lists.
-func (s *Session) search(dir, prefix string) (name string, err error) {
-	if err := s.flush(); err != nil {
+func (s *Session) search(ctx context.Context, dir, prefix string) (name string, err error) {
+	ctx = context.WithoutCancel(ctx)
+	if err := s.flush(ctx); err != nil {
 		return "", err
 	}
-	if err := s.CatchUp(context.Background()); err != nil {
+	if err := s.CatchUp(ctx); err != nil {
 		return "", err
 	}
-	names, err := s.Children(context.Background(), dir)
+	names, err := s.Children(ctx, dir)
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
 		return "", err
 	}
@@ -83,7 +84,7 @@ func (s *Session) search(dir, prefix string) (name string, err error) {
 		if !strings.HasPrefix(name, prefix) {
 			continue
 		}
-		node, err := s.Get(context.Background(), dir+"/"+name)
+		node, err := s.Get(ctx, dir+"/"+name)
 		if err == nil && s.Owns(node) {
 			return name, nil
 		}
@@ -92,9 +93,9 @@ func (s *Session) search(dir, prefix string) (name string, err error) {
 }
 
 // flush returns when a transaction of this session that was begun after the call has been committed.
-func (s *Session) flush() error {
+func (s *Session) flush(ctx context.Context) error {
 	for {
-		_, err := call(s, "check", func(c *zk.Conn) (struct{}, error) {
+		_, err := call(ctx, s, "check", func(c *zk.Conn) (struct{}, error) {
 			return struct{}{}, s.commit("/")
 		})
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
@@ -108,14 +109,14 @@ func (s *Session) flush() error {
 
 // makeParents makes dir and what it lies in, as containers, which vanish by themselves once they are empty: also while
 // this is being done.
-func (s *Session) makeParents(dir string) error {
+func (s *Session) makeParents(ctx context.Context, dir string) error {
 	for {
-		err := s.makeContainer(dir)
+		err := s.makeContainer(ctx, dir)
 		parent := path.Dir(dir)
 		if !errors.Is(err, recipes.ErrNoNode) || parent == "/" {
 			return err
 		}
-		if err := s.makeParents(parent); err != nil {
+		if err := s.makeParents(ctx, parent); err != nil {
 			return err
 		}
 	}
@@ -123,12 +124,12 @@ func (s *Session) makeParents(dir string) error {
 
 // makeContainer makes one container, or a plain node where the ensemble has no containers. That somebody else made it is
 // as good.
-func (s *Session) makeContainer(dir string) error {
+func (s *Session) makeContainer(ctx context.Context, dir string) error {
 	if s.client.permanent[dir] {
-		return s.makePlain(dir)
+		return s.makePlain(ctx, dir)
 	}
 	for {
-		err := s.makeNode("createContainer", func(c *zk.Conn) (string, error) {
+		err := s.makeNode(ctx, "createContainer", func(c *zk.Conn) (string, error) {
 			select {
 			case s.making <- struct{}{}:
 			case <-s.done:
@@ -139,7 +140,7 @@ func (s *Session) makeContainer(dir string) error {
 		})
 		switch {
 		case errors.Is(err, errRefused):
-			return s.makePlain(dir)
+			return s.makePlain(ctx, dir)
 		case !errors.Is(err, recipes.ErrOutcomeUnknown):
 			return err
 		}
@@ -147,9 +148,9 @@ func (s *Session) makeContainer(dir string) error {
 }
 
 // makePlain makes a node that stays.
-func (s *Session) makePlain(dir string) error {
+func (s *Session) makePlain(ctx context.Context, dir string) error {
 	for {
-		err := s.makeNode("create", func(c *zk.Conn) (string, error) {
+		err := s.makeNode(ctx, "create", func(c *zk.Conn) (string, error) {
 			return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
 		})
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
@@ -158,8 +159,8 @@ func (s *Session) makePlain(dir string) error {
 	}
 }
 
-func (s *Session) makeNode(operation string, create func(*zk.Conn) (string, error)) error {
-	_, err := call(s, operation, create)
+func (s *Session) makeNode(ctx context.Context, operation string, create func(*zk.Conn) (string, error)) error {
+	_, err := call(ctx, s, operation, create)
 	if errors.Is(err, recipes.ErrExists) {
 		return nil
 	}
@@ -167,18 +168,18 @@ func (s *Session) makeNode(operation string, create func(*zk.Conn) (string, erro
 }
 
 // Dequeue deletes a place; see recipes.Session.
-func (s *Session) Dequeue(place string) {
+func (s *Session) Dequeue(ctx context.Context, place string) {
 	s.mu.Lock()
 	s.forget(place)
 	s.mu.Unlock()
-	s.delete(place)
+	s.delete(ctx, place)
 }
 
 // delete retries until the node is gone or the session has ended. The name holds a uuid, so that it can be no other
 // node's.
-func (s *Session) delete(place string) {
+func (s *Session) delete(ctx context.Context, place string) {
 	for {
-		_, err := call(s, "delete", func(c *zk.Conn) (struct{}, error) {
+		_, err := call(ctx, s, "delete", func(c *zk.Conn) (struct{}, error) {
 			return struct{}{}, c.Delete(place, -1)
 		})
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
@@ -232,14 +233,14 @@ func (s *Session) forget(place string) {
 }
 
 // Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended.
-func (s *Session) Close() {
+func (s *Session) Close(ctx context.Context) {
 	places, members := s.possessions()
 	for _, member := range members {
-		s.Delete(member)
+		s.Delete(ctx, member)
 	}
 	for len(places) > 0 {
 		n := fitting(places)
-		s.deleteAll(places[:n])
+		s.deleteAll(ctx, places[:n])
 		places = places[n:]
 	}
 	select {
@@ -277,13 +278,13 @@ func fitting(places []string) int {
 }
 
 // deleteAll deletes in one transaction, and one by one where that does not go.
-func (s *Session) deleteAll(places []string) {
+func (s *Session) deleteAll(ctx context.Context, places []string) {
 	if len(places) > 1 {
 		operations := make([]any, len(places))
 		for i, place := range places {
 			operations[i] = &zk.DeleteRequest{Path: place, Version: -1}
 		}
-		_, err := call(s, "multi", func(c *zk.Conn) ([]zk.MultiResponse, error) {
+		_, err := call(ctx, s, "multi", func(c *zk.Conn) ([]zk.MultiResponse, error) {
 			return c.Multi(operations...)
 		})
 		if err == nil {
@@ -291,7 +292,7 @@ func (s *Session) deleteAll(places []string) {
 		}
 	}
 	for _, place := range places {
-		s.Dequeue(place)
+		s.Dequeue(ctx, place)
 	}
 }
 

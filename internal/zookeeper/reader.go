@@ -40,7 +40,7 @@ func (r *reader) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		session, err := r.client.open(ctx, r.client.config.SessionTimeout, true)
 		if err == nil {
-			err = session.makePermanent()
+			err = session.makePermanent(ctx)
 		}
 		if err != nil {
 			failures++
@@ -55,7 +55,7 @@ func (r *reader) run(ctx context.Context) {
 		select {
 		case <-session.Done():
 		case <-ctx.Done():
-			session.Close()
+			session.Close(ctx)
 		}
 		r.show(nil)
 		v.fireAll()
@@ -72,10 +72,10 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // makePermanent makes the configured directories. If the session fails on the way it is over anyway.
-func (s *Session) makePermanent() error {
+func (s *Session) makePermanent(ctx context.Context) error {
 	for _, dir := range s.client.config.Directories {
-		if err := s.makeParents(dir); err != nil {
-			s.Close()
+		if err := s.makeParents(ctx, dir); err != nil {
+			s.Close(ctx)
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (v *view) retired(r *reader, a asker, changed <-chan struct{}) error {
 func (r *reader) children(a asker, path string) ([]string, error) {
 	return ask(r, a, func(v *view) ([]string, error) {
 		return wait(a, v.listings.join(v.session, path, func() ([]string, error) {
-			return call(v.session, "getChildren", func(c *zk.Conn) ([]string, error) {
+			return call(a.ctx, v.session, "getChildren", func(c *zk.Conn) ([]string, error) {
 				names, _, err := c.Children(path)
 				return names, err
 			})
@@ -178,7 +178,7 @@ func (r *reader) get(a asker, path string) (recipes.Node, error) {
 func (r *reader) catchUp(a asker) error {
 	_, err := ask(r, a, func(v *view) (struct{}, error) {
 		return wait(a, v.catchings.join(v.session, "", func() (struct{}, error) {
-			_, err := call(v.session, "check", func(c *zk.Conn) (struct{}, error) {
+			_, err := call(a.ctx, v.session, "check", func(c *zk.Conn) (struct{}, error) {
 				return struct{}{}, v.session.commit("/")
 			})
 			if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrDenied) {
@@ -192,9 +192,9 @@ func (r *reader) catchUp(a asker) error {
 
 // expect has the present view read and watch a node that somebody is about to ask for, and does not wait for it. A node
 // that the reader has not heard of yet is asked for again by whoever needs it.
-func (r *reader) expect(path string) {
+func (r *reader) expect(ctx context.Context, path string) {
 	if v, _ := r.current(); v != nil {
-		v.watched(path)
+		v.watched(ctx, path)
 	}
 }
 
@@ -247,7 +247,7 @@ func write[T any](r *reader, a asker, operation string, request func(*zk.Conn) (
 			}
 			continue
 		}
-		answer := newFuture[T]().launch(v.session, func() (T, error) { return call(v.session, operation, request) })
+		answer := newFuture[T]().launch(v.session, func() (T, error) { return call(a.ctx, v.session, operation, request) })
 		if err := a.wait(answer.done); err != nil {
 			return none, unknown(err)
 		}

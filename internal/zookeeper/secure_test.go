@@ -38,15 +38,15 @@ func TestWithCredentialsOnlyTheCreatorSeesItsNodes(t *testing.T) {
 	if err := other.Remove(t.Context(), path); !errors.Is(err, recipes.ErrDenied) {
 		t.Errorf("without credentials, delete: %v", err)
 	}
-	if _, _, err := openSession(t, other).Enqueue("/secure/locks/orders", "-lock-", nil); !errors.Is(err, recipes.ErrDenied) {
+	if _, _, err := openSession(t, other).Enqueue(t.Context(), "/secure/locks/orders", "-lock-", nil); !errors.Is(err, recipes.ErrDenied) {
 		t.Errorf("without credentials, create: %v", err)
 	}
 	// The credentials are sent again on every connection.
 	e.Server(1).ClientLink().Reset()
-	if err := s.flush(); err != nil {
+	if err := s.flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.Dequeue(path)
+	s.Dequeue(t.Context(), path)
 	if _, err := own.Get(t.Context(), path); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("after a new connection and Dequeue: %v", err)
 	}
@@ -108,7 +108,7 @@ func TestTLSTowardsTheEnsembleNeedsTheRightCertificates(t *testing.T) {
 	}
 	s := openSession(t, newClient(t, e, with(&client.pair)))
 	path := enqueue(t, s, "/sidekeeper/tls") // creator-only: the certificate is the credential
-	s.Dequeue(path)
+	s.Dequeue(t.Context(), path)
 	for name, pair := range map[string]*tls.Certificate{"no certificate": nil, "a stranger's": &stranger.pair} {
 		if _, err := newClient(t, e, with(pair)).Open(t.Context(), 0); !errors.Is(err, recipes.ErrUnreachable) {
 			t.Errorf("%s: %v", name, err)
@@ -241,10 +241,10 @@ func TestCredentialsAreRotatedWhileSessionsGoOn(t *testing.T) {
 		}
 	}
 	e.Server(1).ClientLink().Reset()
-	if err := before.flush(); err != nil {
+	if err := before.flush(t.Context()); err != nil {
 		t.Fatalf("the session from before, on a new connection: %v", err)
 	}
-	before.Dequeue(kept)
+	before.Dequeue(t.Context(), kept)
 	reader := newClient(t, e, func(c *Config) { c.Auth = always("sidekeeper:old"); c.Directories = nil })
 	if _, err := reader.Get(t.Context(), kept); !errors.Is(err, recipes.ErrNoNode) {
 		t.Errorf("what the session from before has given up: %v", err)

@@ -24,7 +24,7 @@ func TestASession(t *testing.T) {
 		if err != nil || !s.Owns(node) || node.Czxid == 0 || string(node.Data) != "{}" {
 			t.Fatalf("node %+v, %v", node, err)
 		}
-		s.Dequeue(path)
+		s.Dequeue(t.Context(), path)
 		await(t, "the watch", 5*time.Second, changed)
 		if _, err := s.Get(t.Context(), path); !errors.Is(err, recipes.ErrNoNode) {
 			t.Errorf("after Dequeue: %v", err)
@@ -36,7 +36,7 @@ func TestASession(t *testing.T) {
 		for range 40 {
 			paths = append(paths, enqueue(t, s, "/sidekeeper/closing"))
 		}
-		s.Close()
+		s.Close(t.Context())
 		for _, path := range paths {
 			if _, err := c.Get(t.Context(), path); !errors.Is(err, recipes.ErrNoNode) {
 				t.Errorf("%s: %v", path, err)
@@ -51,7 +51,7 @@ func TestASession(t *testing.T) {
 		path := enqueue(t, s, "/sidekeeper/moved")
 		for range 5 {
 			takeOver(t, e.Server(1).RealAddress(), s.id, false)
-			if err := s.flush(); err != nil {
+			if err := s.flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -65,7 +65,7 @@ func TestASession(t *testing.T) {
 		id := s.id
 		for range 10 { // it may take itself back before it is closed
 			takeOver(t, e.Server(1).RealAddress(), id, true)
-			if s.flush() != nil {
+			if s.flush(t.Context()) != nil {
 				break
 			}
 		}
@@ -73,17 +73,17 @@ func TestASession(t *testing.T) {
 		if !errors.Is(s.Err(), errExpired) || s.ValidFor() != 0 {
 			t.Errorf("ended with %v, valid for %v", s.Err(), s.ValidFor())
 		}
-		if _, _, err := s.Enqueue("/sidekeeper/expired", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
+		if _, _, err := s.Enqueue(t.Context(), "/sidekeeper/expired", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
 			t.Errorf("Enqueue afterwards: %v", err)
 		}
-		s.Dequeue(path) // returns
+		s.Dequeue(t.Context(), path) // returns
 		if got := s.conn.SessionID(); got != id && got != 0 {
 			t.Errorf("the library opened session %x", got)
 		}
 	})
 	t.Run("learns that somebody deleted its place", func(t *testing.T) {
 		s := openSession(t, c)
-		name, gone, err := s.Enqueue("/sidekeeper/broken", "-lock-", nil)
+		name, gone, err := s.Enqueue(t.Context(), "/sidekeeper/broken", "-lock-", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestASession(t *testing.T) {
 		s := openSession(t, small)
 		var err error
 		for range 10 {
-			if _, _, err = s.Enqueue("/sidekeeper/bytes", "-lock-", nil); err != nil {
+			if _, _, err = s.Enqueue(t.Context(), "/sidekeeper/bytes", "-lock-", nil); err != nil {
 				break
 			}
 		}
@@ -108,10 +108,10 @@ func TestASession(t *testing.T) {
 	t.Run("refuses what would crash the library", func(t *testing.T) {
 		s := openSession(t, c)
 		for size := leaseBuffer - 100; size < leaseBuffer+20; size += 7 {
-			if _, _, err := s.Enqueue("/sidekeeper/x", "-lock-", make([]byte, size)); err == nil {
+			if _, _, err := s.Enqueue(t.Context(), "/sidekeeper/x", "-lock-", make([]byte, size)); err == nil {
 				t.Errorf("data of %d bytes: accepted", size)
 			}
-			if _, _, err := s.Enqueue("/"+strings.Repeat("x", size), "-lock-", nil); err == nil {
+			if _, _, err := s.Enqueue(t.Context(), "/"+strings.Repeat("x", size), "-lock-", nil); err == nil {
 				t.Errorf("path of %d bytes: accepted", size)
 			}
 		}
@@ -137,7 +137,7 @@ func TestASession(t *testing.T) {
 			t.Errorf("after %d sessions: %v", len(sessions), last)
 		}
 		for _, s := range sessions {
-			s.Close()
+			s.Close(t.Context())
 			if !errors.Is(s.Err(), errClosed) {
 				t.Errorf("another session ended with %v", s.Err())
 			}
@@ -163,7 +163,7 @@ func TestASession(t *testing.T) {
 		link1.Stall(link.ToServer)
 		t.Cleanup(func() { link1.Heal() })
 		began := time.Now()
-		if _, _, err := s.Enqueue("/sidekeeper/hung", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
+		if _, _, err := s.Enqueue(t.Context(), "/sidekeeper/hung", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
 			t.Errorf("Enqueue: %v", err)
 		}
 		if took := time.Since(began); took > s.Timeout() {
@@ -202,7 +202,7 @@ func testCuts(t *testing.T, c *Client, l *link.Link) {
 		if err != nil || len(names) != 1 || dir+"/"+names[0] != path {
 			t.Fatalf("round %d: %v, %v instead of %s", round, names, err, path)
 		}
-		s.Dequeue(path)
+		s.Dequeue(t.Context(), path)
 		trap.Release()
 		cuts += trap.Count()
 	}

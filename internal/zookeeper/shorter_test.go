@@ -17,8 +17,8 @@ func TestASessionThatIsGrantedLessWhenItComesBackEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer session.Close()
-			if _, _, err := session.Enqueue("/d", "-lock-", nil); (err == nil) != (want == nil) {
+			defer session.Close(t.Context())
+			if _, _, err := session.Enqueue(t.Context(), "/d", "-lock-", nil); (err == nil) != (want == nil) {
 				t.Errorf("granted %v: %v", granted, err)
 			}
 			if err := session.Err(); !errors.Is(err, want) {

@@ -69,7 +69,7 @@ func (r *reader) makeDirectory(a asker, path string) error {
 	}
 	_, err := ask(r, a, func(v *view) (struct{}, error) {
 		return wait(a, newFuture[struct{}]().launch(v.session, func() (struct{}, error) {
-			return struct{}{}, v.session.makeParents(path)
+			return struct{}{}, v.session.makeParents(a.ctx, path)
 		}))
 	})
 	return err

@@ -38,7 +38,7 @@ var storeContract = []clause{
 	}},
 	{"nothing is done of a transaction that is refused, and the first refusal is told", func(g ground) {
 		s := g.open()
-		_, _, err := s.Create(g.at("m"), []byte("m"))
+		_, _, err := s.Create(g.Context(), g.at("m"), []byte("m"))
 		g.must(err)
 		g.commit(recipes.Create(g.at("a"), []byte("a")), recipes.Create(g.at("a/x"), []byte("x")), recipes.Set(g.at("a"), []byte("b"), 0))
 		fine, later := recipes.Create(g.at("new"), []byte("new")), recipes.Delete(g.at("nowhere"), -1)
@@ -124,7 +124,7 @@ var storeContract = []clause{
 		if c := g.read("a/b/c"); c.Children != 1 || c.Version != 0 {
 			g.Errorf("c is %+v", c)
 		}
-		_, _, err := g.open().Create(g.at("m"), nil)
+		_, _, err := g.open().Create(g.Context(), g.at("m"), nil)
 		g.must(err)
 		if err := g.MakeDirectory(g.Context(), g.at("m/a")); !errors.Is(err, recipes.ErrNoChildren) {
 			g.Errorf("in an ephemeral node: %v", err)

@@ -65,7 +65,7 @@ func openSession(t *testing.T, c *Client) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { s.Close(t.Context()) })
 	return s
 }
 
@@ -107,7 +107,7 @@ func awaitSuspended(t *testing.T, s *Session, want bool) {
 
 func enqueue(t *testing.T, s *Session, dir string) string {
 	t.Helper()
-	name, _, err := s.Enqueue(dir, "-lock-", []byte("{}"))
+	name, _, err := s.Enqueue(t.Context(), dir, "-lock-", []byte("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -143,7 +144,7 @@ func (v *view) get(a asker, path string) (recipes.Node, error) {
 		return now, nil
 	}
 	return wait(a, newFuture[recipes.Node]().launch(v.session, func() (recipes.Node, error) {
-		return call(v.session, "getData", func(c *zk.Conn) (recipes.Node, error) {
+		return call(a.ctx, v.session, "getData", func(c *zk.Conn) (recipes.Node, error) {
 			data, stat, err := c.Get(path)
 			return nodeOf(data, stat), err
 		})
@@ -152,7 +153,7 @@ func (v *view) get(a asker, path string) (recipes.Node, error) {
 
 // watch reads a node and arms a watch, unless there is one.
 func (v *view) watch(a asker, path string) (watchedNode, error) {
-	w := v.watched(path)
+	w := v.watched(a.ctx, path)
 	if err := a.wait(w.ready); err != nil {
 		return watchedNode{}, err
 	}
@@ -160,11 +161,11 @@ func (v *view) watch(a asker, path string) (watchedNode, error) {
 }
 
 // watched returns the watch on a node, armed or about to be.
-func (v *view) watched(path string) *watched {
+func (v *view) watched(ctx context.Context, path string) *watched {
 	w, arm := v.share(v.nodes, path)
 	if arm {
 		v.arm(w, func() {
-			w.node, w.err = call(v.session, "getData", func(c *zk.Conn) (recipes.Node, error) {
+			w.node, w.err = call(ctx, v.session, "getData", func(c *zk.Conn) (recipes.Node, error) {
 				data, stat, _, err := c.GetW(path)
 				return nodeOf(data, stat), err
 			})
@@ -187,7 +188,7 @@ func (v *view) listed(a asker, path string) (*watched, error) {
 	w, arm := v.share(v.lists, path)
 	if arm {
 		v.arm(w, func() {
-			w.names, w.err = v.armList(path)
+			w.names, w.err = v.armList(a.ctx, path)
 		}, func() { v.settle(v.lists, path, w, w.err == nil || errors.Is(w.err, recipes.ErrNoNode)) })
 	}
 	if err := a.wait(w.ready); err != nil {
@@ -199,16 +200,16 @@ func (v *view) listed(a asker, path string) (*watched, error) {
 	return w, nil
 }
 
-func (v *view) armList(path string) ([]string, error) {
+func (v *view) armList(ctx context.Context, path string) ([]string, error) {
 	for {
-		names, err := call(v.session, "getChildren", func(c *zk.Conn) ([]string, error) {
+		names, err := call(ctx, v.session, "getChildren", func(c *zk.Conn) ([]string, error) {
 			names, _, _, err := c.ChildrenW(path)
 			return names, err
 		})
 		if !errors.Is(err, recipes.ErrNoNode) {
 			return names, err
 		}
-		there, err := call(v.session, "exists", func(c *zk.Conn) (bool, error) {
+		there, err := call(ctx, v.session, "exists", func(c *zk.Conn) (bool, error) {
 			there, _, _, err := c.ExistsW(path)
 			return there, err
 		})
