@@ -81,15 +81,23 @@ type numbering struct {
 	wrong []string
 }
 
-// through takes the numbers of one sidecar, each of which must be larger than the one before.
+// through takes the numbers of one sidecar with bare stubs.
 func (n *numbering) through(s *sidecar) func(context.Context) error {
-	sequences, last := s.sequences(), int64(0)
-	return func(ctx context.Context) error {
+	sequences := s.sequences()
+	return n.each(func(ctx context.Context) (int64, error) {
 		response, err := sequences.Next(ctx, &sequencev1.NextRequest{Name: n.name})
+		return response.GetFirst(), err
+	})
+}
+
+// each takes numbers, each of which must be larger than the one before.
+func (n *numbering) each(next func(context.Context) (int64, error)) func(context.Context) error {
+	last := int64(0)
+	return func(ctx context.Context) error {
+		number, err := next(ctx)
 		if err != nil {
 			return err
 		}
-		number := response.GetFirst()
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if n.given[number] || number <= last {
