@@ -65,6 +65,7 @@ func deniedByPolicy(from caller, action string) error {
 	}
 }
 
+// verdictKey is of the verdict in a call's context, which is there if the caller operates.
 type verdictKey struct{}
 
 // mayOperate says whether the caller may do with this call what is for operators.

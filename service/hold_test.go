@@ -158,6 +158,34 @@ func TestAPlaceThatSomebodyRemovesByHandIsBroken(t *testing.T) {
 	a.sees("Aborted LOCK_BROKEN")
 }
 
+// A session that the ensemble ends takes its places with it: whichever a stream sees first, it knows of both.
+func TestAPlaceThatIsGoneWithItsSessionIsALostLease(t *testing.T) {
+	s := newScene(t)
+	for range 50 {
+		lease := s.open(s.callers, &leasev1.OpenRequest{})
+		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+		lease.session.Expire()
+		a.sees("Aborted LEASE_LOST")
+		lease.sees("Aborted LEASE_LOST")
+	}
+}
+
+// A session layer may hear of the deletion first, and of the session's end by force later. The stream does not wait for that, since
+// another may be granted the lock by now.
+func TestAPlaceThatIsGoneEndsItsStreamAtOnceThoughItsSessionMayBeOverToo(t *testing.T) {
+	s := newScene(t)
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+	b := s.hold(s.callers, &lockv1.AcquireRequest{Name: "others", LeaseId: lease.id})
+	s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
+	a.sees("Aborted LOCK_BROKEN")
+	same(t, "the session when the stream has ended", lease.session.Err(), nil)
+	lease.session.Expire()
+	b.sees("Aborted LEASE_LOST")
+	lease.sees("Aborted LEASE_LOST")
+	same(t, "Check", s.checked(s.callers, a.hold)+" "+s.checked(s.callers, b.hold), "LOCK_BROKEN LEASE_LOST")
+}
+
 func TestOperatorMethodsAreForOperators(t *testing.T) {
 	s := newScene(t)
 	_, err := s.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: 1})

@@ -69,7 +69,10 @@ func (a admission) unary(
 		return nil, err
 	}
 	defer caller.pace.withdrawn(ctx)
-	return handler(context.WithValue(ctx, verdictKey{}, verdict), request)
+	if verdict.operates {
+		ctx = context.WithValue(ctx, verdictKey{}, verdict)
+	}
+	return handler(ctx, request)
 }
 
 func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {

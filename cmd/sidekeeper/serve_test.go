@@ -70,7 +70,7 @@ func (s *served) signal(signal os.Signal) {
 	}
 }
 
-func memoryEnsemble(t *testing.T) (*embedded.Ensemble, string) {
+func memoryEnsemble(t testing.TB) (*embedded.Ensemble, string) {
 	t.Helper()
 	memory := embedded.New(embedded.Options{})
 	server, err := embedded.Serve(memory, embedded.ServerOptions{})

@@ -14,6 +14,7 @@ import (
 // A contender is one Acquire stream of this process.
 type contender struct {
 	sidecar *sidecar
+	name    string
 	events  *record[*lockv1.AcquireResponse]
 	cancel  context.CancelFunc
 
@@ -37,7 +38,7 @@ func (s *sidecar) acquire(t *testing.T, name string, adjust ...func(*lockv1.Acqu
 		a(request)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &contender{sidecar: s, cancel: cancel, events: newRecord[*lockv1.AcquireResponse](), finished: make(chan struct{})}
+	c := &contender{sidecar: s, name: name, cancel: cancel, events: newRecord[*lockv1.AcquireResponse](), finished: make(chan struct{})}
 	stream, err := s.locks.Acquire(ctx, request)
 	if err != nil {
 		cancel()

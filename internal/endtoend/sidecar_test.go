@@ -3,6 +3,7 @@ package endtoend
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -49,6 +50,13 @@ type setup struct {
 func startSidecar(t *testing.T, with setup) *sidecar {
 	t.Helper()
 	s := launchSidecar(t, with)
+	s.awaitReady(t)
+	return s
+}
+
+// awaitReady returns when the sidecar reaches the ensemble.
+func (s *sidecar) awaitReady(t *testing.T) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
 	stream, err := healthv1.NewHealthClient(s.connection).Watch(ctx, &healthv1.HealthCheckRequest{Service: "sidekeeper.readiness"})
@@ -57,7 +65,7 @@ func startSidecar(t *testing.T, with setup) *sidecar {
 		health, err := stream.Recv()
 		must(t, err)
 		if health.GetStatus() == healthv1.HealthCheckResponse_SERVING {
-			return s
+			return
 		}
 	}
 }
@@ -65,23 +73,17 @@ func startSidecar(t *testing.T, with setup) *sidecar {
 // launchSidecar returns when the sidecar listens.
 func launchSidecar(t *testing.T, with setup) *sidecar {
 	t.Helper()
-	if with.program == nil {
-		with.program = sidekeeper
-	}
-	program, err := with.program()
-	must(t, err)
 	folder, err := os.MkdirTemp("", "sidecar-")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
+	return launchSidecarIn(t, folder, with)
+}
+
+// launchSidecarIn has the sidecar's sockets and log in a folder that there may have been another's in.
+func launchSidecarIn(t *testing.T, folder string, with setup) *sidecar {
+	t.Helper()
 	s := &sidecar{folder: folder}
-	s.process = start(t, filepath.Join(folder, "log"), exec.Command(program, append([]string{
-		"serve",
-		"--zookeeper=" + strings.Join(with.servers, ","),
-		"--tick-time=" + with.tick.String(),
-		"--session-timeout=" + with.timeout.String(),
-		"--listen=" + s.address(),
-		"--operator-listen=" + s.operatorAddress(),
-	}, with.flags...)...))
+	s.process = start(t, filepath.Join(folder, "log"), s.serving(t, with))
 	s.connection = dial(t, s.address())
 	s.locks = lockv1.NewLockServiceClient(s.connection)
 	s.leases = leasev1.NewLeaseServiceClient(s.connection)
@@ -90,8 +92,28 @@ func launchSidecar(t *testing.T, with setup) *sidecar {
 	return s
 }
 
+// serving is how the sidecar is started.
+func (s *sidecar) serving(t *testing.T, with setup) *exec.Cmd {
+	t.Helper()
+	if with.program == nil {
+		with.program = sidekeeper
+	}
+	program, err := with.program()
+	must(t, err)
+	return exec.Command(program, append([]string{
+		"serve",
+		"--zookeeper=" + strings.Join(with.servers, ","),
+		"--tick-time=" + with.tick.String(),
+		"--session-timeout=" + with.timeout.String(),
+		"--listen=" + s.address(),
+		"--operator-listen=" + s.operatorAddress(),
+		"--metrics-listen=" + s.metricsAddress(),
+	}, with.flags...)...)
+}
+
 func (s *sidecar) address() string         { return "unix://" + filepath.Join(s.folder, "callers") }
 func (s *sidecar) operatorAddress() string { return "unix://" + filepath.Join(s.folder, "operators") }
+func (s *sidecar) metricsAddress() string  { return "unix://" + filepath.Join(s.folder, "metrics") }
 
 // client is a client of the Go library, closed with the test.
 func (s *sidecar) client(t *testing.T) *sidekeeperclient.Client {
@@ -114,6 +136,9 @@ func dial(t *testing.T, address string) *grpc.ClientConn {
 func told(err error) string {
 	if err == nil || errors.Is(err, io.EOF) {
 		return codes.OK.String()
+	}
+	if told, is := errors.AsType[*sidekeeperclient.Error](err); is {
+		return fmt.Sprint(told.Code, " ", told.Reason)
 	}
 	reason, _, named := strings.Cut(status.Convert(err).Message(), ":")
 	if !named || strings.ContainsAny(reason, " abcdefghijklmnopqrstuvwxyz") {

@@ -157,8 +157,7 @@ func (s *Session) start(timeout time.Duration) error {
 func (s *Session) awaitEstablished(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		connected, changed, err := s.connected, s.changed, s.err
-		refused := len(s.refusals) == len(s.client.config.Servers) && s.refusals[s.client.reader.address()]
+		connected, changed, err, refused := s.connected, s.changed, s.err, s.isRefused()
 		s.mu.Unlock()
 		switch {
 		case err != nil:

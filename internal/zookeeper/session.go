@@ -46,6 +46,7 @@ type Session struct {
 	generation int             // of connections that have answered the handshake
 	attempts   int             // dials since the last answered handshake
 	refusals   map[string]bool // servers that closed the connection instead of answering the handshake
+	witness    *view           // the reader's while they did
 	connected  bool
 	suspended  bool
 	changed    chan struct{}            // closed and made anew when connected or suspended changes
@@ -161,14 +162,28 @@ func (s *Session) mayConnect(id int64) error {
 	return errFenced
 }
 
-// handshakeRefused notes a server that closed the connection instead of answering.
+// handshakeRefused notes a server that closed the connection instead of answering. Refusals count together if the reader has
+// had the same session all the while: a server without a leader closes connections too, and the reader's among them.
 func (s *Session) handshakeRefused(w *wire) {
+	present, _ := s.client.reader.current()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wire == w {
-		s.refusals[s.address] = true
-		s.change()
+	if s.wire != w {
+		return
 	}
+	if s.witness != present {
+		clear(s.refusals)
+		s.witness = present
+	}
+	s.refusals[s.address] = true
+	s.change()
+}
+
+// isRefused says whether every server refuses this session, while the one that the reader is attached to serves. The lock is held.
+func (s *Session) isRefused() bool {
+	present, _ := s.client.reader.current()
+	return present != nil && present == s.witness && present.session.Err() == nil &&
+		len(s.refusals) == len(s.client.config.Servers) && s.refusals[s.client.reader.address()]
 }
 
 // connectAnswered takes the server's answer to a handshake.

@@ -38,19 +38,18 @@ func (p *Policy) Size() int { return len(p.rules) }
 // Allows says whether the caller may do this to all of these names. A listing has the prefix asked for as its name, which is empty
 // for one of everything. An action about nothing that has a name comes with no names.
 func (p *Policy) Allows(identity, action string, names []string) bool {
-	var grants []rule
-	for _, rule := range p.rules {
-		if rule.actions[action] && rule.isAbout(identity) {
-			grants = append(grants, rule)
-		}
-	}
 	for _, name := range names {
-		if !slices.ContainsFunc(grants, func(r rule) bool { return r.covers(name) }) {
+		if !p.some(func(r rule) bool { return r.covers(name) && r.grants(identity, action) }) {
 			return false
 		}
 	}
-	return len(grants) > 0
+	return len(names) > 0 || p.some(func(r rule) bool { return r.grants(identity, action) })
 }
+
+// some says whether there is such a rule. It stands before every call, and makes no copy.
+func (p *Policy) some(such func(rule) bool) bool { return slices.ContainsFunc(p.rules, such) }
+
+func (r rule) grants(identity, action string) bool { return r.actions[action] && r.isAbout(identity) }
 
 func (r rule) isAbout(identity string) bool {
 	return slices.ContainsFunc(r.identities, func(pattern string) bool { return matches(pattern, identity) })

@@ -1,0 +1,68 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/service/policy"
+)
+
+// BenchmarkCallCost is what each call pays for what stands in front of its handler, without the network: its number, and the admission
+// without a policy, and with one of twenty rules, of which the last allows. BenchmarkCost of cmd/sidekeeper has whole calls.
+func BenchmarkCallCost(b *testing.B) {
+	for _, way := range []struct {
+		name    string
+		handler afterStatusHandler
+	}{
+		{"without a number", afterStatusHandler{}},
+		{"with a number", afterStatusHandler{new(atomic.Uint64)}},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = way.handler.TagRPC(b.Context(), nil)
+			}
+		})
+	}
+	var rules strings.Builder
+	rules.WriteString("rules:\n")
+	for i := range 20 {
+		fmt.Fprintf(&rules, "  - {identities: [\"*\"], methods: [sidekeeper.config.v1.ConfigService/*], prefixes: [team-%d]}\n", i+1)
+	}
+	twenty := &policyFile{}
+	parsed, err := policy.Parse("rules", []byte(rules.String()), policyActions(), brokenRule)
+	if err != nil {
+		b.Fatal(err)
+	}
+	twenty.current.Store(parsed)
+	for _, way := range []struct {
+		name string
+		file *policyFile
+	}{{"without a policy", nil}, {"with twenty rules", twenty}} {
+		b.Run(way.name, func(b *testing.B) {
+			b.ReportAllocs()
+			benchmarkAdmission(b, admission{guard: guard{way.file}, audit: newAudit(nil)})
+		})
+	}
+}
+
+func benchmarkAdmission(b *testing.B, admits admission) {
+	b.Helper()
+	ctx := logging.InjectFields(b.Context(), logging.Fields{callWord, 1})
+	ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: caller{identity: "uid:1000"}})
+	request, info := &configv1.GetRequest{Key: "team-20/key"}, &grpc.UnaryServerInfo{FullMethod: configv1.ConfigService_Get_FullMethodName}
+	handler := func(context.Context, any) (any, error) { return nil, nil }
+	for b.Loop() {
+		if _, err := admits.unary(ctx, request, info, handler); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
