@@ -32,7 +32,7 @@ type Options struct {
 	Log      *zap.Logger
 }
 
-// Traces are on their way to a collector. While it cannot be reached, the newest are kept, up to some thousands, and the rest is dropped.
+// Traces are on their way to a collector. What it does not take in some seconds, or would be more than some thousand spans, is dropped.
 type Traces struct {
 	provider *trace.TracerProvider
 	tracer   api.Tracer
