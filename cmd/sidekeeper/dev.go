@@ -51,6 +51,7 @@ func newDevCommand() *cobra.Command {
 	}
 	command.Flags().SortFlags = false
 	command.Flags().AddFlagSet(settings.flags())
+	command.SetUsageFunc(usageAlone)
 	return command
 }
 

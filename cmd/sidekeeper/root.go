@@ -42,6 +42,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		RunE:          showHelp,
 	}
 	reach.addFlags(root.PersistentFlags())
+	root.SetUsageFunc(usage)
 	root.AddCommand(
 		newServeCommand(),
 		newDevCommand(),

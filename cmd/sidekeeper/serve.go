@@ -42,11 +42,7 @@ func newServeCommand() *cobra.Command {
 	}
 	command.Flags().SortFlags = false
 	command.Flags().AddFlagSet(settings.flags())
-	command.SetUsageFunc(func(command *cobra.Command) error {
-		_, err := fmt.Fprintf(command.OutOrStderr(), "Usage:\n  %s\n\nSettings:\n%s",
-			command.UseLine(), command.LocalFlags().FlagUsagesWrapped(100))
-		return err
-	})
+	command.SetUsageFunc(usageAlone)
 	return command
 }
 
