@@ -51,9 +51,7 @@ func newInjectWebhookCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "inject-webhook",
 		Short: "Answer Kubernetes' API servers: add a sidecar to pods that ask for one",
-		Long: "Answer Kubernetes' API servers, until SIGTERM or SIGINT: add a sidecar to pods with the annotation sidekeeper.io/inject: \"true\".\n" +
-			"The chart sidekeeper installs it. Its certificate comes from files, or it makes certificates itself and keeps them in a Secret.",
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := fillFrom(os.LookupEnv, command.LocalNonPersistentFlags()); err != nil {
 				return usageError(err)

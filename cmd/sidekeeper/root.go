@@ -58,6 +58,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newInjectWebhookCommand(),
 		newVersionCommand(reach),
 	)
+	addManuals(root)
 	return root
 }
 
