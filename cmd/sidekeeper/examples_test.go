@@ -241,6 +241,7 @@ func newStage(t *testing.T) *stage {
 	for name, value := range map[string]string{
 		"TESTED": os.Args[0], "PATH": filepath.Join(s.folder, "bin") + ":" + os.Getenv("PATH"), "EDITOR": "", "VISUAL": "",
 		"TMPDIR": t.TempDir(), "SIDEKEEPER_ADDRESS": sidecar.address, operatorAddressVariable: sidecar.address, adminVariable: admin,
+		"GORACE":            os.Getenv("GORACE") + " atexit_sleep_ms=0", // or each of many commands takes a second to end
 		"SIDEKEEPER_LISTEN": "127.0.0.1:0", "SIDEKEEPER_OPERATOR_LISTEN": "unix://" + filepath.Join(s.folder, "operator"),
 	} {
 		t.Setenv(name, value)
