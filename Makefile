@@ -68,8 +68,9 @@ check: check-proto check-generated check-modules check-code check-house ## Check
 fix: fix-proto generate fix-modules fix-code ## Repair what `make check` finds, where a program can
 
 .PHONY: generate
-generate: ## Write gen/ anew from proto/
+generate: ## Write gen/ and docs/api/ anew from proto/
 	@$(BUF) generate --clean
+	@$(BUF) build -o - | go run ./internal/reference docs/api
 
 .PHONY: ensemble
 ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C

@@ -54,10 +54,35 @@ func run(ctx context.Context, arguments []string, output, problems io.Writer) er
 	return nil
 }
 
+// about is the help above the flags.
+const about = `Start a ZooKeeper ensemble on this machine, for trying things out,
+and stop it with SIGTERM or Ctrl-C.
+It takes Java (that of JAVA_HOME, else on the PATH) and ZooKeeper: from the folder of jars that
+SIDEKEEPER_ZOOKEEPER_JARS names, else by Maven, which gets it once, else of the system's package.
+
+It prints where the servers listen and what to try with them to standard output, and
+removes their data when it is stopped. A sidecar towards it needs the same --tick-time.
+
+Exits with
+  0   stopped, or shown this
+  1   called in the wrong way, or the servers do not start: the error says why
+
+Examples:
+  ensemble
+  ensemble --servers 1 --tick-time 200ms
+  ensemble --ports 2181,2182,2183
+
+Flags:
+`
+
 // parse reads the command line.
 func parse(arguments []string, problems io.Writer) (ensemble.Options, error) {
 	flags := flag.NewFlagSet("ensemble", flag.ContinueOnError)
 	flags.SetOutput(problems)
+	flags.Usage = func() {
+		fmt.Fprint(problems, about)
+		flags.PrintDefaults()
+	}
 	servers := flags.Int("servers", 3, "how many servers: 1 or 3")
 	tickTime := flags.Duration("tick-time", 2*time.Second, "ZooKeeper's unit of time; sessions time out after 2 to 20 of it")
 	list := flags.String("ports", "", "ports for clients, as 2181,2182,2183 (default: these, or the system's choice for those taken)")

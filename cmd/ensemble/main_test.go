@@ -91,6 +91,22 @@ func TestHelpIsNoFailure(t *testing.T) {
 	}
 }
 
+// Each example is understood; that they do as they say is shown above with one of them.
+func TestTheExamplesOfTheHelpAreUnderstood(t *testing.T) {
+	_, examples, _ := strings.Cut(about, "Examples:\n")
+	examples, _, _ = strings.Cut(examples, "\n\n")
+	lines := strings.Split(examples, "\n")
+	for _, line := range lines {
+		words := strings.Fields(line)
+		if options, err := parse(words[1:], io.Discard); words[0] != "ensemble" || err != nil || len(options.ClientPorts) != options.Servers {
+			t.Errorf("%s: %v, %v", line, options, err)
+		}
+	}
+	if len(lines) < 2 || !slices.Contains(lines, "  ensemble --servers 1 --tick-time 200ms") {
+		t.Errorf("the examples are %q", lines)
+	}
+}
+
 func TestPortsThatAreTakenAreTheSystemsChoice(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var update = flag.Bool("update", false, "write the chart's settings anew instead of comparing them with the flags")
+var update = flag.Bool("update", false, "write the chart's settings and the references anew instead of comparing them with the flags")
 
 const (
 	chartValues = "../../helm/sidekeeper/values.yaml"
@@ -203,6 +203,6 @@ func compareOrUpdate(t *testing.T, path, written, wanted string) {
 		return
 	}
 	if diff := cmp.Diff(written, wanted); diff != "" {
-		t.Errorf("%s against the flags (-file +flags); go test ./cmd/sidekeeper -run TheChart -update writes it:\n%s", path, diff)
+		t.Errorf("%s against its source (-file +source); go test ./cmd/sidekeeper -run 'TheChart|ThePage' -update writes it:\n%s", path, diff)
 	}
 }

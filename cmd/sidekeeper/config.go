@@ -19,10 +19,6 @@ import (
 func newConfigCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use: "config", Short: "Read, write and watch the configuration, and keep files equal to it",
-		Long: `Read, write and watch the configuration, and keep files equal to it.
-
-A key is segments of letters, digits, . _ and -, joined by /, as in shop/db/host. A prefix is whole segments: shop/db means the
-key shop/db and all that lie below it. A value is up to 1,000,000 bytes of any kind.`,
 		Args: cobra.NoArgs, RunE: showHelp,
 	}
 	command.AddCommand(

@@ -20,10 +20,6 @@ import (
 func newConfigEditCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "edit KEY", Short: "Edit a key's value in an editor ($VISUAL, else $EDITOR, else vi)",
-		Long: `Edit a key's value in an editor: $VISUAL, else $EDITOR, else vi. A key that is missing is made.
-
-What the editor leaves is written only if nobody else has changed the key meanwhile; otherwise the command tells where the
-text is kept, and exits with 75. If the value did not end with a newline, one that the editor puts there is left out.`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			e := &edit{reach: reach, command: command, key: args[0]}

@@ -11,22 +11,11 @@ import (
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 )
 
-// filesHelp tells how keys lie in files.
-const filesHelp = `A key is a file and what keys lie below is a folder. Where both are wanted, the file with the key's value is %value in that
-folder, as it is for the prefix itself. A segment that begins with two dots begins with %2E. instead.`
-
-// yamlHelp tells how keys stand in YAML.
-const yamlHelp = `In YAML, what lies below a key is a mapping, and the value of a key that others lie below stands under the empty name in it, as
-it does for the prefix itself. A value that is no text is !!binary.`
-
 func newConfigExportCommand(reach *reach) *cobra.Command {
 	to, format := "", choice{values: []string{"yaml"}}
 	command := &cobra.Command{
 		Use: "export PREFIX", Short: "Write all keys of a prefix as YAML, or as files",
-		Long: "Write all keys of a prefix, by what they are below it, as YAML or with --to as files. `config import` reads both.\n" +
-			"An empty prefix, '', is everything.\n\n" + yamlHelp + "\n\n" + filesHelp,
-		Example: "  sidekeeper config export shop >shop.yaml\n  sidekeeper config export shop --to shop",
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			if reach.json() || to != "" && command.Flags().Changed("format") {
 				return usageError(errors.New("export writes YAML, or with --to files; for JSON there is `config ls --output json`"))

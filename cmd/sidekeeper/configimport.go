@@ -25,13 +25,7 @@ func newConfigImportCommand(reach *reach) *cobra.Command {
 	i := &configImport{reach: reach}
 	command := &cobra.Command{
 		Use: "import PREFIX FOLDER|FILE.yaml|-", Short: "Write the keys of a prefix from YAML or from files",
-		Long: `Write the keys of a prefix from a YAML file, from a folder of files, or with - from YAML in the input. Only what differs is
-written, in commits of up to 100 keys and 1,000,000 bytes: each is made as a whole or not at all, but several are not made at the
-same moment. Somebody else's change in the meantime is seen, and then the whole is compared again.
-
-` + yamlHelp + "\n\n" + filesHelp,
-		Example: "  sidekeeper config import shop shop.yaml --prune --dry-run",
-		Args:    cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
+		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
 		RunE: func(command *cobra.Command, args []string) error {
 			i.prefix = prefixOf(args)
 			var err error

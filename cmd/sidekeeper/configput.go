@@ -17,10 +17,7 @@ func newConfigPutCommand(reach *reach) *cobra.Command {
 	file := ""
 	command := &cobra.Command{
 		Use: "put KEY VALUE | put KEY --file FILE | put KEY -", Short: "Write a key's value",
-		Long: "Write a key's value: what is given, a file byte for byte, or with - the input byte for byte. With a condition that\n" +
-			"is not met nothing is written, and the command exits with 75.",
-		Example: "  sidekeeper config put shop/limit 250\n  sidekeeper config put shop/motd --file motd.txt --if-version 4",
-		Args:    cobra.RangeArgs(1, 2), ValidArgsFunction: reach.completeKey,
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			if (len(args) == 2) == command.Flags().Changed("file") {
 				return usageError(errors.New("say what to write: a value, - for the input, or --file FILE"))

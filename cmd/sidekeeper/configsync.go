@@ -37,24 +37,6 @@ func newConfigSyncCommand(reach *reach) *cobra.Command {
 	s := &configSync{reach: reach, mode: 0o644, old: true, news: make(chan struct{}, 1)}
 	command := &cobra.Command{
 		Use: "sync PREFIX FOLDER", Short: "Keep a folder of files equal to a prefix",
-		Long: `Keep a folder of files equal to a prefix, for programs that read files, until SIGTERM or Ctrl-C: exits with 0 then, and
-leaves the files.
-
-The files are replaced all at once, as Kubernetes replaces those of a ConfigMap: each state lies in a folder of its own, and the
-link ..data leads to the newest. A program that opens ..data once and reads below it sees one state; it begins anew if
-that is removed meanwhile. Each state was stored as a whole at some moment: what one commit has written is never seen in part.
-While there is no contact with the ensemble nothing changes. A sidecar that is lost is waited for.
-
-FOLDER must be empty or missing, or one that sync has made for the same PREFIX. An empty prefix, '', is everything.
-
-` + filesHelp + `
-
-With --exec a shell runs COMMAND when the folder holds the first complete state, and after each change: one run at a time, and what
-changes during a run is for the next one. It finds the folder in SIDEKEEPER_CONFIG_FOLDER and the prefix in
-SIDEKEEPER_CONFIG_PREFIX. With --signal a process gets a signal instead. A command or a signal that fails is told; with --once it
-is the end, with the command's exit code.`,
-		Example: "  sidekeeper config sync shop /run/shop --signal /run/shop.pid:SIGHUP\n" +
-			"  sidekeeper config sync shop /run/shop --once",
 		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
 		RunE: func(command *cobra.Command, args []string) error {
 			s.prefix, s.where = prefixOf(args), args[1]
@@ -65,7 +47,7 @@ is the end, with the command's exit code.`,
 		},
 	}
 	command.Flags().BoolVar(&s.once, "once", false, "make the folder equal and end, within --timeout")
-	command.Flags().StringVar(&s.signal, "signal", "", "`PID:SIGNAL` to send after each change; a file may hold the PID")
+	command.Flags().StringVar(&s.signal, "signal", "", "what to send after each change, as `PID:SIGNAL`; a file may hold the PID")
 	command.Flags().StringVar(&s.exec, "exec", "", "what to run after each change")
 	command.Flags().Var(&s.mode, "mode", "mode of the files; folders can be entered by whom it lets read")
 	return command

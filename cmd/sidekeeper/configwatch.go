@@ -38,26 +38,7 @@ func newConfigWatchCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "watch [PREFIX] | watch --exact KEY...",
 		Short: "Tell what is stored and then each change, or run a command for it",
-		Long: `Tell what is stored and then each change, in a line each, until SIGTERM or Ctrl-C: exits with 0 then.
-
-  entry     a key of the first state      synced    the first state is complete
-  put       a key was written             deleted   a key was deleted
-  stale     no contact: what was told may be out of date
-  fresh     contact is back, and what happened in the meantime has been told
-
-Not every change is told: the newest value is, "(coalesced)" if there were others in between and "(recreated)" if the key was
-deleted in between. When the sidecar is lost, it is watched again as soon as it is back.
-
-With --exec a shell runs COMMAND instead, once the first state is complete and after changes: one run at a time, and what
-changes during a run is for the next one. It finds the state as JSON in its input, as ` + "`config ls --output json`" + ` shows it, and
-
-  SIDEKEEPER_CONFIG_CHANGES   how many keys have changed since the last run began; 0 for the first state
-  SIDEKEEPER_CONFIG_KEY       the key, if there is one such key alone
-  SIDEKEEPER_CONFIG_EVENT     what has become of that one: put or deleted
-
-A command that fails is told, and runs again with the next change.`,
-		Example: "  sidekeeper config watch shop/db\n  sidekeeper config watch --exact shop/limit --exec 'systemctl reload shop'",
-		Args:    w.takeArguments, ValidArgsFunction: reach.completeKey,
+		Args:  w.takeArguments, ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, stop := untilSignal(command.Context())
 			defer stop()

@@ -35,11 +35,7 @@ func newDevCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a sidecar with an ensemble in memory, for development and tests",
-		Long: "Run a sidecar with an ensemble in memory, for development and tests, until SIGTERM or SIGINT. It keeps nothing, serves\n" +
-			"this machine only, and takes every caller for an operator. Each flag has an environment variable: SIDEKEEPER_, then\n" +
-			"the flag's name in capitals with _ for -.\n\n" +
-			"What goes wrong in production can be had with --fault, or from sidekeeper.dev.v1.DevService while it runs.",
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
 				return usageError(err)
@@ -51,6 +47,7 @@ func newDevCommand() *cobra.Command {
 	}
 	command.Flags().SortFlags = false
 	command.Flags().AddFlagSet(settings.flags())
+	command.SetUsageFunc(usageAlone)
 	return command
 }
 

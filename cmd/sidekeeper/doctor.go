@@ -35,17 +35,6 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "doctor [NAME...]",
 		Short: "Say what is wrong or risky about the ensemble and the locks in it",
-		Long: `Look at the ensemble, at the settings of the sidecar and at the locks of these names, or at all locks, and say what is
-wrong or risky. It asks the ensemble itself, not the sidecar: give it the sidecar's settings, as flags or in the same
-environment variables. It only reads.
-
-Exits with
-  0   nothing is wrong; there may be notes
-  2   there are warnings
-  3   there are problems
-  64  called in the wrong way
-  69  the ensemble cannot be reached
-  77  denied`,
 		RunE: func(command *cobra.Command, names []string) error {
 			if err := fillFrom(os.LookupEnv, all); err != nil {
 				return usageError(err)

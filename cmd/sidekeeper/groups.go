@@ -16,7 +16,6 @@ import (
 
 func newGroupsCommand(reach *reach) *cobra.Command {
 	command := newGroupsListCommand(reach, "groups [PREFIX]")
-	command.Long = "List the groups that have members or were made to stay, and make and remove groups."
 	command.AddCommand(newGroupsListCommand(reach, "ls [PREFIX]"), newGroupsCreateCommand(reach), newGroupsRemoveCommand(reach))
 	return command
 }
@@ -76,8 +75,6 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 	var forceAfter time.Duration
 	command := &cobra.Command{
 		Use: "rm GROUP", Short: "Remove a group; with --force, its members as well (operators' socket)",
-		Long: "Remove a group that has no members. With --force its members are removed first: their sidecars are asked, and " +
-			"only members that are still there when the time is over are removed from outside, and may not know.",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
 		RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("force-after") {

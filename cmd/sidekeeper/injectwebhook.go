@@ -30,16 +30,16 @@ func (i *injection) flags() *pflag.FlagSet {
 	f.StringVar(&i.pattern, "pattern", "", "`file` with what is added to pods, as the chart writes it; required")
 	f.StringVar(&o.Listen, "listen", ":8443", "where API servers are answered over HTTPS, as `host:port`")
 	f.StringVar(&o.MetricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as `host:port`; empty for nowhere")
-	f.StringVar(&o.Certificate, "tls-cert", "", "`file` with a certificate that somebody else renews; read again when it changes")
-	f.StringVar(&o.Key, "tls-key", "", "`file` with that certificate's key")
+	f.StringVar(&o.Certificate, "tls-cert", "", "`file` with a certificate that somebody else renews, instead of --secret, --webhook and --host; read again when it changes")
+	f.StringVar(&o.Key, "tls-key", "", "`file` with that certificate's key; read again when it changes")
 	f.StringVar(&o.Secret, "secret", "", "where certificates are kept that the injectors make themselves, as `namespace/name`")
 	f.StringVar(&o.Webhook, "webhook", "", "`name` of the MutatingWebhookConfiguration that gets their authorities")
 	f.StringVar(&o.Host, "host", "", "`name` by which API servers call the webhook: service.namespace.svc")
-	f.DurationVar(&o.Lifetime, "certificate-lifetime", 90*24*time.Hour, "for how long each of them is valid; it is renewed when a third of that is left")
+	f.DurationVar(&o.Lifetime, "certificate-lifetime", 90*24*time.Hour, "for how long each of them is valid; at least 10s; it is renewed when a third of that is left")
 	f.StringVar(&o.API.Server, "kube-api", "", "`address` of the API server, https://host:port; empty for the one that pods find")
 	f.StringVar(&o.API.TokenFile, "kube-token-file", "", "`file` with the token to show to it; empty for the service account's")
 	f.StringVar(&o.API.CAFile, "kube-ca-file", "", "`file` with the authorities of its certificate; empty for the service account's")
-	f.DurationVar(&o.Linger, "linger", 5*time.Second, "for how long API servers are still answered when the injector is told to stop")
+	f.DurationVar(&o.Linger, "linger", 5*time.Second, "for how long API servers are still answered when the injector is told to stop; at most 24h")
 	f.Var(choose(&i.log.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
 	f.Var(choose(&i.log.logFormat, "json", "console"), "log-format", "log for programs or for people")
 	return f
@@ -51,9 +51,7 @@ func newInjectWebhookCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "inject-webhook",
 		Short: "Answer Kubernetes' API servers: add a sidecar to pods that ask for one",
-		Long: "Answer Kubernetes' API servers, until SIGTERM or SIGINT: add a sidecar to pods with the annotation sidekeeper.io/inject: \"true\".\n" +
-			"The chart sidekeeper installs it. Its certificate comes from files, or it makes certificates itself and keeps them in a Secret.",
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := fillFrom(os.LookupEnv, command.LocalNonPersistentFlags()); err != nil {
 				return usageError(err)
@@ -68,6 +66,7 @@ func newInjectWebhookCommand() *cobra.Command {
 	}
 	command.Flags().SortFlags = false
 	command.Flags().AddFlagSet(injection.flags())
+	command.SetUsageFunc(usageAlone)
 	return command
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,31 +42,19 @@ func newLockRunCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "run NAME [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command while holding a lock",
-		Long: `Run a command while holding a lock. The command finds the fencing token in SIDEKEEPER_FENCING_TOKEN and the lock's
-name in SIDEKEEPER_LOCK_NAME. It gets the signals that sidekeeper gets. When the lock is at risk its process group gets
-SIGTERM, and SIGKILL before anybody else can have the lock.
-
-Exits with the command's own code (128 and the signal's number if a signal ended it), or with
-  64  called in the wrong way
-  69  the sidecar or the ensemble cannot be reached
-  70  the lock was lost or at risk, and the command ended for it
-  75  the lock was not obtained
-  77  denied
-  127 there is no such command`,
-		Example: "  sidekeeper lock run reports --wait 10s -- ./make-reports --all",
-		Args:    r.takeArguments,
+		Args:  r.takeArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return r.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
 	flags := command.Flags()
-	flags.Var(&r.mode, "mode", "how to hold the lock")
+	flags.Var(&r.mode, "mode", "how to hold the lock: alone, or as one of the readers or the writer of a read/write lock")
 	flags.DurationVar(&r.wait, "wait", 0, "how long to wait for the lock at most (default: for ever)")
 	flags.BoolVar(&r.try, "try", false, "do not wait")
-	flags.StringVar(&r.owner, "owner", defaultOwner(), "who holds the lock, for people")
+	flags.StringVar(&r.owner, "owner", "", "who holds the lock, for people (default: this host's name and the process's number)")
 	flags.DurationVar(&r.killGrace, "kill-grace", 0,
 		"how long before the lock may be another's the command gets SIGTERM (default: a third of its validity)")
-	flags.Var(&r.onRevoke, "on-revoke", "what to do when somebody asks for the lock")
+	flags.Var(&r.onRevoke, "on-revoke", "what the command gets when somebody asks for the lock: SIGTERM or nothing")
 	return command
 }
 
@@ -156,7 +145,7 @@ func cancelOnSignal(ctx context.Context, signals <-chan os.Signal, cancel contex
 
 func (r *lockRun) options(say func(string, ...any)) sidekeeper.LockOptions {
 	options := sidekeeper.LockOptions{
-		Mode: modes[r.mode.String()], Owner: r.owner,
+		Mode: modes[r.mode.String()], Owner: cmp.Or(r.owner, defaultOwner()),
 		OnSuspended: func(remaining time.Duration) {
 			say("no contact with the ensemble: lock %s is safe for %v", r.name, remaining.Round(100*time.Millisecond))
 		},

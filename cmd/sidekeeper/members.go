@@ -68,8 +68,6 @@ func memberRow(member *sidekeeper.GroupMember) []string {
 func newMembersWatchCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "watch GROUP", Short: "Show who is in a group, and then who joins and who leaves",
-		Long: "Show who is in a group, and then a line for each member that joins, leaves or changes what it says. With " +
-			"--output json, a line with the whole group and what has changed in it.",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
 		RunE: func(command *cobra.Command, args []string) error {
 			client, err := reach.dial(reach.address)

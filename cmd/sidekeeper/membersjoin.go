@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,33 +42,16 @@ func newMembersJoinCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "join GROUP MEMBER [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command that is a member of a group while it runs",
-		Long: `Run a command that is a member of a group while it runs. The command finds SIDEKEEPER_GROUP_NAME, SIDEKEEPER_MEMBER_NAME
-and SIDEKEEPER_INCARNATION in its environment. It gets the signals that sidekeeper gets.
-
-When the membership is lost, --on-loss says what becomes of the command:
-  term    it gets SIGTERM, and SIGKILL when --kill-grace is over
-  rejoin  it goes on, and joins again as soon as that is possible, as another incarnation; if the member was replaced or
-          removed, which somebody has asked for, it gets the signals as with term
-  ignore  it goes on and is a member no more
-
-Exits with the command's own code (128 and the signal's number if a signal ended it), or with
-  64  called in the wrong way
-  69  the sidecar or the ensemble cannot be reached
-  70  the membership was lost, and the command ended for it
-  75  the group has such a member
-  77  denied
-  127 there is no such command`,
-		Example: "  sidekeeper members join web web-1 --metadata port=8080 -- ./serve --port 8080",
-		Args:    r.takeArguments,
+		Args:  r.takeArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return r.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
 		},
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&r.metadata, "metadata", nil, "what others shall know, as key=value; can be given again")
-	flags.Var(&r.onConflict, "on-conflict", "what to do if the group has such a member")
+	flags.Var(&r.onConflict, "on-conflict", "what to do if the group has such a member: end with 75, wait for it to go, or take its place")
 	flags.DurationVar(&r.wait, "wait", 0, "how long to wait for such a member to go at most (default: for ever)")
-	flags.StringVar(&r.owner, "owner", defaultOwner(), "who the member is, for people")
+	flags.StringVar(&r.owner, "owner", "", "who the member is, for people (default: this host's name and the process's number)")
 	flags.Var(&r.onLoss, "on-loss", "what becomes of the command when the membership is lost")
 	flags.DurationVar(&r.killGrace, "kill-grace", 10*time.Second, "how long after SIGTERM the command gets SIGKILL")
 	return command
@@ -154,7 +138,7 @@ var conflicts = map[string]sidekeeper.OnConflict{
 func (r *memberRun) options(say func(string, ...any)) sidekeeper.JoinOptions {
 	metadata, _ := pairs(r.metadata) // takeArguments has seen it
 	options := sidekeeper.JoinOptions{
-		Owner: r.owner, Metadata: metadata, OnConflict: conflicts[r.onConflict.String()],
+		Owner: cmp.Or(r.owner, defaultOwner()), Metadata: metadata, OnConflict: conflicts[r.onConflict.String()],
 		OnSuspended: func(remaining time.Duration) {
 			say("no contact with the ensemble: still a member of %s for %v", r.group, remaining.Round(100*time.Millisecond))
 		},

@@ -51,8 +51,6 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 	var forceAfter time.Duration
 	command := &cobra.Command{
 		Use: "break NAME --token N", Short: "End exactly the hold with this fencing token (operators' socket)",
-		Long: "End exactly the hold with this fencing token, which `lock show` tells. The holder's sidecar is asked first; " +
-			"only if it does not answer in time is the place removed from outside, and then its holder may not know.",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			if !command.Flags().Changed("token") {

@@ -42,6 +42,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		RunE:          showHelp,
 	}
 	reach.addFlags(root.PersistentFlags())
+	root.SetUsageFunc(usage)
 	root.AddCommand(
 		newServeCommand(),
 		newDevCommand(),
@@ -57,6 +58,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newInjectWebhookCommand(),
 		newVersionCommand(reach),
 	)
+	addManuals(root)
 	return root
 }
 

@@ -57,8 +57,6 @@ func newSequenceCreateCommand(reach *reach) *cobra.Command {
 func newSequenceAdvanceCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "advance NAME LAST", Short: "Have a sequence go on behind a number that is in use already (operators' socket)",
-		Long: "Have a sequence go on behind LAST, the largest number that is in use already, and show the last number that " +
-			"counts as handed out from then on. A sequence that is further stays as it is. A negative LAST goes behind `--`.",
 		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeSequence,
 		RunE: func(command *cobra.Command, args []string) error {
 			last, err := strconv.ParseInt(args[1], 10, 64)

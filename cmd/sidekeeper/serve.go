@@ -22,11 +22,7 @@ func newServeCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the sidecar",
-		Long: "Run the sidecar until SIGTERM or SIGINT, and then let holders let go before it ends. A second signal ends it at once.\n" +
-			"At the start it looks at the ensemble as `sidekeeper doctor` does, and says in its log what is risky. With --strict it\n" +
-			"does not start then: it exits with 2 for warnings, 3 for problems, and 69 if the ensemble cannot be reached.\n" +
-			"Each flag has an environment variable: SIDEKEEPER_, then the flag's name in capitals with _ for -.",
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
 				return usageError(err)
@@ -42,11 +38,7 @@ func newServeCommand() *cobra.Command {
 	}
 	command.Flags().SortFlags = false
 	command.Flags().AddFlagSet(settings.flags())
-	command.SetUsageFunc(func(command *cobra.Command) error {
-		_, err := fmt.Fprintf(command.OutOrStderr(), "Usage:\n  %s\n\nSettings:\n%s",
-			command.UseLine(), command.LocalFlags().FlagUsagesWrapped(100))
-		return err
-	})
+	command.SetUsageFunc(usageAlone)
 	return command
 }
 

@@ -73,22 +73,22 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.operatorListen, "operator-listen", "unix:///run/sidekeeper/operator.sock", "where operators are served: `unix:///path` of a socket for root and the sidecar's user alone; empty for nowhere")
 	f.StringVar(&s.metricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as `host:port`; empty for nowhere")
 	f.StringVar(&s.adminListen, "admin-listen", "", "where the page of what happens, what sidekeeper top shows, and profiles are served over HTTP, as a loopback `host:port` or unix:///path; empty for nowhere")
-	f.StringVar(&s.tls.Certificate, "tls-cert", "", "`file` with the certificate for callers over TCP, and its chain; read again when it changes")
-	f.StringVar(&s.tls.Key, "tls-key", "", "`file` with that certificate's key")
-	f.StringVar(&s.tls.ClientCA, "tls-client-ca", "", "`file` with the authorities of callers' certificates, which every caller over TCP then needs")
+	f.StringVar(&s.tls.Certificate, "tls-cert", "", "`file` with the certificate for callers over TCP, and its chain; goes together with --tls-key and --tls-client-ca; read again when it changes")
+	f.StringVar(&s.tls.Key, "tls-key", "", "`file` with that certificate's key; read again when it changes")
+	f.StringVar(&s.tls.ClientCA, "tls-client-ca", "", "`file` with the authorities of callers' certificates, which every caller over TCP then needs; read again when it changes")
 
 	f.StringVar(&s.policy, "policy", "", "`file` with rules of who may do what on the callers' listeners, and nobody else; read again when it changes; empty for everybody everything that is not for operators")
 	f.StringSliceVar(&s.zookeeper, "zookeeper", nil, "the ensemble's servers, `host:port,…`; required")
-	f.DurationVar(&s.sessionTimeout, "session-timeout", 15*time.Second, "how long a lease survives without the ensemble, unless its caller asks for another time")
+	f.DurationVar(&s.sessionTimeout, "session-timeout", 15*time.Second, "how long a lease survives without the ensemble, unless its caller asks for another time; one that is too short to be proved does not start")
 	f.DurationVar(&s.tickTime, "tick-time", 2*time.Second, "tickTime of the ensemble; a smaller value than it has is unsafe")
 	f.IntVar(&s.syncLimit, "sync-limit", 5, "syncLimit of the ensemble; a smaller value than it has is unsafe")
 	f.DurationVar(&s.heartbeat, "heartbeat", 2*time.Second, "time between the heartbeats by which a lease proves itself")
 	f.Var(choose(&s.proof, "quorum", "static"), "proof", "how leases prove themselves: by transactions, or by the ensemble's own limits alone, which asks for long session timeouts")
 	f.BoolVar(&s.behindObservers, "behind-observers", false, "whether servers of the ensemble are observers behind others")
-	f.StringVar(&s.authFile, "zookeeper-auth-file", "", "`file` with user:password on a line for the ensemble's digest scheme, or on several while they are rotated; read again when it changes")
+	f.StringVar(&s.authFile, "zookeeper-auth-file", "", "`file` with user:password on a line for the ensemble's digest scheme, or on up to 10 lines while they are rotated; read again when it changes")
 	f.StringVar(&s.tlsCA, "zookeeper-tls-ca", "", "`file` with the authorities of the ensemble's certificates; switches TLS towards it on; read again when it changes")
 	f.StringVar(&s.tlsCert, "zookeeper-tls-cert", "", "`file` with the certificate to show to the ensemble; read again when it changes")
-	f.StringVar(&s.tlsKey, "zookeeper-tls-key", "", "`file` with that certificate's key")
+	f.StringVar(&s.tlsKey, "zookeeper-tls-key", "", "`file` with that certificate's key; read again when it changes")
 	f.StringVar(&s.tlsServerName, "zookeeper-tls-server-name", "", "`name` in the ensemble's certificates, if it is not the host's")
 
 	f.StringVar(&s.root, "root", "/sidekeeper", "`path` in the ensemble below which everything lies; one per fleet of sidecars")
@@ -97,7 +97,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.groupRoot, "group-root", "", "`path` of the groups, to share them with other clients; empty for groups below the root")
 	f.StringVar(&s.configRoot, "config-root", "", "`path` of the configuration, to share it with other clients; empty for config below the root")
 	f.Var(choose(&s.lockLayout, "flat", "nested"), "lock-layout", "how names with slashes lie below it: as one node, or as directories that other clients made")
-	f.StringVar(&s.acl, "acl", "", "who may use new nodes: `creator`, open, or scheme:id:permissions,…; empty for the creator alone if there are credentials, else for all")
+	f.StringVar(&s.acl, "acl", "", "who may use new nodes: creator, which takes credentials, open, or `scheme:id:permissions,…`; empty for the creator alone if there are credentials, else for all")
 	f.Var(preset(&s.ephemeralBytes, 256<<10), "ephemeral-bytes", "most bytes of node paths that one lease may own, with KiB or MiB if you like")
 
 	f.IntVar(&s.maxLeases, "max-leases", 1000, "most leases of this sidecar")
@@ -139,25 +139,6 @@ func fillFrom(lookup func(string) (string, bool), flags *pflag.FlagSet) (err err
 	return err
 }
 
-// settingsTable is the settings in Markdown, for the README.
-func settingsTable() string {
-	var table strings.Builder
-	table.WriteString("| flag | default | what it is |\n|---|---|---|\n")
-	new(settings).flags().VisitAll(func(flag *pflag.Flag) {
-		_, help := pflag.UnquoteUsage(flag)
-		fmt.Fprintf(&table, "| `--%s` | %s | %s |\n", flag.Name, defaultOf(flag), strings.ReplaceAll(help, "|", `\|`))
-	})
-	return table.String()
-}
-
-func defaultOf(flag *pflag.Flag) string {
-	value := strings.Trim(flag.DefValue, "[]")
-	if value == "" {
-		return ""
-	}
-	return "`" + value + "`"
-}
-
 // choose makes a choice among words, of which the first is the default.
 func choose(setting *choice, words ...string) *choice {
 	*setting = choice{values: words}
@@ -189,6 +170,9 @@ func (m *fileMode) Set(text string) error {
 type byteCount int
 
 func (b *byteCount) String() string {
+	if *b > 0 && *b%(1<<20) == 0 {
+		return fmt.Sprintf("%dMiB", *b>>20)
+	}
 	if *b > 0 && *b%(1<<10) == 0 {
 		return fmt.Sprintf("%dKiB", *b>>10)
 	}

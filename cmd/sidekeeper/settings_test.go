@@ -25,21 +25,6 @@ func parsed(environment map[string]string, args ...string) (*settings, error) {
 	return s, err
 }
 
-func TestTheREADMEShowsEverySettingAsItIs(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const mark = "<!-- settings -->\n"
-	parts := strings.Split(string(readme), mark)
-	if len(parts) != 3 {
-		t.Fatalf("README.md has %d marks `%s`, not two", len(parts)-1, strings.TrimSpace(mark))
-	}
-	if shown, want := strings.TrimSpace(parts[1]), strings.TrimSpace(settingsTable()); shown != want {
-		t.Errorf("between the marks of README.md should stand:\n%s", want)
-	}
-}
-
 func TestEverySettingHasAVariableThatTheCommandLineOverrides(t *testing.T) {
 	environment := map[string]string{
 		"SIDEKEEPER_ZOOKEEPER": "a:1,b:2", "SIDEKEEPER_LISTEN": "127.0.0.1:0", "SIDEKEEPER_SOCKET_MODE": "0666",
@@ -53,7 +38,7 @@ func TestEverySettingHasAVariableThatTheCommandLineOverrides(t *testing.T) {
 		strings.Join(s.zookeeper, " "), strings.Join(s.listen, " "), s.socketMode.String(), s.ephemeralBytes.String(),
 		s.root, s.place(s.lockRoot, "locks"),
 	}, ", ")
-	if want := "a:1 b:2, unix:///a unix:///b, 0666, 1024KiB, /line, /line/locks"; got != want || !s.reflection {
+	if want := "a:1 b:2, unix:///a unix:///b, 0666, 1MiB, /line, /line/locks"; got != want || !s.reflection {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

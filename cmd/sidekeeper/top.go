@@ -40,10 +40,7 @@ func newTopCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "top",
 		Short: "Show live what a sidecar has: leases, locks, losses and latency",
-		Long: "Show live what a sidecar has: leases and the time they still have, locks with who holds them and waits for them through\n" +
-			"this sidecar, losses by reason, and how long the ensemble takes. It asks the listener of --admin-listen, which also serves\n" +
-			"the same as a page for browsers. Ctrl-C ends it. Where the output is no terminal it is written once.",
-		Args: cobra.NoArgs,
+		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := t.connect(); err != nil {
 				return usageError(err)

@@ -288,7 +288,7 @@ type isPrecondition_Condition interface {
 }
 
 type Precondition_Version struct {
-	// The key is there and has this version; 0 is a version too.
+	// The key is there and has this version: 0 or more.
 	Version int32 `protobuf:"varint,1,opt,name=version,proto3,oneof"`
 }
 

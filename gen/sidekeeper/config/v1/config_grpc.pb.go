@@ -82,12 +82,12 @@ type ConfigServiceClient interface {
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
-	// Commit carries out all the operations or none. Idempotent as its operations are.
+	// Commit carries out all the operations or none. Idempotent as its operations are. When an operation finds its key not as it
+	// must be, nothing was done, and the fact `operation` of the ErrorInfo tells which one it was, counted from 0.
 	//
 	//	NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
 	//	FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Facts as for Put.
 	//	FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
-	//	With each of these nothing was done, and the fact `operation` tells which one failed, counted from 0.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be in a moment.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -239,12 +239,12 @@ type ConfigServiceServer interface {
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(context.Context, *ListRequest) (*ListResponse, error)
-	// Commit carries out all the operations or none. Idempotent as its operations are.
+	// Commit carries out all the operations or none. Idempotent as its operations are. When an operation finds its key not as it
+	// must be, nothing was done, and the fact `operation` of the ErrorInfo tells which one it was, counted from 0.
 	//
 	//	NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
 	//	FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Facts as for Put.
 	//	FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
-	//	With each of these nothing was done, and the fact `operation` tells which one failed, counted from 0.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be in a moment.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

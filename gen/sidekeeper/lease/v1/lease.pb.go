@@ -81,12 +81,12 @@ func (State) EnumDescriptor() ([]byte, []int) {
 type OpenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Optional. How long the ensemble keeps the lease when it hears nothing of it; omitted, the sidecar's
-	// `--session-timeout`. The ensemble rounds it into its own range (by default 2 to 20 ticks); a value too short
-	// to be proved safely is refused.
+	// `--session-timeout`. 1 millisecond to 24 hours, which the ensemble rounds into its own range (by default 2 to 20 ticks);
+	// a value too short to be proved safely is refused.
 	Ttl *durationpb.Duration `protobuf:"bytes,1,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
-	// Optional. More about the caller, for people: at most 1 KiB in all, counted over keys and values.
+	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values.
 	Metadata      map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -250,7 +250,7 @@ func (*OpenResponse_Resumed) isOpenResponse_Event() {}
 // Opened says that the lease is open.
 type Opened struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. Names the lease in later calls: 32 hexadecimal digits. It is a secret: whoever knows it and is
+	// Always set. Names the lease in later calls: 32 hexadecimal digits in lower case. It is a secret: whoever knows it and is
 	// the same user may use the lease.
 	LeaseId string `protobuf:"bytes,1,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	// Always set. The timeout the ensemble granted.
@@ -390,7 +390,7 @@ func (*Resumed) Descriptor() ([]byte, []int) {
 // CheckRequest names the lease to check.
 type CheckRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. From `opened`.
+	// Required. From `opened`: 32 hexadecimal digits in lower case.
 	LeaseId       string `protobuf:"bytes,1,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -482,7 +482,7 @@ func (x *CheckResponse) GetValidFor() *durationpb.Duration {
 // CloseRequest names the lease to close.
 type CloseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. From `opened`.
+	// Required. From `opened`: 32 hexadecimal digits in lower case.
 	LeaseId       string `protobuf:"bytes,1,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -775,7 +775,7 @@ func (x *Lease) GetPossessions() []*Possession {
 // Possession is one thing that a lease holds or waits for.
 type Possession struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. The kind of thing: `lock`.
+	// Always set. The kind of thing: `lock` or `member`.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Always set. Its name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`

@@ -89,7 +89,7 @@ type AcquireRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Optional. Omitted, exclusive. A name is used either as a mutex or as a read/write lock.
 	Mode Mode `protobuf:"varint,2,opt,name=mode,proto3,enum=sidekeeper.lock.v1.Mode" json:"mode,omitempty"`
-	// Optional. The lease to hold the lock with; omitted, the call gets a lease of its own that lives as long as the
+	// Optional. The lease to hold the lock with, from `opened`; omitted, the call gets a lease of its own that lives as long as the
 	// stream.
 	LeaseId string `protobuf:"bytes,3,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	// Optional. How long to wait for the grant: 0 tries once, omitted waits for ever. At most 10 years.
@@ -97,8 +97,8 @@ type AcquireRequest struct {
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters. Omitted, the
 	// lease's.
 	Owner string `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
-	// Optional. More about the caller, for people: at most 1 KiB in all, counted over keys and values. Omitted, the
-	// lease's.
+	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
+	// the lease's.
 	Metadata      map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -372,7 +372,7 @@ func (x *Queued) GetHolders() []*Contender {
 // Granted says that the lock is held.
 type Granted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. Names the hold in Check and Release: 32 hexadecimal digits. Only the same user may use it.
+	// Always set. Names the hold in Check and Release: 32 hexadecimal digits in lower case. Only the same user may use it.
 	HoldId string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
 	// Always set. Larger than that of every earlier grant which this one excludes, for the life of the ensemble. Hand it
 	// to whatever the lock protects and let that refuse smaller ones. Opaque but for its order.
@@ -576,7 +576,7 @@ func (x *RevocationRequested) GetGrace() *durationpb.Duration {
 // CheckRequest names the holds to check.
 type CheckRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. 1 to 1,000 ids, from `granted`.
+	// Required. 1 to 1,000 ids, from `granted`, each 32 hexadecimal digits in lower case.
 	HoldIds       []string `protobuf:"bytes,1,rep,name=hold_ids,json=holdIds,proto3" json:"hold_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -742,7 +742,7 @@ func (x *CheckedHold) GetReason() string {
 // ReleaseRequest names the hold to release.
 type ReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. From `granted`.
+	// Required. From `granted`: 32 hexadecimal digits in lower case.
 	HoldId        string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -938,7 +938,7 @@ type BreakRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The lock's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Required. The hold's fencing token, from Get.
+	// Required. The hold's fencing token, from Get: larger than 0.
 	FencingToken int64 `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	// Optional. Why, for the holder: at most 256 bytes of UTF-8 without control characters.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`

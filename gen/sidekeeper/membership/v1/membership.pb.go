@@ -92,8 +92,8 @@ type JoinRequest struct {
 	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	// Required. The member's name, one segment.
 	Member string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
-	// Optional. What others shall know of the member, such as its address: at most 1 KiB in all, counted over keys and
-	// values. Omitted, the lease's.
+	// Optional. What others shall know of the member, such as its address: at most 1 KiB of UTF-8 in all, counted over keys and
+	// values, and at most 8 KiB as JSON, where some characters take six bytes. Omitted, the lease's.
 	Metadata map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters. Omitted, the
 	// lease's.
@@ -494,7 +494,7 @@ type UpdateRequest struct {
 	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	// Required. The member's name.
 	Member string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
-	// Optional. Replaces all that there was: at most 1 KiB in all, counted over keys and values. Omitted, none.
+	// Optional. Replaces all that there was, within the same bounds as in JoinRequest. Omitted, none.
 	Metadata map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Optional. The lease that the caller joined with; omitted, whichever of this caller's leases has joined under this name
 	// through this sidecar.

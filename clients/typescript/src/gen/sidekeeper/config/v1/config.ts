@@ -61,7 +61,7 @@ export interface Precondition {
   /** Required. */
   condition:
     | //
-    /** The key is there and has this version; 0 is a version too. */
+    /** The key is there and has this version: 0 or more. */
     { $case: "version"; value: number }
     | //
     /** There is no such key; only true. */
@@ -2229,12 +2229,12 @@ export const ConfigServiceService = {
     responseDeserialize: (value: Buffer): ListResponse => ListResponse.decode(value),
   },
   /**
-   * Commit carries out all the operations or none. Idempotent as its operations are.
+   * Commit carries out all the operations or none. Idempotent as its operations are. When an operation finds its key not as it
+   * must be, nothing was done, and the fact `operation` of the ErrorInfo tells which one it was, counted from 0.
    *
    *   NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Facts as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
-   *   With each of these nothing was done, and the fact `operation` tells which one failed, counted from 0.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2326,12 +2326,12 @@ export interface ConfigServiceServer extends UntypedServiceImplementation {
    */
   list: handleUnaryCall<ListRequest, ListResponse>;
   /**
-   * Commit carries out all the operations or none. Idempotent as its operations are.
+   * Commit carries out all the operations or none. Idempotent as its operations are. When an operation finds its key not as it
+   * must be, nothing was done, and the fact `operation` of the ErrorInfo tells which one it was, counted from 0.
    *
    *   NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Facts as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
-   *   With each of these nothing was done, and the fact `operation` tells which one failed, counted from 0.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

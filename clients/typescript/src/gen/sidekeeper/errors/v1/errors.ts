@@ -14,6 +14,8 @@ export const protobufFileName = "sidekeeper/errors/v1/errors.proto";
  * Reason tells the errors of this API apart. It travels in three ways, so that every client can read it: as
  * `google.rpc.ErrorInfo{domain: "sidekeeper", reason}` in the status details, as the trailer `sidekeeper-reason`,
  * and as the first word of the status message (`LEASE_LOST: …`). All three leave the prefix `REASON_` away.
+ *
+ * The comment of each reason says with which status it comes, what has happened, and what to do.
  */
 export enum Reason {
   /** UNSPECIFIED - The error has no reason of this API; look at the status code. */
@@ -21,92 +23,255 @@ export enum Reason {
   /**
    * LEASE_LOST - ABORTED: the ensemble ended the lease's session, or the session can no longer be proved alive. Nothing that
    * the lease owned is the caller's any more.
+   *
+   * What to do: stop at once whatever the lease's locks protect, and begin anew with another lease; look at the ensemble
+   * if it happens again and again.
    */
   LEASE_LOST = 1,
-  /** LEASE_CLOSED - ABORTED: the caller closed the lease through LeaseService.Close while this stream still used it. */
+  /**
+   * LEASE_CLOSED - ABORTED: the caller closed the lease through LeaseService.Close while this stream still used it.
+   *
+   * What to do: nothing, if the program meant to close the lease; otherwise find the part of it that did.
+   */
   LEASE_CLOSED = 2,
-  /** LOCK_BROKEN - ABORTED: an operator ended exactly this hold, or somebody removed the caller's place from the queue by hand. */
+  /**
+   * LOCK_BROKEN - ABORTED: an operator ended exactly this hold, or somebody removed the caller's place from the queue by hand.
+   *
+   * What to do: stop at once whatever the lock protects. The audit log tells who ended the hold and why.
+   */
   LOCK_BROKEN = 3,
-  /** LOCK_REVOKED - ABORTED: the hold was asked for by Revoke and its grace is over. */
+  /**
+   * LOCK_REVOKED - ABORTED: the hold was asked for by Revoke and its grace is over.
+   *
+   * What to do: stop at once whatever the lock protects, and acquire it anew if there is work left; let go in time when
+   * asked the next time.
+   */
   LOCK_REVOKED = 4,
-  /** SIDECAR_STOPPING - ABORTED after a grant, UNAVAILABLE before one: the sidecar is going down. */
+  /**
+   * SIDECAR_STOPPING - ABORTED after a grant, UNAVAILABLE before one: the sidecar is going down.
+   *
+   * What to do: stop whatever is protected, and call again: the next sidecar is there in a moment.
+   */
   SIDECAR_STOPPING = 5,
-  /** ENSEMBLE_UNREACHABLE - UNAVAILABLE: the ensemble does not answer. Nothing was sent or nothing is held: a retry is safe. */
+  /**
+   * ENSEMBLE_UNREACHABLE - UNAVAILABLE: the ensemble does not answer. Nothing was sent or nothing is held: a retry is safe.
+   *
+   * What to do: call again, with pauses that grow; if it lasts, see to the ensemble and the network in front of it.
+   */
   ENSEMBLE_UNREACHABLE = 6,
-  /** OUTCOME_UNKNOWN - ABORTED: a reply of the ensemble was lost and what became of the request cannot be found out. */
+  /**
+   * OUTCOME_UNKNOWN - ABORTED: a reply of the ensemble was lost and what became of the request cannot be found out.
+   *
+   * What to do: look at what is there before asking again, unless the call is idempotent, as its comment says.
+   */
   OUTCOME_UNKNOWN = 7,
-  /** ENSEMBLE_DENIED - PERMISSION_DENIED: the ensemble's access control refused the sidecar. */
+  /**
+   * ENSEMBLE_DENIED - PERMISSION_DENIED: the ensemble's access control refused the sidecar.
+   *
+   * What to do: have an operator compare the sidecar's credentials with the access control lists of the nodes; `sidekeeper
+   * doctor` names them.
+   */
   ENSEMBLE_DENIED = 8,
-  /** WAIT_TIMEOUT - DEADLINE_EXCEEDED: the lock was not granted within wait_timeout. */
+  /**
+   * WAIT_TIMEOUT - DEADLINE_EXCEEDED: the lock was not granted within wait_timeout.
+   *
+   * What to do: try later or wait for longer; Get shows who is ahead.
+   */
   WAIT_TIMEOUT = 9,
-  /** LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and somebody else holds the lock. */
+  /**
+   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and somebody else holds the lock.
+   *
+   * What to do: try later, or set a longer wait_timeout to wait for the turn.
+   */
   LOCK_HELD = 10,
-  /** LOCK_KIND_MISMATCH - FAILED_PRECONDITION: the name is in use as a mutex and was asked for as a read/write lock, or the reverse. */
+  /**
+   * LOCK_KIND_MISMATCH - FAILED_PRECONDITION: the name is in use as a mutex and was asked for as a read/write lock, or the reverse.
+   *
+   * What to do: use one kind of lock under one name everywhere, or another name.
+   */
   LOCK_KIND_MISMATCH = 11,
-  /** ALREADY_CONTENDING - FAILED_PRECONDITION: this lease already waits for or holds this name; it would wait for itself. */
+  /**
+   * ALREADY_CONTENDING - FAILED_PRECONDITION: this lease already waits for or holds this name; it would wait for itself.
+   *
+   * What to do: use another lease, or the hold that this one has already.
+   */
   ALREADY_CONTENDING = 12,
-  /** FENCING_TOKEN_MISMATCH - FAILED_PRECONDITION: nobody holds the lock under the given fencing token. */
+  /**
+   * FENCING_TOKEN_MISMATCH - FAILED_PRECONDITION: nobody holds the lock under the given fencing token.
+   *
+   * What to do: look again with Get: the hold has ended, and nothing needs to be done about it.
+   */
   FENCING_TOKEN_MISMATCH = 13,
-  /** NAME_IS_DIRECTORY - FAILED_PRECONDITION: the name is a directory of other things than contenders. */
+  /**
+   * NAME_IS_DIRECTORY - FAILED_PRECONDITION: the name is a directory of other things than contenders.
+   *
+   * What to do: use another name, or have an operator look at what lies there.
+   */
   NAME_IS_DIRECTORY = 14,
-  /** LEASE_NOT_FOUND - NOT_FOUND: no lease with this id, or it is not the caller's. */
+  /**
+   * LEASE_NOT_FOUND - NOT_FOUND: no lease with this id, or it is not the caller's.
+   *
+   * What to do: open a lease, through the same sidecar and as the same caller that uses it; ended ones are remembered for
+   * ten minutes.
+   */
   LEASE_NOT_FOUND = 15,
-  /** HOLD_NOT_FOUND - NOT_FOUND: no hold with this id, or it is not the caller's. */
+  /**
+   * HOLD_NOT_FOUND - NOT_FOUND: no hold with this id, or it is not the caller's.
+   *
+   * What to do: ask the sidecar that granted the lock, as the same caller; take a hold that is not found for lost.
+   */
   HOLD_NOT_FOUND = 16,
-  /** OPERATOR_ONLY - PERMISSION_DENIED: the method is offered on the operators' listener only. */
+  /**
+   * OPERATOR_ONLY - PERMISSION_DENIED: the method is offered on the operators' listener only.
+   *
+   * What to do: call on the operators' listener, see `--operator-listen`.
+   */
   OPERATOR_ONLY = 17,
-  /** INVALID_FIELD - INVALID_ARGUMENT: a field breaks a rule; `google.rpc.BadRequest` names the field and the rule. */
+  /**
+   * INVALID_FIELD - INVALID_ARGUMENT: a field breaks a rule; `google.rpc.BadRequest` names the field and the rule.
+   *
+   * What to do: mend the request: the same one will fail again.
+   */
   INVALID_FIELD = 18,
-  /** LEASE_LIMIT - RESOURCE_EXHAUSTED: the sidecar has as many leases as it may have. */
+  /**
+   * LEASE_LIMIT - RESOURCE_EXHAUSTED: the sidecar has as many leases as it may have.
+   *
+   * What to do: share one lease among several locks, close those that are not needed, or have `--max-leases` raised.
+   */
   LEASE_LIMIT = 19,
-  /** WAITER_LIMIT - RESOURCE_EXHAUSTED: the lock has as many waiters as it may have. */
+  /**
+   * WAITER_LIMIT - RESOURCE_EXHAUSTED: the lock has as many waiters as it may have.
+   *
+   * What to do: try later: whoever came last would wait long anyway. Otherwise have `--max-waiters` raised.
+   */
   WAITER_LIMIT = 20,
-  /** STREAM_LIMIT - RESOURCE_EXHAUSTED: the caller's connection carries as many long-lived streams as it may carry. */
+  /**
+   * STREAM_LIMIT - RESOURCE_EXHAUSTED: the caller's connection carries as many long-lived streams as it may carry.
+   *
+   * What to do: end streams that are not needed, use another connection, or have `--max-streams` raised.
+   */
   STREAM_LIMIT = 21,
-  /** CONNECTION_LIMIT - RESOURCE_EXHAUSTED: the ensemble refuses further connections from this address (its maxClientCnxns). */
+  /**
+   * CONNECTION_LIMIT - RESOURCE_EXHAUSTED: the ensemble refuses further connections from this address (its maxClientCnxns).
+   *
+   * What to do: have an operator raise the limit of the ensemble, or share leases among locks: each lease takes a
+   * connection.
+   */
   CONNECTION_LIMIT = 22,
-  /** EPHEMERAL_BYTES_LIMIT - RESOURCE_EXHAUSTED: the lease owns as many bytes of ephemeral paths as one session may own. */
+  /**
+   * EPHEMERAL_BYTES_LIMIT - RESOURCE_EXHAUSTED: the lease owns as many bytes of ephemeral paths as one session may own.
+   *
+   * What to do: spread locks and members over several leases, or use shorter names.
+   */
   EPHEMERAL_BYTES_LIMIT = 23,
-  /** SLOW_READER - RESOURCE_EXHAUSTED: the caller did not read its stream, so the stream was ended. */
+  /**
+   * SLOW_READER - RESOURCE_EXHAUSTED: the caller did not read its stream, so the stream was ended.
+   *
+   * What to do: begin the stream anew and read it all the time, beside other work.
+   */
   SLOW_READER = 24,
-  /** INTERNAL - INTERNAL: the sidecar met something it has no name for; its log has the details. */
+  /**
+   * INTERNAL - INTERNAL: the sidecar met something it has no name for; its log has the details.
+   *
+   * What to do: report it with the lines of the log; call again only if the call is idempotent.
+   */
   INTERNAL = 25,
-  /** SEQUENCE_NOT_FOUND - NOT_FOUND: no such sequence. */
+  /**
+   * SEQUENCE_NOT_FOUND - NOT_FOUND: no such sequence.
+   *
+   * What to do: make it with Create, or mend the name.
+   */
   SEQUENCE_NOT_FOUND = 26,
-  /** SEQUENCE_EXISTS - ALREADY_EXISTS: there is such a sequence already. */
+  /**
+   * SEQUENCE_EXISTS - ALREADY_EXISTS: there is such a sequence already.
+   *
+   * What to do: go on with the one that is there; Get shows how far it has come.
+   */
   SEQUENCE_EXISTS = 27,
-  /** SEQUENCE_EXHAUSTED - OUT_OF_RANGE: the sequence has come to the end of 64-bit numbers, or would; nothing was handed out. */
+  /**
+   * SEQUENCE_EXHAUSTED - OUT_OF_RANGE: the sequence has come to the end of 64-bit numbers, or would; nothing was handed out.
+   *
+   * What to do: begin another sequence; ask for fewer numbers to use up the last ones.
+   */
   SEQUENCE_EXHAUSTED = 28,
-  /** SEQUENCE_MALFORMED - FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes. */
+  /**
+   * SEQUENCE_MALFORMED - FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes.
+   *
+   * What to do: use another name, or have an operator look at what is stored.
+   */
   SEQUENCE_MALFORMED = 29,
-  /** MEMBER_EXISTS - ALREADY_EXISTS: the group has a member of this name already. */
+  /**
+   * MEMBER_EXISTS - ALREADY_EXISTS: the group has a member of this name already.
+   *
+   * What to do: join under another name, or with WAIT or REPLACE.
+   */
   MEMBER_EXISTS = 30,
-  /** MEMBER_REPLACED - ABORTED: somebody else joined under the member's name and asked for its place. */
+  /**
+   * MEMBER_REPLACED - ABORTED: somebody else joined under the member's name and asked for its place.
+   *
+   * What to do: leave the work to the member that took over; join again only under another name.
+   */
   MEMBER_REPLACED = 31,
-  /** MEMBER_REMOVED - ABORTED: an operator deleted the group, or somebody removed the member by hand. */
+  /**
+   * MEMBER_REMOVED - ABORTED: an operator deleted the group, or somebody removed the member by hand.
+   *
+   * What to do: join again if that was not meant for good; the audit log tells who did it.
+   */
   MEMBER_REMOVED = 32,
-  /** MEMBER_NOT_FOUND - NOT_FOUND: the caller has no such member in the group. */
+  /**
+   * MEMBER_NOT_FOUND - NOT_FOUND: the caller has no such member in the group.
+   *
+   * What to do: join first; only the caller that has joined can update, through the same sidecar.
+   */
   MEMBER_NOT_FOUND = 33,
-  /** GROUP_NOT_FOUND - NOT_FOUND: no such group. */
+  /**
+   * GROUP_NOT_FOUND - NOT_FOUND: no such group.
+   *
+   * What to do: nothing, if it was to be deleted; otherwise mend the name.
+   */
   GROUP_NOT_FOUND = 34,
-  /** GROUP_NOT_EMPTY - FAILED_PRECONDITION: the group has members. */
+  /**
+   * GROUP_NOT_EMPTY - FAILED_PRECONDITION: the group has members.
+   *
+   * What to do: wait until the members have left, or delete the group with force.
+   */
   GROUP_NOT_EMPTY = 35,
-  /** KEY_NOT_FOUND - NOT_FOUND: no such key. */
+  /**
+   * KEY_NOT_FOUND - NOT_FOUND: no such key.
+   *
+   * What to do: take the default that the program has for it, or put the key.
+   */
   KEY_NOT_FOUND = 36,
-  /** PRECONDITION_FAILED - FAILED_PRECONDITION: the key does not meet the precondition; nothing was written. */
+  /**
+   * PRECONDITION_FAILED - FAILED_PRECONDITION: the key does not meet the precondition; nothing was written.
+   *
+   * What to do: read the key again, decide anew, and try with the version it has now.
+   */
   PRECONDITION_FAILED = 37,
-  /** KEY_HAS_CHILDREN - FAILED_PRECONDITION: other keys lie below the key. */
+  /**
+   * KEY_HAS_CHILDREN - FAILED_PRECONDITION: other keys lie below the key.
+   *
+   * What to do: delete the keys below first, or all at once with recursive.
+   */
   KEY_HAS_CHILDREN = 38,
-  /** WATCH_LIMIT - RESOURCE_EXHAUSTED: more is watched, or would be, than the sidecar may watch. */
+  /**
+   * WATCH_LIMIT - RESOURCE_EXHAUSTED: more is watched, or would be, than the sidecar may watch.
+   *
+   * What to do: watch fewer keys or members, or have `--max-watched` raised.
+   */
   WATCH_LIMIT = 39,
   /**
    * MEMORY_LIMIT - RESOURCE_EXHAUSTED: the answer is large, and the sidecar has no memory to spare for it: others are not being read.
    * The call has done what it does.
+   *
+   * What to do: try later, or ask for smaller pages; find the callers that do not read their answers.
    */
   MEMORY_LIMIT = 40,
   /**
    * POLICY_DENIED - PERMISSION_DENIED: the sidecar has a policy, and no rule of it allows the caller this method for what the request names. Any
    * rpc can end so. It says nothing about whether anything of that name exists.
+   *
+   * What to do: have an operator add a rule to the sidecar's policy if the caller is meant to do this.
    */
   POLICY_DENIED = 41,
   UNRECOGNIZED = -1,

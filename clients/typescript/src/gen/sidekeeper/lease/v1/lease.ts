@@ -28,15 +28,15 @@ export enum State {
 export interface OpenRequest {
   /**
    * Optional. How long the ensemble keeps the lease when it hears nothing of it; omitted, the sidecar's
-   * `--session-timeout`. The ensemble rounds it into its own range (by default 2 to 20 ticks); a value too short
-   * to be proved safely is refused.
+   * `--session-timeout`. 1 millisecond to 24 hours, which the ensemble rounds into its own range (by default 2 to 20 ticks);
+   * a value too short to be proved safely is refused.
    */
   ttl:
     | Duration
     | undefined;
   /** Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters. */
   owner: string;
-  /** Optional. More about the caller, for people: at most 1 KiB in all, counted over keys and values. */
+  /** Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. */
   metadata: { [key: string]: string };
 }
 
@@ -64,7 +64,7 @@ export interface OpenResponse {
 /** Opened says that the lease is open. */
 export interface Opened {
   /**
-   * Always set. Names the lease in later calls: 32 hexadecimal digits. It is a secret: whoever knows it and is
+   * Always set. Names the lease in later calls: 32 hexadecimal digits in lower case. It is a secret: whoever knows it and is
    * the same user may use the lease.
    */
   leaseId: string;
@@ -87,7 +87,7 @@ export interface Resumed {
 
 /** CheckRequest names the lease to check. */
 export interface CheckRequest {
-  /** Required. From `opened`. */
+  /** Required. From `opened`: 32 hexadecimal digits in lower case. */
   leaseId: string;
 }
 
@@ -99,7 +99,7 @@ export interface CheckResponse {
 
 /** CloseRequest names the lease to close. */
 export interface CloseRequest {
-  /** Required. From `opened`. */
+  /** Required. From `opened`: 32 hexadecimal digits in lower case. */
   leaseId: string;
 }
 
@@ -154,7 +154,7 @@ export interface Lease_MetadataEntry {
 
 /** Possession is one thing that a lease holds or waits for. */
 export interface Possession {
-  /** Always set. The kind of thing: `lock`. */
+  /** Always set. The kind of thing: `lock` or `member`. */
   kind: string;
   /** Always set. Its name. */
   name: string;

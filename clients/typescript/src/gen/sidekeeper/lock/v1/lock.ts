@@ -33,7 +33,7 @@ export interface AcquireRequest {
   /** Optional. Omitted, exclusive. A name is used either as a mutex or as a read/write lock. */
   mode: Mode;
   /**
-   * Optional. The lease to hold the lock with; omitted, the call gets a lease of its own that lives as long as the
+   * Optional. The lease to hold the lock with, from `opened`; omitted, the call gets a lease of its own that lives as long as the
    * stream.
    */
   leaseId: string;
@@ -47,8 +47,8 @@ export interface AcquireRequest {
    */
   owner: string;
   /**
-   * Optional. More about the caller, for people: at most 1 KiB in all, counted over keys and values. Omitted, the
-   * lease's.
+   * Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
+   * the lease's.
    */
   metadata: { [key: string]: string };
 }
@@ -90,7 +90,7 @@ export interface Queued {
 
 /** Granted says that the lock is held. */
 export interface Granted {
-  /** Always set. Names the hold in Check and Release: 32 hexadecimal digits. Only the same user may use it. */
+  /** Always set. Names the hold in Check and Release: 32 hexadecimal digits in lower case. Only the same user may use it. */
   holdId: string;
   /**
    * Always set. Larger than that of every earlier grant which this one excludes, for the life of the ensemble. Hand it
@@ -124,7 +124,7 @@ export interface RevocationRequested {
 
 /** CheckRequest names the holds to check. */
 export interface CheckRequest {
-  /** Required. 1 to 1,000 ids, from `granted`. */
+  /** Required. 1 to 1,000 ids, from `granted`, each 32 hexadecimal digits in lower case. */
   holdIds: string[];
 }
 
@@ -153,7 +153,7 @@ export interface CheckedHold {
 
 /** ReleaseRequest names the hold to release. */
 export interface ReleaseRequest {
-  /** Required. From `granted`. */
+  /** Required. From `granted`: 32 hexadecimal digits in lower case. */
   holdId: string;
 }
 
@@ -184,7 +184,7 @@ export interface RevokeResponse {
 export interface BreakRequest {
   /** Required. The lock's name. */
   name: string;
-  /** Required. The hold's fencing token, from Get. */
+  /** Required. The hold's fencing token, from Get: larger than 0. */
   fencingToken: bigint;
   /** Optional. Why, for the holder: at most 256 bytes of UTF-8 without control characters. */
   reason: string;

@@ -40,8 +40,8 @@ export interface JoinRequest {
   /** Required. The member's name, one segment. */
   member: string;
   /**
-   * Optional. What others shall know of the member, such as its address: at most 1 KiB in all, counted over keys and
-   * values. Omitted, the lease's.
+   * Optional. What others shall know of the member, such as its address: at most 1 KiB of UTF-8 in all, counted over keys and
+   * values, and at most 8 KiB as JSON, where some characters take six bytes. Omitted, the lease's.
    */
   metadata: { [key: string]: string };
   /**
@@ -126,7 +126,7 @@ export interface UpdateRequest {
   group: string;
   /** Required. The member's name. */
   member: string;
-  /** Optional. Replaces all that there was: at most 1 KiB in all, counted over keys and values. Omitted, none. */
+  /** Optional. Replaces all that there was, within the same bounds as in JoinRequest. Omitted, none. */
   metadata: { [key: string]: string };
   /**
    * Optional. The lease that the caller joined with; omitted, whichever of this caller's leases has joined under this name

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+const configurationPath = "../../docs/configuration.md"
+
+func TestThePageOfTheConfigurationShowsEveryFlagAsItIs(t *testing.T) {
+	written, err := os.ReadFile(configurationPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(written)
+	for name, wanted := range map[string]string{
+		"serve":          serveTables(),
+		"read again":     strings.Join(readAgain(), ", ") + ".\n",
+		"dev":            flagTable((&devSettings{}).flags(), nil),
+		"inject-webhook": flagTable((&injection{}).flags(), nil),
+	} {
+		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->\n"
+		before, rest, begins := strings.Cut(page, begin)
+		_, after, ends := strings.Cut(rest, end)
+		if !begins || !ends {
+			t.Fatalf("%s has no lines %q and %q", configurationPath, begin, end)
+		}
+		page = before + begin + "\n" + wanted + "\n" + end + after
+	}
+	compareOrUpdate(t, configurationPath, string(written), page)
+}
+
+func TestEverySettingBelongsToOneSubject(t *testing.T) {
+	var named []string
+	for _, each := range serveSubjects {
+		named = append(named, each.flags...)
+	}
+	var flags []string
+	new(settings).flags().VisitAll(func(each *pflag.Flag) { flags = append(flags, each.Name) })
+	slices.Sort(named)
+	slices.Sort(flags)
+	if !slices.Equal(named, flags) {
+		t.Errorf("the subjects have the flags\n%s\nand serve has\n%s", named, flags)
+	}
+}
+
+// serveTables is the settings of the sidecar, subject by subject.
+func serveTables() string {
+	var text strings.Builder
+	for i, each := range serveSubjects {
+		if i > 0 {
+			text.WriteString("\n")
+		}
+		fmt.Fprintf(&text, "### %s\n\n%s", each.title, flagTable(each.of(new(settings).flags()), rulesByFlag()))
+	}
+	return text.String()
+}
+
+// flagTable is flags in Markdown, in their order.
+func flagTable(flags *pflag.FlagSet, rules map[string][]string) string {
+	var text strings.Builder
+	text.WriteString("| flag | variable | default | value | meaning |\n|---|---|---|---|---|\n")
+	flags.VisitAll(func(each *pflag.Flag) {
+		kind, help := pflag.UnquoteUsage(each)
+		value := strings.Join(append([]string{valueWords(each, kind)}, rules[each.Name]...), "; ")
+		fmt.Fprintf(&text, "| `--%s` | `%s` | %s | %s | %s |\n",
+			each.Name, variable(each.Name), defaultOf(each), value, strings.ReplaceAll(help, "|", `\|`))
+	})
+	return text.String()
+}
+
+// valueWords says what a flag takes.
+func valueWords(flag *pflag.Flag, kind string) string {
+	if words, ok := flag.Value.(*choice); ok {
+		return "`" + strings.Join(words.values, "`, `") + "`"
+	}
+	switch flag.Value.Type() {
+	case "duration":
+		return "duration"
+	case "bytes":
+		return "bytes"
+	case "mode":
+		return "permissions in octal"
+	case "bool":
+		return "`true` or `false`"
+	case "int":
+		return "whole number"
+	case "uint16":
+		return "0 to 65535"
+	case "stringSlice":
+		return strings.TrimSuffix(kind, ",…") + ", several with commas"
+	default:
+		return kind
+	}
+}
+
+// rulesByFlag is what the rules say, but for those that only say that something is missing.
+func rulesByFlag() map[string][]string {
+	rules := map[string][]string{}
+	for _, each := range (&settings{zookeeper: []string{"zk-1:2181"}}).rules() {
+		if !strings.HasPrefix(each.text, "say ") {
+			rules[each.flag] = append(rules[each.flag], each.text)
+		}
+	}
+	return rules
+}
+
+// readAgain is the flags whose files may change while the sidecar runs.
+func readAgain() (names []string) {
+	new(settings).flags().VisitAll(func(each *pflag.Flag) {
+		if strings.Contains(each.Usage, "read again when it changes") {
+			names = append(names, "`--"+each.Name+"`")
+		}
+	})
+	return names
+}
+
+func defaultOf(flag *pflag.Flag) string {
+	value := strings.Trim(flag.DefValue, "[]")
+	if value == "" {
+		return ""
+	}
+	return "`" + value + "`"
+}

@@ -1,0 +1,410 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// A trial is how an example of the help is tried, and what must come of it.
+type trial struct {
+	before   string       // what a shell does first, without failing
+	beside   beside       // what runs meanwhile
+	says     string       // a pattern that the output has; empty for no output
+	then     string       // what a shell does when that was said
+	andSays  string       // a pattern that the output has then
+	ended    os.Signal    // by which it is ended; nil if it ends by itself
+	code     int          // with which it exits; -1 if it dies of the signal
+	silently bool         // whether there is no output
+	alone    func(*stage) // sets the stage further
+}
+
+// A beside is a command that runs meanwhile. What the pattern finds in its output stands in the example in place of something else.
+type beside struct{ command, pattern, insteadOf string }
+
+// On the stage of these trials is a sidecar for development, whose address the commands find in their variables, and the scripts that
+// examples run. Addresses, tokens and absolute paths are the stage's; all else is tried to the letter.
+var trials = map[string]trial{
+	"sidekeeper dev": {says: "callers: ", ended: os.Interrupt},
+	"sidekeeper dev --listen 127.0.0.1:0 --fault suspend=2s/1m --fault delay-grants=500ms": {says: "callers: ", ended: syscall.SIGTERM},
+	"sidekeeper dev --tls-folder ./certificates --metrics-listen 127.0.0.1:0 --log-format json": {
+		says: `(?s)TLS: .*metrics: .*Ctrl-C here`, then: "test -s certificates/client.pem", ended: os.Interrupt,
+	},
+	"sidekeeper --address 127.0.0.1:7181 lock ls --output json": {says: `^\{"locks":\[\],"nextPageToken":""\}\n$`},
+	"sidekeeper --address localhost:7181 --tls-ca ca.pem --tls-cert client.pem --tls-key client-key.pem health": {
+		beside: beside{"sidekeeper dev --listen 127.0.0.1:0 --tls-folder .", `callers: .*127\.0\.0\.1(:\d+)`, ":7181"}, says: "^serving\n$",
+	},
+
+	"sidekeeper serve --zookeeper zk-1:2181,zk-2:2181,zk-3:2181": {says: `^listening on 127\.0\.0\.1:\d+`, ended: syscall.SIGTERM},
+	"sidekeeper serve --zookeeper zk-1:2181 --listen 127.0.0.1:7181 --metrics-listen 127.0.0.1:9180": {
+		says: "listening on 127.0.0.1:", ended: os.Interrupt,
+	},
+	"SIDEKEEPER_ZOOKEEPER=zk-1:2181 SIDEKEEPER_SESSION_TIMEOUT=20s sidekeeper serve --log-format console": {
+		says: "listening on 127.0.0.1:", ended: os.Interrupt,
+	},
+
+	"sidekeeper lock run reports -- ./make-reports --all":            {says: `^reports --all under \d+\n$`},
+	"sidekeeper lock run reports --wait 10s -- ./make-reports --all": {says: `^reports --all under \d+\n$`},
+	`sidekeeper lock run nightly --try -- ./clean-up || echo "another machine does it"`: {
+		beside: beside{"sidekeeper lock run nightly -- " + holding, "(holding)", "-"}, says: "another machine does it\n$",
+	},
+	`sidekeeper lock run shop/index --mode read -- sh -c 'echo "reading with token $SIDEKEEPER_FENCING_TOKEN"'`: {
+		says: `^reading with token \d+\n$`,
+	},
+	"sidekeeper lock ls":                    {beside: held, says: `(?m)^reports +1$`},
+	"sidekeeper lock ls shop --output json": {before: "sidekeeper lock run shopping -- true", says: `^\{"locks":\[\],`},
+	"sidekeeper lock show reports":          {beside: held, says: `(?m)^held +exclusive +\d+ `},
+	"sidekeeper lock show reports --watch": {
+		says: "^reports is free\n", then: "sidekeeper lock run reports -- true", andSays: "held +exclusive", ended: os.Interrupt, code: -1,
+	},
+	"sidekeeper lock show reports --output json":                      {beside: held, says: `"fencingToken":"\d+"`},
+	`sidekeeper lock revoke reports --reason "the machine goes down"`: {beside: held, says: "^holders asked: 1\n$"},
+	"sidekeeper lock revoke reports --grace 30s":                      {beside: held, says: "^holders asked: 1\n$"},
+	"sidekeeper lock break reports --token 4294967321":                {beside: held, says: `^hold \d+ of reports: ended by its sidecar\n$`},
+	`sidekeeper lock break reports --token 4294967321 --force-after 1m --reason "its machine is gone"`: {
+		beside: held, says: `^hold \d+ of reports: ended by its sidecar\n$`,
+	},
+
+	"sidekeeper members join web web-1 -- ./serve --port 8080": {says: `^serving --port 8080 as web-1\n$`},
+	"sidekeeper members join web web-1 --metadata port=8080 -- ./serve --port 8080": {
+		says: `^serving --port 8080 as web-1\n$`,
+	},
+	"sidekeeper members join web web-1 --on-conflict wait --wait 30s --on-loss rejoin -- ./serve --port 8080": {
+		says: `^serving --port 8080 as web-1\n$`,
+	},
+	"sidekeeper members ls web":               {beside: joined, says: `(?m)^web-7 +\d+ `},
+	"sidekeeper members ls web --output json": {beside: joined, says: `"member":"web-7"`},
+	"sidekeeper members watch web": {
+		says: "^web has no members\n", then: "sidekeeper members join web web-2 -- true", andSays: `joined web-2 \d+`, ended: os.Interrupt, code: -1,
+	},
+	"sidekeeper members watch web --output json": {
+		says: `"group":"web"`, then: "sidekeeper members join web web-2 -- true", andSays: `"joined":\[\{"member":"web-2"`,
+		ended: syscall.SIGTERM, code: -1,
+	},
+	"sidekeeper groups":                    {beside: joined, says: `(?m)^web +1 +no$`},
+	"sidekeeper groups shop --output json": {says: `^\{"groups":\[\],`},
+	"sidekeeper groups ls":                 {before: "sidekeeper groups create web", says: `(?m)^web +\d+ +yes$`},
+	"sidekeeper groups ls shop --output json": {
+		before: "sidekeeper groups create shop/web", says: `"group":"shop/web","members":0,"permanent":true`,
+	},
+	"sidekeeper groups create shop/web": {silently: true},
+	"sidekeeper groups rm shop/web":     {before: "sidekeeper groups create shop/web", silently: true},
+	`sidekeeper groups rm shop/web --force --reason "moved to another fleet"`: {
+		beside: beside{"sidekeeper members join shop/web web-7 -- " + holding, "(holding)", "-"}, silently: true,
+	},
+
+	"sidekeeper config put shop/limit 250": {says: `^shop/limit has version \d+\n$`},
+	"sidekeeper config put shop/motd --file motd.txt --if-version 4": {
+		before: "for i in 1 2 3 4; do sidekeeper config put shop/motd $i; done; echo hello >motd.txt", says: "^shop/motd has version 5\n$",
+	},
+	"date | sidekeeper config put shop/started - --if-missing": {says: `^shop/started has version \d+\n$`},
+	"sidekeeper config get shop/limit":                         {before: "sidekeeper config put shop/limit 250", says: "^250\n?$"},
+	"sidekeeper config get shop/limit --linearizable --output json": {
+		before: "sidekeeper config put shop/limit 250", says: `^\{"key":"shop/limit","text":"250",`,
+	},
+	"sidekeeper config ls":                       {before: "sidekeeper config put shop/limit 250", says: `(?m)^shop/limit +\d+ +\d+ +3 +250$`},
+	"sidekeeper config ls shop":                  {before: "sidekeeper config put shop/limit 250", says: `(?m)^shop/limit +\d+ +\d+ +3 +250$`},
+	"sidekeeper config ls shop/db --output json": {before: "sidekeeper config put shop/db/host a", says: `^\{"entries":\[\{"key":"shop/db/host"`},
+	"sidekeeper config rm shop/limit":            {before: "sidekeeper config put shop/limit 250", says: "^keys deleted: 1\n$"},
+	"sidekeeper config rm shop/limit --if-version 4": {
+		before: "for i in 1 2 3 4; do sidekeeper config put shop/limit $i; done", says: "^keys deleted: 1\n$",
+	},
+	"sidekeeper config rm shop --recursive": {
+		before: "sidekeeper config put shop/a 1; sidekeeper config put shop/b 2", says: "^keys deleted: 2\n$",
+	},
+	"sidekeeper config edit shop/motd": {says: "version", then: "sidekeeper config get shop/motd | grep -q 'edited by vi'"},
+	"EDITOR=nano sidekeeper config edit shop/motd": {
+		says: "version", then: "sidekeeper config get shop/motd | grep -q 'edited by nano'",
+	},
+	"sidekeeper config watch shop/db": {
+		says: "(?m)^synced$", then: "sidekeeper config put shop/db/host a", andSays: "(?m)^put +shop/db/host", ended: os.Interrupt,
+	},
+	"sidekeeper config watch --exact shop/limit --exec 'systemctl reload shop'": {
+		says: "told: reload shop, 0 changes", then: "sidekeeper config put shop/limit 250", andSays: "told: reload shop, 1 changes",
+		ended: os.Interrupt,
+	},
+	"sidekeeper config watch shop --output json": {says: `(?m)^\{"event":"synced"\}$`, ended: syscall.SIGTERM},
+	"sidekeeper config export shop >shop.yaml": {
+		before: "sidekeeper config put shop/limit 250", silently: true, then: `grep -q '^limit: "250"$' shop.yaml`,
+	},
+	"sidekeeper config export shop --to shop": {
+		before: "rm -rf shop; sidekeeper config put shop/limit 250", silently: true, then: `test "$(cat shop/limit)" = 250`,
+	},
+	"sidekeeper config import shop shop.yaml --prune --dry-run": {
+		before: `sidekeeper config put shop/limit 250; echo 'motd: "staging"' >shop.yaml`, says: `(?s)shop/limit.*shop/motd|shop/motd.*shop/limit`,
+	},
+	"sidekeeper config import shop ./settings": {
+		before: "mkdir -p settings/db; echo a >settings/db/host", says: "shop/db/host", then: "sidekeeper config get shop/db/host",
+	},
+	"sed s/staging/production/ shop.yaml | sidekeeper config import shop -": {
+		before: `echo 'motd: "staging"' >shop.yaml`, says: "shop/motd", then: `test "$(sidekeeper config get shop/motd)" = production`,
+	},
+	"sidekeeper config sync shop /run/shop --signal /run/shop.pid:SIGHUP": {
+		before: "sidekeeper config put shop/limit 250",
+		beside: beside{`sh -c 'trap "touch run/told; exit" HUP; echo $$ >run/shop.pid; echo ready; while :; do sleep 0.05; done'`, "(ready)", "-"},
+		then:   "until test -e run/told; do sleep 0.05; done", silently: true, ended: os.Interrupt,
+	},
+	"sidekeeper config sync shop /run/shop --exec 'systemctl reload shop'": {
+		before: "rm -rf run/shop; sidekeeper config put shop/limit 250", says: "told: reload shop", then: `test "$(cat run/shop/limit)" = 250`,
+		ended: os.Interrupt,
+	},
+	"sidekeeper config sync shop /run/shop --once    # before the program starts": {
+		before: "rm -rf run/shop; sidekeeper config put shop/limit 250", silently: true, then: `test "$(cat run/shop/limit)" = 250`,
+	},
+
+	"sidekeeper seq create invoices --first 1000": {silently: true, then: `test "$(sidekeeper seq next invoices)" = 1000`},
+	"sidekeeper seq next invoices":                {before: "sidekeeper seq create invoices || true", says: `^\d+\n$`},
+	"sidekeeper seq next invoices --count 3 --hex": {
+		before: "sidekeeper seq create invoices || true", says: `^([0-9a-f]{16}\n){3}$`,
+	},
+	"sidekeeper seq next events --relaxed --output json": {before: "sidekeeper seq create events", says: `^\{"first":"1","last":"1",`},
+	"sidekeeper seq ls":                         {before: "sidekeeper seq create invoices", says: `(?m)^invoices +0 `},
+	"sidekeeper seq ls shop --output json":      {says: `^\{"sequences":\[\],`},
+	"sidekeeper seq get invoices":               {before: "sidekeeper seq create invoices", says: "^0\n$"},
+	"sidekeeper seq get invoices --output json": {says: `^\{"lastIssued":"0",`},
+	"sidekeeper seq create invoices":            {silently: true},
+	"sidekeeper seq create orders --first 100000 --output json": {
+		says: `^\{"incarnation":"\d+"\}\n$`, then: `test "$(sidekeeper seq next orders)" = 100000`,
+	},
+	"sidekeeper seq advance invoices 250000":                      {before: "sidekeeper seq create invoices", says: "^250000\n$"},
+	"sidekeeper seq advance offsets -- -100":                      {before: "sidekeeper seq create offsets --first -1000", says: "^-100\n$"},
+	"sidekeeper seq rm invoices":                                  {before: "sidekeeper seq create invoices", silently: true},
+	"sidekeeper leases":                                           {beside: held, says: `(?m) lock reports +`},
+	"sidekeeper leases --output json":                             {beside: held, says: `"kind":"lock","name":"reports","held":true`},
+	"sidekeeper top":                                              {says: "(?i)leases"},
+	"sidekeeper top --once --admin 127.0.0.1:7182":                {says: "(?i)leases"},
+	"sidekeeper top --output json":                                {says: `^\{`},
+	"sidekeeper health":                                           {says: "^serving\n$"},
+	"sidekeeper health --ready --timeout 2s":                      {says: "^serving\n$"},
+	"sidekeeper health --ready --output json":                     {says: `^\{"serving":true\}\n$`},
+	"sidekeeper doctor --zookeeper zk-1:2181,zk-2:2181,zk-3:2181": {says: "^note: --tick-time: tickTime is 1s"},
+	"sidekeeper doctor --zookeeper zk-1:2181 --tick-time 1s --session-timeout 10s shop/orders": {says: "^nothing is wrong\n$"},
+	"SIDEKEEPER_ZOOKEEPER=zk-1:2181 sidekeeper doctor --output json":                           {says: `^\[\{"gravity":"note"`},
+	"sidekeeper inject-webhook --pattern pattern.json --tls-cert tls.crt --tls-key tls.key --linger 0s": {
+		says: `^listening on 127\.0\.0\.1:\d+`, ended: syscall.SIGTERM, alone: (*stage).setInjector,
+	},
+	"sidekeeper version":               {says: "^sidekeeper .*, revision .*, go"},
+	"sidekeeper version --output json": {says: `"go":"go`},
+}
+
+const holding = "sh -c 'echo holding $SIDEKEEPER_FENCING_TOKEN; exec sleep 60'"
+
+var (
+	held   = beside{"sidekeeper lock run reports -- " + holding, `holding (\d+)`, "4294967321"}
+	joined = beside{"sidekeeper members join web web-7 -- " + holding, "(holding)", "-"}
+)
+
+// A stage is where examples are tried: a sidecar with an ensemble, and a folder with scripts.
+type stage struct {
+	t        *testing.T
+	folder   string
+	replaced []string // pairs: what an example has, and what there is instead
+}
+
+// scripts are what examples run, by the names of their files.
+var scripts = map[string]string{
+	"bin/sidekeeper": `SIDEKEEPER_TEST_ROLE=sidekeeper exec "$TESTED" "$@"`,
+	"bin/systemctl":  `echo "told: $* shop, $SIDEKEEPER_CONFIG_CHANGES changes" | sed 's/ shop shop/ shop/'`,
+	"bin/vi":         `echo edited by vi >"$1"`,
+	"bin/nano":       `echo edited by nano >"$1"`,
+	"make-reports":   `echo "$SIDEKEEPER_LOCK_NAME $* under $SIDEKEEPER_FENCING_TOKEN"`,
+	"clean-up":       "echo cleaning",
+	"serve":          `echo "serving $* as $SIDEKEEPER_MEMBER_NAME"`,
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	sidecar, welcome := develop(t, "--admin-listen=127.0.0.1:0", "--log-level=warn")
+	s := &stage{t: t, folder: t.TempDir()}
+	for _, folder := range []string{"bin", "run"} {
+		if err := os.Mkdir(filepath.Join(s.folder, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, script := range scripts {
+		if err := os.WriteFile(filepath.Join(s.folder, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admin, ensemble := said(t, welcome, `top --admin (\S+)`), said(t, welcome, `ensemble:  (\S+), `)
+	s.replaced = []string{
+		"zk-1:2181,zk-2:2181,zk-3:2181", ensemble, "zk-1:2181", ensemble, "--listen 127.0.0.1:7181", "--listen 127.0.0.1:0",
+		"127.0.0.1:9180", "127.0.0.1:0", "127.0.0.1:7182", admin, "127.0.0.1:7181", sidecar.address, " /run/", " " + s.folder + "/run/",
+	}
+	for name, value := range map[string]string{
+		"TESTED": os.Args[0], "PATH": filepath.Join(s.folder, "bin") + ":" + os.Getenv("PATH"), "EDITOR": "", "VISUAL": "",
+		"TMPDIR": t.TempDir(), "SIDEKEEPER_ADDRESS": sidecar.address, operatorAddressVariable: sidecar.address, adminVariable: admin,
+		"GORACE":            os.Getenv("GORACE") + " atexit_sleep_ms=0", // or each of many commands takes a second to end
+		"SIDEKEEPER_LISTEN": "127.0.0.1:0", "SIDEKEEPER_OPERATOR_LISTEN": "unix://" + filepath.Join(s.folder, "operator"),
+	} {
+		t.Setenv(name, value)
+	}
+	return s
+}
+
+// setInjector lays out what an injector needs.
+func (s *stage) setInjector() {
+	pattern, err := os.ReadFile(chartPattern(s.t, "injector"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.folder, "pattern.json"), pattern, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	issuer := s.runs("sidekeeper dev --listen 127.0.0.1:0 --tls-folder .")
+	issuer.reads(s.t, "Ctrl-C here")
+	s.ends(issuer)
+	s.shell("cp server.pem tls.crt && cp server-key.pem tls.key")
+}
+
+// runs starts one command in a shell that it replaces, so that signals reach it.
+func (s *stage) runs(line string) *typedCommand {
+	s.t.Helper()
+	if regexp.MustCompile(`^[A-Z_]+=`).MatchString(line) {
+		line = "env " + line
+	}
+	if !strings.Contains(line, " | ") && !strings.Contains(line, " || ") {
+		line = "exec " + line
+	}
+	return typedIn(s.t, s.folder, "/bin/sh", "-c", line)
+}
+
+// shell does something to its end, without failing.
+func (s *stage) shell(script string) {
+	s.t.Helper()
+	command := exec.CommandContext(s.t.Context(), "/bin/sh", "-ec", script)
+	command.Dir, command.WaitDelay = s.folder, patience
+	ended := make(chan error, 1)
+	var output []byte
+	go func() {
+		var err error
+		output, err = command.CombinedOutput()
+		ended <- err
+	}()
+	if err := receive(s.t, ended); err != nil {
+		s.t.Fatalf("%s: %v: %s", script, err, output)
+	}
+}
+
+// tries one example.
+func (s *stage) tries(example string, trial trial) {
+	s.t.Helper()
+	if trial.alone != nil {
+		trial.alone(s)
+	}
+	s.shell(trial.before)
+	replaced := s.replaced
+	if trial.beside.command != "" {
+		other := s.runs(trial.beside.command)
+		defer s.ends(other)
+		seen := other.reads(s.t, trial.beside.pattern)
+		replaced = append([]string{trial.beside.insteadOf, said(s.t, seen, trial.beside.pattern)}, replaced...)
+		if trial.beside.insteadOf == "-" {
+			replaced = s.replaced
+		}
+	}
+	running := s.runs(strings.NewReplacer(replaced...).Replace(example))
+	if !trial.silently {
+		running.reads(s.t, trial.says)
+	}
+	if trial.ended == nil {
+		s.sees(running, trial)
+		s.shell(trial.then)
+		return
+	}
+	s.shell(trial.then)
+	if trial.andSays != "" {
+		running.reads(s.t, trial.andSays)
+	}
+	if err := running.command.Process.Signal(trial.ended); err != nil {
+		s.t.Fatal(err)
+	}
+	s.sees(running, trial)
+}
+
+// ends has a command end that has run beside an example, and waits until it has left nothing behind.
+func (s *stage) ends(other *typedCommand) {
+	_ = other.command.Process.Signal(syscall.SIGTERM) // unless the example has ended it
+	for range other.lines {
+	}
+	_ = other.command.Wait()
+}
+
+// sees compares how a command ends.
+func (s *stage) sees(running *typedCommand, trial trial) {
+	s.t.Helper()
+	for open := true; open; {
+		line := ""
+		select {
+		case line, open = <-running.lines:
+		case <-time.After(patience):
+			s.t.Fatalf("it does not end; it has said\n%s", running.seen)
+		}
+		if open {
+			running.seen += line + "\n"
+		}
+	}
+	_ = running.command.Wait()
+	if code := running.command.ProcessState.ExitCode(); code != trial.code {
+		s.t.Errorf("exits with %d, not %d, and says\n%s", code, trial.code, running.seen)
+	}
+	if trial.silently && running.seen != "" {
+		s.t.Errorf("says\n%s", running.seen)
+	}
+	if !trial.silently && !regexp.MustCompile(trial.says).MatchString(running.seen) {
+		s.t.Errorf("says\n%s\nand not %s", running.seen, trial.says)
+	}
+}
+
+// everyCommand goes through the commands that are ours.
+func everyCommand(do func(*cobra.Command)) {
+	var visit func(*cobra.Command)
+	visit = func(command *cobra.Command) {
+		do(command)
+		for _, below := range command.Commands() {
+			visit(below)
+		}
+	}
+	visit(newRootCommand(&reach{}))
+}
+
+// examplesOf are the lines of a command's examples.
+func examplesOf(command *cobra.Command) (lines []string) {
+	for line := range strings.Lines(command.Example) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return lines
+}
+
+// Every example of the help is tried, each on a stage that its command's others have left behind.
+func TestExamplesAreTrue(t *testing.T) {
+	untried := map[string]bool{}
+	for example := range trials {
+		untried[example] = true
+	}
+	everyCommand(func(command *cobra.Command) {
+		t.Run(pageName(command), func(t *testing.T) {
+			s := newStage(t)
+			for _, example := range examplesOf(command) {
+				trial, found := trials[example]
+				if !found {
+					t.Errorf("nobody tries %s", example)
+					continue
+				}
+				delete(untried, example)
+				t.Log(example)
+				s.tries(example, trial)
+			}
+		})
+	})
+	for example := range untried {
+		t.Errorf("%s is tried, and stands nowhere", example)
+	}
+}
