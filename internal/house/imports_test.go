@@ -25,6 +25,7 @@ var charters = []charter{
 	{folder: "recipes", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "service", ours: []string{"gen", "recipes"}, closed: zooKeeper},
 	{folder: "internal/zookeeper", ours: []string{"recipes"}, closed: wire},
+	{folder: "internal/authority", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/link", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
