@@ -36,6 +36,7 @@ var charters = []charter{
 	{folder: "internal/inject", closed: slices.Concat(wire, zooKeeper)},
 	{folder: "internal/toolchain", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/chart"},
+	{folder: "internal/manifest", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/kube", ours: []string{"internal/process", "internal/toolchain"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/endtoend"},
 	{
