@@ -2,100 +2,43 @@ package service
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/authority"
 )
 
-// An authority signs certificates.
-type authority struct {
-	t           *testing.T
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-}
+// A testAuthority signs certificates of sidecars and of callers.
+type testAuthority struct{ *authority.Authority }
 
-func newAuthority(t *testing.T) *authority {
-	a := &authority{t: t}
-	template := &x509.Certificate{Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true}
-	a.certificate, a.key = template, nil
-	pair := a.sign(template)
-	certificate, err := x509.ParseCertificate(pair.Certificate[0])
-	must(t, err)
-	a.certificate, a.key = certificate, pair.PrivateKey.(*ecdsa.PrivateKey)
-	return a
-}
-
-// sign makes a certificate of the template; of its own if it has no key yet.
-func (a *authority) sign(template *x509.Certificate) tls.Certificate {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(a.t, err)
-	signer := a.key
-	if signer == nil {
-		signer = key
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	must(a.t, err)
-	template.SerialNumber = serial
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, signer)
-	must(a.t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-func (a *authority) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.certificate)
-	return pool
-}
+func newAuthority(t *testing.T) *testAuthority { return &testAuthority{authority.New(t)} }
 
 // client makes the credentials of a caller whose certificate has this subject; none if the template is nil.
-func (a *authority) client(server *authority, template *x509.Certificate) credentials.TransportCredentials {
-	config := &tls.Config{RootCAs: server.pool(), ServerName: "sidecar.test", MinVersion: tls.VersionTLS12}
+func (a *testAuthority) client(server *testAuthority, template *x509.Certificate) credentials.TransportCredentials {
+	config := &tls.Config{RootCAs: server.Pool(), ServerName: "sidecar.test", MinVersion: tls.VersionTLS12}
 	if template != nil {
-		config.Certificates = []tls.Certificate{a.sign(template)}
+		config.Certificates = []tls.Certificate{a.Sign(template)}
 	}
 	return credentials.NewTLS(config)
 }
 
-func writePEM(t *testing.T, file, kind string, der []byte) {
-	t.Helper()
-	must(t, os.WriteFile(file+".new", pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
-	must(t, os.Rename(file+".new", file))
+func (a *testAuthority) writeServer(files TLSFiles) {
+	a.WritePair(a.Sign(&x509.Certificate{DNSNames: []string{"sidecar.test"}}), files.Certificate, files.Key)
 }
 
-func (a *authority) writeServer(files TLSFiles) {
-	a.t.Helper()
-	pair := a.sign(&x509.Certificate{DNSNames: []string{"sidecar.test"}})
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	must(a.t, err)
-	writePEM(a.t, files.Key, "PRIVATE KEY", key)
-	writePEM(a.t, files.Certificate, "CERTIFICATE", pair.Certificate[0])
-}
-
-func (a *authority) writeClientCA(files TLSFiles) {
-	a.t.Helper()
-	writePEM(a.t, files.ClientCA, "CERTIFICATE", a.certificate.Raw)
-}
+func (a *testAuthority) writeClientCA(files TLSFiles) { a.WriteCertificate(files.ClientCA) }
 
 // newTLSProbe serves TLS on loopback with certificates of a.
-func newTLSProbe(t *testing.T, a *authority) (*probe, TLSFiles) {
+func newTLSProbe(t *testing.T, a *testAuthority) (*probe, TLSFiles) {
 	t.Helper()
 	folder := t.TempDir()
 	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
@@ -150,7 +93,7 @@ func TestRenewedFilesAreUsedAndOpenStreamsGoOn(t *testing.T) {
 	connection := p.dial(p.address(), withTransport(old.client(old, someCaller())))
 	p.begin(within(t), connection)
 
-	writePEM(t, files.Certificate, "CERTIFICATE", renewed.certificate.Raw) // not this key's: half renewed
+	renewed.WriteCertificate(files.Certificate) // not this key's: half renewed
 	get := func(connection *grpc.ClientConn) string {
 		_, err := lockv1.NewLockServiceClient(connection).Get(within(t), &lockv1.GetRequest{})
 		return status.Code(err).String()

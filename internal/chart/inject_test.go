@@ -11,19 +11,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sidekeeper/sidekeeper/internal/inject"
+	"github.com/sidekeeper/sidekeeper/internal/manifest"
 )
 
 func TestTheInjectorMakesOfAnAnnotatedPodWhatTheTemplatesMake(t *testing.T) {
-	template := at(ofKind(t, render(t, example(t)), "Deployment"), "spec", "template").(map[string]any)
-	annotated := at(ofKind(t, read(t, root+"/examples/kubernetes/annotated.yaml"), "Deployment"), "spec", "template").(map[string]any)
+	template := manifest.At(manifest.OfKind(t, render(t, example(t)), "Deployment"), "spec", "template").(map[string]any)
+	deployment := manifest.OfKind(t, read(t, root+"/examples/kubernetes/annotated.yaml"), "Deployment")
+	annotated := manifest.At(deployment, "spec", "template").(map[string]any)
 
-	values := at(manifests(t, read(t, root+"/examples/kubernetes/values.yaml"))[0], "sidekeeper").(map[string]any)
+	values := manifest.At(manifest.All(t, read(t, root+"/examples/kubernetes/values.yaml"))[0], "sidekeeper").(map[string]any)
 	values["settings"] = map[string]any{"root": "/chosen-by-nobody"} // the pod chooses its own
 	for name, more := range map[string]map[string]any{
 		"as the example has it": {},
 		"with credentials, identities and metrics": {
 			"zookeeper": map[string]any{
-				"servers": at(values, "zookeeper", "servers"),
+				"servers": manifest.At(values, "zookeeper", "servers"),
 				"auth":    map[string]any{"secret": "login"},
 				"tls":     map[string]any{"secret": "tls", "certificate": "tls.crt"},
 			},
@@ -32,15 +34,15 @@ func TestTheInjectorMakesOfAnAnnotatedPodWhatTheTemplatesMake(t *testing.T) {
 	} {
 		pattern := patternFor(t, values, more)
 		injected := apply(t, annotated, pattern)
-		want := asJSON(t, template)
+		want := manifest.AsJSON(t, template)
 		if len(more) > 0 {
 			chosen := valuesFile(t, map[string]any{"sidekeeper": more})
-			want = at(ofKind(t, render(t, example(t), "--values", chosen), "Deployment"), "spec", "template").(map[string]any)
+			want = manifest.At(manifest.OfKind(t, render(t, example(t), "--values", chosen), "Deployment"), "spec", "template").(map[string]any)
 		}
 		if diff := cmp.Diff(want["spec"], injected["spec"]); diff != "" {
 			t.Errorf("%s (-template +injected):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(at(want, "metadata", "labels"), at(injected, "metadata", "labels")); diff != "" {
+		if diff := cmp.Diff(manifest.At(want, "metadata", "labels"), manifest.At(injected, "metadata", "labels")); diff != "" {
 			t.Errorf("%s: labels (-template +injected):\n%s", name, diff)
 		}
 		if again := apply(t, injected, pattern); cmp.Diff(injected, again) != "" {
@@ -54,7 +56,8 @@ func patternFor(t *testing.T, values, more map[string]any) *inject.Pattern {
 	t.Helper()
 	rendered := render(t, chart, "--set", "injector.enabled=true", "--values", valuesFile(t, values), "--values", valuesFile(t, more))
 	path := filepath.Join(t.TempDir(), "pattern.json")
-	if err := os.WriteFile(path, []byte(at(ofKind(t, rendered, "ConfigMap"), "data", "pattern.json").(string)), 0o644); err != nil {
+	text := manifest.At(manifest.OfKind(t, rendered, "ConfigMap"), "data", "pattern.json").(string)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	pattern, err := inject.ReadPattern(path, anything)
@@ -91,7 +94,7 @@ func apply(t *testing.T, pod map[string]any, pattern *inject.Pattern) map[string
 	if err != nil || warning != "" {
 		t.Fatal(warning, err)
 	}
-	changed := asJSON(t, pod)
+	changed := manifest.AsJSON(t, pod)
 	if patch == nil {
 		return changed
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sidekeeper/sidekeeper/internal/manifest"
 )
 
 func TestHelmFindsNothingToComplainOf(t *testing.T) {
@@ -26,7 +28,7 @@ func TestTemplatesRenderAsTheyDid(t *testing.T) {
 }
 
 func TestNothingIsInstalledUnlessItIsSwitchedOn(t *testing.T) {
-	if found := manifests(t, render(t, chart)); len(found) != 0 {
+	if found := manifest.All(t, render(t, chart)); len(found) != 0 {
 		t.Errorf("the default values install %v", found)
 	}
 }
@@ -53,16 +55,16 @@ func TestFilesOfTheChartAreInstalledAsTheyAre(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		manifest := ofKind(t, render(t, folder, "--set", packed.value+"=true"), packed.kind)
+		object := manifest.OfKind(t, render(t, folder, "--set", packed.value+"=true"), packed.kind)
 		switch packed.kind {
 		case "ConfigMap":
-			if got := at(manifest, "data", "sidekeeper.json"); got != text+"\n" && got != text {
+			if got := manifest.At(object, "data", "sidekeeper.json"); got != text+"\n" && got != text {
 				t.Errorf("the dashboard is %q", got)
 			}
 		default:
-			rule := at(manifest, "spec", "groups").([]any)[0].(map[string]any)["rules"].([]any)[0]
-			if got := at(rule, "expr"); got != "1 > 0" {
-				t.Errorf("the alerts are %v", manifest["spec"])
+			rule := manifest.At(object, "spec", "groups").([]any)[0].(map[string]any)["rules"].([]any)[0]
+			if got := manifest.At(rule, "expr"); got != "1 > 0" {
+				t.Errorf("the alerts are %v", object["spec"])
 			}
 		}
 	}

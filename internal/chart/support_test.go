@@ -1,20 +1,16 @@
 package chart
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 
+	"github.com/sidekeeper/sidekeeper/internal/manifest"
 	"github.com/sidekeeper/sidekeeper/internal/toolchain"
 )
 
@@ -32,16 +28,7 @@ func helm(t *testing.T, arguments ...string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
-	command := exec.CommandContext(t.Context(), program, arguments...)
-	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home,
-		"KUBECONFIG="+filepath.Join(home, "none"))
-	var output, complaint bytes.Buffer
-	command.Stdout, command.Stderr = &output, &complaint
-	if err := command.Run(); err != nil {
-		return output.String(), fmt.Errorf("%w: %s", err, complaint.String())
-	}
-	return output.String(), nil
+	return manifest.Helm(t, program, filepath.Join(t.TempDir(), "none"), arguments...)
 }
 
 // render is what `helm template` makes of a chart.
@@ -64,57 +51,6 @@ func example(t *testing.T) string {
 		}
 	}
 	return folder
-}
-
-// manifests are the documents of a rendering.
-func manifests(t *testing.T, rendered string) []map[string]any {
-	t.Helper()
-	var found []map[string]any
-	decoder := yaml.NewDecoder(strings.NewReader(rendered))
-	for {
-		manifest := map[string]any{}
-		if decoder.Decode(&manifest) != nil {
-			return found
-		}
-		if len(manifest) > 0 {
-			found = append(found, asJSON(t, manifest))
-		}
-	}
-}
-
-// asJSON is a value with the types that JSON knows.
-func asJSON(t *testing.T, value map[string]any) map[string]any {
-	t.Helper()
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoded := map[string]any{}
-	if err := json.Unmarshal(encoded, &decoded); err != nil {
-		t.Fatal(err)
-	}
-	return decoded
-}
-
-// ofKind is the only manifest of a kind.
-func ofKind(t *testing.T, rendered, kind string) map[string]any {
-	t.Helper()
-	for _, manifest := range manifests(t, rendered) {
-		if manifest["kind"] == kind {
-			return manifest
-		}
-	}
-	t.Fatalf("there is no %s in\n%s", kind, rendered)
-	return nil
-}
-
-// at follows the names of fields into a manifest.
-func at(value any, path ...string) any {
-	for _, name := range path {
-		fields, _ := value.(map[string]any)
-		value = fields[name]
-	}
-	return value
 }
 
 func read(t *testing.T, path string) string {

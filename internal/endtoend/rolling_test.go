@@ -76,11 +76,11 @@ type rollingCrowd struct {
 
 func newRollingCrowd(t *testing.T, a, b *sidecar) *rollingCrowd {
 	t.Helper()
+	prefix := fmt.Sprint("rolling/", now())
 	r := &rollingCrowd{
-		sidecars: []*sidecar{a, b}, members: newCensus("rolling"),
+		sidecars: []*sidecar{a, b}, members: newCensus(prefix),
 		numbers: &numbering{name: sequenceFor(t, a), given: map[int64]bool{}},
 	}
-	prefix := fmt.Sprint("rolling/", now())
 	r.holders = []*contender{
 		a.acquire(t, prefix+"/line"), b.acquire(t, prefix+"/alone"),
 		a.acquire(t, prefix+"/leased", on(a.lasting(t, 10*time.Second))),
@@ -152,21 +152,25 @@ func (r *rollingCrowd) settle(t *testing.T, e *ensemble.Ensemble) {
 			}
 			await(t, "a moment", patient, after(50*time.Millisecond))
 		}
-		command(t, "health", "--ready", "--address="+s.address())
+		must(t, retry(t, func() error { return command(t, "health", "--ready", "--address="+s.address()) }))
 	}
-	command(t, "doctor", "--zookeeper="+strings.Join(e.ClientAddresses(), ","))
+	must(t, retry(t, func() error { return command(t, "doctor", "--zookeeper="+strings.Join(e.ClientAddresses(), ",")) }))
+	for _, each := range r.routines {
+		each.awaitMore(t)
+	}
 }
 
-// command runs sidekeeper, which must not fail. Doctor's warnings, with which it exits with 2, are none of a problem.
-func command(t *testing.T, arguments ...string) {
+// command runs sidekeeper and says how it has failed. Doctor's warnings, with which it exits with 2, are no failure.
+func command(t *testing.T, arguments ...string) error {
 	t.Helper()
 	program, err := sidekeeper()
 	must(t, err)
 	running := exec.Command(program, arguments...)
 	output, err := running.CombinedOutput()
 	if err != nil && (arguments[0] != "doctor" || running.ProcessState.ExitCode() != 2) {
-		t.Errorf("sidekeeper %s: %v: %s", strings.Join(arguments, " "), err, output)
+		return fmt.Errorf("sidekeeper %s: %w: %s", strings.Join(arguments, " "), err, output)
 	}
+	return nil
 }
 
 // tell tells what callers have noticed, and fails the test if it was more than they may.

@@ -25,6 +25,7 @@ var charters = []charter{
 	{folder: "recipes", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "service", ours: []string{"gen", "recipes"}, closed: zooKeeper},
 	{folder: "internal/zookeeper", ours: []string{"recipes"}, closed: wire},
+	{folder: "internal/authority", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/link", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
@@ -36,6 +37,7 @@ var charters = []charter{
 	{folder: "internal/inject", closed: slices.Concat(wire, zooKeeper)},
 	{folder: "internal/toolchain", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/chart"},
+	{folder: "internal/manifest", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/kube", ours: []string{"internal/process", "internal/toolchain"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/endtoend"},
 	{

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sidekeeper/sidekeeper/internal/manifest"
 )
 
 // Every object of every rendering is shown to the API server, which knows all fields and what may be in them.
@@ -25,9 +27,9 @@ func TestTheAPIServerAcceptsEveryRendering(t *testing.T) {
 		renderings[filepath.Base(path)] = read(t, path)
 	}
 	for name, rendered := range renderings {
-		for _, manifest := range manifests(t, rendered) {
-			if err := show(t, manifest); err != nil {
-				t.Errorf("%s: %v %v: %v", name, manifest["kind"], at(manifest, "metadata", "name"), err)
+		for _, object := range manifest.All(t, rendered) {
+			if err := show(t, object); err != nil {
+				t.Errorf("%s: %v %v: %v", name, object["kind"], manifest.At(object, "metadata", "name"), err)
 			}
 		}
 	}
@@ -56,49 +58,49 @@ func monitoring(t *testing.T) string {
 		}
 	}
 	rendered := helm(t, "template", "monitoring", folder, "--set", "dashboard.enabled=true,prometheusRule.enabled=true")
-	if n := len(manifests(t, rendered)); n != 2 {
+	if n := len(manifest.All(t, rendered)); n != 2 {
 		t.Fatalf("%d manifests for a dashboard and alerts", n)
 	}
 	return rendered
 }
 
 func TestTheAPIServerRefusesAFieldThatDoesNotExist(t *testing.T) {
-	manifest := map[string]any{
+	object := map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "default"}, "dater": map[string]any{},
 	}
-	if refused := refusal(t, show(t, manifest)); !strings.Contains(refused.Message, `unknown field "dater"`) {
+	if refused := refusal(t, show(t, object)); !strings.Contains(refused.Message, `unknown field "dater"`) {
 		t.Errorf("got %v", refused)
 	}
 }
 
-// show asks the API server what it thinks of a manifest.
-func show(t *testing.T, manifest map[string]any) error {
+// show asks the API server what it thinks of an object.
+func show(t *testing.T, object map[string]any) error {
 	t.Helper()
-	return cluster.Do(t.Context(), http.MethodPost, collection(t, manifest)+"?dryRun=All&fieldValidation=Strict", manifest, nil)
+	return cluster.Do(t.Context(), http.MethodPost, collection(t, object)+"?dryRun=All&fieldValidation=Strict", object, nil)
 }
 
-// collection is where objects of a manifest's kind are made.
-func collection(t *testing.T, manifest map[string]any) string {
+// collection is where objects of an object's kind are made.
+func collection(t *testing.T, object map[string]any) string {
 	t.Helper()
-	version := manifest["apiVersion"].(string)
+	version := object["apiVersion"].(string)
 	group := "/apis/" + version
 	if !strings.Contains(version, "/") {
 		group = "/api/" + version
 	}
-	for _, item := range at(do(t, http.MethodGet, group, nil), "resources").([]any) {
-		plural := at(item, "name").(string)
-		if at(item, "kind") != manifest["kind"] || strings.Contains(plural, "/") {
+	for _, item := range manifest.At(do(t, http.MethodGet, group, nil), "resources").([]any) {
+		plural := manifest.At(item, "name").(string)
+		if manifest.At(item, "kind") != object["kind"] || strings.Contains(plural, "/") {
 			continue
 		}
-		if !at(item, "namespaced").(bool) {
+		if !manifest.At(item, "namespaced").(bool) {
 			return group + "/" + plural
 		}
-		namespace, told := at(manifest, "metadata", "namespace").(string)
+		namespace, told := manifest.At(object, "metadata", "namespace").(string)
 		if !told {
 			namespace = "default"
 		}
 		return fmt.Sprintf("%s/namespaces/%s/%s", group, namespace, plural)
 	}
-	t.Fatalf("%s has no %s", group, manifest["kind"])
+	t.Fatalf("%s has no %s", group, object["kind"])
 	return ""
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sidekeeper/sidekeeper/internal/manifest"
 )
 
 const annotatedExample = root + "/examples/kubernetes/annotated.yaml"
@@ -36,7 +38,7 @@ func example(t *testing.T) string {
 // annotated is a pod that asks for a sidecar.
 func annotated(t *testing.T, name string) map[string]any {
 	t.Helper()
-	return podOf(t, ofKind(t, read(t, annotatedExample), "Deployment"), name)
+	return podOf(t, manifest.OfKind(t, read(t, annotatedExample), "Deployment"), name)
 }
 
 func pods(namespace string) string { return "/api/v1/namespaces/" + namespace + "/pods" }
@@ -44,15 +46,16 @@ func pods(namespace string) string { return "/api/v1/namespaces/" + namespace + 
 func TestAnInjectedPodIsTheOneOfTheTemplates(t *testing.T) {
 	install(t, "sidekeeper")
 	namespace(t, "equal")
-	want := do(t, http.MethodPost, pods("equal"), podOf(t, ofKind(t, example(t), "Deployment"), "by-template"))
+	want := do(t, http.MethodPost, pods("equal"), podOf(t, manifest.OfKind(t, example(t), "Deployment"), "by-template"))
 	got := do(t, http.MethodPost, pods("equal"), annotated(t, "by-annotation"))
 	if diff := cmp.Diff(want["spec"], got["spec"]); diff != "" {
 		t.Errorf("specs (-template +injected):\n%s", diff)
 	}
-	if diff := cmp.Diff(at(want, "metadata", "labels"), at(got, "metadata", "labels")); diff != "" {
+	if diff := cmp.Diff(manifest.At(want, "metadata", "labels"), manifest.At(got, "metadata", "labels")); diff != "" {
 		t.Errorf("labels (-template +injected):\n%s", diff)
 	}
-	if first := at(got, "spec", "initContainers").([]any)[0]; at(first, "name") != "sidekeeper" || at(first, "restartPolicy") != "Always" {
+	first := manifest.At(got, "spec", "initContainers").([]any)[0]
+	if manifest.At(first, "name") != "sidekeeper" || manifest.At(first, "restartPolicy") != "Always" {
 		t.Errorf("the first init container is %v", first)
 	}
 }
@@ -62,13 +65,13 @@ func TestAPodThatHasASidecarGetsNoSecondOne(t *testing.T) {
 	namespace(t, "twice")
 	created := do(t, http.MethodPost, pods("twice"), annotated(t, "first"))
 	copied := map[string]any{"metadata": map[string]any{
-		"name": "copy", "annotations": at(created, "metadata", "annotations"), "labels": at(created, "metadata", "labels"),
+		"name": "copy", "annotations": manifest.At(created, "metadata", "annotations"), "labels": manifest.At(created, "metadata", "labels"),
 	}, "spec": created["spec"]}
 	again := do(t, http.MethodPost, pods("twice"), copied)
 	if diff := cmp.Diff(created["spec"], again["spec"]); diff != "" {
 		t.Errorf("the copy of an injected pod differs (-first +copy):\n%s", diff)
 	}
-	byTemplate := podOf(t, ofKind(t, example(t), "Deployment"), "both")
+	byTemplate := podOf(t, manifest.OfKind(t, example(t), "Deployment"), "both")
 	byTemplate["metadata"].(map[string]any)["annotations"] = map[string]any{"sidekeeper.io/inject": "true"}
 	both := do(t, http.MethodPost, pods("twice"), byTemplate)
 	if diff := cmp.Diff(created["spec"], both["spec"]); diff != "" {
@@ -93,7 +96,7 @@ func TestABadAnnotationIsRefusedByNameValueAndRule(t *testing.T) {
 		},
 	} {
 		pod := annotated(t, "bad")
-		at(pod, "metadata", "annotations").(map[string]any)[bad.annotation] = bad.value
+		manifest.At(pod, "metadata", "annotations").(map[string]any)[bad.annotation] = bad.value
 		refused := refusal(t, cluster.Do(t.Context(), http.MethodPost, pods("refused"), pod, nil))
 		if refused.Code != http.StatusUnprocessableEntity || !strings.Contains(refused.Message, bad.want) {
 			t.Errorf("%s=%s: got %v, want %q", bad.annotation, bad.value, refused, bad.want)
@@ -112,7 +115,8 @@ func TestTwoInjectorsServeWithOneCertificateAndOneIsEnough(t *testing.T) {
 			r.injectors[0].process.Kill()
 			r.cut()
 		}
-		if created := do(t, http.MethodPost, pods("available"), annotated(t, name)); len(at(created, "spec", "initContainers").([]any)) != 2 {
+		created := do(t, http.MethodPost, pods("available"), annotated(t, name))
+		if len(manifest.At(created, "spec", "initContainers").([]any)) != 2 {
 			t.Errorf("%s: the pod has no sidecar", name)
 		}
 	}
@@ -135,7 +139,7 @@ func TestWithoutInjectorsPodsThatAskAreRefusedOrHaveNoSidecarAsTheValueSays(t *t
 	r.upgrade(t, "injector.failurePolicy=Ignore")
 	inTime(t, func() error { return cluster.Do(t.Context(), http.MethodPost, pods("down"), annotated(t, "open"), nil) })
 	open := do(t, http.MethodGet, pods("down")+"/open", nil)
-	if n := len(at(open, "spec", "initContainers").([]any)); n != 1 {
+	if n := len(manifest.At(open, "spec", "initContainers").([]any)); n != 1 {
 		t.Errorf("open: the pod has %d init containers", n)
 	}
 }
@@ -143,20 +147,20 @@ func TestWithoutInjectorsPodsThatAskAreRefusedOrHaveNoSidecarAsTheValueSays(t *t
 func TestAnUpgradeKeepsTheCertificatesAndAnUninstallLeavesNothing(t *testing.T) {
 	r := install(t, "sidekeeper")
 	bundle := bytesAt(t, r.configuration(t), "clientConfig", "caBundle")
-	secret := at(do(t, http.MethodGet, r.path("/api/v1", "secrets"), nil), "data")
+	secret := manifest.At(do(t, http.MethodGet, r.path("/api/v1", "secrets"), nil), "data")
 	r.upgrade(t, "injector.timeoutSeconds=7")
 	if got := bytesAt(t, r.configuration(t), "clientConfig", "caBundle"); len(bundle) == 0 || !bytes.Equal(got, bundle) {
 		t.Errorf("the bundle was %q and is %q", bundle, got)
 	}
-	if diff := cmp.Diff(secret, at(do(t, http.MethodGet, r.path("/api/v1", "secrets"), nil), "data")); diff != "" {
+	if diff := cmp.Diff(secret, manifest.At(do(t, http.MethodGet, r.path("/api/v1", "secrets"), nil), "data")); diff != "" {
 		t.Errorf("the Secret has changed:\n%s", diff)
 	}
 	installed := helm(t, "get", "manifest", r.name, "--namespace", injectorNamespace)
 	helm(t, "uninstall", r.name, "--namespace", injectorNamespace)
-	for _, manifest := range manifests(t, installed) {
-		err := cluster.Do(t.Context(), http.MethodGet, collection(t, manifest)+"/"+at(manifest, "metadata", "name").(string), nil, nil)
+	for _, object := range manifest.All(t, installed) {
+		err := cluster.Do(t.Context(), http.MethodGet, collection(t, object)+"/"+manifest.At(object, "metadata", "name").(string), nil, nil)
 		if refusal(t, err).Code != http.StatusNotFound {
-			t.Errorf("%s %s is left: %v", manifest["kind"], at(manifest, "metadata", "name"), err)
+			t.Errorf("%s %s is left: %v", object["kind"], manifest.At(object, "metadata", "name"), err)
 		}
 	}
 }

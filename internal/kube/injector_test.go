@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/manifest"
 	"github.com/sidekeeper/sidekeeper/internal/process"
 )
 
@@ -101,7 +102,7 @@ func install(t *testing.T, name string, arguments ...string) *release {
 		"--set", "injector.servicePort=" + ports[0],
 	}, arguments...)...)
 	r.serve(t, ports[0])
-	replicas := at(do(t, http.MethodGet, r.path("/apis/apps/v1", "deployments"), nil), "spec", "replicas").(float64)
+	replicas := manifest.At(do(t, http.MethodGet, r.path("/apis/apps/v1", "deployments"), nil), "spec", "replicas").(float64)
 	for range int(replicas) {
 		r.start(t)
 	}
@@ -124,22 +125,22 @@ func (r *release) path(group, resource string) string {
 func (r *release) configuration(t *testing.T) map[string]any {
 	t.Helper()
 	configuration := do(t, http.MethodGet, "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/"+r.object(), nil)
-	return at(configuration, "webhooks").([]any)[0].(map[string]any)
+	return manifest.At(configuration, "webhooks").([]any)[0].(map[string]any)
 }
 
 // start runs one more injector as its Deployment says, and returns when it is ready.
 func (r *release) start(t *testing.T) *injector {
 	t.Helper()
 	deployment := do(t, http.MethodGet, r.path("/apis/apps/v1", "deployments"), nil)
-	containers := at(deployment, "spec", "template", "spec", "containers").([]any)
+	containers := manifest.At(deployment, "spec", "template", "spec", "containers").([]any)
 	folder := t.TempDir()
 	pattern := filepath.Join(folder, "pattern.json")
 	configured := do(t, http.MethodGet, r.path("/api/v1", "configmaps"), nil)
-	if err := os.WriteFile(pattern, []byte(at(configured, "data", "pattern.json").(string)), 0o600); err != nil {
+	if err := os.WriteFile(pattern, []byte(manifest.At(configured, "data", "pattern.json").(string)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var arguments []string
-	for _, argument := range at(containers[0], "args").([]any) {
+	for _, argument := range manifest.At(containers[0], "args").([]any) {
 		arguments = append(arguments, argument.(string))
 	}
 	arguments = append(arguments, "--pattern", pattern, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--linger", "0s",
@@ -173,7 +174,7 @@ func (r *release) token(t *testing.T, folder string) (path string) {
 		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": map[string]any{},
 	})
 	path = filepath.Join(folder, "token")
-	if err := os.WriteFile(path, []byte(at(answer, "status", "token").(string)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(manifest.At(answer, "status", "token").(string)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -211,7 +212,7 @@ func (r *release) serve(t *testing.T, port string) {
 	t.Helper()
 	service := do(t, http.MethodGet, r.path("/api/v1", "services"), nil)
 	var err error
-	if r.service, err = net.Listen("tcp", net.JoinHostPort(at(service, "spec", "clusterIP").(string), port)); err != nil {
+	if r.service, err = net.Listen("tcp", net.JoinHostPort(manifest.At(service, "spec", "clusterIP").(string), port)); err != nil {
 		t.Fatal(err)
 	}
 	r.calls.Go(func() {

@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,13 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sidekeeper/sidekeeper/internal/manifest"
 	"github.com/sidekeeper/sidekeeper/internal/toolchain"
 )
 
@@ -105,8 +104,8 @@ func installCRD(ctx context.Context, path string) error {
 	if err := cluster.Do(ctx, http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition, nil); err != nil {
 		return err
 	}
-	group, version := at(definition, "spec", "group"), at(definition, "spec", "versions").([]any)[0].(map[string]any)["name"]
-	resources := fmt.Sprintf("/apis/%s/%s/%s", group, version, at(definition, "spec", "names", "plural"))
+	group, version := manifest.At(definition, "spec", "group"), manifest.At(definition, "spec", "versions").([]any)[0].(map[string]any)["name"]
+	resources := fmt.Sprintf("/apis/%s/%s/%s", group, version, manifest.At(definition, "spec", "names", "plural"))
 	return eventually(ctx, func() error { return cluster.Do(ctx, http.MethodGet, resources, nil, nil) })
 }
 
@@ -157,16 +156,7 @@ func helm(t *testing.T, arguments ...string) string {
 
 func tryHelm(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
-	home := t.TempDir()
-	command := exec.Command(helmPath, arguments...) // also when the test is over, and its context with it
-	command.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home,
-		"KUBECONFIG="+cluster.KubeConfig)
-	var output, complaint bytes.Buffer
-	command.Stdout, command.Stderr = &output, &complaint
-	if err := command.Run(); err != nil {
-		return "", fmt.Errorf("helm %s: %w: %s", strings.Join(arguments, " "), err, complaint.String())
-	}
-	return output.String(), nil
+	return manifest.Helm(t, helmPath, cluster.KubeConfig, arguments...)
 }
 
 // namespace makes a namespace that admits only pods of the Pod Security Standard `restricted`, until the test ends.
@@ -181,37 +171,10 @@ func namespace(t *testing.T, name string) {
 // podOf is the pod of a Deployment's template, without a token, which has a name made at random.
 func podOf(t *testing.T, deployment map[string]any, name string) map[string]any {
 	t.Helper()
-	template := at(deployment, "spec", "template").(map[string]any)
+	template := manifest.At(deployment, "spec", "template").(map[string]any)
 	template["metadata"].(map[string]any)["name"] = name
 	template["spec"].(map[string]any)["automountServiceAccountToken"] = false
 	return template
-}
-
-// manifests are the documents of a rendering, by kind.
-func manifests(t *testing.T, rendered string) []map[string]any {
-	t.Helper()
-	var found []map[string]any
-	decoder := yaml.NewDecoder(strings.NewReader(rendered))
-	for {
-		manifest := map[string]any{}
-		if decoder.Decode(&manifest) != nil {
-			return found
-		}
-		if len(manifest) > 0 {
-			found = append(found, manifest)
-		}
-	}
-}
-
-func ofKind(t *testing.T, rendered, kind string) map[string]any {
-	t.Helper()
-	for _, manifest := range manifests(t, rendered) {
-		if manifest["kind"] == kind {
-			return manifest
-		}
-	}
-	t.Fatalf("there is no %s in\n%s", kind, rendered)
-	return nil
 }
 
 func read(t *testing.T, path string) string {
@@ -223,19 +186,10 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// at follows the names of fields into an object.
-func at(value any, path ...string) any {
-	for _, name := range path {
-		fields, _ := value.(map[string]any)
-		value = fields[name]
-	}
-	return value
-}
-
 // bytesAt is a field of bytes, which JSON has in base64.
 func bytesAt(t *testing.T, value any, path ...string) []byte {
 	t.Helper()
-	encoded, err := json.Marshal(at(value, path...))
+	encoded, err := json.Marshal(manifest.At(value, path...))
 	if err != nil {
 		t.Fatal(err)
 	}
