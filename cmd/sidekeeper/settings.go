@@ -113,8 +113,8 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.Var(choose(&s.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
 	f.Var(choose(&s.logFormat, "json", "console"), "log-format", "log for programs or for people")
 	f.StringVar(&s.auditLog, "audit-log", auditToLog, "where grants, losses, revocations, breaks and denials are recorded: stderr with the log, off, or the absolute path of a `file`")
-	f.StringVar(&s.otlpEndpoint, "otlp-endpoint", "", "where traces of calls are sent, as `http://host:port` or https://host:port of a collector that speaks OTLP over gRPC; empty for nowhere")
-	f.Float64Var(&s.traceRatio, "trace-ratio", 1, "which part of the calls that belong to no trace yet begins one, `0 to 1`; callers that trace decide themselves")
+	f.StringVar(&s.otlpEndpoint, "otlp-endpoint", "", "where traces of calls are sent: the `URL` of a collector that speaks OTLP over gRPC; empty for nowhere")
+	f.Float64Var(&s.traceRatio, "trace-ratio", 1, "which part of the calls that belong to no trace yet begins one, from 0 to 1; callers that trace decide themselves")
 	f.BoolVar(&s.strict, "strict", false, "whether to refuse to start with an ensemble or with settings that are risky, or of which that cannot be found out")
 	f.BoolVar(&s.reflection, "reflection", false, "whether clients such as grpcurl may ask for the API's description")
 	return f
