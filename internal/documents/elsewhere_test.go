@@ -2,7 +2,9 @@ package documents
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,13 +21,13 @@ var elsewhere = []exception{
 	of(`(bin/chaos|go test -v ./internal/mutants) `, "`make chaos`"),
 	of(`mvn test -Dtest=OverheadBench `, "`make bench-clients`"),
 	of(`(pip|npm) install sidekeeper$`, "nobody, since it takes a registry; the clients' checks install what they have packed"),
-	of(`helm install `, "TestAPodThatAsksForASidecarHasOne in internal/kube, by its Go packages"),
-	of(`helm (dependency build|template) `, "internal/chart, by Helm's Go packages"),
+	of(`helm install `, "TestAnInjectedPodIsTheOneOfTheTemplates, with the chart on a real API server"),
+	of(`helm (dependency build|template) `, "TestTheInjectorMakesOfAnAnnotatedPodWhatTheTemplatesMake, by Helm's Go packages"),
 	of(`sidekeeper config sync .* --(signal|exec) `, "TestSyncSendsASignalAfterEachChange and its neighbours in cmd/sidekeeper"),
-	of(`sidekeeper top --admin unix:`, "cmd/sidekeeper, whose tests of `top` know both kinds of addresses"),
+	of(`sidekeeper top --admin unix:`, "nobody; TestTopWritesOnceWhereThereIsNoTerminal asks the other kind of address"),
 	of(`(python|node|fg|curl 'localhost:8080|grpcurl .*"invoices".*/ExpireLease)`, "the clients' tests of their examples"),
 	of(`(mvn compile|echo 0 >|java -cp) `, "examples/onelock/check, by `make one-lock`"),
-	of(`curl -s http://HOST:PORT/metrics `, "TestMetricsAreServedOverHTTP"),
+	of(`curl -s http://HOST:PORT/metrics `, "TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere"),
 	of(`docker compose `, "nobody, since it takes a container engine; TestTheComposeFileSetsWhatTheSidecarKnows reads the file"),
 }
 
@@ -51,11 +53,37 @@ func TestExceptionsAreOfCommandsThatDocumentsShow(t *testing.T) {
 			}
 		}
 	}
+	tests := tree(t, "_test.go")
 	for i := range elsewhere {
+		for _, name := range testName.FindAllString(elsewhere[i].by, -1) {
+			if !strings.Contains(tests, "func "+name+"(") {
+				t.Errorf("there is no %s, which is to run %s", name, elsewhere[i].command)
+			}
+		}
 		if !used[&elsewhere[i]] {
 			t.Errorf("no document shows a command like %s", elsewhere[i].command)
 		}
 	}
+}
+
+var testName = regexp.MustCompile(`\bTest\w+`)
+
+// tree is the text of all files whose names end so.
+func tree(t *testing.T, suffix string) string {
+	t.Helper()
+	var text strings.Builder
+	must(t, filepath.WalkDir("../..", func(name string, entry os.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && slices.Contains(outside, entry.Name()) {
+			return filepath.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(name, suffix) {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		text.Write(content)
+		return err
+	}))
+	return text.String()
 }
 
 // kinds are the other kinds of blocks, and who tries what stands in them; nobody where there is nothing to try.
