@@ -13,9 +13,12 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/process"
 )
 
-// shell reads commands from its third descriptor, each with a NUL behind it, and runs them one after the other, as
-// an interactive shell does: their status is kept for the next, and Ctrl-C ends the command and not the shell.
-const shell = `trap : INT
+// shell reads commands from descriptor 3, each with a NUL behind it, and runs them one after the other, as an
+// interactive shell does: their status is kept for the next, and Ctrl-C ends the command and not the shell. When
+// descriptor 4 ends, since the test has, however that was, all that the shell has started is killed.
+const shell = `(read -r -u 4; kill -KILL -- -$$) 3<&- >/dev/null 2>&1 &
+exec 4<&-
+trap : INT
 status=0
 while IFS= read -r -d '' -u 3 command; do
   (exit "$status")
@@ -28,6 +31,7 @@ done`
 type terminal struct {
 	*process.Process
 	commands io.WriteCloser
+	life     io.Closer
 	output   *output
 	busy     bool // a command was typed and is not known to have ended
 }
@@ -36,15 +40,18 @@ func (s *scene) open(t *testing.T) *terminal {
 	t.Helper()
 	commands, typed, err := os.Pipe()
 	must(t, err)
+	lives, life, err := os.Pipe()
+	must(t, err)
 	out := newOutput()
 	command := exec.Command("bash", "-c", shell)
 	command.Dir, command.Env = s.folder, s.environment()
-	command.ExtraFiles = []*os.File{commands}
+	command.ExtraFiles = []*os.File{commands, lives}
 	command.Stdout, command.Stderr = out, out
 	started, err := s.nursery.Start(command, io.NopCloser(nil))
 	must(t, err)
 	commands.Close()
-	return &terminal{Process: started, commands: typed, output: out}
+	lives.Close()
+	return &terminal{Process: started, commands: typed, life: life, output: out}
 }
 
 func (w *terminal) enter(command string) {
@@ -65,6 +72,7 @@ func (w *terminal) close(ctx context.Context) bool {
 		<-w.Exited()
 	}
 	w.Kill()
+	w.life.Close()
 	return inTime
 }
 
