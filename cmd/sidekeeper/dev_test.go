@@ -191,59 +191,6 @@ func TestTheSceneOfTheREADMEFromGrpcurl(t *testing.T) {
 	typed(t, program, acquire).reads(t, `"granted"`)
 }
 
-// The lines of the README about the other services, to the letter but for the port, in the folder where make has built
-// the program.
-func TestTheLinesOfTheREADMEAboutTheOtherServices(t *testing.T) {
-	s, _ := develop(t)
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(readme), "\n## Sequences, membership and configuration\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	lines := regexp.MustCompile(`(?m)^ {4}(.+)$`).FindAllStringSubmatch(section, -1)
-	folder := builtFolder(t)
-	t.Setenv("PATH", buildGrpcurl(t)+":"+os.Getenv("PATH"))
-	t.Setenv(role, "sidekeeper")
-	for _, answer := range []string{
-		``, // it sets the variable
-		`"incarnation": "\d+"`,
-		`^1000\n`,
-		`"joined"`,
-		`(?m)^web-1 `,
-		`"version": 1`,
-		`^250\n`,
-	} {
-		if len(lines) == 0 {
-			t.Fatalf("there is no line that answers %s", answer)
-		}
-		line := strings.ReplaceAll(lines[0][1], "127.0.0.1:7181", s.address)
-		lines = lines[1:]
-		if variable, found := strings.CutPrefix(line, "export "); found {
-			name, value, _ := strings.Cut(variable, "=")
-			t.Setenv(name, value)
-			continue
-		}
-		typedIn(t, folder, "/bin/sh", "-c", "exec "+line).reads(t, answer)
-	}
-	if len(lines) > 0 {
-		t.Errorf("nobody has tried %s", lines)
-	}
-}
-
-// builtFolder is a folder with the program where make puts it.
-func builtFolder(t *testing.T) string {
-	t.Helper()
-	folder := t.TempDir()
-	if err := os.Mkdir(filepath.Join(folder, "bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(os.Args[0], filepath.Join(folder, "bin", "sidekeeper")); err != nil {
-		t.Fatal(err)
-	}
-	return folder
-}
-
 // buildGrpcurl returns the folder with grpcurl in it.
 func buildGrpcurl(t *testing.T) string {
 	t.Helper()

@@ -58,6 +58,7 @@ var charters = []charter{
 	{folder: "internal/txnlog", ours: []string{"internal/jute", "internal/link"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/house"},
 	{folder: "internal/reference", closed: slices.Concat(wire[:1], logs, zooKeeper)},
+	{folder: "internal/documents"},
 	{folder: "clients/go", ours: []string{"gen"}, closed: slices.Concat(logs[:1], zooKeeper)}, // applications give it a slog.Logger
 	{folder: "sidekeepertest", ours: []string{"internal/dev", "clients/go", "gen"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "tools/pictures", closed: slices.Concat(wire, zooKeeper)},
