@@ -3,6 +3,7 @@ package service
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -128,6 +129,9 @@ rules:
 			same(t, want.event+" "+field, line[field], value)
 		}
 		same(t, "fields of "+want.event, slices.Sorted(maps.Keys(line)), documentedEvents(t)[want.event])
+	}
+	for _, grant := range s.entriesOf("grant") {
+		same(t, "the log knows the lease of a grant", strings.Contains(s.book.text(), fmt.Sprintf(`"lease":"%v"`, grant[leaseWord])), true)
 	}
 	same(t, "events that the document tells of", len(documentedEvents(t)), 8)
 	for _, id := range []string{released.GetHoldId(), broken.GetHoldId()} {

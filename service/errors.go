@@ -33,7 +33,7 @@ var (
 	errHoldStopped       = errors.New("the sidecar went down and its drain time was over")
 	errStopping          = errors.New("the sidecar is going down; nothing is held")
 	errEnsembleLost      = errors.New("the ensemble does not answer; nothing is held")
-	errWaitTimeout       = errors.New("not granted within wait_timeout")
+	errWaitTimeout       = errors.New("wait_timeout is over")
 	errLockHeld          = errors.New("somebody else holds the lock")
 	errAlreadyContending = errors.New("the lease already waits for or holds this lock")
 	errLeaseNotFound     = errors.New("no such lease of this caller")
@@ -137,6 +137,24 @@ func limited(kind error, limit string, most int) error {
 		facts: map[string]string{"limit": limit, "most": fmt.Sprint(most)},
 		text:  fmt.Sprintf("%s is %d", limit, most),
 	}
+}
+
+// nameless are the errors of a name that is missing, which do not say which.
+var nameless = []error{recipes.ErrNoSequence, recipes.ErrNoGroup, recipes.ErrNoKey}
+
+// naming says in an error what the call was about, if that is missing.
+func naming(err error, method string, request any) error {
+	names := subjects[method].names
+	if _, told := errors.AsType[*fault](err); told || err == nil || names == nil {
+		return err
+	}
+	about := names(request)
+	for _, kind := range nameless {
+		if errors.Is(err, kind) && len(about) == 1 {
+			return &fault{kind: kind, text: about[0]}
+		}
+	}
+	return err
 }
 
 // quoted makes a caller's value fit for a message: escaped, and no longer than a line.

@@ -131,9 +131,9 @@ func answerWith(err error, setTrailer func(metadata.MD)) error {
 	return &answered{answer, reason, err}
 }
 
-func answerUnary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func answerUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	reply, err := handler(ctx, request)
-	return reply, answerWith(err, func(trailer metadata.MD) {
+	return reply, answerWith(naming(err, info.FullMethod, request), func(trailer metadata.MD) {
 		_ = grpc.SetTrailer(ctx, trailer) // fails only for a call that has ended
 	})
 }

@@ -182,6 +182,7 @@ func (s *stage) startAt(address, certificates string) *process.Process {
 	command := exec.Command(s.program, "dev", "--listen", "127.0.0.1:0", "--listen", address,
 		"--tls-folder", certificates, "--log-level", "error", "--session-timeout", "4s")
 	command.Stdout, command.Stderr = said, os.Stderr
+	command.Env = append(os.Environ(), "TMPDIR="+s.folder) // for what it leaves when it is killed
 	sidecar, err := s.nursery.Start(command, said)
 	must(s.t, err)
 	s.until(step{}, func() bool {

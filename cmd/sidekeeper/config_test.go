@@ -105,7 +105,7 @@ func TestValuesPassByteForByte(t *testing.T) {
 	}
 	s.wants(0, "app/empty has version 1\n", "put", "app/empty", "")
 	s.wants(0, "", "get", "app/empty")
-	s.wants(1, "sidekeeper: no such key (KEY_NOT_FOUND)\n", "get", "app/none")
+	s.wants(1, "sidekeeper: no such key: app/none (KEY_NOT_FOUND)\n", "get", "app/none")
 }
 
 func TestEntriesAreShownAsJSONWithTextWhereThereIsSome(t *testing.T) {

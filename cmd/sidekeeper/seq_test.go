@@ -48,8 +48,8 @@ func TestSequencesAreUsedFromATerminal(t *testing.T) {
 	seq.want(0, "40\n", "advance", "orders", "--", "-4")
 	seq.want(0, "41\n", "next", "orders", "--relaxed")
 	seq.want(0, "", "rm", "orders")
-	seq.want(1, "sidekeeper: no such sequence (SEQUENCE_NOT_FOUND)\n", "rm", "orders")
-	seq.want(1, "sidekeeper: no such sequence (SEQUENCE_NOT_FOUND)\n", "next", "orders")
+	seq.want(1, "sidekeeper: no such sequence: orders (SEQUENCE_NOT_FOUND)\n", "rm", "orders")
+	seq.want(1, "sidekeeper: no such sequence: orders (SEQUENCE_NOT_FOUND)\n", "next", "orders")
 }
 
 func TestNegativeNumbersAreShownAsTheyAreStored(t *testing.T) {

@@ -50,7 +50,8 @@ class Sidecar:
     def start(self) -> None:
         listen = ["--listen", "127.0.0.1:0", "--listen", self.address, "--tls-folder", str(self.certificates)]
         command = [self.program, "dev", *listen, "--log-level", "error", "--session-timeout", "4s"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        own = {**os.environ, "TMPDIR": str(self.directory)}  # for what it leaves when it is killed
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own)
         assert self.process.stdout is not None
         for line in self.process.stdout:  # it serves when it says so
             if listening := re.search(r"callers: .* (127\.0\.0\.1:\d+)", line):

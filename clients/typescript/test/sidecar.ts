@@ -69,7 +69,8 @@ export class Sidecar {
   async start(): Promise<void> {
     const listen = ["--listen", "127.0.0.1:0", "--listen", this.address, "--tls-folder", this.folder];
     const flags = [...listen, "--log-level", "error", "--session-timeout", "4s"];
-    const child = spawn(program(), ["dev", ...flags], { stdio: ["ignore", "pipe", "inherit"] });
+    const env = { ...process.env, TMPDIR: this.folder }; // for what it leaves when it is killed
+    const child = spawn(program(), ["dev", ...flags], { env, stdio: ["ignore", "pipe", "inherit"] });
     this.child = child;
     let said = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));

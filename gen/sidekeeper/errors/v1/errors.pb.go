@@ -69,7 +69,7 @@ const (
 	// What to do: have an operator compare the sidecar's credentials with the access control lists of the nodes; `sidekeeper
 	// doctor` names them.
 	Reason_REASON_ENSEMBLE_DENIED Reason = 8
-	// DEADLINE_EXCEEDED: the lock was not granted within wait_timeout.
+	// DEADLINE_EXCEEDED: the lock was not granted, or the name of a member not free, within wait_timeout.
 	//
 	// What to do: try later or wait for longer; Get shows who is ahead.
 	Reason_REASON_WAIT_TIMEOUT Reason = 9

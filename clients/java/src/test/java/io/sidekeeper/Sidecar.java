@@ -81,7 +81,10 @@ final class Sidecar implements AutoCloseable {
 
   void start() {
     try {
-      process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+      ProcessBuilder builder = new ProcessBuilder(command);
+      // For what it leaves when it is killed.
+      builder.environment().put("TMPDIR", directory.toString());
+      process = builder.redirectError(ProcessBuilder.Redirect.INHERIT).start();
       awaitWelcome(process.inputReader());
     } catch (IOException failed) {
       throw new IllegalStateException(failed);

@@ -73,7 +73,7 @@ export enum Reason {
    */
   ENSEMBLE_DENIED = 8,
   /**
-   * WAIT_TIMEOUT - DEADLINE_EXCEEDED: the lock was not granted within wait_timeout.
+   * WAIT_TIMEOUT - DEADLINE_EXCEEDED: the lock was not granted, or the name of a member not free, within wait_timeout.
    *
    * What to do: try later or wait for longer; Get shows who is ahead.
    */
