@@ -24,8 +24,8 @@ import (
 // callsInARound is how many calls through each sidecar a round's medians are of.
 const callsInARound = 100
 
-// BenchmarkCost makes the same calls through sidecars that differ in one setting, in turns: the audit log, and a policy of twenty
-// rules, of which the last allows. The first is the measure, and the second is the same again, which shows what chance does.
+// BenchmarkCost makes the same calls through sidecars that differ in one setting, in turns: the audit log, a policy of twenty rules, of
+// which the last allows, and traces of every call. The first is the measure, and the second is the same again, which shows what chance does.
 func BenchmarkCost(b *testing.B) {
 	_, ensemble := memoryEnsemble(b)
 	folder := b.TempDir()
@@ -39,6 +39,7 @@ func BenchmarkCost(b *testing.B) {
 		{"file", "--audit-log=" + folder + "/audit"},
 		{"stderr", "--audit-log=stderr"},
 		{"policy", "--policy=" + folder + "/rules"},
+		{"traces", "--otlp-endpoint=" + newCollector(b).endpoint},
 	} {
 		flags := []string{"--audit-log=off", "--zookeeper=" + ensemble, way.flag}
 		all = append(all, startCosted(b, way.name, folder, flags))
