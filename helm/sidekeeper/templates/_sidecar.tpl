@@ -15,6 +15,10 @@ containers that call the sidecar, init containers that follow it among them; eac
   restartPolicy: Always
   args:
     {{- include "sidekeeper.arguments" . | fromYamlArray | toYaml | nindent 4 }}
+  {{- with $values.extraEnv }}
+  env:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   {{- with $values.metrics.port }}
   ports:
     - name: sidekeeper
@@ -62,7 +66,7 @@ containers that call the sidecar, init containers that follow it among them; eac
 {{- $flags = append $flags (printf "--metrics-listen=:%d" (int .)) -}}
 {{- end -}}
 {{- range $setting, $value := $values.settings -}}
-{{- if kindIs "float64" $value -}}
+{{- if and (kindIs "float64" $value) (eq (toString (floor $value)) (toString $value)) -}}
 {{- $value = int64 $value -}}
 {{- end -}}
 {{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) -}}
