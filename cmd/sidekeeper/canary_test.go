@@ -75,7 +75,9 @@ func TestNoSecretStandsInAnythingThatIsWrittenOrAnswered(t *testing.T) {
 		`"sidekeeper.lease.v1.LeaseService/*", "sidekeeper.membership.v1.MembershipService/*"]}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := serve(t, "--zookeeper="+address, "--log-level=debug", "--zookeeper-auth-file="+folder+"/auth", "--policy="+folder+"/policy",
+	collector := newCollector(t)
+	s := serve(t, "--zookeeper="+address, "--log-level=debug", "--otlp-endpoint="+collector.endpoint,
+		"--zookeeper-auth-file="+folder+"/auth", "--policy="+folder+"/policy",
 		"--audit-log="+folder+"/audit", "--metrics-listen=unix://"+folder+"/metrics", "--drain-timeout=100ms", "--session-timeout=4s",
 		"--tls-cert="+folder+"/server.crt", "--tls-key="+folder+"/server.key", "--tls-client-ca="+folder+"/ca.crt",
 		"--listen=unix://"+folder+"/thief?identity=thief")
@@ -168,7 +170,7 @@ func TestNoSecretStandsInAnythingThatIsWrittenOrAnswered(t *testing.T) {
 		t.Errorf("what is planted is not found: %v", leaks)
 	}
 	for what, text := range map[string]string{
-		"log": s.log.String(), "audit log": content(t, folder+"/audit"), "answers": strings.Join(answers, "\n"),
+		"log": s.log.String(), "audit log": content(t, folder+"/audit"), "answers": strings.Join(answers, "\n"), "traces": collector.text(),
 	} {
 		if len(text) < 500 {
 			t.Errorf("the %s is hardly anything: %s", what, text)
