@@ -131,13 +131,19 @@ func (r *rollingCrowd) begin(t *testing.T, prefix string) {
 	t.Cleanup(r.stop)
 }
 
-// rest lets the calls run undisturbed for a moment, and forgets what has come of them.
+// rest lets the calls run undisturbed for a moment, some of each, and forgets what has come of them.
 func (r *rollingCrowd) rest(t *testing.T) {
 	t.Helper()
 	await(t, "some calls", patient, after(500*time.Millisecond))
 	for what, each := range r.routines {
-		if _, _, done := each.take(); done == 0 {
-			t.Errorf("no %s while nothing was wrong", what)
+		for began := now(); ; {
+			if _, _, done := each.take(); done > 0 {
+				break
+			}
+			if now().since(began) > patient {
+				t.Fatalf("no %s while nothing is wrong", what)
+			}
+			await(t, what, patient, after(50*time.Millisecond))
 		}
 	}
 }
