@@ -59,9 +59,14 @@ func newClient(t *testing.T, e *ensemble.Ensemble, adjust ...func(*Config)) *Cli
 	return c
 }
 
+// openSession opens a session. A server that has just begun may need longer for its first handshake than Open waits.
 func openSession(t *testing.T, c *Client) *Session {
 	t.Helper()
+	began := time.Now()
 	s, err := c.Open(t.Context(), 0)
+	for errors.Is(err, recipes.ErrUnreachable) && time.Since(began) < patience {
+		s, err = c.Open(t.Context(), 0)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
