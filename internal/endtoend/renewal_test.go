@@ -67,7 +67,7 @@ func TestOfTwoAuthoritiesWithOneNameServersTrustTheLast(t *testing.T) {
 	r.expectEach(t, "the last of two", r.after.client, true)
 }
 
-// restartInTurn starts each server anew, the leader last.
+// restartInTurn starts each server anew, the leader last, the next one when every lease has been proved since.
 func (r *renewal) restartInTurn(t *testing.T) {
 	t.Helper()
 	leader, err := r.ensemble.AwaitQuorum(t.Context())
@@ -76,6 +76,7 @@ func (r *renewal) restartInTurn(t *testing.T) {
 		server.Stop()
 		must(t, server.Restart())
 		awaitCaughtUp(t, r.ensemble)
+		r.prove(t, now())
 		r.crowd.calm(t)
 		r.crowd.tell(t, fmt.Sprint("servers that trust both authorities: ", i+1))
 	}
@@ -86,11 +87,17 @@ func (r *renewal) cut(t *testing.T, what string) {
 	t.Helper()
 	began := now()
 	r.reset()
+	r.prove(t, began)
+	r.crowd.calm(t)
+	r.crowd.tell(t, what)
+}
+
+// prove returns when the lease of each holder has been proved by what was sent after a moment.
+func (r *renewal) prove(t *testing.T, began moment) {
+	t.Helper()
 	for _, holder := range r.crowd.holders {
 		proveAgain(t, holder, began)
 	}
-	r.crowd.calm(t)
-	r.crowd.tell(t, what)
 }
 
 func (r *renewal) reset() {
