@@ -108,7 +108,7 @@ func (s *settings) ensembleTLS(log *zap.Logger) (func() *tls.Config, error) {
 	}
 	files, flags := []string{s.tlsCA}, "--zookeeper-tls-ca"
 	if s.tlsCert != "" {
-		files, flags = append(files, s.tlsCert, s.tlsKey), flags+", --zookeeper-tls-cert"
+		files, flags = append(files, s.tlsCert, s.tlsKey), flags+", --zookeeper-tls-cert, --zookeeper-tls-key"
 	}
 	kept, err := newFresh(log, flags, s.parseTLS, files...)
 	if err != nil {

@@ -26,8 +26,14 @@ type Authority struct {
 // New makes an authority with a certificate of its own.
 func New(t testing.TB) *Authority {
 	t.Helper()
+	return Named(t, "authority")
+}
+
+// Named makes an authority that has this name in its certificate.
+func Named(t testing.TB, name string) *Authority {
+	t.Helper()
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	a := &Authority{Certificate: template, t: t}
 	pair := a.Sign(template)

@@ -151,6 +151,16 @@ func (r *rollingCrowd) rest(t *testing.T) {
 // settle returns when everything is as an operator wants it before the next step.
 func (r *rollingCrowd) settle(t *testing.T, e *ensemble.Ensemble) {
 	t.Helper()
+	for _, s := range r.sidecars {
+		must(t, retry(t, func() error { return command(t, "health", "--ready", "--address="+s.address()) }))
+	}
+	must(t, retry(t, func() error { return command(t, "doctor", "--zookeeper="+strings.Join(e.ClientAddresses(), ",")) }))
+	r.calm(t)
+}
+
+// calm returns when no lease is suspended and calls of each kind are answered.
+func (r *rollingCrowd) calm(t *testing.T) {
+	t.Helper()
 	for i, s := range r.sidecars {
 		for began := now(); s.gauge(t, "sidekeeper_leases_suspended") > 0; {
 			if now().since(began) > patient {
@@ -158,9 +168,7 @@ func (r *rollingCrowd) settle(t *testing.T, e *ensemble.Ensemble) {
 			}
 			await(t, "a moment", patient, after(50*time.Millisecond))
 		}
-		must(t, retry(t, func() error { return command(t, "health", "--ready", "--address="+s.address()) }))
 	}
-	must(t, retry(t, func() error { return command(t, "doctor", "--zookeeper="+strings.Join(e.ClientAddresses(), ",")) }))
 	for _, each := range r.routines {
 		each.awaitMore(t)
 	}
