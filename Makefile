@@ -80,6 +80,10 @@ ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
 image-check: build ## Build the image from the Dockerfile, without an engine or a registry, and run it; takes buildah and podman
 	tools/image-check
 
+.PHONY: compose-check
+compose-check: ## Run docker-compose.yaml and stop its servers one by one; takes `docker compose` with an engine
+	tools/compose-check
+
 .PHONY: bench
 bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick -run 'pairs.*'" for a part of it
 	@go run ./internal/bench $(ARGS)

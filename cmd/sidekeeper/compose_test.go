@@ -1,40 +1,84 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
 
-func TestTheComposeFileSetsWhatTheSidecarKnows(t *testing.T) {
+// A composition is docker-compose.yaml, as far as it is tested here.
+type composition struct {
+	Services map[string]struct {
+		Command     []string
+		Environment map[string]string
+		DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+		Healthcheck struct{ Test string }
+	}
+}
+
+// composed is docker-compose.yaml and the settings that its sidecar runs with.
+func composed(t *testing.T) (composition, *settings) {
+	t.Helper()
 	text, err := os.ReadFile("../../docker-compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var compose struct {
-		Services map[string]struct {
-			Command     []string
-			Environment map[string]string
-		}
-	}
+	var compose composition
 	if err := yaml.Unmarshal(text, &compose); err != nil {
 		t.Fatal(err)
 	}
 	sidecar := compose.Services["sidecar"]
+	if len(sidecar.Command) == 0 || sidecar.Command[0] != "serve" {
+		t.Fatalf("the sidecar's command is %q", sidecar.Command)
+	}
 	s, err := parsed(sidecar.Environment, sidecar.Command[1:]...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sidecar.Command[0] != "serve" || len(s.zookeeper) != len(compose.Services)-1 {
-		t.Errorf("%v: it serves %v", sidecar.Command, s.zookeeper)
-	}
+	return compose, s
+}
+
+func TestTheComposeFileSetsWhatTheSidecarKnows(t *testing.T) {
+	compose, s := composed(t)
 	known := map[string]bool{}
 	s.flags().VisitAll(func(flag *pflag.Flag) { known[variable(flag.Name)] = true })
-	for name := range sidecar.Environment {
+	for name := range compose.Services["sidecar"].Environment {
 		if !known[name] {
 			t.Errorf("%s is no setting", name)
+		}
+	}
+}
+
+func TestTheSidecarOfTheComposeFileKnowsItsEnsemble(t *testing.T) {
+	compose, s := composed(t)
+	sidecar := compose.Services["sidecar"]
+	delete(compose.Services, "sidecar")
+	if len(s.zookeeper) != len(compose.Services) {
+		t.Errorf("%d servers, and the sidecar knows %v", len(compose.Services), s.zookeeper)
+	}
+	for name, server := range compose.Services {
+		if !slices.Contains(s.zookeeper, name+":2181") {
+			t.Errorf("the sidecar does not know %s", name)
+		}
+		if sidecar.DependsOn[name].Condition != "service_healthy" || !strings.Contains(server.Healthcheck.Test, "^Mode") {
+			t.Errorf("the sidecar does not wait until %s serves", name)
+		}
+		settings := server.Environment
+		itself := fmt.Sprintf("server.%s=%s:2888:3888;2181", settings["ZOO_MY_ID"], name)
+		if !slices.Contains(strings.Fields(settings["ZOO_SERVERS"]), itself) {
+			t.Errorf("%s is not %q among %s", name, itself, settings["ZOO_SERVERS"])
+		}
+		has, told := settings["ZOO_TICK_TIME"]+" "+settings["ZOO_SYNC_LIMIT"], fmt.Sprint(s.tickTime.Milliseconds(), s.syncLimit)
+		if has != told {
+			t.Errorf("%s has a tick and a sync limit of %s, and the sidecar was told %s", name, has, told)
+		}
+		if settings["ZOO_MAX_CLIENT_CNXNS"] != "0" {
+			t.Errorf("%s takes %q connections only, and each lease is one", name, settings["ZOO_MAX_CLIENT_CNXNS"])
 		}
 	}
 }
