@@ -12,7 +12,6 @@ import (
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/propagation"
@@ -89,7 +88,6 @@ func (t *Traces) RequestDone(ctx context.Context, operation string, took time.Du
 		api.WithAttributes(semconv.DBSystemNameKey.String("zookeeper"), semconv.DBOperationName(operation)))
 	if lost {
 		span.SetStatus(codes.Error, "the answer was lost")
-		span.SetAttributes(attribute.Bool("sidekeeper.answer_lost", true))
 	}
 	span.End()
 }
