@@ -2,12 +2,13 @@ package recipes
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 )
 
 func TestAChangeThatTookLongDoesNotSlowThoseAfterIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := pace{}
 		for range 10 {
 			p.won(time.Millisecond)
@@ -35,7 +36,7 @@ func TestAChangeThatTookLongDoesNotSlowThoseAfterIt(t *testing.T) {
 }
 
 func TestWhoeverIsOvertakenOftenTriesAgainSooner(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := pace{}
 		p.won(100 * time.Millisecond)
 		for range 20 {

@@ -118,8 +118,18 @@ func distant(reader *embedded.Reader, dice *rand.Rand) {
 	reader.After(way)
 }
 
+// Of two alone, one may lose by chance a few dozen times in a row: 57 ms in a hundred runs.
 func TestNoSidecarIsStarvedByOthers(t *testing.T) {
-	for _, callers := range [][]int{{16, 16, 16, 16}, {64, 1, 1, 1}, {1, 1}, {1, 1, 1, 1, 1, 1, 1, 1}} {
+	for _, test := range []struct {
+		callers []int
+		within  time.Duration
+	}{
+		{[]int{16, 16, 16, 16}, 100 * time.Millisecond},
+		{[]int{64, 1, 1, 1}, 100 * time.Millisecond},
+		{[]int{1, 1}, 150 * time.Millisecond},
+		{[]int{1, 1, 1, 1, 1, 1, 1, 1}, 200 * time.Millisecond},
+	} {
+		callers := test.callers
 		inBubble(t, func(w world) {
 			w.made(1)
 			ledgers, longest := w.rivals(callers, distant)
@@ -128,7 +138,7 @@ func TestNoSidecarIsStarvedByOthers(t *testing.T) {
 				if perCaller := len(own.issues) / callers[n]; perCaller < 800/len(callers) {
 					t.Errorf("%d of %v: %d calls each", n, callers, perCaller)
 				}
-				if longest[n] > 25*time.Millisecond*time.Duration(len(callers)) {
+				if longest[n] > test.within {
 					t.Errorf("%d of %v: somebody waited %v", n, callers, longest[n])
 				}
 			}

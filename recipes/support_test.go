@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -27,7 +28,7 @@ func inBubble(t *testing.T, test func(world)) {
 
 func inBubbleWith(t *testing.T, options embedded.Options, test func(world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		e := embedded.New(options)
 		defer e.Close()
 		ctx, end := context.WithCancel(context.Background())

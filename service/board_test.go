@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -80,7 +81,7 @@ func TestABoardShowsWhatIsThere(t *testing.T) {
 		}, `"a" seen true stale true: ` + recipes.ErrDenied.Error()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				n := newNotice()
 				board := newBoards(n, n.look).watch("thing")
 				defer board.leave()
@@ -95,7 +96,7 @@ func TestABoardShowsWhatIsThere(t *testing.T) {
 }
 
 func TestAThingIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()
 		all := newBoards(n, n.look)
 		first := all.watch("thing")
@@ -117,7 +118,7 @@ func TestAThingIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
 }
 
 func TestAThingThatNobodyWatchesIsNotLookedAt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()
 		all := newBoards(n, n.look)
 		board := all.watch("thing")
@@ -132,7 +133,7 @@ func TestAThingThatNobodyWatchesIsNotLookedAt(t *testing.T) {
 }
 
 func TestALookThatPanicsIsAnError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()
 		board := newBoards(n, func(context.Context, string) (string, recipes.Changes, error) { panic("hostile") }).watch("thing")
 		defer board.leave()

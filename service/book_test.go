@@ -2,12 +2,13 @@ package service
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 )
 
 func TestABookRemembersEndsForTenMinutes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var b book[int]
 		id, key := b.enter("me", 7)
 		_, _, ok := b.find(id, "somebody else")

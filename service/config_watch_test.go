@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -225,7 +226,7 @@ func (s *stepwise) send(message *configv1.WatchResponse) error {
 
 // A caller that reads slowly is told of the newest state of each key, once.
 func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		memory := embedded.New(embedded.Options{})
 		defer memory.Close()
 		reader := memory.NewReader()

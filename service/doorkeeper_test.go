@@ -13,6 +13,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 )
 
 func TestADoorkeeperKeepsAQuarterFreeOfAnyOneCaller(t *testing.T) {
@@ -89,7 +91,7 @@ func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
 }
 
 func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		core, logged := observer.New(zap.WarnLevel)
 		d := newDoorkeeper(0, zap.New(core))
 		come := func(identity string) (waited time.Duration, err error) {
@@ -135,7 +137,7 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 }
 
 func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		d := newDoorkeeper(1, zap.NewNop())
 		inside, err := d.enter()
 		same(t, "the first", err, nil)
@@ -158,7 +160,7 @@ type endlessListener struct{ net.Listener }
 func (endlessListener) Accept() (net.Conn, error) { return nil, nil }
 
 func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		p := newPace(withdrawals, withdrawalsBurst)
 		over, cancel := context.WithCancel(t.Context())

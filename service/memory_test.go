@@ -4,12 +4,12 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 )
 
 func replyOf(size int) *configv1.GetResponse {
@@ -57,7 +57,7 @@ func (s *takingStream) Context() context.Context { return s.ctx }
 func (s *takingStream) SendMsg(any) error        { s.sent++; return nil }
 
 func TestAStreamWaitsForMemoryForAsLongAsItLives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var used atomic.Int64
 		used.Store(1 << 20)
 		m := newMemory(1 << 20)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 )
 
 const largeValue = 1_000_000
@@ -37,7 +39,7 @@ func readers(t *testing.T, r *reads, m memory, number, size int) (most, refused 
 }
 
 func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r, unlimited := newReads(), newMemory(0)
 		at := func(what string, size, want int) {
 			t.Helper()
@@ -56,7 +58,7 @@ func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 }
 
 func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r, full := newReads(), newMemory(1)
 		full.inUse = func() int { return largeValue }
 		_, refused := readers(t, r, full, 1, largeValue)
@@ -73,7 +75,7 @@ func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 }
 
 func TestWhoWaitsForItsTurnToReadCanGo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := newReads()
 		r.usual = mostRead
 		first, err := r.enter(t.Context())

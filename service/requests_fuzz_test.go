@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -14,6 +13,7 @@ import (
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -33,7 +33,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add(uint8(i), false, []byte("\x0a\xff\xff\xff\xff\x0f"))
 	}
 	f.Fuzz(func(t *testing.T, number uint8, operator bool, request []byte) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			b := populated(t)
 			defer b.close()
 			to := b.rpcs[int(number)%len(b.rpcs)]
@@ -54,7 +54,7 @@ func FuzzFieldsOfRequests(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, number uint8, operator bool, choices string) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			b := populated(t)
 			defer b.close()
 			to := b.rpcs[int(number)%len(b.rpcs)]

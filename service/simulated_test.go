@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,6 +14,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 	"github.com/sidekeeper/sidekeeper/internal/simulation"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 )
@@ -27,7 +27,7 @@ const simulatedSeeds = 24
 func TestAStreamEndsBeforeTheNextGrantWhateverFails(t *testing.T) {
 	grants, losses := 0, 0
 	for seed := range uint64(simulatedSeeds) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			p := &play{T: t, dice: rand.New(rand.NewPCG(seed, 0)), seed: seed}
 			p.run()
 			grants, losses = grants+p.grants, losses+p.losses

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 )
 
 func says(text string) func() (string, bool) { return func() (string, bool) { return text, true } }
@@ -24,7 +26,7 @@ func (r *slowReader) send(message string) error {
 }
 
 func TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{})}
 		box := newOutbox(reader.send)
 		box.put(topicPlace, says("queued 2"))
@@ -43,7 +45,7 @@ func TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller(t *testi
 }
 
 func TestAnOutboxGivesUpAReaderAfterTenSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{})}
 		box := newOutbox(reader.send)
 		begun := time.Now()
@@ -58,7 +60,7 @@ func TestAnOutboxGivesUpAReaderAfterTenSeconds(t *testing.T) {
 }
 
 func TestAnIdleOutboxHasNoGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{}, 2)}
 		box := newOutbox(reader.send)
 		for range 2 {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
@@ -21,6 +20,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 )
 
 // A babbler is a sidecar that answers with whatever bytes it is given: the messages of a stream, and the reply to each
@@ -163,7 +163,7 @@ func FuzzAnswersOfASidecar(f *testing.F) {
 	released := piecesOf(&lockv1.CheckResponse{Holds: []*lockv1.CheckedHold{{HoldId: "h", Reason: "RELEASED"}}})
 	f.Add([]byte("\x00\x01\x0a\x02\x12\x00"), []byte(released), false)
 	f.Fuzz(func(t *testing.T, events, replies []byte, lease bool) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			b := &babbler{events: events, replies: replies}
 			c, closed := clientOf(b)
 			defer closed()

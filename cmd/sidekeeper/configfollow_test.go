@@ -6,12 +6,12 @@ import (
 	"iter"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 )
 
 // A stream is what one watch tells before it ends with an error.
@@ -69,7 +69,7 @@ func entryOf(key string, made, revision int64, version int32) sidekeeper.Entry {
 var synced = sidekeeper.ConfigEvent{Kind: sidekeeper.ConfigSynced}
 
 func TestALostWatchIsBegunAgainAndTellsWhatHasChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		told, said, err := followScripts(t, time.Minute,
 			watchScript{[]sidekeeper.ConfigEvent{state(entryOf("half", 1, 1, 1))}, errLost}, // never complete: never told
 			watchScript{[]sidekeeper.ConfigEvent{
@@ -106,7 +106,7 @@ func TestALostWatchIsBegunAgainAndTellsWhatHasChanged(t *testing.T) {
 }
 
 func TestAFirstStateIsWaitedForOnlyAsLongAsItIsWorth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		told, _, err := followScripts(t, 10*time.Second, watchScript{nil, errLost})
 		if passed := time.Since(began); told != "" || exitCode(err) != exitUnreachable || passed < 10*time.Second || passed > 15*time.Second {

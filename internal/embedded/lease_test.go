@@ -8,13 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // inBubble runs a test on an ensemble of its own in virtual time.
 func inBubble(t *testing.T, test func(*testing.T, *embedded.Ensemble)) {
-	synctest.Test(t, func(t *testing.T) { test(t, embedded.New(embedded.Options{})) })
+	bubble.Test(t, func(t *testing.T) { test(t, embedded.New(embedded.Options{})) })
 }
 
 func enqueue(t *testing.T, s *embedded.Session) (path string, gone <-chan struct{}) {

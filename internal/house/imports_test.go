@@ -35,6 +35,7 @@ var charters = []charter{
 	{folder: "internal/tracing", closed: zooKeeper},
 	{folder: "internal/doctor", ours: []string{"recipes", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/inject", closed: slices.Concat(wire, zooKeeper)},
+	{folder: "internal/bubble", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/toolchain", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/chart"},
 	{folder: "internal/manifest", closed: slices.Concat(wire, logs, zooKeeper)},

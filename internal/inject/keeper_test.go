@@ -13,6 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -63,7 +65,7 @@ func (k *kubernetes) trusts(keeper *Keeper) error {
 }
 
 func TestForAYearEveryAPIServerTrustsEveryInjector(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		cluster := &kubernetes{secret: map[string][]byte{}}
 		keepers := []*Keeper{keeper(cluster), keeper(cluster)}
 		serials := map[string]bool{}
@@ -93,7 +95,7 @@ func TestForAYearEveryAPIServerTrustsEveryInjector(t *testing.T) {
 }
 
 func TestAnAuthorityIsAnnouncedBeforeAnybodyServesWithWhatItHasSigned(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		cluster := &kubernetes{secret: map[string][]byte{}}
 		k := keeper(cluster)
 		look := func(later time.Duration) string {
@@ -117,7 +119,7 @@ func TestAnAuthorityIsAnnouncedBeforeAnybodyServesWithWhatItHasSigned(t *testing
 }
 
 func TestAnInjectorThatCannotReachTheSecretServesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		cluster := &kubernetes{secret: map[string][]byte{}}
 		k := keeper(cluster)
 		k.schedule.lifetime = 9 * time.Hour

@@ -6,9 +6,9 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 	"github.com/sidekeeper/sidekeeper/internal/simulation"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 )
@@ -17,7 +17,7 @@ import (
 func witnessed(t *testing.T, options simulation.Options, test func(*testing.T, *simulation.Ensemble, *witness)) []string {
 	t.Helper()
 	w := &witness{sessions: map[int64]*zookeeper.Session{}, closing: map[int64]bool{}}
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		options.Ended = w.ended
 		e := simulation.New(options)
 		defer e.Close()

@@ -10,9 +10,9 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -190,7 +190,7 @@ func FuzzAnswersOfAServer(f *testing.F) {
 	f.Add([]byte{}, []byte("\x00\x00!\x00\x03\x04@\x00\x00\x00"), false, uint8(0))
 	f.Fuzz(func(t *testing.T, greetings, answers []byte, heartbeats bool, which uint8) {
 		before := allocated()
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			babble(t, &babbler{greetings: greetings, answers: answers, heartbeats: heartbeats}, int(which))
 		})
 		if asked := allocated() - before; asked > 256<<20 {

@@ -3,13 +3,14 @@ package zookeeper
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/bubble"
 )
 
 func TestASessionThatIsGrantedLessWhenItComesBackEnds(t *testing.T) {
 	for granted, want := range map[time.Duration]error{4 * time.Second: errShortened, 15 * time.Second: nil, 40 * time.Second: nil} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			server := &babbler{answers: []byte{answerNothing, 0}, regranted: granted}
 			client := server.client(t)
 			defer client.Close()
