@@ -1,6 +1,11 @@
 package embedded
 
 import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/pprof"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,14 +53,43 @@ func newGoClient(t *testing.T, address string, timeout time.Duration) *goClient 
 	}
 	t.Cleanup(l.Close)
 	c := &goClient{t: t, link: l, states: make(chan zk.State, 1000)}
-	c.Conn, _, err = zk.Connect([]string{l.Address()}, timeout,
-		zk.WithEventCallback(c.hear), zk.WithLogInfo(false), zk.WithLogger(silent{}))
+	pprof.Do(t.Context(), pprof.Labels("client", l.Address()), func(context.Context) { // the library's goroutines inherit it
+		c.Conn, _, err = zk.Connect([]string{l.Address()}, timeout,
+			zk.WithEventCallback(c.hear), zk.WithLogInfo(false), zk.WithLogger(silent{}))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	c.await(zk.StateHasSession)
+	c.attach()
 	return c
+}
+
+// attach returns when the client has a session and its library has looked which watches it had before: that comes later,
+// and the server would be given a watch twice that had been set in between, and fire it twice.
+func (c *goClient) attach() {
+	c.t.Helper()
+	c.await(zk.StateHasSession)
+	deadline := time.Now().Add(patience)
+	for !c.hasSetWatches() {
+		if time.Now().After(deadline) {
+			c.t.Fatal("the client does not settle")
+		}
+		runtime.Gosched()
+	}
+}
+
+// hasSetWatches says whether the library's loop waits for the end of its connection, as it does after setting watches.
+func (c *goClient) hasSetWatches() bool {
+	var text strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&text, 1)
+	label := fmt.Sprintf("%q:%q", "client", c.link.Address())
+	for goroutine := range strings.SplitSeq(text.String(), "\n\n") {
+		if strings.Contains(goroutine, label) && strings.Contains(goroutine, "zk.(*Conn).loop+") {
+			return strings.Contains(goroutine, "sync.(*WaitGroup).Wait+")
+		}
+	}
+	return false
 }
 
 func (c *goClient) hear(event zk.Event) {
@@ -135,7 +169,7 @@ func (c *goClient) rejoin() {
 	trap := c.link.HoldReply(link.Is(link.SetWatches), 1)
 	session, watching := c.SessionID(), len(c.watches) > 0
 	c.link.Heal()
-	c.await(zk.StateHasSession)
+	c.attach()
 	if watching && c.SessionID() == session {
 		select {
 		case <-trap.Sprung():

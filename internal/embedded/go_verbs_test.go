@@ -182,7 +182,7 @@ func (s *goScript) auth(c *goClient, arguments []string) string {
 	err := c.AddAuth(arguments[0], []byte(arguments[1]))
 	if errors.Is(err, zk.ErrAuthFailed) { // then the server hangs up, and the client comes back
 		c.await(zk.StateDisconnected)
-		c.await(zk.StateHasSession)
+		c.attach()
 	}
 	return answer(err, "ok")
 }
