@@ -9,7 +9,7 @@ import (
 // released is the version of everything that a release publishes; the tag that makes one is `v` and this.
 const released = "0.1.0"
 
-// Where the version stands that the packages' tools read, and those who copy a line of a README. What is found is the first group of the expression.
+// Where the version stands for the tools of packages, and for those who copy a line of a README: the first group of each expression.
 var versions = []struct {
 	file       string
 	expression string
