@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -25,8 +26,14 @@ type acquisition struct {
 	hold    *hold // once granted
 }
 
-// run is the stream from end to end. It returns the status it ends with; what it has taken is given up after that.
+// run is the stream from end to end. It returns the status it ends with; what it has taken is given up after that. Whoever is
+// one too many for the lock's queue is told so before a session is opened for it.
 func (a *acquisition) run(ctx context.Context) error {
+	if err := a.services.crowd.enter(a.order.name); err != nil {
+		return err
+	}
+	leaveCrowd := sync.OnceFunc(func() { a.services.crowd.leave(a.order.name) })
+	defer leaveCrowd()
 	waiting, cancel := a.boundWait(ctx)
 	defer cancel()
 	err := a.takeLease(waiting, a.order.leaseID, a.order.about)
@@ -37,6 +44,7 @@ func (a *acquisition) run(ctx context.Context) error {
 	defer func() { a.settle(ctx, err) }() // also after a panic
 	err = errInterrupted
 	granted, err := a.waitForTurn(waiting)
+	leaveCrowd()
 	if err != nil {
 		return err
 	}
@@ -59,10 +67,6 @@ func (a *acquisition) boundWait(ctx context.Context) (context.Context, context.C
 func (a *acquisition) waitForTurn(ctx context.Context) (granted *recipes.Hold, err error) {
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for the lock")
 	defer span.End()
-	if err := a.services.crowd.enter(a.order.name); err != nil {
-		return nil, err
-	}
-	defer a.services.crowd.leave(a.order.name)
 	a.services.options.Events.WaitBegun()
 	defer func() { a.services.options.Events.WaitEnded(granted != nil, time.Since(a.begun)) }()
 	if err := a.join(ctx); err != nil {

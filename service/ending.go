@@ -51,7 +51,12 @@ func (c *rawConn) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
+// Write looks for the peer's FIN first: a peer that has gone answers what is written after it with a reset, and a Read that
+// comes late then finds the socket as if it had timed out.
 func (c *rawConn) Write(buffer []byte) (int, error) {
+	if socket, ok := c.Conn.(*net.TCPConn); ok && holdsFor(socket, finReceived) {
+		c.ending.close()
+	}
 	n, err := c.Conn.Write(buffer)
 	if errors.Is(err, syscall.ECONNRESET) {
 		c.judge(err)
@@ -91,16 +96,18 @@ func isTimeout(err error) bool {
 // look finished to the reader, but for the state it is in.
 func (c *rawConn) peerFinished() bool {
 	socket, ok := c.Conn.(*net.TCPConn)
-	if !ok {
-		return true
-	}
+	return !ok || holdsFor(socket, closedByPeer)
+}
+
+// holdsFor says whether a statement about a socket's descriptor is certain.
+func holdsFor(socket *net.TCPConn, statement func(descriptor int) bool) bool {
 	raw, err := socket.SyscallConn()
 	if err != nil {
 		return false
 	}
-	finished := false
-	err = raw.Control(func(descriptor uintptr) { finished = closedByPeer(int(descriptor)) })
-	return err == nil && finished
+	holds := false
+	err = raw.Control(func(descriptor uintptr) { holds = statement(int(descriptor)) })
+	return err == nil && holds
 }
 
 // A tlsConn is TLS over a rawConn. An end of file that the socket has not seen is the peer's close_notify: as certain as

@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -215,8 +216,23 @@ func TestWatchesEndWithTheReason(t *testing.T) {
 		s.joined(s.callers, "b")
 		watch.sees("ResourceExhausted WATCH_LIMIT")
 		first.cancel()
+		s.awaitWatchedBelow(4) // what a stream has watched counts until after its status
 		s.watchGroup(s.callers, "more").sees(":")
 	})
+}
+
+// awaitWatchedBelow returns when fewer nodes are watched.
+func (s *scene) awaitWatchedBelow(limit int) {
+	watched := &s.services.watched
+	for ctx := s.context(); ; runtime.Gosched() {
+		watched.mu.Lock()
+		sum := watched.sum
+		watched.mu.Unlock()
+		if sum < limit {
+			return
+		}
+		s.must(ctx.Err())
+	}
 }
 
 func TestAViewWithoutRoomForAllSaysHowManyAreMissing(t *testing.T) {

@@ -145,6 +145,7 @@ func TestLimitsSayWhichTheyAre(t *testing.T) {
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"}).sees("queued 1")
 	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"}).sees("ResourceExhausted WAITER_LIMIT")
+	same(t, "sessions opened", len(s.ensemble.opened), 2)
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "other"})
 	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "more"}).sees("ResourceExhausted LEASE_LIMIT")
 }

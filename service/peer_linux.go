@@ -25,7 +25,10 @@ func peerCredential(socket *net.UnixConn) (uid int, process int32, err error) {
 }
 
 // closedByPeer says whether a TCP socket that reads an end of file got it from its peer.
-func closedByPeer(descriptor int) bool {
+func closedByPeer(descriptor int) bool { return finReceived(descriptor) }
+
+// finReceived says whether a TCP socket's peer has said that it sends no more, and nothing has happened since.
+func finReceived(descriptor int) bool {
 	info, err := unix.GetsockoptTCPInfo(descriptor, unix.IPPROTO_TCP, unix.TCP_INFO)
 	return err == nil && info.State == unix.BPF_TCP_CLOSE_WAIT
 }
