@@ -177,23 +177,31 @@ func TestTheFirstVerdictStands(t *testing.T) {
 
 // A TCP connection whose error a Write has been told already shows its reader an end of file.
 func TestAnEndOfFileWithoutAFinIsSilence(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	client, err := net.Dial("tcp", listener.Addr().String())
-	must(t, err)
-	socket, err := listener.Accept()
-	must(t, err)
-	defer socket.Close()
-	must(t, client.(*net.TCPConn).SetLinger(0))
+	client, socket := connected(t)
+	must(t, client.SetLinger(0))
 	must(t, client.Close())
 
 	conn := &rawConn{Conn: socket, ending: newEnding()}
-	_, err = socket.Read(make([]byte, 1)) // takes the socket's error away
+	_, err := socket.Read(make([]byte, 1)) // takes the socket's error away
 	if !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatalf("read: %v", err)
 	}
 	_, err = conn.Read(make([]byte, 1))
 	same(t, "read after that", err, io.EOF)
 	same(t, "silent", conn.ending.silent(), true)
+}
+
+// connected are both ends of a TCP connection, which are closed with the test.
+func connected(t *testing.T) (client, socket *net.TCPConn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	dialled, err := net.Dial("tcp", listener.Addr().String())
+	must(t, err)
+	t.Cleanup(func() { _ = dialled.Close() })
+	accepted, err := listener.Accept()
+	must(t, err)
+	t.Cleanup(func() { _ = accepted.Close() })
+	return dialled.(*net.TCPConn), accepted.(*net.TCPConn)
 }
