@@ -149,18 +149,17 @@ func (a *acquisition) settle(ctx context.Context, why error) {
 		why = nil // given up by the caller, or by its silence
 	}
 	if a.hold != nil {
-		if mayCount(ctx, a.caller, why) {
-			a.patience = a.lease.session.ValidFor()
+		if mayNotHear(ctx, a.caller, why) {
 			why = cmp.Or(why, errLeaseLost) // it asked for nothing, and Check must not say that it did
 		}
 		a.services.endHold(a.hold, why)
+		a.stopTelling(ctx, why)
 	}
 	a.lease.drop(a.thing)
 	a.endLease(why)
 }
 
-// giveUp lets go of the place, after the status. For a caller that only fell silent it waits until the time is over that
-// the caller was told.
+// giveUp lets go of the place, after the status, and when nobody counts on the hold any more.
 func (a *acquisition) giveUp(ctx context.Context) {
 	defer a.box.wait()
 	a.leaveLease(ctx)

@@ -40,10 +40,12 @@ type entry[T any] struct {
 
 // past is how a lease or a hold has ended.
 type past struct {
-	why   error // nil if its caller gave it up
-	token int64 // a hold's
-	gone  <-chan struct{}
-	at    time.Time
+	why  error // nil if its caller gave it up
+	at   time.Time
+	gone <-chan struct{}
+
+	token    int64  // a hold's
+	released *latch // a hold's
 }
 
 // enter gives live an id and binds it to identity.

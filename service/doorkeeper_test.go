@@ -62,9 +62,7 @@ func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- server.serveDoor(server.doors[0]) }()
 	t.Cleanup(func() {
-		nothing := make(chan struct{})
-		close(nothing)
-		s.must(closeGRPC(server.grpc[0], nothing))
+		s.must(closeGRPC(server.grpc[0]))
 		s.must(<-served)
 	})
 	var open []net.Conn

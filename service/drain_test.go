@@ -12,7 +12,7 @@ import (
 
 func (s *scene) drain(timeout time.Duration) <-chan error {
 	drained := make(chan error, 1)
-	go func() { drained <- s.services.Drain(s.t.Context(), timeout, func() {}) }()
+	go func() { drained <- s.services.Drain(s.t.Context(), timeout) }()
 	return drained
 }
 
@@ -61,6 +61,19 @@ func TestDrainIsOverWhenAllHoldersHaveLetGo(t *testing.T) {
 	s.must(<-drained)
 }
 
+func TestAMemberHoldsNoDrainUp(t *testing.T) {
+	s := newScene(t)
+	member := s.joined(s.callers, "a")
+	holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	drained := s.drain(time.Hour)
+	holder.sees("asked by sidekeeper the sidecar is stopping")
+	same(t, "members while somebody holds a lock", s.inside(), "a")
+	holder.cancel()
+	member.sees("Aborted SIDECAR_STOPPING")
+	s.must(<-drained)
+	same(t, "members", s.inside(), "")
+}
+
 func TestDrainGivesUpWhenItsContextEnds(t *testing.T) {
 	s := newScene(t)
 	silent, fallSilent := s.dialSilent()
@@ -69,17 +82,8 @@ func TestDrainGivesUpWhenItsContextEnds(t *testing.T) {
 	s.awaitEnd(a.hold)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	same(t, "Drain while a silent caller may still count on its lock", s.services.Drain(ctx, 0, func() {}), context.DeadlineExceeded)
+	same(t, "Drain while a silent caller may still count on its lock", s.services.Drain(ctx, 0), context.DeadlineExceeded)
 	same(t, "contenders", s.contenders("orders"), 1)
-}
-
-// validFor is for how long a hold is valid, and from when on that counts.
-func (s *scene) validFor(hold string) (from time.Time, validity time.Duration) {
-	s.t.Helper()
-	from = time.Now()
-	answer, err := s.callers.Check(s.context(), &lockv1.CheckRequest{HoldIds: []string{hold}})
-	s.must(err)
-	return from, answer.GetHolds()[0].GetValidFor().AsDuration()
 }
 
 // A caller that is frozen when its sidecar stops finds its lock valid when it goes on: it has been told so.
@@ -93,16 +97,13 @@ func TestASidecarThatStopsKeepsTheLocksOfThoseWhoMayNotHaveHeard(t *testing.T) {
 				request.LeaseId = s.open(frozen, &leasev1.OpenRequest{}).id
 			}
 			held := s.hold(frozen, request)
-			from, validity := s.validFor(held.hold)
-			if validity < 500*time.Millisecond {
-				t.Fatalf("valid for %v", validity)
-			}
+			counts := s.toldValid(frozen, held.hold)
 			freeze()
 			stopped := make(chan error, 1)
 			go func() { stopped <- s.stop() }()
 			s.awaitContenders("orders", 0)
-			if lasted := time.Since(from); lasted < validity {
-				t.Errorf("given to others %v after it was told to be valid for %v", lasted, validity)
+			if left := time.Until(counts); left > 0 {
+				t.Errorf("given to others while the caller may count on it for %v more", left)
 			}
 			s.must(<-stopped)
 		})
@@ -110,16 +111,34 @@ func TestASidecarThatStopsKeepsTheLocksOfThoseWhoMayNotHaveHeard(t *testing.T) {
 }
 
 func TestASidecarThatStopsWaitsForNobodyWhoHasHeard(t *testing.T) {
-	s := newScene(t, func(o *Options) { o.SessionTimeout = time.Minute })
-	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
-	alone := s.hold(s.callers, &lockv1.AcquireRequest{Name: "others"})
-	from, validity := s.validFor(held.hold)
-	s.must(s.stop())
-	held.skips("asked by sidekeeper the sidecar is stopping", "Aborted SIDECAR_STOPPING")
-	alone.skips("asked by sidekeeper the sidecar is stopping", "Aborted SIDECAR_STOPPING")
-	if lasted := time.Since(from); lasted > validity/2 {
-		t.Errorf("stopped after %v, as if somebody counted on %v", lasted, validity)
+	for name, heard := range map[string]func(s *scene, held *acquiring){
+		"acknowledged, with the connection open": func(s *scene, held *acquiring) { s.acknowledge(s.callers, held.hold, "SIDECAR_STOPPING") },
+		"left":                                   func(_ *scene, held *acquiring) { held.cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, long)
+			leaving, leave := s.dialLeaving()
+			from := s.callers
+			if name == "left" {
+				from = leaving
+			}
+			lease := s.open(s.callers, &leasev1.OpenRequest{})
+			held := s.hold(from, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+			alone := s.hold(from, &lockv1.AcquireRequest{Name: "others"})
+			counts := s.toldValid(from, held.hold)
+			s.toldValid(from, alone.hold)
+			stopped := make(chan error, 1)
+			go func() { stopped <- s.stop() }()
+			for _, held := range []*acquiring{held, alone} {
+				held.skips("asked by sidekeeper the sidecar is stopping", "Aborted SIDECAR_STOPPING")
+				heard(s, held)
+			}
+			leave()
+			s.must(<-stopped)
+			if left := time.Until(counts); left < 10*time.Second {
+				t.Errorf("stopped as if somebody counted on the lock: %v before the end of what was told", left)
+			}
+			same(t, "contenders", s.contenders("orders")+s.contenders("others"), 0)
+		})
 	}
-	same(t, "contenders", s.contenders("orders")+s.contenders("others"), 0)
 }

@@ -16,10 +16,13 @@ type footing struct {
 	left     <-chan struct{} // closed when the caller has ended the stream
 	slow     <-chan struct{} // closed when the caller does not read
 
-	lease    *lease
-	single   bool // the lease is this stream's alone
-	errands  []<-chan struct{}
-	patience time.Duration // how long a silent caller may still count on the thing
+	lease   *lease
+	single  bool // the lease is this stream's alone
+	errands []<-chan struct{}
+
+	told         tellings              // of the thing's validity
+	acknowledged *latch                // closed when the caller has said that it does not count on the thing any more
+	counting     map[*ending]time.Time // who may go on counting on the thing after its end, and until when
 }
 
 // takeLease finds the lease with this id or, if it is empty, begins one for this stream alone.
@@ -104,11 +107,37 @@ func (f *footing) meaning(err error) error {
 	return err
 }
 
-// mayCount says whether a caller whose stream ends may not learn of it in time and go on counting on what it was told: one
-// that fell silent, one that does not read, and, since it may be frozen just then, one whose sidecar stops.
-func mayCount(ctx context.Context, from caller, why error) bool {
-	return ctx.Err() != nil && from.fellSilent() || errors.Is(why, errSlowReader) ||
-		errors.Is(why, errHoldStopped) && from.left() != nil
+// mayNotHear says whether a caller whose stream ends certainly does not hear of it now: it fell silent, or does not read.
+func mayNotHear(ctx context.Context, from caller, why error) bool {
+	return ctx.Err() != nil && from.fellSilent() || errors.Is(why, errSlowReader)
+}
+
+// gaveUp says whether the caller itself has ended the stream, in words. Its deadline does so without it.
+func gaveUp(ctx context.Context, from caller) bool {
+	return errors.Is(ctx.Err(), context.Canceled) && !from.fellSilent() && !isClosed(from.left())
+}
+
+// remaining is for how long the thing is valid, noted as told to the stream's caller.
+func (f *footing) remaining() time.Duration {
+	remaining := f.lease.validFor()
+	f.told.note(f.caller, remaining)
+	return remaining
+}
+
+// mayTell says whether the thing is the caller's still.
+func (f *footing) mayTell() bool { return f.lease.validFor() > 0 && f.told.note(f.caller, 0) }
+
+// stopTelling ends what callers are told of the thing, and finds out who may go on counting on it. Whoever ended it by its own
+// hand does not. One that does not hear of the end may count on anything, whether it was told or not.
+func (f *footing) stopTelling(ctx context.Context, why error) {
+	if mayNotHear(ctx, f.caller, why) {
+		f.told.note(f.caller, f.lease.session.ValidFor())
+	}
+	f.told.close()
+	if gaveUp(ctx, f.caller) {
+		f.acknowledged.close()
+	}
+	f.counting = f.lease.counting(&f.told)
 }
 
 // endLease ends a lease that is this stream's alone, before the status.
@@ -118,12 +147,14 @@ func (f *footing) endLease(why error) {
 	}
 }
 
-// leaveLease takes the stream off its lease, after the status, and returns when nothing runs beside the stream any more.
-// A lease that was the stream's alone has let go of all in the ensemble by then.
+// leaveLease takes the stream off its lease, after the status, when nobody counts on the thing any more: the lease may end
+// then, whoever ends it. It returns when nothing runs beside the stream any more. A lease that was the stream's alone
+// has let go of all in the ensemble by then.
 func (f *footing) leaveLease(ctx context.Context) {
+	outlast(f.counting, f.acknowledged.closed, f.lease.session.Done())
 	f.lease.streams.leave()
 	if f.single {
-		f.services.leases.finish(ctx, f.lease, f.patience, f.caller.left())
+		f.services.leases.finish(ctx, f.lease)
 	}
 	for _, done := range f.errands {
 		<-done
@@ -132,7 +163,6 @@ func (f *footing) leaveLease(ctx context.Context) {
 
 // free lets go of what the stream had in the ensemble: with the lease if that has ended, alone otherwise.
 func (f *footing) free(letGo func()) {
-	linger(f.patience, f.lease.session.Done(), f.caller.left())
 	select {
 	case <-f.lease.ended:
 		<-f.lease.gone

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -22,30 +21,37 @@ type hold struct {
 	lease   *lease
 	granted time.Time
 
-	releasing sync.Once
-	released  chan struct{} // closed when Release has asked
-	gone      chan struct{} // closed when its place is gone from the ensemble
+	told     *tellings
+	released *latch        // closed when Release has asked: that the hold ends or, once it has ended, that its place goes
+	gone     chan struct{} // closed when its place is gone from the ensemble
 }
 
-func (h *hold) release() { h.releasing.Do(func() { close(h.released) }) }
+// tell is for how long the hold is certainly its caller's, noted as told to whoever asks.
+func (h *hold) tell(to caller) time.Duration {
+	validFor := h.lease.validFor()
+	if !h.told.note(to, validFor) {
+		return 0
+	}
+	return validFor
+}
 
-// beginHold makes a hold of a grant and binds it to its caller.
-func (s *Services) beginHold(lock name, on *lease, token int64) (*hold, string) {
+// beginHold makes a hold of the grant of an acquisition and binds it to its caller.
+func (s *Services) beginHold(a *acquisition, token int64) (*hold, string) {
 	made := &hold{
-		name: lock, token: token, lease: on, granted: time.Now(),
-		released: make(chan struct{}), gone: make(chan struct{}),
+		name: a.order.name, token: token, lease: a.lease, granted: time.Now(),
+		told: &a.told, released: a.acknowledged, gone: make(chan struct{}),
 	}
 	s.held.enter(math.MaxInt)
-	on.has(thing{kindLock, lock.text}, token)
+	a.lease.has(a.thing, token)
 	var id string
-	id, made.key = s.holds.enter(on.identity, made)
+	id, made.key = s.holds.enter(a.lease.identity, made)
 	s.audit.granted(made)
 	return made, id
 }
 
 // endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
 func (s *Services) endHold(ended *hold, why error) {
-	s.holds.end(ended.key, past{why: why, token: ended.token, gone: ended.gone})
+	s.holds.end(ended.key, past{why: why, token: ended.token, released: ended.released, gone: ended.gone})
 	s.held.leave()
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)
@@ -95,7 +101,7 @@ type request struct {
 // keep tells the caller that the lock is its own, and returns when it is not any more, with the reason; nil if it was released.
 func (a *acquisition) keep(ctx context.Context, granted *recipes.Hold) error {
 	var id string
-	a.hold, id = a.services.beginHold(a.order.name, a.lease, granted.Token)
+	a.hold, id = a.services.beginHold(a, granted.Token)
 	tellGrant(ctx, granted.Token)
 	t := &tenure{acquisition: a, granted: granted, contact: newContact(a.lease.session), notice: a.services.drain.notice}
 	defer t.contact.stop()
@@ -124,7 +130,7 @@ func (t *tenure) next(ctx, looks context.Context) (over bool, why error) {
 		return true, errLeaseLost
 	case <-t.lease.ended:
 		return true, t.lease.lost()
-	case <-t.hold.released:
+	case <-t.hold.released.closed:
 		return true, nil
 	case <-t.place.Gone():
 		return true, t.broken()
@@ -220,14 +226,19 @@ func (t *tenure) request(asked request) {
 
 func (t *tenure) tellContact() {
 	suspended := t.contact.suspended
-	t.tell(topicContact, func() *lockv1.AcquireResponse { return holdContactEvent(suspended, t.lease.validFor()) })
+	t.tell(topicContact, func() *lockv1.AcquireResponse {
+		if suspended {
+			return holdSuspendedEvent(t.remaining())
+		}
+		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
+	})
 }
 
 // tell sends an event, unless the lock is not the caller's any more when the event's turn has come.
 func (t *tenure) tell(about topic, compose func() *lockv1.AcquireResponse) {
 	t.box.put(about, func() (*lockv1.AcquireResponse, bool) {
 		event := compose()
-		return event, t.lease.validFor() > 0
+		return event, t.mayTell()
 	})
 }
 
@@ -237,10 +248,7 @@ func grantedEvent(id string, token int64) *lockv1.AcquireResponse {
 	}}
 }
 
-func holdContactEvent(suspended bool, remaining time.Duration) *lockv1.AcquireResponse {
-	if !suspended {
-		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
-	}
+func holdSuspendedEvent(remaining time.Duration) *lockv1.AcquireResponse {
 	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{
 		Suspended: &lockv1.Suspended{Remaining: durationpb.New(remaining)},
 	}}

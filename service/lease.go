@@ -87,9 +87,8 @@ func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStre
 func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
 	leases := l.services.leases
 	id, key := leases.book.enter(opened.identity, opened)
-	var patience time.Duration
 	afterStatus(ctx, func() {
-		leases.finish(ctx, opened, patience, callerOf(ctx).left())
+		leases.finish(ctx, opened)
 		box.wait()
 	})
 	defer func() { // also after a panic
@@ -98,8 +97,11 @@ func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*lea
 	}()
 	box.put(topicPlace, func() (*leasev1.OpenResponse, bool) { return openedEvent(id, opened), opened.lost() == nil })
 	why := l.watchOver(ctx, opened, box)
-	if mayCount(ctx, callerOf(ctx), why) {
-		patience = opened.session.ValidFor()
+	switch from := callerOf(ctx); {
+	case gaveUp(ctx, from):
+		opened.close(from)
+	case mayNotHear(ctx, from, why):
+		opened.told.note(from, opened.session.ValidFor())
 	}
 	opened.end(endOfLease(why))
 	if errors.Is(why, errLeaseClosed) {
@@ -113,7 +115,7 @@ func (l *leaseService) watchOver(ctx context.Context, opened *lease, box *outbox
 	contact := newContact(opened.session)
 	defer contact.stop()
 	if contact.suspended {
-		box.put(topicContact, contactEvent(opened, true))
+		box.put(topicContact, contactEvent(ctx, opened, true))
 	}
 	for {
 		select {
@@ -129,10 +131,10 @@ func (l *leaseService) watchOver(ctx context.Context, opened *lease, box *outbox
 			return errSlowReader
 		case <-contact.changed:
 			if contact.look() {
-				box.put(topicContact, contactEvent(opened, contact.suspended))
+				box.put(topicContact, contactEvent(ctx, opened, contact.suspended))
 			}
 		case <-contact.tick:
-			box.put(topicContact, contactEvent(opened, true))
+			box.put(topicContact, contactEvent(ctx, opened, true))
 		}
 	}
 }
@@ -143,11 +145,12 @@ func openedEvent(id string, opened *lease) *leasev1.OpenResponse {
 	}}}
 }
 
-func contactEvent(opened *lease, suspended bool) func() (*leasev1.OpenResponse, bool) {
+func contactEvent(ctx context.Context, opened *lease, suspended bool) func() (*leasev1.OpenResponse, bool) {
 	return func() (*leasev1.OpenResponse, bool) {
 		remaining := opened.validFor()
 		event := &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: &leasev1.Resumed{}}}
 		if suspended {
+			remaining = opened.tell(callerOf(ctx))
 			event.Event = &leasev1.OpenResponse_Suspended{Suspended: &leasev1.Suspended{Remaining: durationpb.New(remaining)}}
 		}
 		return event, remaining > 0
@@ -159,7 +162,7 @@ func (l *leaseService) Check(ctx context.Context, request *leasev1.CheckRequest)
 	if err != nil {
 		return nil, err
 	}
-	validFor := found.validFor()
+	validFor := found.tell(callerOf(ctx))
 	if err := found.lost(); err != nil {
 		return nil, err
 	}
@@ -175,7 +178,7 @@ func (l *leaseService) Close(ctx context.Context, request *leasev1.CloseRequest)
 		return nil, errLeaseNotFound
 	}
 	if ended == nil {
-		found.end(errLeaseClosed)
+		found.close(callerOf(ctx))
 		ended = &past{why: found.lost(), gone: found.gone}
 	}
 	if !errors.Is(ended.why, errLeaseClosed) {

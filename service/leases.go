@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -25,12 +24,14 @@ type lease struct {
 	serial   int64  // grows from lease to lease, also when the sidecar starts again
 	mark     string // what stands for it in the log and before operators; its id is a secret
 
+	told  tellings      // of the lease's validity, which is that of all that stands on it
 	ended chan struct{} // closed by end
 	gone  chan struct{} // closed when the session is over, and with it all that the lease owned
 
 	mu      sync.Mutex
-	why     error // set before ended is closed
-	streams tally // of the calls that stand on it
+	why     error   // set before ended is closed
+	closer  *ending // the connection over which its caller has closed it; nil unless it did
+	streams tally   // of the calls that stand on it
 	things  map[thing]*possession
 }
 
@@ -42,6 +43,25 @@ func (l *lease) end(why error) {
 		l.why = cmp.Or(l.lostLocked(), why)
 		close(l.ended)
 	}
+}
+
+// close ends the lease by its caller's own hand: over this connection nobody counts on anything that stands on it any more.
+func (l *lease) close(by caller) {
+	l.mu.Lock()
+	if l.why == nil {
+		l.closer = by.ending
+	}
+	l.mu.Unlock()
+	l.end(errLeaseClosed)
+}
+
+// counting is until when those may count who were told of the lease's validity, or of that of something that stands on it.
+func (l *lease) counting(told *tellings) map[*ending]time.Time {
+	counting := later(told.noted(), l.told.noted())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(counting, l.closer)
+	return counting
 }
 
 // endOfLease says how a lease ends whose stream ends so: if it is not lost, it is closed, whatever became of the stream.
@@ -71,6 +91,17 @@ func (l *lease) lostLocked() error {
 	}
 }
 
+// tell is validFor, noted as told to whoever asks. What is noted before the lease has ended, is in the account of all that
+// stands on it.
+func (l *lease) tell(to caller) time.Duration {
+	validFor := l.session.ValidFor()
+	l.told.note(to, validFor)
+	if l.lost() != nil {
+		return 0
+	}
+	return max(0, validFor)
+}
+
 // validFor is how long the lease is certainly its caller's, counted from before the call.
 func (l *lease) validFor() time.Duration {
 	validFor := l.session.ValidFor()
@@ -87,7 +118,6 @@ type leases struct {
 	drain    *drain
 	book     book[*lease] // those that have an id
 	sessions tally        // those that have not finished, and those that are being opened
-	telling  tally        // those with a stream whose caller has not been sent its end yet
 
 	mu     sync.Mutex
 	open   map[*lease]struct{}
@@ -117,7 +147,6 @@ func (l *leases) begin(ctx context.Context, from caller, about recipes.About, ti
 	made.serial, made.mark = l.serial, markOf(l.serial)
 	l.open[made] = struct{}{}
 	l.mu.Unlock()
-	l.telling.enter(math.MaxInt)
 	l.options.Events.LeaseOpened()
 	standsOn(ctx, made)
 	l.options.Log.Info("lease opened", append(made.fields(), callField(ctx))...)
@@ -159,12 +188,10 @@ func (l *leases) find(from caller, id string) (*lease, error) {
 	return found, nil
 }
 
-// finish lets go of all that the lease owns: when the streams that stood on it have ended and, for a caller that may still
-// count on it, when the time it was told is over or it has left. It is called after the status of the lease's own stream.
-func (l *leases) finish(ctx context.Context, ended *lease, patience time.Duration, left <-chan struct{}) {
+// finish lets go of all that the lease owns, when the streams that stood on it have left it: nobody counts on what they had
+// any more. It is called after the status of the lease's own stream.
+func (l *leases) finish(ctx context.Context, ended *lease) {
 	<-ended.streams.empty()
-	l.telling.leave()
-	linger(patience, ended.session.Done(), left)
 	ended.session.Close(ctx)
 	l.mu.Lock()
 	delete(l.open, ended)
@@ -203,18 +230,4 @@ func (l *leases) all() []*lease {
 		open = append(open, lease)
 	}
 	return open
-}
-
-// linger waits for as long as a caller may count on what it was told, or until the session is over or the caller has left.
-func linger(patience time.Duration, over, left <-chan struct{}) {
-	if patience <= 0 {
-		return
-	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-over:
-	case <-left:
-	}
 }

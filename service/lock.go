@@ -67,7 +67,7 @@ func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.Server
 	a := &acquisition{order: order, lock: l.directory.lock(order.name), box: newOutbox(stream.Send), begun: time.Now()}
 	a.footing = footing{
 		services: l.services, caller: callerOf(stream.Context()), thing: thing{kindLock, order.name.text},
-		left: stream.Context().Done(), slow: a.box.slow,
+		left: stream.Context().Done(), slow: a.box.slow, acknowledged: newLatch(),
 	}
 	return a.run(stream.Context())
 }
@@ -79,28 +79,35 @@ func (l *lockService) Check(ctx context.Context, request *lockv1.CheckRequest) (
 	}
 	response := &lockv1.CheckResponse{}
 	for _, id := range ids {
-		found, ended, err := l.findHold(ctx, "hold_ids", id)
+		checked, err := l.checked(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		response.Holds = append(response.Holds, checked(id, found, ended))
+		response.Holds = append(response.Holds, checked)
 	}
 	return response, nil
 }
 
-// checked answers for one hold, which lives or has ended.
-func checked(id string, found *hold, ended *past) *lockv1.CheckedHold {
-	if ended == nil {
-		validFor := found.lease.validFor()
+// checked answers for one hold, which lives or has ended. What is told is noted first, and then the hold is looked up again: one
+// that ends just then either has what was told in its account, or is told to have ended.
+func (l *lockService) checked(ctx context.Context, id string) (*lockv1.CheckedHold, error) {
+	found, ended, err := l.findHold(ctx, "hold_ids", id)
+	if err == nil && ended == nil {
+		token, validFor := found.token, found.tell(callerOf(ctx))
 		why := found.lease.lost()
-		if why == nil {
-			return &lockv1.CheckedHold{HoldId: id, ValidFor: durationpb.New(validFor), FencingToken: found.token}
+		if _, ended, err = l.findHold(ctx, "hold_ids", id); err == nil && ended == nil {
+			if why == nil {
+				return &lockv1.CheckedHold{HoldId: id, ValidFor: durationpb.New(validFor), FencingToken: token}, nil
+			}
+			ended = &past{why: why, token: token}
 		}
-		ended = &past{why: why, token: found.token}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return &lockv1.CheckedHold{
 		HoldId: id, ValidFor: durationpb.New(0), FencingToken: ended.token, Reason: endOf(ended.why),
-	}
+	}, nil
 }
 
 func (l *lockService) Release(ctx context.Context, request *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
@@ -109,9 +116,9 @@ func (l *lockService) Release(ctx context.Context, request *lockv1.ReleaseReques
 		return nil, err
 	}
 	if ended == nil {
-		found.release()
-		ended = &past{gone: found.gone}
+		ended = &past{released: found.released, gone: found.gone}
 	}
+	ended.released.close() // of a hold that has ended: nobody counts on it any more
 	select {
 	case <-ended.gone:
 	case <-ctx.Done():

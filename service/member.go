@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -97,7 +96,7 @@ func (m *membershipService) Join(
 	j := &joining{enrolment: parsed, recipe: m.group(parsed.group), box: newOutbox(stream.Send)}
 	j.footing = footing{
 		services: m.services, caller: callerOf(stream.Context()), thing: memberThing(parsed.group, parsed.called),
-		left: stream.Context().Done(), slow: j.box.slow,
+		left: stream.Context().Done(), slow: j.box.slow, acknowledged: newLatch(),
 	}
 	return j.run(stream.Context())
 }
@@ -199,7 +198,6 @@ func (r *roll) find(of thing, from caller, with *lease) *member {
 // beginMember makes a member of a membership.
 func (s *Services) beginMember(of thing, on *lease, membership *recipes.Membership) *member {
 	made := &member{thing: of, lease: on, membership: membership, joined: time.Now()}
-	s.held.enter(math.MaxInt)
 	on.has(of, membership.Incarnation)
 	s.members.add(made)
 	s.options.Events.MemberJoined()
@@ -209,7 +207,6 @@ func (s *Services) beginMember(of thing, on *lease, membership *recipes.Membersh
 // endMember is the end of a member as far as its caller is concerned; why is nil if it left.
 func (s *Services) endMember(ended *member, why error) {
 	s.members.remove(ended)
-	s.held.leave()
 	reason := "LEFT"
 	if why != nil && !errors.Is(why, context.Canceled) {
 		reason = reasonOf(why)

@@ -120,19 +120,18 @@ func (j *joining) settle(ctx context.Context, why error) {
 		why = nil // given up by the caller, or by its silence
 	}
 	if j.member != nil {
-		if mayCount(ctx, j.caller, why) {
-			j.patience = j.lease.session.ValidFor()
+		if mayNotHear(ctx, j.caller, why) {
 			why = cmp.Or(why, errLeaseLost)
 		}
 		j.services.endMember(j.member, why)
+		j.stopTelling(ctx, why)
 	}
 	j.lease.yield(j.thing)
 	j.endLease(why)
 }
 
-// giveUp takes the member out of the group, after the status. For a caller that only fell silent it waits until the time
-// is over that the caller was told. The lease can join under the name again when that is done, and not before: the name
-// alone would not tell the new member from the old.
+// giveUp takes the member out of the group, after the status, and when nobody counts on it any more. The lease can join
+// under the name again when that is done, and not before: the name alone would not tell the new member from the old.
 func (j *joining) giveUp(ctx context.Context) {
 	defer j.box.wait()
 	defer j.lease.drop(j.thing)

@@ -128,14 +128,19 @@ func ousted(standing recipes.Standing) error {
 
 func (a *attendance) tellContact() {
 	suspended := a.contact.suspended
-	a.tell(topicContact, func() *membershipv1.JoinResponse { return memberContactEvent(suspended, a.lease.validFor()) })
+	a.tell(topicContact, func() *membershipv1.JoinResponse {
+		if suspended {
+			return memberSuspendedEvent(a.remaining())
+		}
+		return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: &membershipv1.Resumed{}}}
+	})
 }
 
 // tell sends an event, unless the caller is not a member any more when the event's turn has come.
 func (a *attendance) tell(about topic, compose func() *membershipv1.JoinResponse) {
 	a.box.put(about, func() (*membershipv1.JoinResponse, bool) {
 		event := compose()
-		return event, a.lease.validFor() > 0
+		return event, a.mayTell()
 	})
 }
 
@@ -151,10 +156,7 @@ func updatedEvent(metadata map[string]string) *membershipv1.JoinResponse {
 	}}
 }
 
-func memberContactEvent(suspended bool, remaining time.Duration) *membershipv1.JoinResponse {
-	if !suspended {
-		return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: &membershipv1.Resumed{}}}
-	}
+func memberSuspendedEvent(remaining time.Duration) *membershipv1.JoinResponse {
 	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{
 		Suspended: &membershipv1.Suspended{Remaining: durationpb.New(remaining)},
 	}}

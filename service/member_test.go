@@ -8,6 +8,7 @@ import (
 	"time"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -264,6 +265,7 @@ func TestMembersStayUntilTheDrainIsOver(t *testing.T) {
 	first := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id})
 	first.sees("joined")
 	second := s.joined(s.callers, "b")
+	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	waiter := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: waits})
 	watch := s.watchGroup(s.callers, "shop")
 	watch.sees("a b: +a +b")

@@ -45,8 +45,7 @@ func (p *probe) Register(registrar grpc.ServiceRegistrar) {
 	lockv1.RegisterLockServiceServer(registrar, p)
 }
 
-func (p *probe) Drain(ctx context.Context, timeout time.Duration, told func()) error {
-	defer told()
+func (p *probe) Drain(ctx context.Context, timeout time.Duration) error {
 	return p.drain(ctx, timeout)
 }
 

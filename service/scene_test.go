@@ -57,6 +57,8 @@ type sceneEnsemble struct {
 	mu     sync.Mutex
 	refuse error // what Open answers, if not nil
 	hang   bool  // whether Open waits for its context
+
+	wrap func(*embedded.Session) Session // makes what Open returns of a session; nil for the session itself
 }
 
 func (e *sceneEnsemble) Open(ctx context.Context, timeout time.Duration) (Session, error) {
@@ -72,6 +74,9 @@ func (e *sceneEnsemble) Open(ctx context.Context, timeout time.Duration) (Sessio
 	}
 	session := e.OpenSession(timeout)
 	e.opened <- session
+	if e.wrap != nil {
+		return e.wrap(session), nil
+	}
 	return session, nil
 }
 
@@ -84,15 +89,15 @@ func (e *sceneEnsemble) answer(refuse error, hang bool) {
 // newScene starts a sidecar. The ensemble's tick is so short that its sessions may be short, too.
 func newScene(t *testing.T, change ...func(*Options)) *scene {
 	t.Helper()
-	memory := embedded.New(embedded.Options{Tick: 100 * time.Millisecond})
-	t.Cleanup(memory.Close)
-	s := &scene{t: t, ensemble: &sceneEnsemble{
-		Reader: memory.NewReader(), memory: memory, opened: make(chan *embedded.Session, 2000),
-	}}
 	options := Options{LockRoot: "/locks", SessionTimeout: 2 * time.Second, TickTime: 100 * time.Millisecond}
 	for _, change := range change {
 		change(&options)
 	}
+	memory := embedded.New(embedded.Options{Tick: options.TickTime})
+	t.Cleanup(memory.Close)
+	s := &scene{t: t, ensemble: &sceneEnsemble{
+		Reader: memory.NewReader(), memory: memory, opened: make(chan *embedded.Session, 2000),
+	}}
 	s.services = New(options, s.ensemble)
 	tcp := s.serve()
 	s.callers = s.dial("unix:" + s.socket)
@@ -269,6 +274,7 @@ type opening struct {
 	t       *testing.T
 	stream  grpc.ServerStreamingClient[leasev1.OpenResponse]
 	cancel  context.CancelFunc
+	leave   func() // closes the connection
 	last    *leasev1.OpenResponse
 	id      string
 	session *embedded.Session

@@ -52,7 +52,7 @@ type ServerOptions struct {
 // Handlers are what a Server serves; see Services.
 type Handlers interface {
 	Register(registrar grpc.ServiceRegistrar)
-	Drain(ctx context.Context, timeout time.Duration, told func()) error
+	Drain(ctx context.Context, timeout time.Duration) error
 	Standing() Standing
 	Stock() State
 }
@@ -280,16 +280,13 @@ func (s *Server) stop(ctx context.Context) error {
 	s.health.Shutdown()
 	bounded, cancel := context.WithTimeout(ctx, s.options.DrainTimeout+s.options.SilenceTimeout)
 	defer cancel()
-	var closing errgroup.Group
-	drained := make(chan struct{})
-	err := s.handlers.Drain(bounded, s.options.DrainTimeout, func() {
-		for _, server := range s.grpc {
-			closing.Go(func() error { return closeGRPC(server, drained) })
-		}
-	})
-	close(drained)
+	err := s.handlers.Drain(bounded, s.options.DrainTimeout)
 	if err != nil {
 		err = fmt.Errorf("draining: %w", err)
+	}
+	var closing errgroup.Group
+	for _, server := range s.grpc {
+		closing.Go(func() error { return closeGRPC(server) })
 	}
 	return errors.Join(err, closing.Wait(), s.closeHTTP(ctx))
 }
@@ -307,7 +304,7 @@ func (s *Server) closeHTTP(ctx context.Context) error {
 // closeGRPC tells callers to go away, lets calls under way end, and cuts the connections of those that do not. It is bounded,
 // though GracefulStop waits for every handler: one that hangs when all is drained is left behind, since the process is about
 // to end.
-func closeGRPC(server *grpc.Server, drained <-chan struct{}) error {
+func closeGRPC(server *grpc.Server) error {
 	closed := make(chan struct{})
 	go func() {
 		server.GracefulStop()
@@ -319,7 +316,6 @@ func closeGRPC(server *grpc.Server, drained <-chan struct{}) error {
 	case <-time.After(stopTimeout):
 	}
 	server.Stop()
-	<-drained
 	select {
 	case <-closed:
 		return nil

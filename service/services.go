@@ -64,7 +64,7 @@ type Services struct {
 	ensemble Ensemble
 	leases   *leases
 	holds    book[*hold]
-	held     tally // the holds and members that have not ended
+	held     tally // the holds that have not ended
 	crowd    crowd
 	drain    *drain
 	members  roll
@@ -103,10 +103,10 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 }
 
 // Drain ends everything in an orderly way: waiters at once, holders when they let go or when timeout is over, whichever is
-// first. When all streams have been sent their end, or ctx ends, it calls told, once: then connections must be told to go
-// away, since what a caller had is let go when it has left, or when its validity is over. It returns when every session is
-// closed, so that all locks are free, or with ctx's cause when ctx ends.
-func (s *Services) Drain(ctx context.Context, timeout time.Duration, told func()) error {
+// first, and members when nobody holds anything. It returns when nobody counts on anything any more and every session is
+// closed, so that all locks are free, or with ctx's cause when ctx ends. Connections must not be told to go away
+// before: a holder that has heard of its end says so on its own.
+func (s *Services) Drain(ctx context.Context, timeout time.Duration) error {
 	s.drain.begin(timeout)
 	defer s.drain.finish()
 	over := time.NewTimer(timeout)
@@ -117,26 +117,18 @@ func (s *Services) Drain(ctx context.Context, timeout time.Duration, told func()
 	case <-ctx.Done():
 	}
 	s.drain.finish()
-	select {
-	case <-s.leases.telling.empty():
-	case <-ctx.Done():
+	for _, open := range []*tally{&s.leases.sessions, &s.issuers.fetches} {
+		select {
+		case <-open.empty():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	told()
-	select {
-	case <-s.leases.sessions.empty():
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case <-s.issuers.fetches.empty():
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return nil
 }
 
 // Stop ends everything now and returns when every session is closed, or with ctx's cause.
-func (s *Services) Stop(ctx context.Context) error { return s.Drain(ctx, 0, func() {}) }
+func (s *Services) Stop(ctx context.Context) error { return s.Drain(ctx, 0) }
 
 // foreignTicks is the longest session timeout that an ensemble grants, in ticks, if its settings do not say otherwise.
 const foreignTicks = 20

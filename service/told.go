@@ -1,0 +1,87 @@
+package service
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// A tellings knows who may count on something: for each connection, until when it was told that the thing is valid. Whatever
+// is told of a validity is noted before it leaves.
+type tellings struct {
+	mu     sync.Mutex
+	until  map[*ending]time.Time
+	closed bool
+}
+
+// note notes that a caller is about to be told this validity. It returns false, and the caller must not be told, if the thing
+// has ended.
+func (t *tellings) note(to caller, validity time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	now := time.Now()
+	if until := now.Add(validity); validity > 0 && to.ending != nil && until.After(t.until[to.ending]) {
+		maps.DeleteFunc(t.until, func(_ *ending, until time.Time) bool { return until.Before(now) })
+		if t.until == nil {
+			t.until = map[*ending]time.Time{}
+		}
+		t.until[to.ending] = until
+	}
+	return true
+}
+
+// noted is a copy of what was noted.
+func (t *tellings) noted() map[*ending]time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.until)
+}
+
+// close has nothing told any more.
+func (t *tellings) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+}
+
+// outlast returns when nobody counts on a thing any more that has ended: each connection over which a validity was told has
+// left, or that validity is over. It returns at once when one of the channels is closed: the caller has acknowledged the
+// end, or the session is over.
+func outlast(told map[*ending]time.Time, acknowledged, over <-chan struct{}) {
+	for connection, until := range told {
+		timer := time.NewTimer(time.Until(until))
+		select {
+		case <-timer.C:
+		case <-connection.left:
+		case <-acknowledged:
+		case <-over:
+		}
+		timer.Stop()
+	}
+}
+
+// A latch is closed once, by whoever comes first.
+type latch struct {
+	once   sync.Once
+	closed chan struct{}
+}
+
+func newLatch() *latch { return &latch{closed: make(chan struct{})} }
+
+func (l *latch) close() { l.once.Do(func() { close(l.closed) }) }
+
+// later joins what was noted of two things: of each connection the later instant.
+func later(a, b map[*ending]time.Time) map[*ending]time.Time {
+	if a == nil {
+		return b
+	}
+	for connection, until := range b {
+		if until.After(a[connection]) {
+			a[connection] = until
+		}
+	}
+	return a
+}
