@@ -128,16 +128,20 @@ func (f *footing) remaining() time.Duration {
 func (f *footing) mayTell() bool { return f.lease.validFor() > 0 && f.told.note(f.caller, 0) }
 
 // stopTelling ends what callers are told of the thing, and finds out who may go on counting on it. Whoever ended it by its own
-// hand does not. One that does not hear of the end may count on anything, whether it was told or not.
+// hand does not, and of one that has left, those alone do who asked for this very thing over other connections. One that does not
+// hear of the end may count on anything, whether it was told or not.
 func (f *footing) stopTelling(ctx context.Context, why error) {
 	if mayNotHear(ctx, f.caller, why) {
 		f.told.note(f.caller, f.lease.session.ValidFor())
 	}
 	f.told.close()
-	if gaveUp(ctx, f.caller) {
-		f.acknowledged.close()
+	switch {
+	case gaveUp(ctx, f.caller):
+	case isClosed(f.caller.left()):
+		f.counting = f.told.noted()
+	default:
+		f.counting = f.lease.counting(&f.told)
 	}
-	f.counting = f.lease.counting(&f.told)
 }
 
 // endLease ends a lease that is this stream's alone, before the status.

@@ -125,6 +125,9 @@ func (j *joining) settle(ctx context.Context, why error) {
 		}
 		j.services.endMember(j.member, why)
 		j.stopTelling(ctx, why)
+		if errors.Is(why, recipes.ErrReplaced) || errors.Is(why, recipes.ErrRemoved) {
+			j.counting = nil // its name is somebody else's already, or nobody's
+		}
 	}
 	j.lease.yield(j.thing)
 	j.endLease(why)

@@ -87,7 +87,10 @@ var forcedEnds = map[string]struct {
 }
 
 // eachForcedEnd ends a hold on a lease that was opened over another connection, in each of these ways.
-func eachForcedEnd(t *testing.T, ttl time.Duration, test func(s *scene, held *acquiring, from callers, reason string, freeze, end func())) {
+func eachForcedEnd(
+	t *testing.T, ttl time.Duration, test func(s *scene, held *acquiring, from callers, reason string, freeze, end func()),
+) {
+	t.Helper()
 	for name, by := range forcedEnds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,6 +108,7 @@ func eachForcedEnd(t *testing.T, ttl time.Duration, test func(s *scene, held *ac
 }
 
 func TestAHoldEndedByForceKeepsItsPlaceForAFrozenCaller(t *testing.T) {
+	t.Parallel()
 	eachForcedEnd(t, 3*time.Second, func(s *scene, held *acquiring, from callers, _ string, freeze, end func()) {
 		counts := s.toldValid(from, held.hold)
 		freeze()
@@ -117,6 +121,7 @@ func TestAHoldEndedByForceKeepsItsPlaceForAFrozenCaller(t *testing.T) {
 }
 
 func TestAnAcknowledgedEndFreesThePlaceAtOnce(t *testing.T) {
+	t.Parallel()
 	eachForcedEnd(t, time.Minute, func(s *scene, held *acquiring, from callers, reason string, _, end func()) {
 		counts := s.toldValid(from, held.hold)
 		end()
@@ -132,6 +137,7 @@ func TestAnAcknowledgedEndFreesThePlaceAtOnce(t *testing.T) {
 }
 
 func TestWhoWasToldNothingIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	eachForcedEnd(t, time.Minute, func(s *scene, held *acquiring, _ callers, reason string, _, end func()) {
 		began := time.Now()
 		end()
@@ -146,12 +152,14 @@ func TestWhoWasToldNothingIsNotWaitedFor(t *testing.T) {
 // However a caller has been told a validity, and over whichever of its connections, the place of its hold is kept until that is
 // over or the connection has left.
 func TestWhateverWasToldIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	checkHold := func(s *scene, _ *opening, held *acquiring, from callers) { s.toldValid(from, held.hold) }
 	for name, test := range map[string]struct {
 		tell  func(s *scene, lease *opening, held *acquiring, from callers)
 		leave bool
 	}{
-		"Check of the hold":                             {tell: func(s *scene, _ *opening, held *acquiring, from callers) { s.toldValid(from, held.hold) }},
-		"Check of the hold over a connection that left": {tell: func(s *scene, _ *opening, held *acquiring, from callers) { s.toldValid(from, held.hold) }, leave: true},
+		"Check of the hold":                             {tell: checkHold},
+		"Check of the hold over a connection that left": {tell: checkHold, leave: true},
 		"Check of the lease": {tell: func(s *scene, lease *opening, _ *acquiring, from callers) {
 			_, err := from.leases.Check(s.context(), &leasev1.CheckRequest{LeaseId: lease.id})
 			s.must(err)
@@ -185,6 +193,28 @@ func TestWhateverWasToldIsWaitedFor(t *testing.T) {
 				t.Errorf("the place was kept for %v", kept)
 			}
 		})
+	}
+}
+
+// Whoever asked for a hold over another connection counts on it, though the process that acquired it has died.
+func TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor(t *testing.T) {
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 3*time.Second, 300*time.Millisecond })
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	dying, die := s.dialLeaving()
+	held := s.hold(dying, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+	counts := s.toldValid(s.callers, held.hold)
+	unasked := s.hold(dying, &lockv1.AcquireRequest{Name: "others", LeaseId: lease.id})
+	_, err := s.leases.Check(s.context(), &leasev1.CheckRequest{LeaseId: lease.id})
+	s.must(err)
+	s.toldValid(dying, unasked.hold)
+	die()
+	s.awaitContenders("others", 0)
+	if left := time.Until(counts); left < time.Second {
+		t.Errorf("a lock that nobody else asked for is free only %v before the end of what its dead holder was told", left)
+	}
+	s.awaitContenders("orders", 0)
+	if left := time.Until(counts); left > 0 {
+		t.Errorf("the lock is free while somebody may count on it for %v more", left)
 	}
 }
 

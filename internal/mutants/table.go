@@ -175,6 +175,26 @@ var Table = []Mutant{
 			Package: "service", Test: "TestASidecarThatStopsKeepsTheLocksOfThoseWhoMayNotHaveHeard", Complaint: "given to others",
 		}},
 	},
+	{
+		ID: "E1", Bug: "a hold leaves its lease when its status is sent, and not when nobody counts on it any more",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestAHoldEndedByForceKeepsItsPlaceForAFrozenCaller", Complaint: "the lock is free while the frozen holder",
+		}},
+	},
+	{
+		ID: "E2", Bug: "a hold that is ended by force gives its place up at once, whatever its caller was told",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestAHoldEndedByForceKeepsItsPlaceForAFrozenCaller", Complaint: "the lock is free while the frozen holder",
+		}},
+	},
+	{
+		ID: "E3", Bug: "Check tells a hold's validity though the hold has ended meanwhile",
+		Catchers: []Catcher{{Package: "service", Test: "TestCheckDoesNotOvertakeTheEndOfAHold", Complaint: `want "LOCK_BROKEN"`}},
+	},
+	{
+		ID: "E4", Bug: "what Check of the lease has told is not waited for when a hold on it is ended by force",
+		Catchers: []Catcher{{Package: "service", Test: "TestWhateverWasToldIsWaitedFor", Complaint: "the place was kept for"}},
+	},
 }
 
 // simulated is a test on three simulated servers.
