@@ -195,6 +195,10 @@ var Table = []Mutant{
 		ID: "E4", Bug: "what Check of the lease has told is not waited for when a hold on it is ended by force",
 		Catchers: []Catcher{{Package: "service", Test: "TestWhateverWasToldIsWaitedFor", Complaint: "the place was kept for"}},
 	},
+	{
+		ID: "Z1", Bug: "what notices that a lease is over are timers alone, which stand still while the machine is suspended",
+		Catchers: []Catcher{simulated("TestWhatIsOverEndsAtOnceWhenAMachineWakes").saying("after its machine has woken")},
+	},
 }
 
 // simulated is a test on three simulated servers.

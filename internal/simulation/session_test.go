@@ -3,50 +3,13 @@ package simulation_test
 import (
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/simulation"
-	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
-
-// What is suspended with its machine finds its clock to have gone on and its timers not.
-func TestASessionIsLostOnAMachineThatWasSuspended(t *testing.T) {
-	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
-		var suspended atomic.Int64
-		began := time.Now()
-		c, err := zookeeper.New(zookeeper.Config{
-			Servers: e.Addresses(), SessionTimeout: 15 * time.Second, TickTime: 2 * time.Second, SyncLimit: 5,
-			Heartbeat: 2 * time.Second, Dial: e.Dialer(0),
-			Clock: func() time.Duration { return time.Since(began) + time.Duration(suspended.Load()) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		s := w.open(t, c)
-		time.Sleep(10 * time.Second)
-		suspended.Store(int64(5 * time.Second))
-		if valid := s.ValidFor(); valid <= 0 || valid > 10*time.Second {
-			t.Errorf("after 5 s: valid for %v", valid)
-		}
-		time.Sleep(10 * time.Second)
-		if s.Err() != nil {
-			t.Errorf("after 5 s: %v", s.Err())
-		}
-		suspended.Store(int64(30 * time.Second))
-		if valid := s.ValidFor(); valid > 0 {
-			t.Errorf("after 25 s: valid for %v", valid)
-		}
-		time.Sleep(3 * time.Second)
-		if !errors.Is(s.Err(), recipes.ErrSessionEnded) {
-			t.Errorf("after 25 s: %v", s.Err())
-		}
-	})
-}
 
 func TestSessionsOwnPlacesInTheSimulation(t *testing.T) {
 	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {

@@ -30,6 +30,7 @@ type Client struct {
 	handshakes gate
 	openings   gate
 	reader     *reader
+	vigil      *vigil
 	dice       *rand.Rand
 	stop       context.CancelFunc
 	work       sync.WaitGroup
@@ -46,6 +47,7 @@ func New(config Config) (*Client, error) {
 		permanent:  make(map[string]bool),
 		handshakes: make(gate, handshakesAtOnce),
 		openings:   make(gate, openingsAtOnce),
+		vigil:      &vigil{clock: config.Clock, sessions: make(map[*Session]struct{})},
 		dice:       rand.New(config.Random),
 	}
 	for _, dir := range config.Directories {

@@ -217,6 +217,9 @@ func (s *Session) established(id int64, timeout time.Duration, handshake exchang
 	s.proof = s.client.config.proof(timeout)
 	s.proof.opened(handshake)
 	s.guard = time.AfterFunc(s.proof.deadline.since(s.now()), s.look)
+	if !s.brief {
+		s.client.vigil.join(s)
+	}
 }
 
 // event is the library's callback: it must not block.
@@ -261,6 +264,7 @@ func (s *Session) lose(err error) {
 	w := s.wire
 	if s.guard != nil {
 		s.guard.Stop()
+		s.client.vigil.leave(s)
 	}
 	s.change()
 	s.client.discard(s) // announced before anybody can learn of the end and close the client
