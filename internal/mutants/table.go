@@ -199,6 +199,10 @@ var Table = []Mutant{
 		ID: "Z1", Bug: "what notices that a lease is over are timers alone, which stand still while the machine is suspended",
 		Catchers: []Catcher{simulated("TestWhatIsOverEndsAtOnceWhenAMachineWakes").saying("after its machine has woken")},
 	},
+	{
+		ID: "Z2", Bug: "a place whose deletion is refused is forgotten, and stands in the way of others for as long as its session lives",
+		Catchers: []Catcher{simulated("TestWhatIsGivenUpGoesThoughItsDeletionIsRefusedForAWhile").saying("and there still are")},
+	},
 }
 
 // simulated is a test on three simulated servers.

@@ -14,6 +14,8 @@ import (
 var (
 	// errUnsent wraps the error of a call that ended before anything was sent.
 	errUnsent = errors.New("not sent")
+	// errThrottled means that the server had too much to do: nothing was done.
+	errThrottled = errors.New("throttled by the ensemble")
 	// errRefused wraps whatever else was answered: nothing was done.
 	errRefused = errors.New("refused by the ensemble")
 )
@@ -28,6 +30,7 @@ var verdicts = []struct{ library, ours error }{
 	{zk.ErrInvalidACL, recipes.ErrDenied},
 	{zk.ErrAuthFailed, recipes.ErrDenied},
 	{zk.ErrNoChildrenForEphemerals, recipes.ErrNoChildren},
+	{zk.ErrNothing, errThrottled},
 }
 
 // mishaps are the errors that are no answer, or none that could be read. A session that has moved is one whose connection
@@ -63,8 +66,30 @@ func refused(err error) bool {
 
 // call makes one request of the library. It waits for a connection before, and returns when the request is answered, when
 // the connection it was sent on is lost (ErrOutcomeUnknown) or when the session ends, whichever is first: the library lets
-// go of its callers as soon as it is closed. ctx only says on whose behalf.
+// go of its callers as soon as it is closed. One that is throttled is made again. ctx only says on whose behalf.
 func call[T any](ctx context.Context, s *Session, operation string, request func(*zk.Conn) (T, error)) (T, error) {
+	for refusals := 0; ; refusals++ {
+		value, err := callOnce(ctx, s, operation, request)
+		if !errors.Is(err, errThrottled) || s.isClosing() {
+			return value, err
+		}
+		s.rest(s.client.forbearance(refusals))
+	}
+}
+
+func (s *Session) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
+}
+
+// forbearance is for how long to wait before what was refused so often is asked again.
+func (c *Client) forbearance(refusals int) time.Duration {
+	longest := 20 * time.Millisecond << min(refusals, 7)
+	return longest/2 + c.upTo(longest/2)
+}
+
+func callOnce[T any](ctx context.Context, s *Session, operation string, request func(*zk.Conn) (T, error)) (T, error) {
 	var none T
 	if _, err := s.awaitConnected(); err != nil {
 		return none, fmt.Errorf("%w: %w", errUnsent, err)

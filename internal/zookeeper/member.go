@@ -92,17 +92,19 @@ func (s *Session) Update(ctx context.Context, member string, data []byte) (recip
 
 // Delete deletes a node that Create made, and no other.
 func (s *Session) Delete(ctx context.Context, member string) {
-	s.mu.Lock()
-	s.forget(member)
-	s.mu.Unlock()
+	s.giveAway(member, func() error { return s.deleteOwn(ctx, member) })
+}
+
+// deleteOwn deletes a member once it is certain that it is this session's.
+func (s *Session) deleteOwn(ctx context.Context, member string) error {
 	for {
 		seen, err := s.inspectOwn(ctx, member)
 		if err != nil {
-			return
+			return err
 		}
 		_, err = call(ctx, s, "delete", func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(member, seen.Version) })
 		if !errors.Is(err, recipes.ErrBadVersion) && !errors.Is(err, recipes.ErrOutcomeUnknown) {
-			return
+			return err
 		}
 	}
 }

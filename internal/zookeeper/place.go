@@ -56,12 +56,24 @@ func (s *Session) create(ctx context.Context, dir, prefix string, data []byte) (
 				return "", err
 			}
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
-			if name, err := s.search(ctx, dir, prefix); name != "" || err != nil {
+			if name, err := s.find(ctx, dir, prefix); name != "" || err != nil {
 				return name, err
 			}
 		default:
 			return "", err
 		}
+	}
+}
+
+// find searches until it is certain what became of a creation that was not answered: a node that nobody knows of would stand in
+// the way of others.
+func (s *Session) find(ctx context.Context, dir, prefix string) (name string, err error) {
+	for refusals := 0; ; refusals++ {
+		name, err := s.search(ctx, dir, prefix)
+		if err == nil || errors.Is(err, recipes.ErrSessionEnded) {
+			return name, err
+		}
+		s.rest(s.client.forbearance(refusals))
 	}
 }
 
@@ -85,8 +97,11 @@ func (s *Session) search(ctx context.Context, dir, prefix string) (name string, 
 			continue
 		}
 		node, err := s.Get(ctx, dir+"/"+name)
-		if err == nil && s.Owns(node) {
+		switch {
+		case err == nil && s.Owns(node), errors.Is(err, recipes.ErrDenied): // the name holds a uuid
 			return name, nil
+		case err != nil && !errors.Is(err, recipes.ErrNoNode):
+			return "", err
 		}
 	}
 	return "", s.Err()
@@ -94,15 +109,18 @@ func (s *Session) search(ctx context.Context, dir, prefix string) (name string, 
 
 // flush returns when a transaction of this session that was begun after the call has been committed.
 func (s *Session) flush(ctx context.Context) error {
-	for {
+	for refusals := 0; ; {
 		_, err := call(ctx, s, "check", func(c *zk.Conn) (struct{}, error) {
 			return struct{}{}, s.commit("/")
 		})
-		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
-			if errors.Is(err, recipes.ErrSessionEnded) {
-				return err
-			}
-			return nil
+		switch {
+		case errors.Is(err, recipes.ErrSessionEnded):
+			return err
+		case err == nil, errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrDenied):
+			return nil // committed, with whatever verdict
+		case !errors.Is(err, recipes.ErrOutcomeUnknown):
+			s.rest(s.client.forbearance(refusals))
+			refusals++
 		}
 	}
 }
@@ -169,21 +187,18 @@ func (s *Session) makeNode(ctx context.Context, operation string, create func(*z
 
 // Dequeue deletes a place; see recipes.Session.
 func (s *Session) Dequeue(ctx context.Context, place string) {
-	s.mu.Lock()
-	s.forget(place)
-	s.mu.Unlock()
-	s.delete(ctx, place)
+	s.giveAway(place, func() error { return s.delete(ctx, place) })
 }
 
-// delete retries until the node is gone or the session has ended. The name holds a uuid, so that it can be no other
-// node's.
-func (s *Session) delete(ctx context.Context, place string) {
+// delete deletes a place, once or, where replies are lost, until it is certain what became of it. The name holds a uuid, so that
+// it can be no other node's.
+func (s *Session) delete(ctx context.Context, place string) error {
 	for {
 		_, err := call(ctx, s, "delete", func(c *zk.Conn) (struct{}, error) {
 			return struct{}{}, c.Delete(place, -1)
 		})
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
-			return
+			return err
 		}
 	}
 }
@@ -216,6 +231,7 @@ func (s *Session) own(place string, size int, member bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gone := make(chan struct{})
+	s.forget(place) // a member of that name that is being given up
 	s.places[place] = gone
 	s.sizes[place] = size
 	if member {
@@ -232,11 +248,12 @@ func (s *Session) forget(place string) {
 	delete(s.members, place)
 }
 
-// Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended.
+// Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended. What the
+// ensemble refuses to delete goes with the session.
 func (s *Session) Close(ctx context.Context) {
 	places, members := s.possessions()
 	for _, member := range members {
-		s.Delete(ctx, member)
+		_ = s.deleteOwn(ctx, member)
 	}
 	for len(places) > 0 {
 		n := fitting(places)
@@ -292,7 +309,7 @@ func (s *Session) deleteAll(ctx context.Context, places []string) {
 		}
 	}
 	for _, place := range places {
-		s.Dequeue(ctx, place)
+		_ = s.delete(ctx, place)
 	}
 }
 

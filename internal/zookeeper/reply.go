@@ -28,6 +28,9 @@ const (
 const (
 	eventXid = -1
 
+	codeThrottled = -127 // as KeeperException numbers them
+	codeNothing   = -117
+
 	statBytes        = 68
 	passwordBytes    = 16
 	shortestGreeting = replyHead + 4 + passwordBytes
@@ -67,10 +70,20 @@ func (w *wire) check(reply []byte) error {
 	case xid >= 0 && code == 0:
 		body.reply(due.kind)
 	}
+	if int32(code) == codeThrottled {
+		nameable(reply)
+	}
 	if body.bad {
 		return fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, len(reply), due.kind)
 	}
 	return nil
+}
+
+// nameable gives a reply that says THROTTLEDOP, which the library has no name for, a code that it has one for and that no server
+// sends: zk.ErrNothing.
+func nameable(reply []byte) {
+	nothing := int32(codeNothing)
+	binary.BigEndian.PutUint32(reply[12:], uint32(nothing))
 }
 
 // checkGreeting wants a password of the usual length and, with a session, a time that can be kept.

@@ -51,7 +51,7 @@ type Session struct {
 	suspended  bool
 	changed    chan struct{}            // closed and made anew when connected or suspended changes
 	guard      *time.Timer              // looks at the deadline
-	places     map[string]chan struct{} // closed when somebody else deleted it
+	places     map[string]chan struct{} // closed when somebody else deleted it; nil for one that is being given up
 	sizes      map[string]int           // what each place counts
 	members    map[string]bool          // which places others may have made since: Create's, not Enqueue's
 	bytes      int                      // of the places' paths
