@@ -17,24 +17,46 @@ const jitter = 0.1
 // about every interval, and at once on a new connection. The handshake has just proved the session.
 func (s *Session) heart() {
 	defer s.work.Done()
-	pause := s.interval
-	for s.rest(pause) {
+	pause, failures, failing := s.interval, 0, instant(0)
+	generation, _ := s.connection()
+	for s.restSince(generation, pause) {
 		began := s.now()
-		pause = time.Millisecond
-		if s.heartbeat() == nil {
+		var err error
+		if generation, err = s.heartbeat(); err == nil {
+			failures = 0
 			spread := 1 + jitter*(2*s.client.dice.Float64()-1)
-			pause = max(pause, time.Duration(spread*float64(s.interval))-s.now().since(began))
+			pause = max(time.Millisecond, time.Duration(spread*float64(s.interval))-s.now().since(began))
+		} else {
+			if failures++; failures == 1 {
+				failing = began
+			}
+			pause = s.failed(failures, failing)
 		}
 		s.look()
 	}
 }
 
+// failed takes in that a heartbeat has failed, as so many have one after the other since then: that is as late as one that is not
+// answered. It returns for how long to wait on the same connection: full jitter, doubling.
+func (s *Session) failed(failures int, since instant) (pause time.Duration) {
+	if s.now().since(since) >= s.interval {
+		s.suspend()
+	}
+	return time.Millisecond + s.client.upTo(min(time.Millisecond<<min(failures, 10), s.interval/2))
+}
+
 // rest waits, but not across a change of the connection. It returns false when the session has ended.
 func (s *Session) rest(pause time.Duration) bool {
+	generation, _ := s.connection()
+	return s.restSince(generation, pause)
+}
+
+// restSince waits, but not if the connection is another one than before, or becomes another.
+func (s *Session) restSince(before int, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
-	before, changed := s.connection()
-	for {
+	generation, changed := s.connection()
+	for generation == before {
 		select {
 		case <-timer.C:
 			return true
@@ -42,11 +64,9 @@ func (s *Session) rest(pause time.Duration) bool {
 		case <-s.done:
 			return false
 		}
-		var generation int
-		if generation, changed = s.connection(); generation != before {
-			return true
-		}
+		generation, changed = s.connection()
 	}
+	return s.Err() == nil
 }
 
 func (s *Session) connection() (generation int, changed <-chan struct{}) {
@@ -57,12 +77,12 @@ func (s *Session) connection() (generation int, changed <-chan struct{}) {
 
 // heartbeat sends one heartbeat and counts its answer. One that is not answered for an interval makes the session
 // suspended; half an interval later the connection is given up for one to the next server.
-func (s *Session) heartbeat() error {
+func (s *Session) heartbeat() (generation int, err error) {
 	late := time.AfterFunc(s.interval, s.suspend)
 	defer late.Stop()
-	generation, err := s.awaitConnected()
+	generation, err = s.awaitConnected()
 	if err != nil {
-		return err
+		return generation, err
 	}
 	stuck := time.AfterFunc(s.interval*3/2, func() { s.giveUp(generation) })
 	defer stuck.Stop()
@@ -71,10 +91,10 @@ func (s *Session) heartbeat() error {
 	answered := s.now()
 	s.client.config.Observe(context.Background(), "heartbeat", answered.since(sent), err != nil)
 	if err != nil {
-		return err
+		return generation, err
 	}
 	s.answered(generation, exchange{sent: sent, answered: answered})
-	return nil
+	return generation, nil
 }
 
 // beat is one request that proves the session: a transaction that checks one of its places, or a plain read.
@@ -106,6 +126,7 @@ func (s *Session) answered(generation int, heartbeat exchange) {
 	late := heartbeat.answered >= s.proof.deadline
 	if generation == s.generation && !late {
 		s.proof.answeredHeartbeat(heartbeat)
+		s.attempts = 0
 		if s.suspended {
 			s.suspended = false
 			s.change()

@@ -104,7 +104,8 @@ func (c *Client) connect(ctx context.Context, address string) (net.Conn, error) 
 	return secured, nil
 }
 
-// backOff waits before every attempt but the first since the session last had a connection: full jitter, doubling.
+// backOff waits before every attempt but the first since a heartbeat was last answered: full jitter, doubling. A handshake that was
+// answered says little of the connection: a server may drop it at once.
 func (s *Session) backOff() error {
 	attempt := s.nextAttempt()
 	if attempt == 0 {

@@ -48,18 +48,28 @@ func (r *reader) run(ctx context.Context) {
 			pause(ctx, r.client.upTo(50*time.Millisecond<<min(failures, 5)))
 			continue
 		}
-		failures = 0
-		v := newView(session)
-		r.show(v)
-		r.client.introduction() // credentials that are newer than the session
-		select {
-		case <-session.Done():
-		case <-ctx.Done():
-			session.Close(ctx)
+		began := time.Now()
+		r.present(ctx, session)
+		if failures++; time.Since(began) > session.interval {
+			failures = 0
+			continue
 		}
-		r.show(nil)
-		v.fireAll()
+		pause(ctx, r.client.upTo(50*time.Millisecond<<min(failures, 5)))
 	}
+}
+
+// present shows what a session sees for as long as it lasts.
+func (r *reader) present(ctx context.Context, session *Session) {
+	v := newView(session)
+	r.show(v)
+	r.client.introduction() // credentials that are newer than the session
+	select {
+	case <-session.Done():
+	case <-ctx.Done():
+		session.Close(ctx)
+	}
+	r.show(nil)
+	v.fireAll()
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -44,7 +44,7 @@ type Session struct {
 	wire       *wire           // the present connection, if any
 	address    string          // of that connection
 	generation int             // of connections that have answered the handshake
-	attempts   int             // dials since the last answered handshake
+	attempts   int             // dials since the last heartbeat that was answered
 	refusals   map[string]bool // servers that closed the connection instead of answering the handshake
 	witness    *view           // the reader's while they did
 	connected  bool
@@ -126,7 +126,7 @@ func (s *Session) change() {
 	s.changed = make(chan struct{})
 }
 
-// nextAttempt counts a dial and returns how many there were since the last answered handshake.
+// nextAttempt counts a dial and returns how many there were since the last heartbeat that was answered.
 func (s *Session) nextAttempt() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +195,6 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 		return
 	}
 	s.generation++
-	s.attempts = 0
 	clear(s.refusals)
 	if s.id != 0 && timeout < s.negotiated {
 		s.mu.Unlock()
