@@ -31,6 +31,7 @@ type Client struct {
 	openings   gate
 	reader     *reader
 	vigil      *vigil
+	silences   *silences
 	dice       *rand.Rand
 	stop       context.CancelFunc
 	work       sync.WaitGroup
@@ -48,6 +49,7 @@ func New(config Config) (*Client, error) {
 		handshakes: make(gate, handshakesAtOnce),
 		openings:   make(gate, openingsAtOnce),
 		vigil:      &vigil{clock: config.Clock, sessions: make(map[*Session]struct{})},
+		silences:   &silences{servers: len(config.Servers), since: make(map[string]time.Time)},
 		dice:       rand.New(config.Random),
 	}
 	for _, dir := range config.Directories {

@@ -63,7 +63,7 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 	if err := s.backOff(); err != nil {
 		return nil, err
 	}
-	leave, err := s.client.handshakes.enter(s.done)
+	leave, err := s.enterGate(address)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +79,27 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 		return nil, errFenced
 	}
 	return w, nil
+}
+
+// enterGate waits for room for a handshake. It is given back when the handshake is over, or when the server has left it unanswered
+// for a while: one that is silent must not keep anybody from the others.
+func (s *Session) enterGate(address string) (leave func(), err error) {
+	giveBack, err := s.client.handshakes.enter(s.done)
+	if err != nil {
+		return nil, err
+	}
+	if s.client.silences.avoids(address) {
+		giveBack()
+		return nil, errSilent
+	}
+	unanswered := time.AfterFunc(longestStay, func() {
+		s.client.silences.begin(address)
+		giveBack()
+	})
+	return func() {
+		unanswered.Stop()
+		giveBack()
+	}, nil
 }
 
 func (s *Session) connect(address string) (net.Conn, error) {

@@ -196,6 +196,7 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 	}
 	s.generation++
 	clear(s.refusals)
+	s.client.silences.end(s.address)
 	if s.id != 0 && timeout < s.negotiated {
 		s.mu.Unlock()
 		s.lose(errShortened) // the ensemble ends it sooner than the proof would have it
