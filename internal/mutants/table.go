@@ -203,6 +203,14 @@ var Table = []Mutant{
 		ID: "Z2", Bug: "a place whose deletion is refused is forgotten, and stands in the way of others for as long as its session lives",
 		Catchers: []Catcher{simulated("TestWhatIsGivenUpGoesThoughItsDeletionIsRefusedForAWhile").saying("and there still are")},
 	},
+	{
+		ID: "Z3", Bug: "a lost lease's session is closed at the ensemble sooner than it could expire there",
+		Catchers: []Catcher{simulated("TestALostSessionIsNotClosedSoonerThanItCouldExpire").saying("where it could expire after")},
+	},
+	{
+		ID: "Z4", Bug: "a lost lease's session is closed at the ensemble before its streams have ended",
+		Catchers: []Catcher{simulated("TestALostSessionIsNotClosedBeforeItsOwnerSaysSo").saying("after contact was back")},
+	},
 }
 
 // simulated is a test on three simulated servers.

@@ -24,7 +24,7 @@ type client struct {
 // take takes in what has come from the client.
 func (c *client) take(bytes []byte) {
 	c.input = append(c.input, bytes...)
-	for c.open && len(c.input) >= 4 {
+	for c.open && len(c.input) >= 4 && (!c.greeted || c.attached != nil) { // no further while the session is not known
 		end := 4 + int(binary.BigEndian.Uint32(c.input))
 		if len(c.input) < end {
 			return
@@ -44,8 +44,6 @@ func (c *client) request(frame []byte) {
 	case !c.greeted:
 		c.greeted = true
 		c.greet(frame)
-	case c.attached == nil:
-		c.close() // go-zookeeper waits for the welcome
 	default:
 		s.touch(c.session)
 		c.queue = append(c.queue, frame)
@@ -104,6 +102,7 @@ func (c *client) welcome(session int64, timeout time.Duration) {
 	}
 	c.session, c.attached = session, c.server.replica.Attach(session)
 	c.send(c.wanted.Welcome(session, timeout))
+	c.take(nil)
 }
 
 // revalidated takes the leader's word on the session that the client wants to have again.

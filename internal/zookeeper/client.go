@@ -29,10 +29,12 @@ type Client struct {
 	permanent  map[string]bool
 	handshakes gate
 	openings   gate
+	burials    gate
 	reader     *reader
 	vigil      *vigil
 	silences   *silences
 	dice       *rand.Rand
+	life       context.Context //nolint:containedctx // ends with Close
 	stop       context.CancelFunc
 	work       sync.WaitGroup
 }
@@ -48,6 +50,7 @@ func New(config Config) (*Client, error) {
 		permanent:  make(map[string]bool),
 		handshakes: make(gate, handshakesAtOnce),
 		openings:   make(gate, openingsAtOnce),
+		burials:    make(gate, burialsAtOnce),
 		vigil:      &vigil{clock: config.Clock, sessions: make(map[*Session]struct{})},
 		silences:   &silences{servers: len(config.Servers), since: make(map[string]time.Time)},
 		dice:       rand.New(config.Random),
@@ -56,7 +59,7 @@ func New(config Config) (*Client, error) {
 		c.permanent[dir] = true
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c.stop = stop
+	c.life, c.stop = ctx, stop
 	c.reader = &reader{client: c, changed: make(chan struct{})}
 	c.work.Go(func() { c.reader.run(ctx) })
 	if config.Auth != nil {

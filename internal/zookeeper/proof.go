@@ -85,6 +85,11 @@ func (p *proof) extend(since instant) {
 	}
 }
 
+// reserve is how much sooner than after its timeout the session is taken for over.
+func (p *proof) reserve() time.Duration {
+	return time.Duration(float64(p.timeout)*2*clockRateError) + p.margin
+}
+
 // forget drops the heartbeats that are older than the one at keep: they cannot extend the deadline any more.
 func (p *proof) forget(keep int) {
 	p.exchanges = append(p.exchanges[:0], p.exchanges[keep:]...)

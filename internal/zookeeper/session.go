@@ -38,6 +38,7 @@ type Session struct {
 	mu         sync.Mutex
 	auth       []byte // is sent behind each handshake: the credentials of when the session was opened, or the reader's newest
 	id         int64
+	password   [passwordBytes]byte // which servers want of whoever comes back to the session
 	negotiated time.Duration
 	interval   time.Duration // between heartbeats
 	proof      proof
@@ -56,6 +57,7 @@ type Session struct {
 	members    map[string]bool          // which places others may have made since: Create's, not Enqueue's
 	bytes      int                      // of the places' paths
 	closing    bool
+	buried     bool
 	err        error
 	ended      instant // when err was set
 
@@ -184,6 +186,15 @@ func (s *Session) isRefused() bool {
 	present, _ := s.client.reader.current()
 	return present != nil && present == s.witness && present.session.Err() == nil &&
 		len(s.refusals) == len(s.client.config.Servers) && s.refusals[s.client.reader.address()]
+}
+
+// remember keeps the session's password, which an answer to a handshake ends with.
+func (s *Session) remember(password []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id == 0 {
+		copy(s.password[:], password)
+	}
 }
 
 // connectAnswered takes the server's answer to a handshake.

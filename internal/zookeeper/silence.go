@@ -37,6 +37,15 @@ func (s *silences) end(server string) {
 	delete(s.since, server)
 }
 
+// note begins or ends a silence.
+func (s *silences) note(server string, answers bool) {
+	if answers {
+		s.end(server)
+	} else {
+		s.begin(server)
+	}
+}
+
 // avoids says whether a session should go to another server.
 func (s *silences) avoids(server string) bool {
 	s.mu.Lock()
