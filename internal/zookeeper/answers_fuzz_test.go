@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -190,6 +191,7 @@ func FuzzAnswersOfAServer(f *testing.F) {
 	f.Add([]byte{}, []byte("\x00\x00!\x00\x03\x04@\x00\x00\x00"), false, uint8(0))
 	f.Fuzz(func(t *testing.T, greetings, answers []byte, heartbeats bool, which uint8) {
 		before := allocated()
+		defer time.AfterFunc(time.Minute, showAllStacks).Stop() // outside the bubble: of real time
 		bubble.Test(t, func(t *testing.T) {
 			babble(t, &babbler{greetings: greetings, answers: answers, heartbeats: heartbeats}, int(which))
 		})
@@ -197,6 +199,12 @@ func FuzzAnswersOfAServer(f *testing.F) {
 			t.Errorf("%d MiB of memory", asked>>20)
 		}
 	})
+}
+
+// showAllStacks ends a run that hangs, and shows where.
+func showAllStacks() {
+	debug.SetTraceback("all")
+	panic("hangs for a minute of real time")
 }
 
 // allocated is all memory that was ever asked for.
