@@ -143,15 +143,17 @@ func (g Group) oustAll(ctx context.Context, store Store, members []Member, order
 	for _, member := range members {
 		longest = max(longest, order.with(member.Timeout))
 	}
-	overdue, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
-	for _, member := range members {
-		if _, err := g.ask(ctx, store, member.Name, member.Incarnation, order); err != nil && !errors.Is(err, ErrNoNode) {
+	until := make([]ultimatum, len(members))
+	for i, member := range members {
+		until[i].patience = longest
+		mark, _, err := g.ask(ctx, store, member.Name, member.Incarnation, order)
+		if err != nil && !errors.Is(err, ErrNoNode) {
 			return 0, err
 		}
+		until[i].stands(mark)
 	}
-	for _, member := range members {
-		removed, err := g.oust(ctx, overdue, store, member.Name, member.Incarnation, order)
+	for i, member := range members {
+		removed, err := g.oust(ctx, store, member.Name, member.Incarnation, order, &until[i])
 		if err != nil {
 			return forced, err
 		}

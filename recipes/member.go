@@ -67,6 +67,7 @@ type Membership struct {
 	session  MemberSession
 	gone     <-chan struct{}
 	updating sync.Mutex
+	version  int32 // of the node's data as the newest update has left them
 	leave    sync.Once
 	seen     bool // the tree has shown the node
 }
@@ -82,7 +83,7 @@ func (g Group) Join(ctx context.Context, session MemberSession, name string, abo
 		return nil, fmt.Errorf("member %s: %w", name, err)
 	}
 	return &Membership{
-		Incarnation: node.Czxid, group: g, name: name, about: about, session: session, gone: gone,
+		Incarnation: node.Czxid, group: g, name: name, about: about, session: session, gone: gone, version: node.Version,
 	}, nil
 }
 
@@ -111,7 +112,11 @@ func (m *Membership) Look(ctx context.Context) (Standing, <-chan struct{}, error
 		return Standing{}, nil, err
 	}
 	m.seen = true
-	return standingIn(own.Data), changed, nil
+	standing := standingIn(own.Data)
+	if standing.End == nil {
+		m.session.Seen(m.path(), own.Version)
+	}
+	return standing, changed, nil
 }
 
 // standingIn reads a member's data. What others have made of it may say nothing.
@@ -128,19 +133,62 @@ func standingIn(data []byte) Standing {
 	return standing
 }
 
-// Update replaces the member's metadata. It cannot be cancelled. ErrNoMember if the member was removed. Whoever has asked
-// for the member's end just before must ask again.
+// Update replaces the member's metadata. It cannot be cancelled. ErrNoMember if the member was removed. Who asks for its end
+// goes on to ask.
 func (m *Membership) Update(ctx context.Context, metadata map[string]string) error {
 	m.updating.Lock()
 	defer m.updating.Unlock()
+	ctx = context.WithoutCancel(ctx)
 	about := m.about
 	about.Metadata = metadata
-	_, err := m.session.Update(ctx, m.path(), about.form().encode())
-	if errors.Is(err, ErrNoNode) {
-		return ErrNoMember
+	form := about.form()
+	for {
+		err := m.update(ctx, form)
+		if errors.Is(err, ErrBadVersion) {
+			form.End, err = m.catchUp(ctx)
+			if err == nil {
+				continue
+			}
+		}
+		if errors.Is(err, ErrNoNode) {
+			return ErrNoMember
+		}
+		return err
 	}
-	return err
 }
+
+// update writes the form on top of what is known to be there.
+func (m *Membership) update(ctx context.Context, form memberForm) error {
+	node, err := m.session.Update(ctx, m.path(), form.encode(), m.version)
+	if err != nil {
+		return err
+	}
+	m.version = node.Version
+	if form.End == nil {
+		m.session.Seen(m.path(), node.Version)
+	}
+	return nil
+}
+
+// catchUp finds out what somebody else has written, or an update whose reply was lost.
+func (m *Membership) catchUp(ctx context.Context) (*endMark, error) {
+	if err := m.session.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	own, err := m.session.Get(ctx, m.path())
+	if err == nil && own.Czxid != m.Incarnation {
+		err = ErrNoNode
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.version = own.Version
+	form, _ := decodeMember(own.Data)
+	return form.End, nil
+}
+
+// Disregard says that nobody counts on the member any more, though it is kept for a while.
+func (m *Membership) Disregard() { m.session.Disregard(m.path()) }
 
 // Leave takes the member out of the group, and returns when its node or the session is gone. It cannot be cancelled, since
 // it is done for callers that have gone themselves. Later calls wait for the first.

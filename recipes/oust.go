@@ -32,10 +32,9 @@ func (g Group) AwaitFree(ctx context.Context, tree Tree, name string) error {
 }
 
 // Oust asks the member's sidecar to end it and returns when it is gone. If it is still there when the time is over, it is
-// removed from outside, and forced says so: then the member may not have known in time. A member that is not ours is
-// not asked. Whoever joins under the name in the meantime is let be.
+// removed from outside, and forced says so: then the member may not have known in time. The time is counted from when what is
+// asked stands in the member's node. A member that is not ours is not asked. Whoever joins under the name in the meantime is let be.
 func (g Group) Oust(ctx context.Context, store Store, name string, order Ousting) (forced bool, err error) {
-	began := time.Now()
 	node, _, err := g.find(ctx, store, name)
 	if errors.Is(err, ErrNoNode) {
 		return false, nil
@@ -44,9 +43,23 @@ func (g Group) Oust(ctx context.Context, store Store, name string, order Ousting
 		return false, err
 	}
 	form, _ := decodeMember(node.Data)
-	overdue, cancel := context.WithDeadline(ctx, began.Add(order.with(toldTimeout(form.Timeout))))
-	defer cancel()
-	return g.oust(ctx, overdue, store, name, node.Czxid, order)
+	return g.oust(ctx, store, name, node.Czxid, order, &ultimatum{patience: order.with(toldTimeout(form.Timeout))})
+}
+
+// An ultimatum is for how long a member that is asked to go is left to its sidecar.
+type ultimatum struct {
+	patience time.Duration
+	over     time.Time // zero before the member is asked
+	mark     int32     // the version of its data in which it was asked last
+}
+
+// stands notes that the member is asked to go in this version of its data. The time begins anew unless it was asked all the while:
+// who writes on top of that, and knows of it, leaves it standing.
+func (u *ultimatum) stands(mark int32) {
+	if u.over.IsZero() || mark > u.mark+1 {
+		u.over = time.Now().Add(u.patience)
+	}
+	u.mark = mark
 }
 
 // find reads a member that somebody has met. A tree that does not show it is made to catch up once.
@@ -61,57 +74,63 @@ func (g Group) find(ctx context.Context, tree Tree, name string) (Node, <-chan s
 	return tree.Watch(ctx, g.member(name))
 }
 
-// oust returns when this incarnation is gone. An update by the member may overwrite what it is asked, so it is asked after
-// every change.
+// oust returns when this incarnation is gone. Somebody may overwrite what the member is asked, so it is asked after every change.
 func (g Group) oust(
-	ctx, overdue context.Context, store Store, name string, incarnation int64, order Ousting,
+	ctx context.Context, store Store, name string, incarnation int64, order Ousting, until *ultimatum,
 ) (forced bool, err error) {
+	overdue := time.NewTimer(until.patience)
+	defer overdue.Stop()
 	for {
-		changed, err := g.ask(ctx, store, name, incarnation, order)
+		mark, changed, err := g.ask(ctx, store, name, incarnation, order)
 		if errors.Is(err, ErrNoNode) {
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
+		until.stands(mark)
+		overdue.Reset(time.Until(until.over))
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
-		case <-overdue.Done():
+		case <-overdue.C:
 			return g.remove(ctx, store, name, incarnation)
 		}
 	}
 }
 
 // ask writes into the member's node what is asked of it, unless that stands there or the node is not ours, and returns what
-// tells of a change. ErrNoNode if this incarnation is gone.
+// tells of a change, with the version of the data in which it stands; 0 if the node is not ours. ErrNoNode if this incarnation is gone.
 func (g Group) ask(
 	ctx context.Context, store Store, name string, incarnation int64, order Ousting,
-) (changed <-chan struct{}, _ error) {
+) (mark int32, changed <-chan struct{}, _ error) {
 	var failure error
 	for range maxAttempts {
 		node, changed, err := store.Watch(ctx, g.member(name))
 		switch {
 		case err != nil:
-			return nil, err
+			return 0, nil, err
 		case node.Czxid != incarnation:
-			return nil, ErrNoNode
+			return 0, nil, ErrNoNode
 		}
 		form, ours := decodeMember(node.Data)
-		if !ours || form.End != nil {
-			return changed, nil
+		switch {
+		case !ours:
+			return 0, changed, nil
+		case form.End != nil:
+			return node.Version, changed, nil
 		}
 		form.End = &endMark{Replaced: order.Replace, By: order.By, Reason: order.Reason}
 		_, failure = store.Commit(ctx, Set(g.member(name), form.encode(), node.Version))
 		if failure != nil && !isMoved(failure) && !errors.Is(failure, ErrOutcomeUnknown) {
-			return nil, failure
+			return 0, nil, failure
 		}
 		if err := store.CatchUp(ctx); err != nil {
-			return nil, errors.Join(failure, err)
+			return 0, nil, errors.Join(failure, err)
 		}
 	}
-	return nil, failure
+	return 0, nil, failure
 }
 
 // remove deletes the node of this incarnation from outside. A version alone does not tell incarnations apart, so the

@@ -18,7 +18,7 @@ func (l Lock) Revoke(ctx context.Context, tree Tree, by, reason string, grace *t
 		return 0, err
 	}
 	for _, holder := range contenders.holders() {
-		err := l.ask(ctx, tree, holder, Revocation{By: by, Reason: reason, Grace: grace}, 0)
+		_, err := l.ask(ctx, tree, holder, Revocation{By: by, Reason: reason, Grace: grace}, 0)
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}
@@ -31,16 +31,20 @@ func (l Lock) Revoke(ctx context.Context, tree Tree, by, reason string, grace *t
 }
 
 // Break ends the hold, or the wait, of the contender with this fencing token, and returns when its node is gone. The
-// contender is asked first; when patience is over the node is removed from outside, and forced says so: then the holder
-// may not have known in time. ErrTokenMismatch if there is no such contender.
+// contender is asked first; when patience is over, counted from when that stands in the node, the node is removed from outside,
+// and forced says so: then the holder may not have known in time. ErrTokenMismatch if there is no such contender.
 func (l Lock) Break(ctx context.Context, tree Tree, token int64, by, reason string, patience Patience) (forced bool, err error) {
 	contender, about, err := l.find(ctx, tree, token)
 	if err != nil {
 		return false, err
 	}
-	err = l.ask(ctx, tree, contender, Revocation{By: by, Reason: reason, Break: true}, token)
-	if err == nil {
-		err = l.awaitRemoval(ctx, tree, contender, token, patience.with(about.Timeout))
+	err = errOverwritten
+	for errors.Is(err, errOverwritten) {
+		var said Revocation
+		said, err = l.ask(ctx, tree, contender, Revocation{By: by, Reason: reason, Break: true}, token)
+		if err == nil {
+			err = l.awaitRemoval(ctx, tree, contender, token, said, patience.with(about.Timeout))
+		}
 	}
 	switch {
 	case errors.Is(err, errOverdue):
@@ -51,31 +55,31 @@ func (l Lock) Break(ctx context.Context, tree Tree, token int64, by, reason stri
 	return false, err
 }
 
-// ask marks one contender's node, unless the mark says so already. ErrNoNode if the node is gone, or if it is another than
+// ask marks one contender's node, unless the mark says so already, and returns what the mark says. ErrNoNode if the node is gone, or if it is another than
 // token's, where that is not 0.
-func (l Lock) ask(ctx context.Context, tree Tree, c child, asked Revocation, token int64) error {
+func (l Lock) ask(ctx context.Context, tree Tree, c child, asked Revocation, token int64) (said Revocation, _ error) {
 	var failure error
 	for range maxAttempts {
 		node, err := tree.Get(ctx, l.child(c))
 		if err != nil {
-			return err
+			return Revocation{}, err
 		}
 		if token != 0 && node.Czxid != token {
-			return ErrNoNode
+			return Revocation{}, ErrNoNode
 		}
 		marked := asked.mark(node.Data)
 		if bytes.Equal(marked, node.Data) {
-			return nil
+			return revocationIn(marked), nil
 		}
 		failure = tree.Set(ctx, l.child(c), marked, node.Version)
 		if !errors.Is(failure, ErrBadVersion) && !errors.Is(failure, ErrOutcomeUnknown) {
-			return failure
+			return revocationIn(marked), failure
 		}
 		if err := tree.CatchUp(ctx); err != nil {
-			return errors.Join(failure, err)
+			return Revocation{}, errors.Join(failure, err)
 		}
 	}
-	return failure
+	return Revocation{}, failure
 }
 
 // find looks for the contender with a fencing token. A tree that does not show it yet is made to catch up once.
@@ -109,21 +113,33 @@ func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, About,
 	return child{}, About{}, ErrTokenMismatch
 }
 
-// errOverdue means that a contender was still there when its time was over.
-var errOverdue = errors.New("still there")
+var (
+	// errOverdue means that a contender was still there when its time was over.
+	errOverdue = errors.New("still there")
+	// errOverwritten means that a contender may not have been asked all the time.
+	errOverwritten = errors.New("asked no longer")
+)
 
-// awaitRemoval returns ErrNoNode when the contender's node is gone, or errOverdue when the time is over.
-func (l Lock) awaitRemoval(ctx context.Context, tree Tree, c child, token int64, forceAfter time.Duration) error {
+// awaitRemoval returns ErrNoNode when the contender's node is gone, errOverdue when the time is over, or errOverwritten when
+// somebody has overwritten that it was to end. Who writes on top of that, and knows of it, leaves it standing.
+func (l Lock) awaitRemoval(
+	ctx context.Context, tree Tree, c child, token int64, said Revocation, forceAfter time.Duration,
+) error {
 	overdue := time.NewTimer(forceAfter)
 	defer overdue.Stop()
-	for {
+	for marked := int32(-1); ; {
 		node, changed, err := tree.Watch(ctx, l.child(c))
 		switch {
 		case err != nil:
 			return err
 		case node.Czxid != token:
 			return ErrNoNode
+		case said.Break && (!revocationIn(node.Data).Break || marked >= 0 && node.Version > marked+1):
+			return errOverwritten
+		case marked < 0:
+			overdue.Reset(forceAfter)
 		}
+		marked = node.Version
 		select {
 		case <-changed:
 		case <-overdue.C:

@@ -89,6 +89,15 @@ type Session interface {
 	// Owns says whether the node lives with this session.
 	Owns(node Node) bool
 
+	// Seen tells that nothing in this version of a place's data, or of those before, asks for its end. The session is valid
+	// for only so long after the last moment at which none of its places certainly had data that were not Seen: then
+	// whoever asks for an end and waits for the session's timeout and a tick finds nobody who counts on the place. The data
+	// that a place was made with count as Seen. It does nothing for what is no place of the session's.
+	Seen(place string, version int32)
+
+	// Disregard lets a place that nobody counts on any more, though it still stands, bound the validity no longer.
+	Disregard(place string)
+
 	// Prove returns when the session's validity is running, that is, when it is certainly this caller's for some
 	// time to come.
 	Prove(ctx context.Context) error

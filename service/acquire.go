@@ -154,6 +154,7 @@ func (a *acquisition) settle(ctx context.Context, why error) {
 		}
 		a.services.endHold(a.hold, why)
 		a.stopTelling(ctx, why)
+		a.place.Disregard()
 	}
 	a.lease.drop(a.thing)
 	a.endLease(why)

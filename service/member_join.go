@@ -128,6 +128,7 @@ func (j *joining) settle(ctx context.Context, why error) {
 		if errors.Is(why, recipes.ErrReplaced) || errors.Is(why, recipes.ErrRemoved) {
 			j.counting = nil // its name is somebody else's already, or nobody's
 		}
+		j.membership.Disregard()
 	}
 	j.lease.yield(j.thing)
 	j.endLease(why)

@@ -160,6 +160,12 @@ func (s *Session) ended(cause error) {
 // Owns implements recipes.Session.
 func (s *Session) Owns(node recipes.Node) bool { return node.Owner == s.server.id }
 
+// Seen implements recipes.Session. It does not bound the validity.
+func (s *Session) Seen(string, int32) {}
+
+// Disregard implements recipes.Session.
+func (s *Session) Disregard(string) {}
+
 // Prove implements recipes.Session.
 func (s *Session) Prove(ctx context.Context) error {
 	return s.call(ctx, s.over(), Operation{Name: "Prove"}, func() error { return nil })

@@ -67,14 +67,14 @@ func (e *Ensemble) createMember(s *Session, path string, data []byte) (recipes.N
 }
 
 // Update implements recipes.MemberSession.
-func (s *Session) Update(_ context.Context, path string, data []byte) (node recipes.Node, err error) {
+func (s *Session) Update(_ context.Context, path string, data []byte, version int32) (node recipes.Node, err error) {
 	if err := fits(path, data); err != nil {
 		return recipes.Node{}, err
 	}
 	err = s.call(context.Background(), s.over(), Operation{"Update", path}, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		node, err = s.ensemble().updateMember(s, path, bytes.Clone(data))
+		node, err = s.ensemble().updateMember(s, path, bytes.Clone(data), version)
 		return err
 	})
 	if err != nil {
@@ -83,13 +83,13 @@ func (s *Session) Update(_ context.Context, path string, data []byte) (node reci
 	return node, nil
 }
 
-func (e *Ensemble) updateMember(s *Session, path string, data []byte) (recipes.Node, error) {
+func (e *Ensemble) updateMember(s *Session, path string, data []byte, version int32) (recipes.Node, error) {
 	if !e.owns(s, path) {
 		return recipes.Node{}, codeNoNode
 	}
 	var set *node
 	err := e.write(caller{session: s.server.id}, func(t *transaction) (err error) {
-		set, err = t.set(path, data, -1)
+		set, err = t.set(path, data, version)
 		return err
 	})
 	if err != nil {

@@ -153,6 +153,7 @@ func (m *member) trouble(session *zookeeper.Session) {
 // belong updates the member now and then, which must be its own all the time.
 func (m *member) belong(session *zookeeper.Session, path string, made recipes.Node) error {
 	m.check(session, path, made)
+	updated := made
 	for range m.dice.IntN(4) {
 		select {
 		case <-time.After(upTo(m.dice, 3*time.Second)):
@@ -162,7 +163,8 @@ func (m *member) belong(session *zookeeper.Session, path string, made recipes.No
 		}
 		m.check(session, path, made)
 		m.trouble(session)
-		updated, err := session.Update(m.over, path, m.data(session))
+		var err error
+		updated, err = m.update(session, path, updated.Version)
 		if err != nil {
 			m.total.lost.Add(1)
 			return m.excuse(err)
@@ -171,6 +173,24 @@ func (m *member) belong(session *zookeeper.Session, path string, made recipes.No
 		m.check(session, path, updated)
 	}
 	return nil
+}
+
+// update finds out which version the data have if the reply to an update was lost.
+func (m *member) update(session *zookeeper.Session, path string, version int32) (recipes.Node, error) {
+	for {
+		updated, err := session.Update(m.over, path, m.data(session), version)
+		if !errors.Is(err, recipes.ErrBadVersion) {
+			return updated, err
+		}
+		if err := session.CatchUp(m.over); err != nil {
+			return recipes.Node{}, err
+		}
+		node, err := session.Get(m.over, path)
+		if err != nil {
+			return recipes.Node{}, err
+		}
+		version = node.Version
+	}
 }
 
 // leave deletes the member.

@@ -22,7 +22,7 @@ func (s *Session) heart() {
 	for s.restSince(generation, pause) {
 		began := s.now()
 		var err error
-		if generation, err = s.heartbeat(); err == nil {
+		if generation, err = s.heartbeats(began); err == nil {
 			failures = 0
 			spread := 1 + jitter*(2*s.client.dice.Float64()-1)
 			pause = max(time.Millisecond, time.Duration(spread*float64(s.interval))-s.now().since(began))
@@ -75,9 +75,19 @@ func (s *Session) connection() (generation int, changed <-chan struct{}) {
 	return s.generation, s.changed
 }
 
+// heartbeats sends one heartbeat, or as many as it takes to ask for every place.
+func (s *Session) heartbeats(round instant) (generation int, err error) {
+	for {
+		generation, err = s.heartbeat(s.checks(round))
+		if err != nil || len(s.checks(round)) == 0 {
+			return generation, err
+		}
+	}
+}
+
 // heartbeat sends one heartbeat and counts its answer. One that is not answered for an interval makes the session
 // suspended; half an interval later the connection is given up for one to the next server.
-func (s *Session) heartbeat() (generation int, err error) {
+func (s *Session) heartbeat(checks []check) (generation int, err error) {
 	late := time.AfterFunc(s.interval, s.suspend)
 	defer late.Stop()
 	generation, err = s.awaitConnected()
@@ -87,31 +97,28 @@ func (s *Session) heartbeat() (generation int, err error) {
 	stuck := time.AfterFunc(s.interval*3/2, func() { s.giveUp(generation) })
 	defer stuck.Stop()
 	sent := s.now()
-	err = s.beat()
+	told, err := s.beat(checks)
 	answered := s.now()
 	s.client.config.Observe(context.Background(), "heartbeat", answered.since(sent), err != nil)
 	if err != nil {
 		return generation, err
 	}
-	s.answered(generation, exchange{sent: sent, answered: answered})
+	s.answered(generation, exchange{sent: sent, answered: answered}, told)
 	return generation, nil
 }
 
-// beat is one request that proves the session: a transaction that checks one of its places, or a plain read.
-func (s *Session) beat() error {
+// beat is one request that proves the session: a transaction with the checks, or a plain read.
+func (s *Session) beat(checks []check) (answer, error) {
 	if s.proof.static {
-		_, _, err := s.conn.Exists("/")
-		return err
+		return s.read(checks)
 	}
-	path, gone := s.somePlace()
-	err := s.commit(path)
-	if gone != nil && errors.Is(err, zk.ErrNoNode) {
-		s.placeGone(path, gone)
+	told, err := s.commitChecks(checks)
+	for _, verdict := range []error{recipes.ErrNoNode, recipes.ErrBadVersion, recipes.ErrDenied, zk.ErrNoNode, zk.ErrNoAuth} {
+		if errors.Is(err, verdict) {
+			return told, nil // the transaction was committed, with whatever verdict
+		}
 	}
-	if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
-		return nil // the transaction was committed, with whatever verdict
-	}
-	return err
+	return told, err
 }
 
 // commit sends a transaction that changes nothing. Only transactions pass through the quorum.
@@ -120,10 +127,14 @@ func (s *Session) commit(path string) error {
 	return err
 }
 
-// answered counts a heartbeat, unless it crossed a change of the connection, or came too late to count.
-func (s *Session) answered(generation int, heartbeat exchange) {
+// answered counts a heartbeat, unless it crossed a change of the connection, or came too late to count. What it has found of
+// the places counts whichever connection it came over.
+func (s *Session) answered(generation int, heartbeat exchange, told answer) {
 	s.mu.Lock()
-	late := heartbeat.answered >= s.proof.deadline
+	late, why := heartbeat.answered >= s.validUntil(), s.overdue()
+	if !late {
+		s.take(told, heartbeat.sent)
+	}
 	if generation == s.generation && !late {
 		s.proof.answeredHeartbeat(heartbeat)
 		s.attempts = 0
@@ -134,7 +145,7 @@ func (s *Session) answered(generation int, heartbeat exchange) {
 	}
 	s.mu.Unlock()
 	if late {
-		s.lose(errUnproved)
+		s.lose(why)
 	}
 }
 
@@ -162,31 +173,20 @@ func (s *Session) giveUp(generation int) {
 // look ends the session if its deadline has passed, and else arranges for the next look.
 func (s *Session) look() {
 	s.mu.Lock()
-	remaining := s.proof.deadline.since(s.now())
+	remaining, why := s.validUntil().since(s.now()), s.overdue()
 	if remaining > 0 && s.err == nil {
 		s.guard.Reset(remaining)
 	}
 	s.mu.Unlock()
 	if remaining <= 0 {
-		s.lose(errUnproved)
+		s.lose(why)
 	}
 }
 
-// somePlace returns one of the places the session owns, another each time, or the root.
-func (s *Session) somePlace() (path string, gone chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for path, gone := range s.places {
-		return path, gone
-	}
-	return "/", nil
-}
-
-// placeGone tells that somebody else deleted a place.
+// placeGone tells that somebody else deleted a place. The lock is held.
 func (s *Session) placeGone(path string, gone chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.places[path] == gone {
+	if gone != nil && s.places[path] == gone {
+		s.uncover(path)
 		s.forget(path)
 		close(gone)
 	}

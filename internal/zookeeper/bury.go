@@ -28,7 +28,7 @@ const (
 // until it expires, which packets that were under way may put off. See the package comment for when and how. It does not wait.
 func (s *Session) bury() {
 	s.mu.Lock()
-	lost := errors.Is(s.err, errUnproved) && !s.brief && !s.buried
+	lost := (errors.Is(s.err, errUnproved) || errors.Is(s.err, errUnseen)) && !s.brief && !s.buried
 	s.buried = s.buried || lost
 	s.mu.Unlock()
 	if lost {

@@ -130,6 +130,7 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 		making:     make(chan struct{}, 1),
 		quitted:    make(chan struct{}),
 		sizes:      make(map[string]int),
+		sightings:  make(map[string]*sighting),
 		members:    make(map[string]bool),
 		ready:      make(chan struct{}),
 	}

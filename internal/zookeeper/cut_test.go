@@ -80,7 +80,10 @@ func testMemberCuts(t *testing.T, e *ensemble.Ensemble, c *Client) {
 			t.Fatalf("round %d: created %+v, %v", round, made, err)
 		}
 		o.expect(group, fmt.Sprintf("m 1 %x", s.id))
-		updated, err := s.Update(t.Context(), group+"/m", []byte("2"))
+		updated, err := s.Update(t.Context(), group+"/m", []byte("2"), made.Version)
+		for done := made.Version + 1; errors.Is(err, recipes.ErrBadVersion); done++ { // the reply was lost
+			updated, err = s.Update(t.Context(), group+"/m", []byte("2"), done)
+		}
 		if err != nil || updated.Version <= made.Version || updated.Czxid != made.Czxid {
 			t.Fatalf("round %d: updated %+v to %+v, %v", round, made, updated, err)
 		}
@@ -157,7 +160,7 @@ var thefts = []struct {
 		return err
 	}, recipes.ErrExists},
 	{"a member that may have been updated", link.SetData, func(ctx context.Context, s *Session, path string) error {
-		_, err := s.Update(ctx, path, []byte("mine"))
+		_, err := s.Update(ctx, path, []byte("mine"), memberVersion)
 		return err
 	}, recipes.ErrNoNode},
 	{"a member that may have been deleted", link.Delete, func(ctx context.Context, s *Session, path string) error {

@@ -43,6 +43,7 @@ func (s *Session) strike(place string) {
 func (s *Session) disown(place string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.uncover(place)
 	if _, mine := s.places[place]; mine {
 		s.places[place] = nil
 	}

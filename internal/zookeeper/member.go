@@ -20,35 +20,44 @@ func (s *Session) Create(ctx context.Context, member string, data []byte) (recip
 	if err := s.reserve(len(member)); err != nil {
 		return recipes.Node{}, nil, err
 	}
-	stat, err := s.createMember(ctx, member, data)
+	stat, sent, err := s.createMember(ctx, member, data)
 	if err != nil {
 		s.unreserve(len(member))
 		return recipes.Node{}, nil, err
 	}
 	s.client.reader.expect(ctx, member)
-	return memberOf(data, stat), s.own(member, len(member), true), nil
+	gone := s.own(member, len(member), true)
+	s.cover(member, memberVersion, sent)
+	made := memberOf(data, stat)
+	made.Version = memberVersion // it may have another by now, after a lost reply
+	return made, gone, nil
 }
 
 // createMember makes the node, and finds out what became of it where a reply was lost: if there is one then and it is
-// this session's, it is what was made here, for no other request of this session can be under way (see inspect).
-func (s *Session) createMember(ctx context.Context, member string, data []byte) (*zk.Stat, error) {
+// this session's, it is what was made here, for no other request of this session can be under way (see inspect). It was not
+// there before sent.
+func (s *Session) createMember(ctx context.Context, member string, data []byte) (stat *zk.Stat, sent instant, err error) {
 	for {
+		sent = s.now()
 		stat, err := s.tryCreate(ctx, member, data)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
 			if err := s.makeParents(ctx, path.Dir(member)); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
 			stat, err := s.inspectOwn(ctx, member)
 			if !errors.Is(err, recipes.ErrNoNode) {
-				return stat, err
+				return stat, sent, err
 			}
 		default:
-			return stat, err
+			return stat, sent, err
 		}
 	}
 }
+
+// memberVersion is the version of a new member's data.
+const memberVersion = 1
 
 // tryCreate makes the node in one request that tells all there is to know of it.
 func (s *Session) tryCreate(ctx context.Context, member string, data []byte) (*zk.Stat, error) {
@@ -67,8 +76,8 @@ func (s *Session) tryCreate(ctx context.Context, member string, data []byte) (*z
 	return stat, err
 }
 
-// Update replaces the data of a node that Create made.
-func (s *Session) Update(ctx context.Context, member string, data []byte) (recipes.Node, error) {
+// Update replaces the data of a node that Create made; see recipes.MemberSession.
+func (s *Session) Update(ctx context.Context, member string, data []byte, version int32) (recipes.Node, error) {
 	if err := fits(member, data); err != nil {
 		return recipes.Node{}, err
 	}
@@ -77,14 +86,17 @@ func (s *Session) Update(ctx context.Context, member string, data []byte) (recip
 		if errors.Is(err, recipes.ErrExists) {
 			err = recipes.ErrNoNode // there is one, but not this session's
 		}
+		if err == nil && seen.Version != version {
+			err = recipes.ErrBadVersion
+		}
 		if err != nil {
 			return recipes.Node{}, err
 		}
-		stat, err := call(ctx, s, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(member, data, seen.Version) })
+		stat, err := call(ctx, s, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(member, data, version) })
 		switch {
 		case err == nil:
 			return memberOf(data, stat), nil
-		case !errors.Is(err, recipes.ErrBadVersion) && !errors.Is(err, recipes.ErrOutcomeUnknown):
+		case !errors.Is(err, recipes.ErrOutcomeUnknown):
 			return recipes.Node{}, err
 		}
 	}

@@ -37,7 +37,10 @@ var memberContract = []clause{
 		made, _, err := s.Create(g.Context(), g.at("a"), []byte("1"))
 		g.must(err)
 		g.commit(recipes.Set(g.at("a"), []byte("a mark"), made.Version))
-		updated, err := s.Update(g.Context(), g.at("a"), []byte("2"))
+		if _, err := s.Update(g.Context(), g.at("a"), []byte("2"), made.Version); !errors.Is(err, recipes.ErrBadVersion) {
+			g.Errorf("over a mark that was not seen: %v", err)
+		}
+		updated, err := s.Update(g.Context(), g.at("a"), []byte("2"), made.Version+1)
 		g.must(err)
 		read := g.read("a")
 		if updated.Version != made.Version+2 || updated.Version != read.Version || updated.Mzxid != read.Mzxid ||
@@ -53,7 +56,7 @@ var memberContract = []clause{
 		await(g.T, "gone", 10*time.Second, gone)
 		theirs, _, err := other.Create(g.Context(), g.at("a"), []byte("theirs"))
 		g.must(err)
-		if _, err := s.Update(g.Context(), g.at("a"), []byte("x")); !errors.Is(err, recipes.ErrNoNode) {
+		if _, err := s.Update(g.Context(), g.at("a"), []byte("x"), theirs.Version); !errors.Is(err, recipes.ErrNoNode) {
 			g.Errorf("an update: %v", err)
 		}
 		s.Delete(g.Context(), g.at("a"))
@@ -62,7 +65,7 @@ var memberContract = []clause{
 		}
 		g.commit(recipes.Delete(g.at("a"), -1))
 		g.must(g.CatchUp(g.Context()))
-		if _, err := other.Update(g.Context(), g.at("a"), nil); !errors.Is(err, recipes.ErrNoNode) {
+		if _, err := other.Update(g.Context(), g.at("a"), nil, theirs.Version); !errors.Is(err, recipes.ErrNoNode) {
 			g.Errorf("an update of what is not there: %v", err)
 		}
 		other.Delete(g.Context(), g.at("a")) // returns
@@ -101,7 +104,7 @@ var memberContract = []clause{
 		if _, _, err := s.Create(g.Context(), g.at("b"), nil); !errors.Is(err, recipes.ErrSessionEnded) {
 			g.Errorf("Create: %v", err)
 		}
-		if _, err := s.Update(g.Context(), g.at("a"), nil); !errors.Is(err, recipes.ErrSessionEnded) {
+		if _, err := s.Update(g.Context(), g.at("a"), nil, 1); !errors.Is(err, recipes.ErrSessionEnded) {
 			g.Errorf("Update: %v", err)
 		}
 		s.Delete(g.Context(), g.at("a")) // returns
@@ -136,11 +139,11 @@ var memberContract = []clause{
 			}
 		}
 		path := g.at(strings.Repeat("x", 1024-len(g.at(""))))
-		_, _, err := s.Create(g.Context(), path, make([]byte, 8<<10))
+		made, _, err := s.Create(g.Context(), path, make([]byte, 8<<10))
 		g.must(err)
-		_, err = s.Update(g.Context(), path, make([]byte, 8<<10))
+		_, err = s.Update(g.Context(), path, make([]byte, 8<<10), made.Version)
 		g.must(err)
-		if _, err := s.Update(g.Context(), path, make([]byte, 8<<10+1)); !errors.Is(err, recipes.ErrTooLarge) {
+		if _, err := s.Update(g.Context(), path, make([]byte, 8<<10+1), made.Version); !errors.Is(err, recipes.ErrTooLarge) {
 			g.Errorf("an update: %v", err)
 		}
 	}},

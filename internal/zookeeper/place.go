@@ -33,34 +33,37 @@ func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) 
 	if err := s.reserve(size); err != nil {
 		return "", nil, err
 	}
-	name, err := s.create(ctx, dir, prefix, data)
+	name, sent, err := s.create(ctx, dir, prefix, data)
 	if err != nil {
 		s.unreserve(size)
 		return "", nil, err
 	}
 	s.client.reader.expect(ctx, dir+"/"+name)
-	return name, s.own(dir+"/"+name, size, false), nil
+	gone := s.own(dir+"/"+name, size, false)
+	s.cover(dir+"/"+name, 0, sent)
+	return name, gone, nil
 }
 
-// create makes the node, and finds out what became of it where a reply was lost.
-func (s *Session) create(ctx context.Context, dir, prefix string, data []byte) (name string, err error) {
+// create makes the node, and finds out what became of it where a reply was lost. It was not there before sent.
+func (s *Session) create(ctx context.Context, dir, prefix string, data []byte) (name string, sent instant, err error) {
 	for {
+		sent = s.now()
 		made, err := call(ctx, s, "create", func(c *zk.Conn) (string, error) {
 			return c.Create(dir+"/"+prefix, data, zk.FlagEphemeralSequential, s.client.config.acl)
 		})
 		switch {
 		case err == nil:
-			return path.Base(made), nil
+			return path.Base(made), sent, nil
 		case errors.Is(err, recipes.ErrNoNode):
 			if err := s.makeParents(ctx, dir); err != nil {
-				return "", err
+				return "", 0, err
 			}
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
 			if name, err := s.find(ctx, dir, prefix); name != "" || err != nil {
-				return name, err
+				return name, sent, err
 			}
 		default:
-			return "", err
+			return "", 0, err
 		}
 	}
 }

@@ -79,15 +79,26 @@ func (p *proof) answeredBefore(then instant) (sent instant, ok bool) {
 }
 
 func (p *proof) extend(since instant) {
-	lifetime := time.Duration(float64(p.timeout)*(1-2*clockRateError)) - p.margin
-	if until := since.add(lifetime); until > p.deadline {
+	if until := since.add(p.lifetime()); until > p.deadline {
 		p.deadline = until
 	}
 }
 
 // reserve is how much sooner than after its timeout the session is taken for over.
-func (p *proof) reserve() time.Duration {
-	return time.Duration(float64(p.timeout)*2*clockRateError) + p.margin
+func (p *proof) reserve() time.Duration { return p.timeout - p.lifetime() }
+
+// lifetime is for how long something certain counts.
+func (p *proof) lifetime() time.Duration {
+	return time.Duration(float64(p.timeout)*(1-2*clockRateError)) - p.margin
+}
+
+// lateness is by how much what a heartbeat has found may have been overtaken when it was sent: a transaction finds what is
+// committed, a plain read what its server has heard of.
+func (p *proof) lateness() time.Duration {
+	if p.static {
+		return p.slack
+	}
+	return 0
 }
 
 // forget drops the heartbeats that are older than the one at keep: they cannot extend the deadline any more.
@@ -100,6 +111,5 @@ func (p *proof) forget(keep int) {
 // missed for another two intervals before the lease would be lost in vain.
 func (p *proof) sustainable(interval time.Duration) bool {
 	spread := time.Duration(float64(interval) * (1 + jitter))
-	lifetime := time.Duration(float64(p.timeout)*(1-2*clockRateError)) - p.margin
-	return lifetime > 4*spread+p.slack
+	return p.lifetime() > 4*spread+p.slack
 }

@@ -17,6 +17,7 @@ import (
 var (
 	errExpired    = fmt.Errorf("%w: the ensemble expired it", recipes.ErrSessionEnded)
 	errUnproved   = fmt.Errorf("%w: it can no longer be proved alive", recipes.ErrSessionEnded)
+	errUnseen     = fmt.Errorf("%w: what is asked of its places can no longer be seen", recipes.ErrSessionEnded)
 	errClosed     = fmt.Errorf("%w: closed", recipes.ErrSessionEnded)
 	errShortened  = fmt.Errorf("%w: a server grants it a shorter timeout than the one before", recipes.ErrSessionEnded)
 	errReplaced   = fmt.Errorf("%w: its connection was lost", recipes.ErrSessionEnded)
@@ -56,6 +57,8 @@ type Session struct {
 	sizes      map[string]int           // what each place counts
 	members    map[string]bool          // which places others may have made since: Create's, not Enqueue's
 	bytes      int                      // of the places' paths
+	sightings  map[string]*sighting     // of the places that bound the validity
+	barrier    instant                  // the oldest of theirs
 	closing    bool
 	buried     bool
 	err        error
@@ -89,14 +92,15 @@ func (s *Session) Err() error {
 	return s.err
 }
 
-// ValidFor returns for how long the session is certainly alive, 0 once it has ended or begun to close.
+// ValidFor returns for how long the session is certainly alive and the end of what it owns can wait, whoever has asked for it; 0
+// once it has ended or begun to close.
 func (s *Session) ValidFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing || s.err != nil {
 		return 0
 	}
-	return max(0, s.proof.deadline.since(s.now()))
+	return max(0, s.validUntil().since(s.now()))
 }
 
 // Suspended says whether a heartbeat is late, with a channel that is closed when that may have changed.

@@ -67,5 +67,5 @@ func (v *vigil) again() {
 func (s *Session) isOver(now instant) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proof.deadline <= now
+	return s.validUntil() <= now
 }

@@ -1,0 +1,177 @@
+package zookeeper
+
+import (
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A sighting is what is known of what others ask of one place, in its node's data; see the package comment.
+type sighting struct {
+	version int32   // of the data: the newest in which whoever has the place has found nothing that ends it
+	since   instant // the barrier: no newer data had been committed by then
+	asked   instant // when the newest heartbeat was sent that was answered for this place
+	changed bool    // there is newer data
+}
+
+// mostChecks keeps the answer to a heartbeat, with 13 bytes for each check if it fails, within a lease's buffer.
+const mostChecks = 256
+
+// cover lets a place, whose data were of this version when it was made, bound the session's validity. The making was sent at since.
+func (s *Session) cover(place string, version int32, since instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sightings[place] = &sighting{version: version, since: since}
+	if len(s.sightings) == 1 || since < s.barrier {
+		s.barrier = since
+	}
+	if s.guard != nil && s.err == nil {
+		s.guard.Reset(s.validUntil().since(s.now()))
+	}
+}
+
+// Seen implements recipes.Session. What the reader shows may be older than what was written or checked here.
+func (s *Session) Seen(place string, version int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if seen := s.sightings[place]; seen != nil && version > seen.version {
+		seen.version, seen.changed = version, false
+	}
+}
+
+// Disregard implements recipes.Session.
+func (s *Session) Disregard(place string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uncover(place)
+}
+
+// uncover lets a place bound nothing any more, unless the session is over by it. The lock is held.
+func (s *Session) uncover(place string) {
+	if s.sightings[place] == nil || s.now() >= s.validUntil() {
+		return
+	}
+	delete(s.sightings, place)
+	s.recount()
+}
+
+// recount finds the oldest barrier. The lock is held.
+func (s *Session) recount() {
+	first := true
+	for _, seen := range s.sightings {
+		if first || seen.since < s.barrier {
+			s.barrier, first = seen.since, false
+		}
+	}
+}
+
+// validUntil is when the session is over, unless something comes in between: by its proof, or by what its places may be asked.
+// The lock is held.
+func (s *Session) validUntil() instant {
+	if len(s.sightings) == 0 {
+		return s.proof.deadline
+	}
+	return min(s.proof.deadline, s.barrier.add(s.proof.lifetime()))
+}
+
+// overdue is why the session is over if its time is. The lock is held.
+func (s *Session) overdue() error {
+	if s.validUntil() < s.proof.deadline {
+		return errUnseen
+	}
+	return errUnproved
+}
+
+// A check is what a heartbeat asks of a place: whether its data are still of this version.
+type check struct {
+	place   string
+	version int32
+	seen    *sighting
+	gone    chan struct{}
+}
+
+// checks are those that the next heartbeat makes, of places that have not been asked for since the round began. With static
+// proof it is a read, and asks for one place.
+func (s *Session) checks(round instant) []check {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var checks []check
+	size := 0
+	for place, seen := range s.sightings {
+		if seen.changed || seen.asked >= round {
+			continue
+		}
+		size += len(place)
+		if n := len(checks); n > 0 && (size > maxPlaceData || n == mostChecks || s.proof.static) {
+			break
+		}
+		checks = append(checks, check{place, seen.version, seen, s.places[place]})
+	}
+	return checks
+}
+
+// An answer is what a heartbeat was told of its checks: all of them hold, or why the one that is left does not.
+type answer struct {
+	checks []check
+	err    error
+}
+
+// take takes an answer to what was sent then. Of data that have changed no barrier moves until whoever has the place has seen
+// them. The lock is held.
+func (s *Session) take(told answer, sent instant) {
+	for _, c := range told.checks {
+		c.seen.asked = sent
+		switch {
+		case told.err == nil:
+			c.seen.since = max(c.seen.since, sent.add(-s.proof.lateness()))
+		case errors.Is(told.err, recipes.ErrBadVersion):
+			c.seen.changed = c.seen.version == c.version
+		case errors.Is(told.err, recipes.ErrNoNode):
+			s.placeGone(c.place, c.gone)
+		}
+	}
+	s.recount()
+}
+
+// errOld is what a server says that shows less than has been seen already.
+var errOld = errors.New("older data")
+
+// read is a heartbeat that no quorum has seen, with at most one check.
+func (s *Session) read(checks []check) (answer, error) {
+	path := "/"
+	if len(checks) > 0 {
+		path = checks[0].place
+	}
+	there, stat, err := s.conn.Exists(path)
+	told := answer{checks: checks, err: err}
+	switch {
+	case err != nil || len(checks) == 0:
+	case !there:
+		told.err = recipes.ErrNoNode
+	case stat.Version > checks[0].version:
+		told.err = recipes.ErrBadVersion
+	case stat.Version < checks[0].version:
+		told.err = errOld
+	}
+	return told, err
+}
+
+// commitChecks is a heartbeat that is a transaction.
+func (s *Session) commitChecks(checks []check) (answer, error) {
+	operations := make([]any, len(checks), len(checks)+1)
+	for i, c := range checks {
+		operations[i] = &zk.CheckVersionRequest{Path: c.place, Version: c.version}
+	}
+	if len(checks) == 0 {
+		operations = append(operations, &zk.CheckVersionRequest{Path: "/", Version: -1})
+	}
+	_, err := multi(s.conn, operations...)
+	told := answer{checks: checks, err: err}
+	if refused, is := errors.AsType[*recipes.Refusal](err); is {
+		err = refused.Err
+		told = answer{checks: checks[min(refused.Index, len(checks)):min(refused.Index+1, len(checks))], err: err}
+	}
+	return told, err
+}
