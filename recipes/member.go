@@ -67,7 +67,8 @@ type Membership struct {
 	session  MemberSession
 	gone     <-chan struct{}
 	updating sync.Mutex
-	version  int32 // of the node's data as the newest update has left them
+	version  int32    // of the node's data as the newest update has left them
+	end      *endMark // that stands in them
 	leave    sync.Once
 	seen     bool // the tree has shown the node
 }
@@ -141,50 +142,48 @@ func (m *Membership) Update(ctx context.Context, metadata map[string]string) err
 	ctx = context.WithoutCancel(ctx)
 	about := m.about
 	about.Metadata = metadata
-	form := about.form()
-	for {
-		err := m.update(ctx, form)
-		if errors.Is(err, ErrBadVersion) {
-			form.End, err = m.catchUp(ctx)
-			if err == nil {
-				continue
-			}
+	err := m.update(ctx, about)
+	for errors.Is(err, ErrBadVersion) {
+		if err = m.catchUp(ctx); err == nil {
+			err = m.update(ctx, about)
 		}
-		if errors.Is(err, ErrNoNode) {
-			return ErrNoMember
-		}
-		return err
 	}
+	if errors.Is(err, ErrNoNode) {
+		return ErrNoMember
+	}
+	return err
 }
 
-// update writes the form on top of what is known to be there.
-func (m *Membership) update(ctx context.Context, form memberForm) error {
+// update writes on top of what is known to be there.
+func (m *Membership) update(ctx context.Context, about About) error {
+	form := about.form()
+	form.End = m.end
 	node, err := m.session.Update(ctx, m.path(), form.encode(), m.version)
 	if err != nil {
 		return err
 	}
 	m.version = node.Version
-	if form.End == nil {
+	if m.end == nil {
 		m.session.Seen(m.path(), node.Version)
 	}
 	return nil
 }
 
 // catchUp finds out what somebody else has written, or an update whose reply was lost.
-func (m *Membership) catchUp(ctx context.Context) (*endMark, error) {
+func (m *Membership) catchUp(ctx context.Context) error {
 	if err := m.session.CatchUp(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	own, err := m.session.Get(ctx, m.path())
 	if err == nil && own.Czxid != m.Incarnation {
 		err = ErrNoNode
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	m.version = own.Version
 	form, _ := decodeMember(own.Data)
-	return form.End, nil
+	m.version, m.end = own.Version, form.End
+	return nil
 }
 
 // Disregard says that nobody counts on the member any more, though it is kept for a while.
