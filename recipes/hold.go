@@ -18,6 +18,9 @@ type Hold struct {
 // changed or gone. ErrGone if somebody else deleted it; other errors are those of the session, and say nothing about
 // the hold.
 func (h *Hold) Look(ctx context.Context) (Revocation, <-chan struct{}, error) {
-	own, err := h.place.watchOwn(ctx)
-	return own.asked, own.changed, err
+	own, changed, err := h.place.watchOwn(ctx)
+	if err != nil {
+		return Revocation{}, nil, err
+	}
+	return revocationIn(own.Data), changed, nil
 }

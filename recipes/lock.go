@@ -83,7 +83,7 @@ func (p *Place) Gone() <-chan struct{} { return p.gone }
 // session is valid. Errors as of Look.
 func (p *Place) Grant(ctx context.Context) (*Hold, error) {
 	for {
-		own, err := p.watchOwn(ctx)
+		own, changed, err := p.watchOwn(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -91,47 +91,39 @@ func (p *Place) Grant(ctx context.Context) (*Hold, error) {
 			return nil, err
 		}
 		select {
-		case <-own.changed: // perhaps gone, while the session was proving itself
+		case <-changed: // perhaps gone, while the session was proving itself
 		default:
-			return &Hold{Token: own.token, Revocation: own.asked, Changed: own.changed, place: p}, nil
+			return &Hold{Token: own.Czxid, Revocation: revocationIn(own.Data), Changed: changed, place: p}, nil
 		}
 	}
 }
 
-// A glimpse is what a look at a place's own node has shown.
-type glimpse struct {
-	token   int64
-	asked   Revocation
-	changed <-chan struct{}
-}
-
 // watchOwn reads the place's own node. What it shows, every later read on the same tree shows too.
-func (p *Place) watchOwn(ctx context.Context) (glimpse, error) {
+func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
 	own, changed, err := p.session.Watch(ctx, p.path())
 	if errors.Is(err, ErrNoNode) && !p.seen { // perhaps the reader has not heard of it yet
 		if err := p.session.CatchUp(ctx); err != nil {
-			return glimpse{}, err
+			return Node{}, nil, err
 		}
 		own, changed, err = p.session.Watch(ctx, p.path())
 	}
 	switch {
 	case errors.Is(err, ErrNoNode):
-		return glimpse{}, ErrGone
+		return Node{}, nil, ErrGone
 	case err != nil:
-		return glimpse{}, err
+		return Node{}, nil, err
 	case !p.session.Owns(own):
-		return glimpse{}, ErrGone
+		return Node{}, nil, ErrGone
 	}
 	p.seen = true
-	asked := revocationIn(own.Data)
-	if !asked.Break {
+	if !revocationIn(own.Data).Break {
 		p.session.Seen(p.path(), own.Version)
 	}
-	return glimpse{token: own.Czxid, asked: asked, changed: changed}, nil
+	return own, changed, nil
 }
 
-// Disregard says that nobody counts on the place any more, though it is kept for a while: whoever asks for its end, and is not
-// heard, ends nothing else.
+// Disregard says that nobody counts on the place any more, though it is kept for a while: whoever asks for its end then, and is
+// not heard, ends nothing else.
 func (p *Place) Disregard() { p.session.Disregard(p.path()) }
 
 func (p *Place) path() string { return p.lock.child(p.own) }

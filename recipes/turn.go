@@ -37,7 +37,7 @@ type wait struct {
 // may delay a turn and never causes one.
 func (p *Place) Look(ctx context.Context) (Turn, error) {
 	p.lookEarly(ctx)
-	own, err := p.watchOwn(ctx)
+	own, marked, err := p.watchOwn(ctx)
 	if err != nil {
 		return Turn{}, err
 	}
@@ -45,7 +45,7 @@ func (p *Place) Look(ctx context.Context) (Turn, error) {
 	if err != nil {
 		return Turn{}, err
 	}
-	turn.Revocation, turn.Marked = own.asked, own.changed
+	turn.Revocation, turn.Marked = revocationIn(own.Data), marked
 	return turn, nil
 }
 

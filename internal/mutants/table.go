@@ -211,6 +211,35 @@ var Table = []Mutant{
 		ID: "Z4", Bug: "a lost lease's session is closed at the ensemble before its streams have ended",
 		Catchers: []Catcher{simulated("TestALostSessionIsNotClosedBeforeItsOwnerSaysSo").saying("after contact was back")},
 	},
+	{
+		ID: "R1", Bug: "heartbeats find that a place is there, and not whether somebody has written that it must end",
+		Catchers: []Catcher{
+			simulated("TestAMarkBoundsWhatIsToldOfAHoldThoughTheReaderIsBlind").saying("after the removal"),
+			simulated("TestAMarkBoundsWhatIsToldOfAMemberThoughTheReaderIsBlind").saying("after the removal"),
+		},
+	},
+	{
+		ID: "R2", Bug: "what a heartbeat finds of a place counts from when it was answered, and not from when it was sent",
+		Catchers: []Catcher{simulated("TestAMarkBoundsWhatIsToldOfAHoldThoughTheReaderIsBlind").saying("longer than a mark allows")},
+	},
+	{
+		ID: "R3", Bug: "that a place must end is Seen like anything else, though its stream has not ended yet",
+		Catchers: []Catcher{simulated("TestWhatIsReadAndNotActedUponBoundsWhatIsTold").saying("a (hold|member) is valid for")},
+	},
+	{
+		ID: "R4", Bug: "with static proof, a heartbeat shows all that was committed before it was sent",
+		Catchers: []Catcher{simulated("TestAMarkBoundsWhatIsToldWithStaticProof").saying("longer than a mark allows")},
+	},
+	{
+		ID: "R5", Bug: "a member's time runs from before what is asked of it is written",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestTheTimeThatIsLeftBeginsWhenItIsAskedFor", Complaint: "after 20s and not 23s"}},
+	},
+	{
+		ID: "R6", Bug: "a holder's time runs on when somebody has overwritten that it must end",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestTheTimeThatIsLeftBeginsAnewWhenWhatWasAskedIsOverwritten", Complaint: "after 20s and not 30s",
+		}},
+	},
 }
 
 // simulated is a test on three simulated servers.

@@ -115,6 +115,53 @@ func TestARequestThatEndsNothingBoundsNothingOnceItIsSeen(t *testing.T) {
 	})
 }
 
+// Between a read and the end of the stream there is time, in which Check may be asked.
+func TestWhatIsReadAndNotActedUponBoundsWhatIsTold(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		own  func(s *scene) (end func() error, look func() (over bool, err error))
+	}{
+		{"a hold", func(s *scene) (func() error, func() (bool, error)) {
+			lock, granted := s.grant("orders")
+			return func() error {
+					_, err := lock.Break(s.over, s.operator, granted.Token, "operator", "", patience)
+					return err
+				}, func() (bool, error) {
+					asked, _, err := granted.Look(s.over)
+					return asked.Break, err
+				}
+		}},
+		{"a member", func(s *scene) (func() error, func() (bool, error)) {
+			member := s.enter("a")
+			return func() error {
+					_, err := shop.Oust(s.over, s.operator, "a", recipes.Ousting{Replace: true, Patience: patience})
+					return err
+				}, func() (bool, error) {
+					standing, _, err := member.Look(s.over)
+					return standing.End != nil, err
+				}
+		}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			inBubble(t, simulation.Options{Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+				s := newScene(t, e, w, zookeeper.ProofQuorum, lasting)
+				defer s.close()
+				end, look := c.own(s)
+				time.Sleep(5 * time.Second)
+				s.lives.Go(func() { _ = end() })
+				time.Sleep(time.Second)
+				if over, err := look(); !over || err != nil {
+					t.Fatalf("it is to end: %v, %v", over, err)
+				}
+				time.Sleep(lasting - time.Second)
+				if valid := s.session.ValidFor(); valid > 0 {
+					t.Errorf("%s is valid for %v", c.what, valid)
+				}
+			})
+		})
+	}
+}
+
 const (
 	lasting = 15 * time.Second
 	long    = 39 * time.Second // with static proof and a syncLimit of 3
@@ -227,6 +274,16 @@ type holding struct {
 
 func (s *scene) hold(name string) *holding {
 	s.Helper()
+	lock, granted := s.grant(name)
+	told := s.tell(lock.Path+"/"+s.Names(lock.Path)[0], func(ctx context.Context) (over bool, changed <-chan struct{}, err error) {
+		asked, changed, err := granted.Look(ctx)
+		return asked.Break, changed, err
+	})
+	return &holding{told, lock, granted.Token}
+}
+
+func (s *scene) grant(name string) (recipes.Lock, *recipes.Hold) {
+	s.Helper()
 	lock := recipes.Lock{Path: "/locks/" + name}
 	place, err := lock.Join(s.over, s.session, recipes.Exclusive, recipes.About{Timeout: s.session.Timeout()})
 	if err != nil {
@@ -240,20 +297,21 @@ func (s *scene) hold(name string) *holding {
 	if err != nil {
 		s.Fatal(err)
 	}
-	names := s.Names(lock.Path)
-	told := s.tell(lock.Path+"/"+names[0], func(ctx context.Context) (over bool, changed <-chan struct{}, err error) {
-		asked, changed, err := granted.Look(ctx)
-		return asked.Break, changed, err
-	})
-	return &holding{told, lock, granted.Token}
+	return lock, granted
 }
 
-func (s *scene) join(name string) *teller {
+func (s *scene) enter(name string) *recipes.Membership {
 	s.Helper()
 	member, err := shop.Join(s.over, s.session, name, recipes.About{Timeout: s.session.Timeout()})
 	if err != nil {
 		s.Fatal(err)
 	}
+	return member
+}
+
+func (s *scene) join(name string) *teller {
+	s.Helper()
+	member := s.enter(name)
 	return s.tell(shop.Path+"/"+name, func(ctx context.Context) (over bool, changed <-chan struct{}, err error) {
 		standing, changed, err := member.Look(ctx)
 		return standing.End != nil, changed, err
