@@ -24,6 +24,7 @@ type acquisition struct {
 	joining *errand[*recipes.Place]
 	place   *recipes.Place
 	hold    *hold // once granted
+	taken   bool  // somebody else has removed the place
 }
 
 // run is the stream from end to end. It returns the status it ends with; what it has taken is given up after that. Whoever is
@@ -154,6 +155,9 @@ func (a *acquisition) settle(ctx context.Context, why error) {
 		}
 		a.services.endHold(a.hold, why)
 		a.stopTelling(ctx, why)
+		if a.taken {
+			a.counting = nil
+		}
 		a.place.Disregard()
 	}
 	a.lease.drop(a.thing)

@@ -92,11 +92,11 @@ func (b *book[T]) end(key digest, how past) {
 	b.forget()
 }
 
-// amend replaces how an entry has ended.
-func (b *book[T]) amend(key digest, why error) {
+// amendRelease says how an entry has ended whose caller had given it up.
+func (b *book[T]) amendRelease(key digest, why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ended := b.entries[key]; ended != nil && ended.past != nil {
+	if ended := b.entries[key]; ended != nil && ended.past != nil && ended.past.why == nil {
 		amended := *ended.past
 		amended.why = why
 		ended.past = &amended

@@ -8,6 +8,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 )
 
 func (s *scene) drain(timeout time.Duration) <-chan error {
@@ -62,8 +63,13 @@ func TestDrainIsOverWhenAllHoldersHaveLetGo(t *testing.T) {
 }
 
 func TestAMemberHoldsNoDrainUp(t *testing.T) {
-	s := newScene(t)
-	member := s.joined(s.callers, "a")
+	s := newScene(t, long)
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	member := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id})
+	member.sees("joined")
+	began := time.Now()
+	_, err := s.leases.Check(s.context(), &leasev1.CheckRequest{LeaseId: lease.id}) // as clients do
+	s.must(err)
 	holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	drained := s.drain(time.Hour)
 	holder.sees("asked by sidekeeper the sidecar is stopping")
@@ -72,6 +78,9 @@ func TestAMemberHoldsNoDrainUp(t *testing.T) {
 	member.sees("Aborted SIDECAR_STOPPING")
 	s.must(<-drained)
 	same(t, "members", s.inside(), "")
+	if lasted := time.Since(began); lasted > 10*time.Second {
+		t.Errorf("the drain lasted %v", lasted)
+	}
 }
 
 func TestDrainGivesUpWhenItsContextEnds(t *testing.T) {

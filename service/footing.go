@@ -23,6 +23,7 @@ type footing struct {
 	told         tellings              // of the thing's validity
 	acknowledged *latch                // closed when the caller has said that it does not count on the thing any more
 	counting     map[*ending]time.Time // who may go on counting on the thing after its end, and until when
+	gaveUp       bool                  // the caller has ended the stream itself
 }
 
 // takeLease finds the lease with this id or, if it is empty, begins one for this stream alone.
@@ -112,9 +113,15 @@ func mayNotHear(ctx context.Context, from caller, why error) bool {
 	return ctx.Err() != nil && from.fellSilent() || errors.Is(why, errSlowReader)
 }
 
+// almostDue is how long before a stream's deadline its end is taken for the deadline's: the caller's library, whose clock
+// decides, says that it cancels.
+const almostDue = time.Second
+
 // gaveUp says whether the caller itself has ended the stream, in words. Its deadline does so without it.
 func gaveUp(ctx context.Context, from caller) bool {
-	return errors.Is(ctx.Err(), context.Canceled) && !from.fellSilent() && !isClosed(from.left())
+	deadline, bounded := ctx.Deadline()
+	return errors.Is(ctx.Err(), context.Canceled) && !from.fellSilent() && !isClosed(from.left()) &&
+		(!bounded || time.Until(deadline) > almostDue)
 }
 
 // remaining is for how long the thing is valid, noted as told to the stream's caller.
@@ -127,20 +134,51 @@ func (f *footing) remaining() time.Duration {
 // mayTell says whether the thing is the caller's still.
 func (f *footing) mayTell() bool { return f.lease.validFor() > 0 && f.told.note(f.caller, 0) }
 
-// stopTelling ends what callers are told of the thing, and finds out who may go on counting on it. Whoever ended it by its own
-// hand does not, and of one that has left, those alone do who asked for this very thing over other connections. One that does not
-// hear of the end may count on anything, whether it was told or not.
+// stopTelling ends what callers are told of the thing, and finds out who may go on counting on it. Where the caller has given it up or
+// has left, those alone do who asked for this very thing over other connections. One that does not hear of the end may count on
+// anything, whether it was told or not.
 func (f *footing) stopTelling(ctx context.Context, why error) {
+	if errors.Is(why, errHoldStopped) {
+		f.lease.end(why) // its own stream may not have noticed yet
+	}
 	if mayNotHear(ctx, f.caller, why) {
 		f.told.note(f.caller, f.lease.session.ValidFor())
 	}
 	f.told.close()
-	switch {
-	case gaveUp(ctx, f.caller):
-	case isClosed(f.caller.left()):
+	if f.gaveUp = gaveUp(ctx, f.caller); f.gaveUp || isClosed(f.caller.left()) {
 		f.counting = f.told.noted()
-	default:
-		f.counting = f.lease.counting(&f.told)
+		delete(f.counting, f.caller.ending)
+		return
+	}
+	f.counting = f.lease.counting(&f.told)
+}
+
+// outlast returns when nobody counts on the thing any more that has ended: the caller has acknowledged that, the session is over, or,
+// for each connection over which a validity was told, that validity is, or the connection has left, and with it the one of the
+// stream. Whoever asks over short connections may live on as long as its stream does.
+func (f *footing) outlast() {
+	caller := f.caller.left()
+	if f.gaveUp {
+		caller = after(0)
+	}
+	for connection, until := range f.counting {
+		timer := time.NewTimer(time.Until(until))
+		f.outlastOne(connection.left, caller, timer.C)
+		timer.Stop()
+	}
+}
+
+func (f *footing) outlastOne(connection, caller <-chan struct{}, over <-chan time.Time) {
+	for _, left := range []<-chan struct{}{connection, caller} {
+		select {
+		case <-left:
+		case <-over:
+			return
+		case <-f.acknowledged.closed:
+			return
+		case <-f.lease.session.Done():
+			return
+		}
 	}
 }
 
@@ -155,7 +193,7 @@ func (f *footing) endLease(why error) {
 // then, whoever ends it. It returns when nothing runs beside the stream any more. A lease that was the stream's alone
 // has let go of all in the ensemble by then.
 func (f *footing) leaveLease(ctx context.Context) {
-	outlast(f.counting, f.acknowledged.closed, f.lease.session.Done())
+	f.outlast()
 	f.lease.streams.leave()
 	if f.single {
 		f.services.leases.finish(ctx, f.lease)
@@ -165,12 +203,18 @@ func (f *footing) leaveLease(ctx context.Context) {
 	}
 }
 
+// together is how long what stands on a lease that has ended waits for going all at once: longer if others count on something else
+// that stands on it, for whom nobody waits.
+const together = 50 * time.Millisecond
+
 // free lets go of what the stream had in the ensemble: with the lease if that has ended, alone otherwise.
 func (f *footing) free(letGo func()) {
-	select {
-	case <-f.lease.ended:
-		<-f.lease.gone
-	default:
-		letGo()
+	if isClosed(f.lease.ended) {
+		select {
+		case <-f.lease.gone:
+			return
+		case <-after(together):
+		}
 	}
+	letGo()
 }

@@ -65,7 +65,7 @@ func (s *Services) endHold(ended *hold, why error) {
 // not said so: then the release of the hold was not its end.
 func (s *Services) forgoHold(ended *hold) {
 	if errors.Is(ended.lease.lost(), errLeaseLost) {
-		s.holds.amend(ended.key, errLeaseLost)
+		s.holds.amendRelease(ended.key, errLeaseLost)
 	}
 	close(ended.gone)
 }
@@ -195,6 +195,7 @@ func (t *tenure) see(seen sight) error {
 
 // broken says why the place is gone: with the session, or by somebody else's hand.
 func (t *tenure) broken() error {
+	t.taken = true
 	if why := t.lease.lost(); why != nil {
 		return why
 	}

@@ -36,23 +36,18 @@ type lease struct {
 }
 
 // end says why the lease has ended. What ended it first counts.
-func (l *lease) end(why error) {
+func (l *lease) end(why error) { l.endBy(nil, why) }
+
+// close ends the lease by its caller's own hand: over this connection nobody counts on anything that stands on it any more.
+func (l *lease) close(by caller) { l.endBy(by.ending, errLeaseClosed) }
+
+func (l *lease) endBy(closer *ending, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.why == nil {
-		l.why = cmp.Or(l.lostLocked(), why)
+		l.why, l.closer = cmp.Or(l.lostLocked(), why), closer
 		close(l.ended)
 	}
-}
-
-// close ends the lease by its caller's own hand: over this connection nobody counts on anything that stands on it any more.
-func (l *lease) close(by caller) {
-	l.mu.Lock()
-	if l.why == nil {
-		l.closer = by.ending
-	}
-	l.mu.Unlock()
-	l.end(errLeaseClosed)
 }
 
 // counting is until when those may count who were told of the lease's validity, or of that of something that stands on it.

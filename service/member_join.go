@@ -125,13 +125,19 @@ func (j *joining) settle(ctx context.Context, why error) {
 		}
 		j.services.endMember(j.member, why)
 		j.stopTelling(ctx, why)
-		if errors.Is(why, recipes.ErrReplaced) || errors.Is(why, recipes.ErrRemoved) {
-			j.counting = nil // its name is somebody else's already, or nobody's
+		if j.isAwaited(why) {
+			j.counting = nil
 		}
 		j.membership.Disregard()
 	}
 	j.lease.yield(j.thing)
 	j.endLease(why)
+}
+
+// isAwaited says whether others wait for a member's end, which locks nothing: somebody else who takes its name, or all callers of a
+// sidecar that stops.
+func (j *joining) isAwaited(why error) bool {
+	return errors.Is(why, recipes.ErrReplaced) || errors.Is(why, recipes.ErrRemoved) || errors.Is(why, errHoldStopped)
 }
 
 // giveUp takes the member out of the group, after the status, and when nobody counts on it any more. The lease can join

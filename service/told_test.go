@@ -150,13 +150,13 @@ func TestWhoWasToldNothingIsNotWaitedFor(t *testing.T) {
 }
 
 // However a caller has been told a validity, and over whichever of its connections, the place of its hold is kept until that is
-// over or the connection has left.
+// over, also if that connection was opened for the question alone.
 func TestWhateverWasToldIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	checkHold := func(s *scene, _ *opening, held *acquiring, from callers) { s.toldValid(from, held.hold) }
 	for name, test := range map[string]struct {
 		tell  func(s *scene, lease *opening, held *acquiring, from callers)
-		leave bool
+		leave bool // the connection, when it was told
 	}{
 		"Check of the hold":                             {tell: checkHold},
 		"Check of the hold over a connection that left": {tell: checkHold, leave: true},
@@ -189,7 +189,7 @@ func TestWhateverWasToldIsWaitedFor(t *testing.T) {
 			}
 			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, ForceAfter: lasting(time.Hour)})
 			s.must(err)
-			if kept := time.Since(began); kept < 2500*time.Millisecond != test.leave {
+			if kept := time.Since(began); kept < 2500*time.Millisecond {
 				t.Errorf("the place was kept for %v", kept)
 			}
 		})
@@ -215,6 +215,72 @@ func TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor(t *testing.T
 	s.awaitContenders("orders", 0)
 	if left := time.Until(counts); left > 0 {
 		t.Errorf("the lock is free while somebody may count on it for %v more", left)
+	}
+}
+
+func TestWhoWasToldByAnotherConnectionThanTheOneThatCancelsIsWaitedFor(t *testing.T) {
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 3*time.Second, 300*time.Millisecond })
+	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	counts := s.toldValid(s.operators, held.hold)
+	held.cancel()
+	s.awaitContenders("orders", 0)
+	if left := time.Until(counts); left > 0 {
+		t.Errorf("the lock is free while somebody may count on it for %v more", left)
+	}
+}
+
+// The caller's library ends the stream at its deadline; the caller may be frozen, and count on what it was told before.
+func TestADeadlineIsNotTheCallersOwnHand(t *testing.T) {
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 3*time.Second, 300*time.Millisecond })
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	stream, err := s.Acquire(ctx, &lockv1.AcquireRequest{Name: "orders"})
+	s.must(err)
+	held := &acquiring{t: t, stream: stream, cancel: cancel}
+	held.sees("granted")
+	counts := s.toldValid(s.callers, held.hold)
+	held.ends("DeadlineExceeded")
+	s.awaitContenders("orders", 0)
+	if left := time.Until(counts); left > 0 {
+		t.Errorf("the lock is free while the caller may count on it for %v more", left)
+	}
+}
+
+// What stands on a lease that has ended does not wait for those who count on something else that stands on it.
+func TestOneFrozenHolderOfALeaseKeepsNothingOfTheOthers(t *testing.T) {
+	s := newScene(t, long)
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	frozen, freeze := s.dialSilent()
+	stuck := s.hold(frozen, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
+	s.toldValid(frozen, stuck.hold)
+	held := s.hold(s.operators, &lockv1.AcquireRequest{Name: "others", LeaseId: lease.id})
+	counts := s.toldValid(s.operators, held.hold)
+	s.hold(s.strangers, &lockv1.AcquireRequest{Name: "third"})
+	waiter := s.acquire(s.operators, &lockv1.AcquireRequest{Name: "third", LeaseId: lease.id})
+	waiter.sees("queued 1")
+	freeze()
+	lease.cancel()
+	waiter.ends("Aborted LEASE_CLOSED")
+	s.awaitContenders("third", 1)
+	held.ends("Aborted LEASE_CLOSED")
+	s.acknowledge(s.operators, held.hold, "LEASE_CLOSED")
+	s.awaitContenders("others", 0)
+	if left := time.Until(counts); left < 10*time.Second {
+		t.Errorf("an acknowledged lock is free only %v before the end of what its holder was told", left)
+	}
+	same(t, "contenders of the frozen holder's lock", s.contenders("orders"), 1)
+	s.ensemble.memory.Close() // nobody waits for the frozen one here
+}
+
+func TestAPlaceThatIsGoneIsWaitedForByNobody(t *testing.T) {
+	s := newScene(t, long)
+	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	counts := s.toldValid(s.callers, held.hold)
+	s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
+	held.ends("Aborted LOCK_BROKEN")
+	s.must(s.stop())
+	if left := time.Until(counts); left < 10*time.Second {
+		t.Errorf("the sidecar has stopped only %v before the end of what the holder was told", left)
 	}
 }
 
