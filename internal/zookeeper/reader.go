@@ -54,7 +54,7 @@ func (r *reader) run(ctx context.Context) {
 			failures = 0
 			continue
 		}
-		pause(ctx, r.client.upTo(50*time.Millisecond<<min(failures, 5)))
+		pause(ctx, r.client.upTo(10*time.Millisecond<<min(failures, 4))) // all wait for the reader
 	}
 }
 
