@@ -122,7 +122,10 @@ func TestNoLostSessionLivesLongerForBeingClosed(t *testing.T) {
 			}
 		}, reconnect, false},
 		{"a follower is cut off from the others", func(e *simulation.Ensemble) { e.Isolate(follower(e)) }, (*simulation.Ensemble).Heal, false},
-		{"the only server hears nothing of its leader", func(e *simulation.Ensemble) { e.Cut(e.Leader(), follower(e)) }, (*simulation.Ensemble).Heal, true},
+		{
+			"the only server hears nothing of its leader",
+			func(e *simulation.Ensemble) { e.Cut(e.Leader(), follower(e)) }, (*simulation.Ensemble).Heal, true,
+		},
 		{"the leader is killed", func(e *simulation.Ensemble) { e.Kill(e.Leader()) }, (*simulation.Ensemble).Heal, false},
 	} {
 		t.Run(again.name, func(t *testing.T) {

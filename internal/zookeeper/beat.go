@@ -45,13 +45,14 @@ func (s *Session) failed(failures int, since instant) (pause time.Duration) {
 	return time.Millisecond + s.client.upTo(min(time.Millisecond<<min(failures, 10), s.interval/2))
 }
 
-// rest waits, but not across a change of the connection. It returns false when the session has ended.
-func (s *Session) rest(pause time.Duration) bool {
+// rest waits, but not across a change of the connection, nor longer than the session lasts.
+func (s *Session) rest(pause time.Duration) {
 	generation, _ := s.connection()
-	return s.restSince(generation, pause)
+	s.restSince(generation, pause)
 }
 
-// restSince waits, but not if the connection is another one than before, or becomes another.
+// restSince waits, but not if the connection is another one than before, or becomes another. It returns false when the session has
+// ended.
 func (s *Session) restSince(before int, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
