@@ -86,10 +86,10 @@
 // watches go through one reader for all sessions of a sidecar; it may be late, which delays a grant, but cannot cause one: a
 // list that shows a place shows every earlier place that still existed.
 //
-// A session that could not be proved in time is over here, and lives on at the ensemble: for a timeout after the last packet of it, which
-// may have been under way for long. So it is closed there as soon as contact is back, by a connection that comes back to it and
-// says nothing else. Not before its owner calls Close, for others may be granted what it owned in that moment: streams that told of
-// it have ended by then. Not before the ensemble could have expired it by itself, T after what proved it: then closing it gives away nothing that those
-// who were told of a validity could not have lost by then, whatever their clocks. And in few tries, in each of which handshake
-// and closing are one write: the handshake alone would renew what it is to end.
+// A session that could not be proved in time is over here, and lives on at the ensemble: for a timeout after the last packet of it,
+// which may have been under way for long. So it is closed there as soon as contact is back, by a connection that comes back to it
+// and says nothing else. Not before its owner calls Close, for others may be granted what it owned in that moment: streams that
+// told of it have ended by then. Not before the ensemble could have expired it by itself, T after what proved it: then closing it
+// gives away nothing that those who were told of a validity could not have lost by then, whatever their clocks. And in few tries,
+// in each of which handshake and closing are one write: the handshake alone would renew what it is to end.
 package zookeeper
