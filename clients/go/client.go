@@ -15,6 +15,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -52,6 +54,7 @@ type settings struct {
 	clock     clock
 	impatient bool
 	log       *slog.Logger
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // WithTLS encrypts the connection. Addresses that are neither a Unix socket nor loopback need it.
@@ -63,6 +66,11 @@ func WithTLS(config *tls.Config) Option {
 // is valid. Without it, it says nothing.
 func WithLogger(log *slog.Logger) Option {
 	return func(s *settings) { s.log = log }
+}
+
+// WithDialer has dial make the connections, as a net.Dialer's DialContext does.
+func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return func(s *settings) { s.dial = dial }
 }
 
 // Dial makes a client of the sidecar at target: `unix:///path`, a path, or `host:port`; empty, what SIDEKEEPER_ADDRESS
@@ -80,7 +88,7 @@ func Dial(target string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection, err := grpc.NewClient(resolved, append(dialing(), grpc.WithTransportCredentials(transport), chosen.unary())...)
+	connection, err := grpc.NewClient(resolved, append(dialing(), grpc.WithTransportCredentials(transport), chosen.unary(), chosen.dialer())...)
 	if err != nil {
 		return nil, fmt.Errorf("sidecar %s: %w", resolved, err)
 	}
@@ -93,6 +101,19 @@ func (s settings) unary() grpc.DialOption {
 		return grpc.WithChainUnaryInterceptor(bounded)
 	}
 	return grpc.WithChainUnaryInterceptor(bounded, repeated)
+}
+
+// dialer has connections made as the caller wants it. gRPC asks for unix:///path, unix:path or host:port.
+func (s settings) dialer() grpc.DialOption {
+	if s.dial == nil {
+		return grpc.EmptyDialOption{}
+	}
+	return grpc.WithContextDialer(func(ctx context.Context, target string) (net.Conn, error) {
+		if path, is := strings.CutPrefix(target, "unix:"); is {
+			return s.dial(ctx, "unix", strings.TrimPrefix(path, "//"))
+		}
+		return s.dial(ctx, "tcp", target)
+	})
 }
 
 func (s settings) credentials(target string, local bool) (credentials.TransportCredentials, error) {
