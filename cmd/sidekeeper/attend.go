@@ -25,6 +25,30 @@ type attendant struct {
 // pauseToRejoin lies between two attempts to join again.
 const pauseToRejoin = time.Second
 
+// start starts the command. If it does not live without its membership, the guardian knows of that and keeps the connection
+// on which it hangs.
+func (a *attendant) start(t task) (err error) {
+	t.until = forever
+	if a.onLoss.String() == "term" {
+		if t.connection, err = a.reach.line.hold(); err != nil {
+			return err
+		}
+		t.until = a.until()
+	}
+	a.child, err = startChild(t)
+	return err
+}
+
+// extend lets the command live for longer while the membership is valid for longer.
+func (a *attendant) extend() {
+	if until := a.until(); a.membership.Valid() {
+		a.child.keepUntil(until)
+	}
+}
+
+// until is by when the guardian has to kill on its own account, by what is known of the membership now.
+func (a *attendant) until() time.Duration { return bootTime() + a.membership.ValidFor() + a.killGrace }
+
 // run returns when the command has ended.
 func (a *attendant) run(ctx context.Context, signals <-chan os.Signal) {
 	joining, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -33,6 +57,8 @@ func (a *attendant) run(ctx context.Context, signals <-chan os.Signal) {
 	defer stop()
 	joined := make(chan *sidekeeper.Membership, 1)
 
+	extending := time.NewTicker(betweenExtensions)
+	defer extending.Stop()
 	cancelled, lost := ctx.Done(), a.membership.Done()
 	var kill <-chan time.Time
 	for {
@@ -49,13 +75,15 @@ func (a *attendant) run(ctx context.Context, signals <-chan os.Signal) {
 			case a.rejoins():
 				joiners.Go(func() { a.rejoin(joining, joined) })
 			case a.onLoss.String() != "ignore":
-				a.end(syscall.SIGTERM)
+				a.terminate()
 				kill = time.After(a.killGrace)
 			}
 		case a.membership = <-joined:
 			lost = a.membership.Done()
 		case <-kill:
-			a.end(syscall.SIGKILL)
+			a.kill()
+		case <-extending.C:
+			a.extend()
 		case <-a.child.exited:
 			a.takeLast(&joiners, stop, joined)
 			return
@@ -101,9 +129,16 @@ func (a *attendant) rejoin(ctx context.Context, joined chan<- *sidekeeper.Member
 	}
 }
 
-// end sends the command a signal because of its membership.
-func (a *attendant) end(with syscall.Signal) {
-	if a.child.signal(with) {
+// terminate asks the command to end because of its membership.
+func (a *attendant) terminate() {
+	if a.child.force(syscall.SIGTERM) {
+		a.ended = true
+	}
+}
+
+// kill ends the command, with all that it has started, because of its membership.
+func (a *attendant) kill() {
+	if a.child.kill() {
 		a.ended = true
 	}
 }

@@ -1,76 +1,142 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// A child is a command in a process group of its own.
-type child struct {
-	command *exec.Cmd
-	exited  chan struct{}
+// A task is a command to run, and what it is run under.
+type task struct {
+	argv, environment []string
+	stdin             io.Reader
+	stdout, stderr    io.Writer
 
-	mu   sync.Mutex
-	over bool
+	until      time.Duration // on bootTime: nothing of the command may be left then, unless the guardian hears of a later time
+	connection *os.File      // what the command's claim hangs on, or nil: open for as long as anything of the command is left
 }
+
+// A child is a command that a guardian runs for this process.
+type child struct {
+	guardian *exec.Cmd
+	exited   chan struct{}
+
+	mu     sync.Mutex
+	orders *os.File
+	over   bool
+	until  time.Duration // the latest that the guardian was told
+}
+
+// forever is until there are no orders any more.
+const forever = time.Duration(math.MaxInt64)
 
 // outputTime is how long output is read on that a dead command's own children still write.
 const outputTime = time.Second
 
-// startChild starts a command, and kills it when this process dies, where the system can do that.
-func startChild(
-	argv, environment []string, stdin io.Reader, stdout, stderr io.Writer,
-) (*child, error) {
-	command := exec.Command(argv[0], argv[1:]...) //nolint:gosec,noctx // what the user wants run; ended by process group
-	command.Env, command.Stdin, command.Stdout, command.Stderr = environment, stdin, stdout, stderr
-	command.WaitDelay = outputTime
-	foreground := terminalOf(stdin)
-	command.SysProcAttr = childAttributes()
-	command.SysProcAttr.Foreground, command.SysProcAttr.Ctty = foreground >= 0, max(foreground, 0)
-
-	c := &child{command: command, exited: make(chan struct{})}
-	started := make(chan error)
-	go c.live(started, foreground)
-	return c, <-started
+// startChild starts a command in a process group of its own, with a guardian as its parent. The connection is closed here.
+func startChild(t task) (*child, error) {
+	if t.connection != nil {
+		defer t.connection.Close()
+	}
+	if _, err := exec.LookPath(t.argv[0]); err != nil {
+		return nil, err
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	foreground := terminalOf(t.stdin)
+	adoptOrphans()
+	c := &child{guardian: t.guardian(reader), orders: writer, exited: make(chan struct{}), until: t.until}
+	if err := c.guardian.Start(); err != nil {
+		_ = writer.Close() // nobody reads it
+		return nil, err
+	}
+	c.order(order{Until: t.until, Foreground: foreground >= 0})
+	go c.wait(foreground)
+	return c, nil
 }
 
-// live starts the command and waits for its end on one thread: on Linux a child is killed when the thread dies that
-// started it.
-func (c *child) live(started chan<- error, foreground int) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	defer close(c.exited)
-	err := c.command.Start()
-	started <- err
-	if err != nil {
-		return
+// guardian is this program again, as the guardian of the task.
+func (t task) guardian(orders *os.File) *exec.Cmd {
+	command := exec.Command(ownProgram()) //nolint:gosec,noctx // it is this program, and ends with the command
+	command.Args = append([]string{os.Args[0], guardWord, "--"}, t.argv...)
+	command.Env, command.Stdin, command.Stdout, command.Stderr = t.environment, t.stdin, t.stdout, t.stderr
+	command.ExtraFiles = []*os.File{orders}
+	if t.connection != nil {
+		command.ExtraFiles = append(command.ExtraFiles, t.connection)
 	}
-	_ = c.command.Wait() // ProcessState tells more
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what kills this process's group does not kill the guardian
+	command.WaitDelay = outputTime
+	return command
+}
+
+func (c *child) wait(foreground int) {
+	defer close(c.exited)
+	_ = c.guardian.Wait() // ProcessState tells more
+	if c.status().Signaled() {
+		endOffspring()
+	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.over = true
-	c.mu.Unlock()
+	_ = c.orders.Close() // it may be closed
 	takeTerminalBack(foreground)
 }
 
-// signal sends a signal to the command's process group, and says whether there was one. The group is never signalled
-// when the command is known to be over: its number may be another's.
-func (c *child) signal(number syscall.Signal) bool {
+// order says whether there was a command to give the order for.
+func (c *child) order(o order) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.over && syscall.Kill(-c.command.Process.Pid, number) == nil
+	return !c.over && json.NewEncoder(c.orders).Encode(o) == nil
 }
 
-// exitCode is the command's, or 128 and the number of the signal that ended it. Only after exited.
-func (c *child) exitCode() int {
-	if status, ok := c.command.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+// signal sends a signal to the command's process group.
+func (c *child) signal(number syscall.Signal) { c.order(order{Signal: number}) }
+
+// force does the same, has all killed that the command leaves behind when its group has ended, and says whether there was a
+// command.
+func (c *child) force(number syscall.Signal) bool {
+	return c.order(order{Signal: number, Forced: true})
+}
+
+// kill kills the command and all that it has started, and says whether there was one.
+func (c *child) kill() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.over && c.orders.Close() == nil
+}
+
+// keepUntil lets the command live until then, on bootTime, if that is later than before.
+func (c *child) keepUntil(then time.Duration) {
+	if then-c.until > worthTelling {
+		c.until = then
+		c.order(order{Until: then})
+	}
+}
+
+// worthTelling keeps the guardian from being told the same again and again, since times are computed anew each time.
+const worthTelling = 10 * time.Millisecond
+
+// exitCode is the command's, or 128 and the number of the signal that ended it; exitLost if the guardian killed it. Only
+// after exited.
+func (c *child) exitCode() int { return codeOf(c.status()) }
+
+func (c *child) status() syscall.WaitStatus {
+	return c.guardian.ProcessState.Sys().(syscall.WaitStatus) //nolint:forcetypeassert // on these systems it is one
+}
+
+func codeOf(status syscall.WaitStatus) int {
+	if status.Signaled() {
 		return exitSignal + int(status.Signal())
 	}
-	return c.command.ProcessState.ExitCode()
+	return status.ExitStatus()
 }
 
 // terminalOf is the descriptor of the terminal that this process reads in the foreground, or −1. A command in a group

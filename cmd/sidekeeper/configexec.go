@@ -77,7 +77,10 @@ func (r *rerunner) run(ctx context.Context) error {
 func (r *rerunner) once(ctx context.Context) (code int, err error) {
 	next := r.next()
 	shell := []string{"/bin/sh", "-c", r.command}
-	child, err := startChild(shell, append(os.Environ(), next.environment...), bytes.NewReader(next.stdin), r.stdout, r.stderr)
+	child, err := startChild(task{
+		argv: shell, environment: append(os.Environ(), next.environment...),
+		stdin: bytes.NewReader(next.stdin), stdout: r.stdout, stderr: r.stderr, until: forever,
+	})
 	if err != nil {
 		return 0, exitError{exitNoCommand, err}
 	}
@@ -90,7 +93,7 @@ func (r *rerunner) once(ctx context.Context) (code int, err error) {
 			done, late = nil, time.After(endTime)
 			child.signal(syscall.SIGTERM)
 		case <-late:
-			child.signal(syscall.SIGKILL)
+			child.kill()
 		}
 	}
 }

@@ -101,11 +101,13 @@ func (r *lockRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	child, err := startChild(r.command, environment(lock, r.name), stdin, stdout, stderr)
+	supervisor := newSupervisor(lock, r, say)
+	err = supervisor.start(task{
+		argv: r.command, environment: environment(lock, r.name), stdin: stdin, stdout: stdout, stderr: stderr,
+	}, &r.reach.line)
 	if err != nil {
 		return errors.Join(exitError{exitNoCommand, err}, r.release(lock)) //nolint:contextcheck // see release
 	}
-	supervisor := newSupervisor(lock, child, r, say)
 	supervisor.run(ctx, signals)
 	if supervisor.ended() { // to wait for longer than the lock is safe would be in vain
 		r.reach.timeout = min(r.reach.timeout, max(lock.ValidFor(), killMargin))

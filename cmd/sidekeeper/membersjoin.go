@@ -105,11 +105,13 @@ func (r *memberRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	child, err := startChild(r.command, r.environment(membership), stdin, stdout, stderr)
+	a := &attendant{memberRun: r, client: client, membership: membership, say: say}
+	err = a.start(task{
+		argv: r.command, environment: r.environment(membership), stdin: stdin, stdout: stdout, stderr: stderr,
+	})
 	if err != nil {
 		return errors.Join(exitError{exitNoCommand, err}, r.leave(membership)) //nolint:contextcheck // see leave
 	}
-	a := &attendant{memberRun: r, client: client, child: child, membership: membership, say: say}
 	a.run(ctx, signals)
 	return a.outcome() //nolint:contextcheck // see leave
 }

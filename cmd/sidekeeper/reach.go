@@ -26,6 +26,7 @@ type reach struct {
 	timeout                     time.Duration
 	output                      choice
 	last                        string // the address that was dialled
+	line                        line
 }
 
 func (r *reach) addFlags(flags *pflag.FlagSet) {
@@ -64,7 +65,7 @@ func (r *reach) call(ctx context.Context, address string, do func(context.Contex
 // dial makes a client, which the caller must close.
 func (r *reach) dial(address string) (*sidekeeper.Client, error) {
 	r.last = address
-	options := []sidekeeper.Option{sidekeeper.WithoutRepetition()}
+	options := []sidekeeper.Option{sidekeeper.WithoutRepetition(), sidekeeper.WithDialer(r.line.dial)}
 	if r.authority != "" || r.certificate != "" {
 		config, err := r.tlsConfig()
 		if err != nil {

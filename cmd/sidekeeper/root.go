@@ -11,6 +11,9 @@ import (
 
 // run is the program. It returns the code to exit with.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == guardWord {
+		return guard(args[1:])
+	}
 	reach := &reach{}
 	root := newRootCommand(reach) //nolint:contextcheck // its commands get ctx when they run
 	root.SetArgs(args)

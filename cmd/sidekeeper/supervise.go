@@ -23,27 +23,40 @@ var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscal
 // killMargin is how long before the end of the validity a command gets SIGKILL, at most.
 const killMargin = 500 * time.Millisecond
 
+// betweenExtensions is how often the guardian may hear that the lock is valid for longer.
+const betweenExtensions = 100 * time.Millisecond
+
 // A supervisor sees to it that a command does not outlive its lock.
 type supervisor struct {
 	lock      *sidekeeper.Lock
 	child     *child
 	grace     time.Duration // less than this left: SIGTERM
-	margin    time.Duration // less than this left: SIGKILL
+	margin    time.Duration // less than this left: SIGKILL; less than half of it: the guardian kills by itself
 	terminate bool          // when somebody asks for the lock
 	say       func(string, ...any)
 	endedIt   atomic.Bool
 }
 
 // newSupervisor takes the validity told last for the usual one, unless a grace is set.
-func newSupervisor(lock *sidekeeper.Lock, child *child, r *lockRun, say func(string, ...any)) *supervisor {
+func newSupervisor(lock *sidekeeper.Lock, r *lockRun, say func(string, ...any)) *supervisor {
 	grace := r.killGrace
 	if grace == 0 {
 		grace = lock.ValidFor() / 3
 	}
 	return &supervisor{
-		lock: lock, child: child, grace: grace, margin: min(grace/5, killMargin),
+		lock: lock, grace: grace, margin: min(grace/5, killMargin),
 		terminate: r.onRevoke.String() == "term", say: say,
 	}
+}
+
+// start starts the command, with a guardian that knows of the lock and keeps the connection on which it hangs.
+func (s *supervisor) start(t task, over *line) (err error) {
+	if t.connection, err = over.hold(); err != nil {
+		return err
+	}
+	t.until = s.until()
+	s.child, err = startChild(t)
+	return err
 }
 
 // run returns when the command has ended.
@@ -55,6 +68,8 @@ func (s *supervisor) run(ctx context.Context, signals <-chan os.Signal) {
 	guards.Go(func() { s.guard(guarding) })
 
 	cancelled := ctx.Done()
+	extending := time.NewTicker(betweenExtensions)
+	defer extending.Stop()
 	var deadline <-chan time.Time
 	for {
 		select {
@@ -67,7 +82,9 @@ func (s *supervisor) run(ctx context.Context, signals <-chan os.Signal) {
 			deadline = s.revoked(revocation)
 		case <-deadline:
 			s.say("the grace is over")
-			s.end(syscall.SIGKILL)
+			s.kill()
+		case <-extending.C:
+			s.child.keepUntil(s.until())
 		case <-s.child.exited:
 			return
 		}
@@ -82,17 +99,24 @@ func (s *supervisor) guard(ctx context.Context) {
 	if s.lock.Valid() { // else the release will say why not
 		s.say("the lock is at risk: safe for %v", s.lock.ValidFor().Round(time.Millisecond))
 	}
-	s.end(syscall.SIGTERM)
+	if s.child.force(syscall.SIGTERM) {
+		s.endedIt.Store(true)
+	}
 	if s.lock.AwaitRisk(ctx, s.margin) == nil {
-		s.end(syscall.SIGKILL)
+		s.kill()
 	}
 }
 
-// end sends the command a signal because of the lock.
-func (s *supervisor) end(with syscall.Signal) {
-	if s.child.signal(with) {
+// kill ends the command, with all that it has started, because of the lock.
+func (s *supervisor) kill() {
+	if s.child.kill() {
 		s.endedIt.Store(true)
 	}
+}
+
+// until is by when the guardian has to kill on its own account, by what is known of the lock's validity now.
+func (s *supervisor) until() time.Duration {
+	return bootTime() + s.lock.ValidFor() - s.margin/2 // in this order: time may pass between the two
 }
 
 // ended says whether the command got a signal because of the lock.

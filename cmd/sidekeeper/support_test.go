@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"sync"
@@ -24,6 +25,9 @@ import (
 const role = "SIDEKEEPER_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == guardWord {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	switch os.Getenv(role) {
 	case "sidekeeper":
 		os.Setenv(role, "command")
@@ -68,8 +72,54 @@ func command(args []string) int {
 		for got := range signals {
 			fmt.Fprintln(os.Stdout, got)
 		}
+	case "family": // tells the numbers of what it has started, and ends with SIGTERM
+		family(args[1:])
+		for got := range signals {
+			if got == syscall.SIGTERM {
+				return 5
+			}
+		}
+	case "leave": // starts another, and leaves it alone
+		family(args[1:])
+		return 0
+	case "linger": // ends a moment after SIGTERM
+		for got := range signals {
+			if got == syscall.SIGTERM {
+				<-time.After(500 * time.Millisecond)
+				return 0
+			}
+		}
+	case "stay": // never ends
+		for {
+			<-signals
+		}
 	}
 	return 99
+}
+
+// family starts processes that behave as the arguments say, and tells their numbers: `stay`, or `session`, which stays in a session
+// of its own and as nobody's child. The `parent` is there already.
+func family(members []string) {
+	for _, behaviour := range members {
+		if behaviour == "parent" {
+			fmt.Fprintln(os.Stdout, os.Getppid())
+			continue
+		}
+		member := exec.Command(os.Args[0], behaviour)
+		if behaviour == "session" {
+			member = exec.Command(os.Args[0], "leave", "stay")
+			member.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			member.Stdout = os.Stdout // to tell the number
+		}
+		if err := member.Start(); err != nil {
+			panic(err)
+		}
+		if behaviour != "session" {
+			fmt.Fprintln(os.Stdout, member.Process.Pid)
+		} else if err := member.Wait(); err != nil {
+			panic(err)
+		}
+	}
 }
 
 func environmentHas(word string) bool {

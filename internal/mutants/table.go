@@ -240,10 +240,27 @@ var Table = []Mutant{
 			Package: "recipes", Test: "TestTheTimeThatIsLeftBeginsAnewWhenWhatWasAskedIsOverwritten", Complaint: "after 20s and not 30s",
 		}},
 	},
+	{
+		ID: "K1", Bug: "the connection of a `lock run` that is killed ends with it, though its command lives",
+		Catchers: []Catcher{command("TestALockIsKeptWhileItsKilledRunnersCommandLives").saying("exit code 3, want 75")},
+	},
+	{
+		ID: "K2", Bug: "what a command under a lock has started in a session of its own is not killed with it",
+		Catchers: []Catcher{command("TestTheSidecarSeesAKilledRunnerGoWhenNothingOfItsCommandIsLeft").saying("still work")},
+	},
+	{
+		ID: "K3", Bug: "the command of a `lock run` that is frozen goes on when the lock's validity is over",
+		Catchers: []Catcher{
+			command("TestACommandWhoseRunnerIsFrozenIsKilledBeforeTheValidityEnds").saying("after a question that was answered with"),
+		},
+	},
 }
 
 // simulated is a test on three simulated servers.
 func simulated(test string) Catcher { return Catcher{Package: "internal/simulation", Test: test} }
+
+// command is a test of the program for people.
+func command(test string) Catcher { return Catcher{Package: "cmd/sidekeeper", Test: test} }
 
 // of has the catcher play so many random schedules.
 func (c Catcher) of(schedules int) Catcher {
