@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -23,6 +24,7 @@ func TestThePageOfTheConfigurationShowsEveryFlagAsItIs(t *testing.T) {
 		"read again":     strings.Join(readAgain(), ", ") + ".\n",
 		"dev":            flagTable((&devSettings{}).flags(), nil),
 		"inject-webhook": flagTable((&injection{}).flags(), nil),
+		"validity":       validityTable(),
 	} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->\n"
 		before, rest, begins := strings.Cut(page, begin)
@@ -48,6 +50,24 @@ func TestEverySettingBelongsToOneSubject(t *testing.T) {
 		t.Errorf("the subjects have the flags\n%s\nand serve has\n%s", named, flags)
 	}
 }
+
+// validityTable is what the defaults make of session timeouts.
+func validityTable() string {
+	s, text := new(settings), strings.Builder{}
+	s.flags()
+	text.WriteString("| session timeout | valid just after a heartbeat, at best | and just before the next one, at worst | " +
+		"loss of contact that loses nothing |\n|---:|---:|---:|---:|\n")
+	for _, seconds := range []int{4, 6, 8, 10, 15, 30} {
+		s.sessionTimeout = time.Duration(seconds) * time.Second
+		valid := s.validity()
+		fmt.Fprintf(&text, "| %d s | %.1f s | %.1f s | %.1f s |\n", seconds,
+			tenths(valid.Most), tenths(valid.Least), tenths(valid.Silence))
+	}
+	return text.String()
+}
+
+// tenths is in seconds, without what is less than a tenth.
+func tenths(d time.Duration) float64 { return d.Truncate(100 * time.Millisecond).Seconds() }
 
 // serveTables is the settings of the sidecar, subject by subject.
 func serveTables() string {

@@ -96,7 +96,7 @@ func (s *settings) forDoctor(patience time.Duration) doctor.Settings {
 	return doctor.Settings{
 		Servers: s.zookeeper, SessionTimeout: s.sessionTimeout, TickTime: s.tickTime, SyncLimit: s.syncLimit,
 		Observers: s.behindObservers, Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
-		MostLeases: s.maxLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"), Patience: patience,
+		Validity: s.validity(), MostLeases: s.maxLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"), Patience: patience,
 	}
 }
 

@@ -31,6 +31,10 @@ func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
 			"a timeout that is not to be had", append(healthy, "--session-timeout=1m"), exitWarnings,
 			"warning: " + ensemble + ": allows session timeouts from 2s to 20s",
 		},
+		{
+			"a timeout of little use", append(healthy, "--session-timeout=4s"), exitWarnings,
+			"warning: --session-timeout: of 4s a lease is certainly valid for 2.",
+		},
 		{"a timeout that is not safe", append(healthy, "--proof=static"), exitProblems, "problem: --session-timeout: session timeout too short"},
 		{"nobody there", []string{"doctor", "--zookeeper=127.0.0.1:1", "--timeout=500ms"}, exitUnreachable, "problem: 127.0.0.1:1: does not answer"},
 		{"no ensemble", []string{"doctor"}, exitUsage, ""},
@@ -53,7 +57,7 @@ func TestDoctorSpeaksToPrograms(t *testing.T) {
 		s.ends()
 	}()
 	var out bytes.Buffer
-	args := []string{"doctor", "--zookeeper", said(t, welcome, `ensemble:  (\S+), `), "--session-timeout=6s", "--output=json"}
+	args := []string{"doctor", "--zookeeper", said(t, welcome, `ensemble:  (\S+), `), "--session-timeout=10s", "--output=json"}
 	if code := run(context.Background(), args, strings.NewReader(""), &out, &bytes.Buffer{}); code != 0 {
 		t.Errorf("exits with %d", code)
 	}

@@ -57,6 +57,15 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics, trace
 	return ensemble{client}, err
 }
 
+// validity is that of leases whose callers ask for no other time.
+func (s *settings) validity() zookeeper.Validity {
+	config := zookeeper.Config{
+		TickTime: s.tickTime, SyncLimit: s.syncLimit, Heartbeat: s.heartbeat, Proof: zookeeper.Proof(s.proof.String()),
+		Observers: s.behindObservers,
+	}
+	return config.Validity(s.sessionTimeout)
+}
+
 // directories are where things lie; they are made if they are missing, and stay.
 func (s *settings) directories() []string {
 	return []string{

@@ -29,8 +29,12 @@ func (s *settings) refuseRisks(ctx context.Context, ensemble ensemble, out io.Wr
 	return errors.Join(writeFindings(out, findings), verdict)
 }
 
-// tellRisks has the log say what is risky, as soon as it is found out, while the sidecar serves. What it returns ends that.
+// tellRisks has the log say for how long leases are valid and, as soon as it is found out, while the sidecar serves, what is
+// risky. What it returns ends that.
 func (s *settings) tellRisks(ctx context.Context, ensemble ensemble, log *zap.Logger) (stop func()) {
+	validity := s.validity()
+	log.Info("leases are certainly valid for less than the session timeout", zap.Duration("timeout", s.sessionTimeout),
+		zap.Duration("most", validity.Most), zap.Duration("least", validity.Least), zap.Duration("silence", validity.Silence))
 	if s.strict { // it was looked at, and there was nothing
 		return func() {}
 	}

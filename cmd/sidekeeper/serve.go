@@ -100,10 +100,10 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 		ensemble.Close()
 		return usageError(err)
 	}
-	defer s.tellRisks(ctx, ensemble, log)()
 	for _, address := range server.Addresses() {
 		fmt.Fprintln(out, "listening on", address)
 	}
+	defer s.tellRisks(ctx, ensemble, log)()
 	if err := server.Serve(ctx); err != nil {
 		return err // sessions that are still open run out by themselves, as they must
 	}

@@ -49,9 +49,10 @@ type Settings struct {
 	SessionTimeout time.Duration
 	TickTime       time.Duration
 	SyncLimit      int
-	Observers      bool // sessions may be attached to observers
-	Credentials    bool // the sidecar shows the ensemble who it is
-	Secure         bool // over TLS
+	Observers      bool               // sessions may be attached to observers
+	Credentials    bool               // the sidecar shows the ensemble who it is
+	Secure         bool               // over TLS
+	Validity       zookeeper.Validity // of SessionTimeout
 	MostLeases     int
 	Root           string
 	LockRoot       string
@@ -71,6 +72,7 @@ type examination struct {
 func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []string) ([]Finding, error) {
 	e := &examination{Settings: settings, ensemble: ensemble}
 	e.servers(ctx)
+	e.validity()
 	if err := e.members(ctx); err != nil {
 		return e.findings, err
 	}
@@ -89,6 +91,7 @@ func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []
 func Preflight(ctx context.Context, ensemble Ensemble, settings Settings) ([]Finding, error) {
 	e := &examination{Settings: settings, ensemble: ensemble, strict: true}
 	e.servers(ctx)
+	e.validity()
 	e.protection()
 	err := e.members(ctx)
 	if err == nil {

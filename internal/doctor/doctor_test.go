@@ -212,6 +212,13 @@ func TestARealEnsembleIsExamined(t *testing.T) {
 			"a session timeout that is not given", func(s *doctor.Settings) { s.SessionTimeout = time.Minute },
 			append([]string{"warning a server"}, absent...),
 		},
+		{
+			"a session timeout of little use", func(s *doctor.Settings) {
+				config := zookeeper.Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second}
+				s.Validity = config.Validity(4 * time.Second)
+			},
+			append([]string{"warning --session-timeout"}, absent...),
+		},
 		{"a server that is left out", func(s *doctor.Settings) { s.Servers = s.Servers[:2] }, append([]string{"note --zookeeper"}, absent...)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

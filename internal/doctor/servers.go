@@ -41,6 +41,17 @@ func (e *examination) servers(ctx context.Context) {
 	}
 }
 
+// validity judges how much of the session timeout is of use.
+func (e *examination) validity() {
+	if e.Validity.Short() {
+		e.findf(Warning, "--session-timeout", "choose a longer session timeout, or a shorter tickTime for the ensemble",
+			"of %v a lease is certainly valid for %v after a heartbeat and for %v before the next one, so that a short loss of contact may end it "+
+				"before its callers are told of that", e.SessionTimeout, tenths(e.Validity.Most), tenths(e.Validity.Least))
+	}
+}
+
+func tenths(d time.Duration) time.Duration { return d.Truncate(100 * time.Millisecond) }
+
 // protection judges what keeps others from the ensemble, whose sessions belong to whoever reaches its port.
 func (e *examination) protection() {
 	if !e.Secure && slices.ContainsFunc(e.Servers, isElsewhere) {

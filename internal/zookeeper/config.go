@@ -145,8 +145,8 @@ func (c *Config) safe(timeout time.Duration) error {
 	if p.sustainable(c.interval(timeout)) {
 		return nil
 	}
-	return fmt.Errorf("%w: %v with %s proof, tick time %v and a heartbeat every %v", recipes.ErrUnsafeTimeout,
-		timeout, c.Proof, c.TickTime, c.interval(timeout))
+	return fmt.Errorf("%w: %v with %s proof, tick time %v, sync limit %d and a heartbeat every %v; with these it takes %v",
+		recipes.ErrUnsafeTimeout, timeout, c.Proof, c.TickTime, c.SyncLimit, c.interval(timeout), c.shortestSafe())
 }
 
 // parseACL reads the ACL for new nodes: with credentials the creator's alone unless told otherwise, and never the

@@ -110,6 +110,5 @@ func (p *proof) forget(keep int) {
 // the newest heartbeat that counts was sent two intervals and the slack before the newest answered one, and contact may be
 // missed for another two intervals before the lease would be lost in vain.
 func (p *proof) sustainable(interval time.Duration) bool {
-	spread := time.Duration(float64(interval) * (1 + jitter))
-	return p.lifetime() > 4*spread+p.slack
+	return p.lifetime() > 4*spread(interval, jitter)+p.slack
 }
