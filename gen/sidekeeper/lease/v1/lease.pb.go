@@ -82,7 +82,9 @@ type OpenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Optional. How long the ensemble keeps the lease when it hears nothing of it; omitted, the sidecar's
 	// `--session-timeout`. 1 millisecond to 24 hours, which the ensemble rounds into its own range (by default 2 to 20 ticks);
-	// a value too short to be proved safely is refused.
+	// a value too short to be proved safely is refused. It does not bound what a caller costs that is frozen, or that the network
+	// has dropped, while its sidecar goes on: that keeps what it has until the sidecar has had no sign of life for
+	// `--keepalive-time` and `--keepalive-timeout` (10 s and 5 s by default), and then for as long as it may still count on it.
 	Ttl *durationpb.Duration `protobuf:"bytes,1,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`

@@ -29,7 +29,9 @@ export interface OpenRequest {
   /**
    * Optional. How long the ensemble keeps the lease when it hears nothing of it; omitted, the sidecar's
    * `--session-timeout`. 1 millisecond to 24 hours, which the ensemble rounds into its own range (by default 2 to 20 ticks);
-   * a value too short to be proved safely is refused.
+   * a value too short to be proved safely is refused. It does not bound what a caller costs that is frozen, or that the network
+   * has dropped, while its sidecar goes on: that keeps what it has until the sidecar has had no sign of life for
+   * `--keepalive-time` and `--keepalive-timeout` (10 s and 5 s by default), and then for as long as it may still count on it.
    */
   ttl:
     | Duration
