@@ -18,6 +18,7 @@ import pytest_asyncio
 import sidekeeper
 from sidekeeper import aio
 from sidekeeper.dev.v1 import dev_pb2, dev_pb2_grpc
+from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
 
 ROOT = Path(__file__).parents[3]
 PATIENT = 30.0
@@ -79,6 +80,18 @@ class Sidecar:
     def expire(self, lock: str) -> None:
         """Has the lease of a lock's holder expire."""
         self.dev("ExpireLease", dev_pb2.ExpireLeaseRequest(lock=lock))
+
+    def break_lock(self, lock: str, within: float) -> None:
+        """Ends the hold of a lock's holder as an operator does, and sees that its place is gone in time."""
+        with grpc.insecure_channel(self.address, options=[("grpc.default_authority", "localhost")]) as channel:
+            locks = lock_pb2_grpc.LockServiceStub(channel)
+            holder = locks.Get(lock_pb2.GetRequest(name=lock), timeout=PATIENT).view.holders[0]
+            locks.Break(lock_pb2.BreakRequest(name=lock, fencing_token=holder.fencing_token), timeout=within)
+
+    def has_exited(self) -> bool:
+        """Whether it has ended, by itself or because it was told to."""
+        assert self.process is not None
+        return self.process.poll() is not None
 
     def expire_all(self) -> None:
         """Has all leases expire."""

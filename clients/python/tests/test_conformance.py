@@ -19,7 +19,8 @@ from sidekeeper import aio
 
 from conftest import ROOT, Sidecar
 
-SCENARIOS = yaml.safe_load((ROOT / "clients" / "conformance" / "scenarios.yaml").read_text())
+TABLE = yaml.safe_load((ROOT / "clients" / "conformance" / "scenarios.yaml").read_text())
+SCENARIOS = [scenario for scenario in TABLE if "python" in scenario.get("only", ["python"])]
 WITHIN = 10.0
 
 Step = dict[str, Any]
@@ -191,6 +192,9 @@ class Stage:
 
     async def do_stop(self, _: Step) -> None:
         self.sidecar.send(signal.SIGTERM)
+
+    async def do_break(self, step: Step) -> None:
+        await asyncio.to_thread(self.sidecar.break_lock, step["lock"], step["within"])
 
     async def do_restart(self, _: Step) -> None:
         await asyncio.to_thread(self.sidecar.start)
@@ -398,6 +402,9 @@ class Stage:
 
     async def expect_state(self, step: Step) -> None:
         await self.until(step, lambda: self.things[step["of"]].state == step["is"] and not self.things[step["of"]].stale)
+
+    async def expect_exited(self, step: Step) -> None:
+        await self.until(step, self.sidecar.has_exited)
 
     async def expect_stale(self, step: Step) -> None:
         await self.until(step, lambda: bool(self.things[step["of"]].stale))

@@ -1,13 +1,41 @@
-"""The clock on which validity is counted."""
+"""The clock on which validity is counted, in seconds since some fixed instant."""
 
+import math
+import sys
 import time
+from collections.abc import Callable
+
+
+def _system() -> tuple[Callable[[], float], float]:
+    """A clock that goes on while the machine is suspended, where the system has one, and by how much it may be behind.
+
+    macOS has its CLOCK_MONOTONIC_RAW; before Python 3.13 Windows' clock has a resolution of 16 ms.
+    """
+    chosen = getattr(time, "CLOCK_BOOTTIME", None)
+    if chosen is None and sys.platform == "darwin":
+        chosen = time.CLOCK_MONOTONIC_RAW
+    if chosen is None:
+        return time.monotonic, time.get_clock_info("monotonic").resolution
+    return lambda: time.clock_gettime(chosen), time.clock_getres(chosen)
+
+
+_read, _coarse = _system()
+
+
+def before() -> float:
+    """A moment that has passed certainly. Where the clock cannot be read, what is counted from then on is not valid."""
+    try:
+        return _read()
+    except OSError:
+        return -math.inf
 
 
 def now() -> float:
-    """Seconds since some fixed instant; they go on while the machine is suspended, where the system can tell."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()
+    """A moment that is not over yet. Where the clock cannot be read, nothing is valid then."""
+    try:
+        return _read() + _coarse
+    except OSError:
+        return math.inf
 
 
 LONGEST_NAP = 0.25

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-import grpc.aio
-
-from sidekeeper import _clock, _transport
+from sidekeeper import _clock, _fork, _transport
 from sidekeeper._errors import SidekeeperError
 from sidekeeper._types import ConfigChange, ConfigEvent, ConfigEventKind, Entry
 from sidekeeper.config.v1 import config_pb2, config_pb2_grpc
@@ -71,7 +70,7 @@ class Commit:
 class Config:
     """The configuration that a client reaches. Values are at most 1,000,000 bytes; text is written as UTF-8."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: _transport.Channel) -> None:
         self._stub: Any = config_pb2_grpc.ConfigServiceStub(channel)
 
     async def get(self, key: str, *, linearizable: bool = False) -> Entry:
@@ -131,9 +130,10 @@ class Config:
                 await keeping
             yield view
         finally:
-            keeping.cancel()
-            with suppress(asyncio.CancelledError, SidekeeperError):
-                await keeping
+            if _fork.here() == view._home:
+                keeping.cancel()
+                with suppress(asyncio.CancelledError, SidekeeperError):
+                    await keeping
 
 
 async def _events(stub: Any, request: config_pb2.WatchRequest) -> AsyncGenerator[ConfigEvent]:
@@ -177,6 +177,7 @@ class ConfigView(Mapping[str, Entry]):
         self._stale_since: float | None = None
         self._changed = asyncio.Event()
         self._error: BaseException | None = None
+        self._home = _fork.here()
 
     def __getitem__(self, key: str) -> Entry:
         return self._entries[key]
@@ -188,11 +189,15 @@ class ConfigView(Mapping[str, Entry]):
         return len(self._entries)
 
     def age(self) -> float:
-        """For how many seconds the ensemble or the sidecar has been out of contact; 0 while the copy follows."""
+        """For how many seconds the ensemble or the sidecar has been out of contact; 0 while the copy follows. A forked child's copy does
+        not: it is infinitely old."""
+        if _fork.here() != self._home:
+            return math.inf
         return 0.0 if self._stale_since is None else _clock.now() - self._stale_since
 
     async def wait_changed(self) -> None:
         """Returns when something has changed since it was last waited for. Raises SidekeeperError if the copy follows no more."""
+        _fork.refuse_if_forked(self._home)
         if self._error is None:
             await self._changed.wait()
         self._changed.clear()
@@ -205,13 +210,13 @@ class ConfigView(Mapping[str, Entry]):
                 self._take(event)
         except SidekeeperError as error:
             self._error = error
-            self._stale_since = self._stale_since or _clock.now()
+            self._stale_since = self._stale_since or _clock.before()
             self._changed.set()
             raise
 
     def _take(self, event: ConfigEvent) -> None:
         if event.kind is ConfigEventKind.STALE:
-            self._stale_since = _clock.now()
+            self._stale_since = _clock.before()
             return
         if event.kind is ConfigEventKind.STATE:
             self._entries = {}

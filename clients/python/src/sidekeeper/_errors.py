@@ -17,6 +17,7 @@ __all__ = [
     "EphemeralBytesLimitError",
     "FencingTokenMismatchError",
     "FieldError",
+    "ForkedError",
     "GroupNotEmptyError",
     "GroupNotFoundError",
     "HoldNotFoundError",
@@ -263,6 +264,14 @@ class PolicyDeniedError(SidekeeperError):
     reason = "POLICY_DENIED"
 
 
+class ForkedError(SidekeeperError):
+    """A client was inherited by a process that was forked from the one that made it, or gRPC was: in that process nothing is held and
+    nothing can be asked. No status of the sidecar's: it has not been called."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(grpc.StatusCode.FAILED_PRECONDITION, message)
+
+
 class LostError(Exception):
     """What was the caller's is not any more, without the caller having given it up."""
 
@@ -279,7 +288,7 @@ class SuspendedError(Exception):
     """The sidecar has been out of contact with the ensemble for longer than the caller allows. Nothing is lost yet."""
 
 
-BY_REASON: Mapping[str, type[SidekeeperError]] = {kind.reason: kind for kind in SidekeeperError.__subclasses__()}
+BY_REASON: Mapping[str, type[SidekeeperError]] = {kind.reason: kind for kind in SidekeeperError.__subclasses__() if kind.reason}
 
 
 def named(reason: str, message: str, code: grpc.StatusCode = grpc.StatusCode.ABORTED) -> SidekeeperError:

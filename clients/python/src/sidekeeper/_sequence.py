@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Any
 
-import grpc.aio
-
 from sidekeeper import _transport
 from sidekeeper._types import Numbers, SequenceState
 from sidekeeper.sequence.v1 import sequence_pb2, sequence_pb2_grpc
@@ -15,7 +13,7 @@ from sidekeeper.sequence.v1 import sequence_pb2, sequence_pb2_grpc
 class Sequence:
     """Hands out numbers, each once. Costs nothing to make."""
 
-    def __init__(self, channel: grpc.aio.Channel, name: str) -> None:
+    def __init__(self, channel: _transport.Channel, name: str) -> None:
         self.name = name
         self._stub: Any = sequence_pb2_grpc.SequenceServiceStub(channel)
 

@@ -16,10 +16,10 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _transport, aio
+from sidekeeper import _fork, _transport, aio
 from sidekeeper._claim import log
 from sidekeeper._config import Commit, Precondition
-from sidekeeper._errors import LostError, SidekeeperError, SuspendedError
+from sidekeeper._errors import ForkedError, LostError, SidekeeperError, SuspendedError
 from sidekeeper._types import (
     ConfigEvent,
     Contender,
@@ -42,12 +42,16 @@ class _Loop:
     """An event loop in a thread."""
 
     def __init__(self) -> None:
+        self._home = _fork.here()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="sidekeeper", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs work there and waits for it; what interrupts the waiting, such as Ctrl-C, cancels the work."""
+        if self.is_inherited():
+            work.close()
+            raise ForkedError(_fork.INHERITED)
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("a function that a client calls with events must not call the client: it would wait for itself")
@@ -60,6 +64,10 @@ class _Loop:
             doing.cancel()
             raise
 
+    def is_inherited(self) -> bool:
+        """Whether this is the copy that a forked child has: its thread is the parent's."""
+        return _fork.here() != self._home
+
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         """The items of a stream, which ends when the iterator is closed."""
         try:
@@ -71,7 +79,7 @@ class _Loop:
                 yield item
         finally:
             close = getattr(items, "aclose", None)
-            if close is not None and not self._loop.is_closed():
+            if close is not None and not self.is_inherited() and not self._loop.is_closed():
                 with suppress(RuntimeError):  # it is at work no more
                     self.run(close())
 
@@ -142,12 +150,12 @@ class _Held:
 
     @property
     def error(self) -> LostError | None:
-        """Why it was lost; None as long as it is not, and if it was given up."""
+        """Why it was lost, as soon as it is not valid any more; None before that, and if it was given up."""
         return self._held.error
 
     def wait_ended(self, timeout: float | None = None) -> bool:
         """Returns True when it is the caller's no more, lost or given up; False if it still is after so many seconds."""
-        return self._ended.wait(timeout)
+        return self._held._claim.over() or self._ended.wait(timeout)
 
 
 class Lease(_Held):
@@ -170,6 +178,7 @@ class Lease(_Held):
     def close(self) -> None:
         """Ends the lease; for the caller, it and all acquired in its name are over at once. Then all of it is gone from the
         ensemble. Raises LostError if it was lost before."""
+        self._lease._refuse_if_forked()
         self._loop.run(self._lease.close())
 
     def __enter__(self) -> Self:
@@ -249,6 +258,7 @@ class Lock(_Held):
         Raises LostError if it was lost before. Any SidekeeperError says that the sidecar has not confirmed it: then it is over for
         the caller all the same, and for others by the time its validity would have been. Again, it does the same.
         """
+        self._lock._refuse_if_forked()
         self._loop.run(self._lock.release())
 
     def __enter__(self) -> Self:
@@ -289,6 +299,7 @@ class Membership(_Held):
 
     def leave(self) -> None:
         """Leaves the group; with a lease of its own, which ends, that is confirmed. Raises LostError if it was lost before."""
+        self._membership._refuse_if_forked()
         self._loop.run(self._membership.leave())
 
     def __enter__(self) -> Self:
@@ -395,7 +406,8 @@ class Config:
         try:
             yield ConfigView(keeping.view)
         finally:
-            self._loop.run(keeping.leave())
+            if not self._loop.is_inherited():
+                self._loop.run(keeping.leave())
 
 
 class _Kept:
@@ -434,12 +446,13 @@ class Client:
         `unix:///run/sidekeeper/sidekeeper.sock`.
     credentials: of TLS, from `grpc.ssl_channel_credentials`. Addresses that are neither a Unix socket nor loopback need them.
 
-    Raises ValueError for an address that is none. It does not wait for a connection; the first call does. Make it after a fork, not
-    before one.
+    Raises ValueError for an address that is none. It does not wait for a connection; the first call does. A forked child cannot use
+    it, and raises ForkedError: close it before a fork, and make it after one.
     """
 
     def __init__(self, target: str | None = None, *, credentials: grpc.ChannelCredentials | None = None) -> None:
-        _transport.resolve(target)  # before there is a thread
+        _fork.refuse_if_stranded()  # before there is a thread
+        _transport.resolve(target)
         self._loop = _Loop()
         self._closed = False
         try:
@@ -461,8 +474,8 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Gives up everything that this client holds and waits for. Again, it does nothing."""
-        if not self._closed:
+        """Gives up everything that this client holds and waits for. Again, it does nothing, and in a forked child nothing either."""
+        if not self._closed and not self._loop.is_inherited():
             self._closed = True
             self._loop.run(self._client.close())
             self._loop.stop()
@@ -477,9 +490,9 @@ class Client:
     def acquire(self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]) -> Lock:
         """Waits for its turn and returns when the lock is certainly the caller's for some time to come.
 
-        Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors;
-        LostError if it was granted and lost before this could return. suspension_grace: seconds for which the lock may be suspended
-        until should_stop says so.
+        Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors, such as
+        LeaseLostError if it was granted and lost before this could return. suspension_grace: seconds for which the lock may be
+        suspended until should_stop says so.
         """
         return self._loop.run(self._acquire(name, suspension_grace, options))
 
@@ -509,10 +522,11 @@ class Client:
                     lock.check()
                     return result
             except LostError as error:
-                if lock is None or error.what != f"lock {name}":
+                if lock is None or error.what != f"lock {name}" or isinstance(error.cause, ForkedError):
                     raise
             except SidekeeperError as error:
-                if lock is not None or not _transport.is_transient(error):
+                passes = _transport.is_transient(error) or (options.get("lease") is None and _transport.was_lost(error))
+                if lock is not None or not passes:
                     raise
             pause = min(2 * pause, 2.0)
             time.sleep(random.uniform(pause / 2, pause))
@@ -592,7 +606,8 @@ class Client:
                 staying.result()
             yield
         finally:
-            self._loop.run(_end(staying))
+            if not self._loop.is_inherited():
+                self._loop.run(_end(staying))
 
     def get_group(self, group: str) -> GroupView:
         """Shows who is in the group."""

@@ -6,14 +6,24 @@ import asyncio
 import ipaddress
 import os
 import random
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Protocol, TypeVar
 
 import grpc
 import grpc.aio
 
-from sidekeeper import _clock
-from sidekeeper._errors import EnsembleUnreachableError, SidekeeperError, from_status
+from sidekeeper import _fork
+from sidekeeper._errors import (
+    EnsembleUnreachableError,
+    LeaseClosedError,
+    LeaseLostError,
+    LockBrokenError,
+    LockRevokedError,
+    SidecarStoppingError,
+    SidekeeperError,
+    from_status,
+)
 
 DEFAULT_ADDRESS = "unix:///run/sidekeeper/sidekeeper.sock"
 """Where a sidecar listens when nothing else is said."""
@@ -78,7 +88,45 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def open_channel(target: str | None, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+class Channel:
+    """gRPC's channel, of which nothing is left when it is closed: gRPC itself ends with its last channel, so that a process can be forked.
+    In such a process it refuses every call, and gRPC does not learn of it."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._channel: grpc.aio.Channel | None = channel
+        self._home = _fork.opened(self)
+
+    def __del__(self) -> None:
+        _fork.closed(self, self._home)
+
+    def unary_unary(self, path: str, **form: Any) -> Callable[..., Any]:
+        return lambda request, **options: self._open().unary_unary(path, **form)(request, **options)
+
+    def unary_stream(self, path: str, **form: Any) -> Callable[..., Any]:
+        return lambda request, **options: self._open().unary_stream(path, **form)(request, **options)
+
+    def _open(self) -> Any:
+        _fork.refuse_if_forked(self._home)
+        if self._channel is None:
+            raise closed()
+        return self._channel
+
+    def is_inherited(self) -> bool:
+        return _fork.here() != self._home
+
+    async def close(self) -> None:
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close(None)
+            _fork.closed(self, self._home)
+
+
+def open_channel(target: str | None, credentials: grpc.ChannelCredentials | None) -> Channel:
+    _fork.refuse_if_stranded()
+    return Channel(_dial(target, credentials))
+
+
+def _dial(target: str | None, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
     address, local = resolve(target)
     if credentials is not None:
         return grpc.aio.secure_channel(address, credentials, options=OPTIONS)
@@ -133,14 +181,14 @@ async def attempt(method: Callable[..., Any], request: object) -> Any:
 
 
 async def _again(method: Callable[..., Any], request: object, timeout: float, heals: Callable[[SidekeeperError], bool]) -> Any:
-    until, pause = _clock.now() + timeout, 0.05
+    until, pause = time.monotonic() + timeout, 0.05
     while True:
         try:
-            return await ask(method, request, max(until - _clock.now(), 0.001))
+            return await ask(method, request, max(until - time.monotonic(), 0.001))
         except SidekeeperError as error:
             pause = min(2 * pause, 2.0)
             rest = random.uniform(pause / 2, pause)
-            if not heals(error) or _clock.now() + rest >= until:
+            if not heals(error) or time.monotonic() + rest >= until:
                 raise
         await asyncio.sleep(rest)
 
@@ -148,6 +196,12 @@ async def _again(method: Callable[..., Any], request: object, timeout: float, he
 def is_transient(error: SidekeeperError) -> bool:
     """Whether the same call may well be answered in a moment, and nothing was done."""
     return error.code is grpc.StatusCode.UNAVAILABLE or isinstance(error, EnsembleUnreachableError)
+
+
+def was_lost(error: SidekeeperError) -> bool:
+    """Whether what was asked for was granted, or waited for, and was lost before the caller had it."""
+    lost = LeaseLostError | LeaseClosedError | LockBrokenError | LockRevokedError | SidecarStoppingError
+    return error.code is grpc.StatusCode.ABORTED and isinstance(error, lost)
 
 
 async def next_of(stream: Stream[Any]) -> Any:
@@ -170,13 +224,15 @@ async def next_of(stream: Stream[Any]) -> Any:
 
 async def messages(method: Callable[..., Any], request: object) -> AsyncIterator[Any]:
     """What a stream that has no end of its own sends. Raises SidekeeperError, also at an end with OK."""
-    stream = start(method, request)
+    stream, home = start(method, request), _fork.here()
     try:
         while (message := await next_of(stream)) is not None:
             yield message
+            _fork.refuse_if_forked(home)
         raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar ended the stream")
     finally:
-        stream.cancel()
+        if _fork.here() == home:
+            stream.cancel()
 
 
 async def reopened(method: Callable[..., Any], request: object) -> AsyncIterator[Any]:

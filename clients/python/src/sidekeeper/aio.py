@@ -6,16 +6,25 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _clock, _transport
+from sidekeeper import _clock, _fork, _transport
 from sidekeeper._claim import Answer, Claim, Keeper, log
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
-from sidekeeper._errors import HoldNotFoundError, LostError, MemberRemovedError, MemberReplacedError, SidekeeperError, SuspendedError, named
+from sidekeeper._errors import (
+    ForkedError,
+    HoldNotFoundError,
+    LostError,
+    MemberRemovedError,
+    MemberReplacedError,
+    SidekeeperError,
+    SuspendedError,
+    named,
+)
 from sidekeeper._sequence import Sequence
 from sidekeeper._types import Contender, GroupView, LockView, Mode, OnConflict, Queued, Revocation, Token, duration, seconds
 from sidekeeper.lease.v1 import lease_pb2, lease_pb2_grpc
@@ -40,6 +49,7 @@ __all__ = [
 
 GIVE_UP_ATTEMPTS = 3
 GIVE_UP_PATIENCE = 5.0
+CLOSE_PATIENCE = 1.0
 MOST_HOLDS = 1000
 
 T = TypeVar("T")
@@ -89,12 +99,13 @@ class _Held:
 
     @property
     def error(self) -> LostError | None:
-        """Why it was lost; None as long as it is not, and if it was given up."""
-        return self._claim.lost
+        """Why it was lost, as soon as it is not valid any more; None before that, and if it was given up."""
+        return self._claim.lost()
 
     async def wait_ended(self) -> None:
         """Returns when it is the caller's no more: lost, or given up."""
-        await self._claim.ended.wait()
+        if not self._claim.over():
+            await self._claim.ended.wait()
 
     def _follow(self, stream: _transport.Stream[Any], handle: Callable[[Any], None]) -> None:
         """Has the stream read until its end, which is the end of the claim."""
@@ -107,9 +118,18 @@ class _Held:
             while (event := await _transport.next_of(stream)) is not None:
                 handle(event)
         except SidekeeperError as error:
-            self._claim.lose(error)
+            error.__context__ = None  # like its traceback, it keeps the call, and that keeps gRPC
+            self._claim.lose(error.with_traceback(None))
         finally:
             self._claim.abandon(None)
+
+    async def _refused(self, error: BaseException) -> None:
+        """Gives it up without a word, when it was not handed out yet. What has ended it, or what it stands on, is raised in place of the
+        error of its stream, which was cut for it: nothing was the caller's yet, so that nothing was lost."""
+        lost = self._claim.lost()
+        await self._abandon()
+        if lost is not None and lost.cause is not error and isinstance(error, SidekeeperError):
+            raise lost.cause from None
 
     async def _abandon(self) -> None:
         """Gives it up without a word, when it was not handed out yet."""
@@ -121,11 +141,16 @@ class _Held:
         """Has the sidecar confirm that it is given up. Raises LostError if it was lost before."""
         self._claim.end(None)
         try:
-            if self._claim.lost is not None:
-                raise self._claim.lost
+            if (lost := self._claim.lost()) is not None:
+                raise lost
             await self._ask_to_take_back(method, request)
         finally:
             await self._abandon()
+
+    def _refuse_if_forked(self) -> None:
+        """Raises LostError for the copy that a forked child has; if it was given up before the fork, ForkedError."""
+        if self._claim.is_inherited():
+            raise self._claim.lost() or ForkedError(_fork.INHERITED)
 
     async def _ask_to_take_back(self, method: Callable[..., Any], request: object) -> None:
         for attempt in range(GIVE_UP_ATTEMPTS):
@@ -164,10 +189,12 @@ class Lease(_Held):
     async def close(self) -> None:
         """Ends the lease; for the caller, it and all acquired in its name are over at once. Then all of it is gone from the
         ensemble. Raises LostError if it was lost before."""
+        self._refuse_if_forked()
         await self._confirm(self._client._leases.Close, lease_pb2.CloseRequest(lease_id=self.id))
 
     def _why(self) -> SidekeeperError:
-        return self._claim.lost.cause if self._claim.lost else named("LEASE_CLOSED", "the lease is closed")
+        lost = self._claim.lost()
+        return lost.cause if lost else named("LEASE_CLOSED", "the lease is closed")
 
     async def __aenter__(self) -> Self:
         return self
@@ -215,20 +242,24 @@ class Lock(_Held):
         self._claim.streams_over(stream.cancel)
         if lease is not None:
             self._claim.stand_on(lease._claim, lambda: self._claim.lose(lease._why()))
+        self._claim.when_over(self._acknowledge)
         try:
             while not self.hold_id:
                 self._handle(await self._event(stream))
             self._follow(stream, self._handle)
             await self._client._holds.begin(self.hold_id, self._claim)
-        except SidekeeperError:
-            await self._abandon()
-            if self._claim.lost is not None:
-                raise self._claim.lost.cause from None  # what it stood on has ended; nothing was the caller's yet
-            raise
-        except BaseException:
-            await self._abandon()
+        except BaseException as error:
+            await self._refused(error)
             raise
         return self
+
+    def _acknowledge(self) -> None:
+        """Tells the sidecar that a hold which ended otherwise than by the caller's hand is counted on no more: until then its place may be
+        kept for it."""
+        lease = self._options.get("lease")
+        closed = lease is not None and lease._claim.over() and lease._claim.lost() is None
+        if self.hold_id and not closed and self._claim.lost() is not None and not self._claim.is_inherited():
+            self._client._acknowledge(self.hold_id)
 
     async def _event(self, stream: _transport.Stream[Any]) -> lock_pb2.AcquireResponse:
         event: lock_pb2.AcquireResponse | None = await _transport.next_of(stream)
@@ -279,6 +310,7 @@ class Lock(_Held):
         Raises LostError if it was lost before. Any SidekeeperError says that the sidecar has not confirmed it: then it is over for
         the caller all the same, and for others by the time its validity would have been. Again, it does the same.
         """
+        self._refuse_if_forked()
         if self._releasing is None:
             request = lock_pb2.ReleaseRequest(hold_id=self.hold_id)
             self._releasing = asyncio.create_task(self._confirm(self._client._locks.Release, request))
@@ -286,10 +318,10 @@ class Lock(_Held):
 
     def check(self) -> None:
         """Raises LostError if the lock is not certainly the caller's at this moment."""
-        if self._claim.lost is not None:
-            raise self._claim.lost
+        if (lost := self._claim.lost()) is not None:
+            raise lost
         if not self.valid:
-            raise LostError(self._claim.what, named("LEASE_LOST", "it is not valid any more"))
+            raise LostError(self._claim.what, named("LEASE_LOST", "it was given up"))
 
 
 def _tell(listener: Callable[..., object] | None, *told: object) -> None:
@@ -381,6 +413,14 @@ class Membership(_Held):
         """For how many seconds the caller is certainly still a member if the sidecar is not heard of again; 0 if it is not."""
         return 0.0 if self._claim.over() else self._lease.valid_for
 
+    @property
+    def error(self) -> LostError | None:
+        """Why it was lost, as soon as it is not valid any more; None before that, and if it was left."""
+        lost = self._lease.error
+        if self._claim.over() or lost is None:
+            return super().error
+        return LostError(self._claim.what, lost.cause)
+
     async def _join(self, request: membership_pb2.JoinRequest) -> Self:
         stream = _transport.start(self._client._groups.Join, request)
         self._claim.streams_over(stream.cancel)
@@ -391,8 +431,8 @@ class Membership(_Held):
                 if event is None:
                     raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar ended the stream without a word")
                 self._handle(event)
-        except BaseException:
-            await self._abandon()
+        except BaseException as error:
+            await self._refused(error)
             raise
         self._follow(stream, self._handle)
         return self
@@ -413,7 +453,8 @@ class Membership(_Held):
 
     async def leave(self) -> None:
         """Leaves the group; with a lease of its own, which ends, that is confirmed. Raises LostError if it was lost before."""
-        lost = self._claim.lost
+        self._refuse_if_forked()
+        lost = self.error
         await self._abandon()
         if self._single:
             try:
@@ -438,7 +479,8 @@ class Client:
         `unix:///run/sidekeeper/sidekeeper.sock`.
     credentials: of TLS, from `grpc.ssl_channel_credentials`. Addresses that are neither a Unix socket nor loopback need them.
 
-    Raises ValueError for an address that is none. It does not wait for a connection; the first call does.
+    Raises ValueError for an address that is none. It does not wait for a connection; the first call does. A forked child cannot use
+    it, and raises ForkedError: close it before a fork, and make it after one.
     """
 
     def __init__(self, target: str | None = None, *, credentials: grpc.ChannelCredentials | None = None) -> None:
@@ -449,6 +491,7 @@ class Client:
         self._holds = Keeper(self._check_holds)
         self._terms = Keeper(self._check_leases)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._acknowledging: set[asyncio.Task[None]] = set()
         self.config = Config(self._channel)
         """The configuration."""
 
@@ -459,10 +502,14 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Gives up everything that this client holds and waits for."""
+        """Gives up everything that this client holds and waits for. Again, it does nothing, and in a forked child nothing either."""
+        if self._channel.is_inherited():
+            return
         self._holds.end_all()  # before the sidecar learns of it
         self._terms.end_all()
-        await self._channel.close(None)
+        if self._acknowledging:
+            await asyncio.wait(list(self._acknowledging), timeout=CLOSE_PATIENCE)
+        await self._channel.close()
         if self._tasks:
             await asyncio.wait(list(self._tasks))
         await self._holds.stop()
@@ -481,16 +528,16 @@ class Client:
                 lease._handle(event)
             lease._follow(stream, lease._handle)
             await self._terms.begin(lease.id, lease._claim)
-        except BaseException:
-            await lease._abandon()
+        except BaseException as error:
+            await lease._refused(error)
             raise
         return lease
 
     async def acquire(self, name: str, **options: Unpack[LockOptions]) -> Lock:
         """Waits for its turn and returns when the lock is certainly the caller's for some time to come.
 
-        Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors;
-        LostError if it was granted and lost before this could return. Cancel it to give up the place in the queue.
+        Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors, such as
+        LeaseLostError if it was granted and lost before this could return. Cancel it to give up the place in the queue.
         """
         return await Lock(self, name, options)._acquire()
 
@@ -515,10 +562,11 @@ class Client:
                     pause = 0.05
                     return await body(lock)
             except LostError as error:
-                if lock is None or error.what != f"lock {name}":
+                if lock is None or error.what != f"lock {name}" or isinstance(error.cause, ForkedError):
                     raise
             except SidekeeperError as error:
-                if lock is not None or not _transport.is_transient(error):
+                passes = _transport.is_transient(error) or (options.get("lease") is None and _transport.was_lost(error))
+                if lock is not None or not passes:
                     raise
             pause = min(2 * pause, 2.0)
             await asyncio.sleep(random.uniform(pause / 2, pause))
@@ -608,10 +656,10 @@ class Client:
                     _tell(on_joined, membership)
                     await membership.wait_ended()
             except LostError as error:
-                if isinstance(error.cause, MemberReplacedError | MemberRemovedError) or self._terms._closed:
+                if isinstance(error.cause, MemberReplacedError | MemberRemovedError | ForkedError) or self._terms._closed:
                     raise
             except SidekeeperError as error:
-                if not _transport.is_transient(error):
+                if not _transport.is_transient(error) and not _transport.was_lost(error):
                     raise
             pause = min(2 * pause, 2.0)
             await asyncio.sleep(random.uniform(pause / 2, pause))
@@ -626,6 +674,17 @@ class Client:
         async for message in _transport.reopened(self._groups.Watch, membership_pb2.WatchRequest(group=group)):
             if message is not None:
                 yield GroupView._of(message.view, message.stale)
+
+    def _acknowledge(self, hold_id: str) -> None:
+        if not self._holds._closed:
+            task = asyncio.create_task(self._acknowledge_once(hold_id), name="sidekeeper: acknowledge")
+            self._acknowledging.add(task)
+            task.add_done_callback(self._acknowledging.discard)
+
+    async def _acknowledge_once(self, hold_id: str) -> None:
+        """Says by Release that an ended hold is counted on no more; the answer is how it ended, which is known."""
+        with suppress(SidekeeperError):
+            await _transport.ask(self._locks.Release, lock_pb2.ReleaseRequest(hold_id=hold_id), GIVE_UP_PATIENCE)
 
     async def _check_holds(self, ids: list[str], patience: float) -> Mapping[str, Answer]:
         answers: dict[str, Answer] = {}
