@@ -11,9 +11,11 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 import pytest_asyncio
+
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # see test_fork.py; gRPC reads it once
+import grpc
 
 import sidekeeper
 from sidekeeper import aio

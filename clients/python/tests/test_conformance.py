@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,7 +16,7 @@ import pytest
 import yaml
 
 import sidekeeper
-from sidekeeper import aio
+from sidekeeper import _clock, aio
 
 from conftest import ROOT, Sidecar
 
@@ -53,6 +54,10 @@ class Watch:
         self.leader: str | None = None
 
 
+def _blind() -> float:
+    raise OSError("blind")
+
+
 class Stage:
     """Plays one scenario."""
 
@@ -62,8 +67,10 @@ class Stage:
         self.things: dict[str, Any] = {}
         self.tasks: list[asyncio.Task[Any]] = []
         self.revocations: dict[str, sidekeeper.Revocation] = {}
+        self.sight = pytest.MonkeyPatch()
 
     async def close(self) -> None:
+        self.sight.undo()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -195,6 +202,30 @@ class Stage:
 
     async def do_break(self, step: Step) -> None:
         await asyncio.to_thread(self.sidecar.break_lock, step["lock"], step["within"])
+
+    async def do_blind(self, _: Step) -> None:
+        self.sight.setattr(_clock, "_read", _blind)
+
+    async def do_sight(self, _: Step) -> None:
+        self.sight.undo()
+
+    async def do_fork(self, step: Step) -> None:
+        if not (child := os.fork()):
+            os._exit(await self.fail_in_child(step))
+        assert (await asyncio.to_thread(os.waitpid, child, 0))[1] == 0
+
+    async def fail_in_child(self, step: Step) -> int:
+        """How many things are not as they must be in a forked child."""
+        inherited = self.things[step["of"]]
+        wrong = int(inherited.valid) + int(not isinstance(inherited.error.cause, sidekeeper.ForkedError))
+        for work in (inherited.release(), self.client(step).get_lock("orders"), self.client(step).acquire("orders")):
+            try:
+                wrong += 1 + bool(await work)
+            except sidekeeper.LostError as error:
+                wrong += int(not isinstance(error.cause, sidekeeper.ForkedError))
+            except sidekeeper.SidekeeperError as error:
+                wrong += int(not isinstance(error, sidekeeper.ForkedError))
+        return wrong
 
     async def do_restart(self, _: Step) -> None:
         await asyncio.to_thread(self.sidecar.start)

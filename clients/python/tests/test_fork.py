@@ -63,9 +63,10 @@ async def hold():
 def run(sidecar: Sidecar) -> Callable[..., list[str]]:
     """Runs a program, and gives the lines that it and its children have written."""
 
-    def run(text: str, **environment: str) -> list[str]:
+    def run(text: str, forks_while_open: bool = False) -> list[str]:
         source = str(Path(sidekeeper.__file__).parents[1])
-        own = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PYTHONPATH": source, **environment}
+        support = "0" if forks_while_open else "1"
+        own = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PYTHONPATH": source, "GRPC_ENABLE_FORK_SUPPORT": support}
         program = [sys.executable, "-c", text]
         ran = subprocess.Popen(program, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
@@ -114,7 +115,7 @@ lock.release()
 view.__exit__(None, None, None)
 client.close()
 """,
-        GRPC_ENABLE_FORK_SUPPORT="0",
+        forks_while_open=True,
     )
     assert told == [
         "valid: False False False 0.0",
@@ -142,7 +143,7 @@ os.waitpid(pid, 0)
 print(lock.valid)
 client.close()
 """,
-        GRPC_ENABLE_FORK_SUPPORT="0",
+        forks_while_open=True,
     )
     assert told == ["False LostError of ForkedError ForkedError ForkedError", "True"]
 
@@ -183,7 +184,7 @@ async def main():
 
 asyncio.run(main())
 """,
-        GRPC_ENABLE_FORK_SUPPORT="0",
+        forks_while_open=True,
     )
     assert told == [
         "valid: False False ForkedError inf",
@@ -246,6 +247,6 @@ with sidekeeper.Client() as client, client.lock("orders") as lock:
     subprocess.run([sys.executable, "-c", HOLD], check=True, preexec_fn=lambda: None)  # which forks, and runs the hooks of forks
     print("parent:", lock.valid)
 """,
-        GRPC_ENABLE_FORK_SUPPORT="0",
+        forks_while_open=True,
     )
     assert told == ["held: True", "parent: True"]

@@ -3,12 +3,12 @@
 import { LONGEST_NAP, before, now } from "./clock.js";
 import { LostError, SidekeeperError, closed, named } from "./errors.js";
 
-/** A hold, a lease or a membership. It ends once, with the first cause given to end. */
+/** A hold, a lease or a membership. It ends once, with the first cause given to end, or found by who looks: its validity has run out. */
 export class Claim {
-  lost: LostError | undefined;
   suspended = false;
-  asked = 0;
+  asked: number | undefined;
   until = 0;
+  private cause: LostError | undefined;
   over = false;
   /** Ends its stream. */
   cut: () => void = () => undefined;
@@ -24,15 +24,38 @@ export class Claim {
     });
   }
 
-  /** For how many seconds it is certainly the caller's; 0 if it is not. */
+  /** For how many seconds it is certainly the caller's; 0 if it is not, and from then on. */
   validFor(): number {
-    return this.over ? 0 : Math.max(this.until - now(), 0);
+    if (this.over || this.cause !== undefined) {
+      return 0;
+    }
+    const left = this.until - now();
+    if (left <= 0 && this.asked !== undefined) {
+      this.cause = new LostError(this.what, outlived());
+    }
+    return Math.max(left, 0);
   }
 
-  /** Takes in an answer. One that came slowly may tell of an earlier end than one before; both are true. */
+  /** Why it was lost; undefined as long as it is not, and if it was given up. */
+  get lost(): LostError | undefined {
+    this.validFor();
+    return this.cause;
+  }
+
+  /**
+   * Takes in an answer. One that came slowly may tell of an earlier end than one before; both are true. One that came too late changes
+   * nothing.
+   */
   prove(asked: number, validFor: number): void {
-    this.asked = asked;
-    this.until = Math.max(this.until, asked + validFor);
+    if (this.lost === undefined) {
+      this.asked = Math.max(this.asked ?? asked, asked);
+      this.until = Math.max(this.until, asked + validFor);
+    }
+  }
+
+  /** When to ask for it again. */
+  due(): number {
+    return this.asked === undefined ? Infinity : this.asked + patience(this.until - this.asked);
   }
 
   /** Has listener called at its end, before the sidecar learns of it; at once if it is over. */
@@ -71,8 +94,8 @@ export class Claim {
     if (this.over) {
       return;
     }
+    this.cause = this.lost ?? lost;
     this.over = true;
-    this.lost = lost;
     const calls = [...this.falls.values(), ...this.listeners];
     this.falls.clear();
     for (const call of calls) {
@@ -109,7 +132,7 @@ export class Keeper {
     private readonly logger?: { debug(message: string, error: unknown): void },
   ) {}
 
-  /** Asks for the first validity, and keeps the deadline from then on. Rejects with the claim's end, or the want of an answer. */
+  /** Asks for the first validity, and keeps the deadline from then on. Rejects with the cause of the claim's end, or the want of an answer. */
   async begin(id: string, claim: Claim): Promise<void> {
     const sent = before();
     this.take(new Map([[id, claim]]), sent, await this.ask([id], FIRST_PATIENCE));
@@ -123,7 +146,7 @@ export class Keeper {
       this.plan();
     }
     if (claim.lost !== undefined) {
-      throw claim.lost;
+      throw claim.lost.cause;
     }
   }
 
@@ -148,11 +171,11 @@ export class Keeper {
     if (this.closed || claims.length === 0) {
       return;
     }
-    const due = Math.max(Math.min(...claims.map((c) => c.asked + patience(c.until - c.asked))), this.resting);
-    if (due <= now() && !this.asking) {
+    const due = Math.max(Math.min(...claims.map((claim) => claim.due())), this.resting);
+    if (due <= before() && !this.asking) {
       void this.question();
     }
-    const next = Math.min(...claims.map((c) => c.until), this.asking ? Infinity : due) - now();
+    const next = Math.min(...claims.map((claim) => claim.until), this.asking ? Infinity : due) - before();
     this.timer = setTimeout(() => this.plan(), Math.max(0, Math.min(next, LONGEST_NAP)) * 1000 + 1);
   }
 
@@ -169,7 +192,7 @@ export class Keeper {
       this.take(claims, sent, await this.ask([...claims.keys()], Math.max(shortest / 2, SHORTEST_PATIENCE)));
     } catch (error) {
       this.logger?.debug("the sidecar does not say for how long something is valid", error);
-      this.resting = now() + PAUSE_AFTER_FAILURE; // what is not confirmed in time ends, whatever the reason
+      this.resting = before() + PAUSE_AFTER_FAILURE; // what is not confirmed in time ends, whatever the reason
     }
     this.asking = false;
     this.plan();
@@ -195,5 +218,9 @@ function patience(validity: number): number {
 }
 
 function outlived(): SidekeeperError {
-  return named("LEASE_LOST", "the sidecar has not confirmed it in time and its validity has run out");
+  const unreadable = now() === Infinity;
+  const why = unreadable
+    ? "the clock on which its validity is counted cannot be read"
+    : "the sidecar has not confirmed it in time and its validity has run out";
+  return named("LEASE_LOST", why);
 }

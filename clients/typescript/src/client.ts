@@ -32,6 +32,7 @@ import {
   reopened,
   start,
   stubOf,
+  wasLost,
 } from "./transport.js";
 import {
   type Contender,
@@ -161,7 +162,7 @@ abstract class Held<Event> implements AsyncDisposable {
     return this.claim.suspended;
   }
 
-  /** Why it was lost; undefined as long as it is not, and if it was given up. */
+  /** Why it was lost, as soon as it is not valid any more; undefined before that, and if it was given up. */
   get error(): LostError | undefined {
     return this.claim.lost;
   }
@@ -214,6 +215,16 @@ abstract class Held<Event> implements AsyncDisposable {
         },
       );
     });
+  }
+
+  /**
+   * Gives it up without a word, when it was not handed out yet, and says what to reject with. What has ended it, or what it stands on,
+   * stands in for the error of its stream, which was cut for it: nothing was the caller's yet, so that nothing was lost.
+   */
+  protected refused(error: unknown): unknown {
+    const { lost } = this.claim;
+    this.claim.abandon();
+    return error instanceof SidekeeperError ? (lost?.cause ?? error) : error;
   }
 
   /** @internal Gives it up without a word, when it was not handed out yet. */
@@ -277,8 +288,7 @@ export class Lease extends Held<OpenResponse> {
       signal?.throwIfAborted();
       return this;
     } catch (error) {
-      this.claim.abandon();
-      throw error;
+      throw this.refused(error);
     }
   }
 
@@ -337,6 +347,7 @@ export class Lock extends Held<AcquireResponse> {
   /** @internal */
   async acquire(): Promise<this> {
     const { lease, signal } = this.options;
+    this.claim.whenOver(() => this.acknowledge());
     try {
       await this.follow(
         () => this.start(lease),
@@ -347,9 +358,19 @@ export class Lock extends Held<AcquireResponse> {
       signal?.throwIfAborted();
       return this;
     } catch (error) {
-      const ended = this.claim.lost; // what it stood on has ended; nothing was the caller's yet
-      this.claim.abandon();
-      throw ended !== undefined && this.holdId === "" ? ended.cause : error;
+      throw this.refused(error);
+    }
+  }
+
+  /**
+   * Tells the sidecar that a hold which ended otherwise than by the caller's hand is counted on no more: until then its place may be kept
+   * for it.
+   */
+  private acknowledge(): void {
+    const { lease } = this.options;
+    const closed = lease?.claim.over === true && lease.error === undefined;
+    if (this.holdId !== "" && !closed && this.error !== undefined) {
+      this.client.acknowledge(this.holdId);
     }
   }
 
@@ -449,6 +470,11 @@ export class Membership extends Held<JoinResponse> {
     return this.claim.over ? 0 : this.lease.validFor;
   }
 
+  override get error(): LostError | undefined {
+    const { error } = this.lease;
+    return this.claim.over || error === undefined ? this.claim.lost : new LostError(this.claim.what, error.cause);
+  }
+
   /** @internal */
   async join(request: JoinRequest, signal: AbortSignal | undefined): Promise<this> {
     try {
@@ -459,8 +485,7 @@ export class Membership extends Held<JoinResponse> {
       );
       return this;
     } catch (error) {
-      this.claim.abandon();
-      throw error;
+      throw this.refused(error);
     }
   }
 
@@ -498,8 +523,7 @@ export class Membership extends Held<JoinResponse> {
   }
 
   private async leaveOnce(): Promise<void> {
-    this.claim.end();
-    const { lost } = this.claim;
+    const lost = this.error;
     await this.abandon();
     if (this.single) {
       await this.lease.close().catch((error: unknown) => {
@@ -578,8 +602,8 @@ export class Client implements Disposable {
   /**
    * Waits for its turn and settles when the lock is certainly the caller's for some time to come.
    *
-   * Rejects with LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors; with
-   * LostError if it was granted and lost before this could settle; with the signal's reason.
+   * Rejects with LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors, such
+   * as LeaseLostError if it was granted and lost before this could settle; with the signal's reason.
    */
   async acquire(name: string, options: LockOptions = {}): Promise<Lock> {
     return new Lock(this, name, options).acquire();
@@ -643,7 +667,8 @@ export class Client implements Disposable {
         });
       } catch (error) {
         const lost = lead?.error !== undefined && !this.over;
-        if (options.signal?.aborted === true || !(lost || (lead === undefined && isTransient(error)))) {
+        const passes = isTransient(error) || (options.lease === undefined && wasLost(error));
+        if (options.signal?.aborted === true || !(lost || (lead === undefined && passes))) {
           throw error;
         }
       }
@@ -737,7 +762,7 @@ export class Client implements Disposable {
         await membership.leave();
       } catch (error) {
         const wanted = error instanceof LostError && !isUnwanted(error.cause) && !this.over;
-        if (!signal.aborted && !wanted && !isTransient(error)) {
+        if (!signal.aborted && !wanted && !isTransient(error) && !wasLost(error)) {
           throw error;
         }
       }
@@ -758,6 +783,15 @@ export class Client implements Disposable {
         yield groupViewFrom(message.view, message.stale);
       }
     }
+  }
+
+  /** @internal Says by Release that an ended hold is counted on no more, when all have been told; the answer is known. */
+  acknowledge(holdId: string): void {
+    setImmediate(() => {
+      if (!this.over) {
+        ask(this.locks.release, { holdId }, GIVE_UP_PATIENCE).catch(() => undefined);
+      }
+    });
   }
 
   private async checkHolds(ids: string[], patience: number): Promise<Map<string, Answer>> {

@@ -1,20 +1,87 @@
 /** The clock on which validity is counted, in seconds. */
 
+import fs from "node:fs";
 import os from "node:os";
 
-/** By how much Linux's uptime, which has two digits, may be behind. */
-const COARSE = 0.01;
-
-const counts = process.platform === "linux";
-
-/** A moment that has passed certainly; it goes on while the machine is suspended, where the system can tell. */
-export function before(): number {
-  return counts ? os.uptime() : performance.now() / 1000;
+/** A clock that goes on while the machine is suspended, where the system has one; it may be behind by `coarse`. It throws if it cannot be read. */
+export interface Source {
+  readonly coarse: number;
+  read(): number;
 }
 
-/** A moment that is not over yet. */
+/** Elsewhere than on Linux: macOS and Windows count the time of sleep in it. */
+const monotonic: Source = { coarse: 0, read: () => performance.now() / 1000 };
+
+/** What libuv takes where it cannot read /proc/uptime: CLOCK_BOOTTIME, of which it tells whole seconds. */
+const whole: Source = { coarse: 1, read: () => os.uptime() };
+
+/** Linux tells CLOCK_BOOTTIME in a file, with two digits. It is kept open, so that a process without a free descriptor has its clock. */
+class Uptime implements Source {
+  readonly coarse = 0.01;
+  private readonly line = Buffer.alloc(64);
+
+  constructor(private readonly file: number) {}
+
+  read(): number {
+    const length = fs.readSync(this.file, this.line, 0, this.line.length, 0);
+    const told = /^(\d+\.\d\d) /.exec(this.line.toString("latin1", 0, length));
+    if (told === null) {
+      throw new RangeError("/proc/uptime does not tell the time");
+    }
+    return Number(told[1]);
+  }
+}
+
+/** Errors that pass: with another clock instead, two moments might be of clocks that count from different instants. */
+const PASSING = new Set(["EMFILE", "ENFILE", "ENOMEM", "EINTR", "EAGAIN"]);
+
+/** The clock of the system with this file; throws if that is not to be said now. */
+export function find(file = "/proc/uptime", platform: NodeJS.Platform = process.platform): Source {
+  if (platform !== "linux") {
+    return monotonic;
+  }
+  let opened: number | undefined;
+  try {
+    opened = fs.openSync(file, "r");
+    const uptime = new Uptime(opened);
+    uptime.read();
+    return uptime;
+  } catch (error) {
+    if (opened !== undefined) {
+      fs.closeSync(opened);
+    }
+    if (PASSING.has((error as NodeJS.ErrnoException).code ?? "")) {
+      throw error;
+    }
+    return whole;
+  }
+}
+
+let source: Source | undefined;
+
+/** Has another clock used; undefined, the system's. For tests. */
+export function use(other: Source | undefined): void {
+  source = other;
+}
+
+/** A moment that has passed certainly. Where the clock cannot be read, what is counted from then on is not valid. */
+export function before(): number {
+  try {
+    source ??= find();
+    return source.read();
+  } catch {
+    return -Infinity;
+  }
+}
+
+/** A moment that is not over yet. Where the clock cannot be read, nothing is valid then. */
 export function now(): number {
-  return counts ? os.uptime() + COARSE : performance.now() / 1000;
+  try {
+    source ??= find();
+    return source.read() + source.coarse;
+  } catch {
+    return Infinity;
+  }
 }
 
 /** By how many seconds a deadline may be noticed late after the machine was suspended: timers stand still meanwhile. */

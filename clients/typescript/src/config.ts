@@ -2,7 +2,7 @@
 
 import type { ClientReadableStream } from "@grpc/grpc-js";
 
-import { before } from "./clock.js";
+import { before, now } from "./clock.js";
 import type { SidekeeperError } from "./errors.js";
 import {
   type Change,
@@ -219,7 +219,7 @@ export class ConfigView {
 
   /** For how many seconds the ensemble or the sidecar has been out of contact; 0 while the copy follows. */
   age(): number {
-    return this.staleSince === undefined ? 0 : Math.max(before() - this.staleSince, Number.EPSILON);
+    return this.staleSince === undefined ? 0 : Math.max(now() - this.staleSince, Number.EPSILON);
   }
 
   /** Why the copy follows no more; undefined while it does. */

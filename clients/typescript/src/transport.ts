@@ -12,8 +12,18 @@ import {
   status,
 } from "@grpc/grpc-js";
 
-import { now, sleep } from "./clock.js";
-import { EnsembleUnreachableError, SidekeeperError, closed, fromStatus } from "./errors.js";
+import { sleep } from "./clock.js";
+import {
+  EnsembleUnreachableError,
+  LeaseClosedError,
+  LeaseLostError,
+  LockBrokenError,
+  LockRevokedError,
+  SidecarStoppingError,
+  SidekeeperError,
+  closed,
+  fromStatus,
+} from "./errors.js";
 
 /** Where a sidecar listens when nothing else is said. */
 export const DEFAULT_ADDRESS = "unix:///run/sidekeeper/sidekeeper.sock";
@@ -135,14 +145,14 @@ export async function insist<Request, Reply>(
   request: Request,
   heals: (error: unknown) => boolean = isTransient,
 ): Promise<Reply> {
-  const until = now() + CALL_TIMEOUT;
+  const until = performance.now() / 1000 + CALL_TIMEOUT;
   const pause = new Pause();
   for (;;) {
     try {
-      return await ask(method, request, Math.max(until - now(), 0.001));
+      return await ask(method, request, Math.max(until - performance.now() / 1000, 0.001));
     } catch (error) {
       const rest = pause.next();
-      if (!heals(error) || now() + rest >= until) {
+      if (!heals(error) || performance.now() / 1000 + rest >= until) {
         throw error;
       }
       await sleep(rest);
@@ -176,6 +186,13 @@ export class Pause {
 /** Whether the same call may well be answered in a moment, and nothing was done. */
 export function isTransient(error: unknown): boolean {
   return error instanceof EnsembleUnreachableError || (error instanceof SidekeeperError && error.code === status.UNAVAILABLE);
+}
+
+const LOSSES = [LeaseLostError, LeaseClosedError, LockBrokenError, LockRevokedError, SidecarStoppingError];
+
+/** Whether what was asked for was granted, or waited for, and was lost before the caller had it. */
+export function wasLost(error: unknown): boolean {
+  return error instanceof SidekeeperError && error.code === status.ABORTED && LOSSES.some((kind) => error instanceof kind);
 }
 
 /** Listens to a stream until it ends, with an error or with OK. What is heard after cancel is of no interest. */

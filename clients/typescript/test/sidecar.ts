@@ -10,6 +10,7 @@ import { Client as Channel, credentials } from "@grpc/grpc-js";
 
 import { sleep } from "../src/clock.js";
 import { DevServiceService } from "../src/gen/sidekeeper/dev/v1/dev.js";
+import { LockServiceService } from "../src/gen/sidekeeper/lock/v1/lock.js";
 import { type Stub, ask, stubOf } from "../src/transport.js";
 
 /** The repository. Tests run from dist/test. */
@@ -52,12 +53,14 @@ export class Sidecar {
   private readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk")); // short, since the path of a Unix socket is
   private readonly channel: Channel;
   private readonly dev: Stub<typeof DevServiceService>;
+  private readonly locks: Stub<typeof LockServiceService>;
   private child: ChildProcess | undefined;
 
   private constructor() {
     this.address = `unix://${this.folder}/s.sock`;
     this.channel = new Channel(this.address, credentials.createInsecure());
     this.dev = stubOf(this.channel, DevServiceService);
+    this.locks = stubOf(this.channel, LockServiceService);
   }
 
   static async start(): Promise<Sidecar> {
@@ -114,6 +117,18 @@ export class Sidecar {
   async expire(lock?: string): Promise<void> {
     const leases = lock === undefined ? ({ $case: "all", value: true } as const) : ({ $case: "lock", value: lock } as const);
     await ask(this.dev.expireLease, { leases });
+  }
+
+  /** Ends the hold of a lock's holder as an operator does, and sees that its place is gone in time. */
+  async break(lock: string, within: number): Promise<void> {
+    const { view } = await ask(this.locks.get, { name: lock });
+    const fencingToken = view?.holders[0]?.fencingToken ?? 0n;
+    await ask(this.locks.break, { name: lock, fencingToken, reason: "", forceAfter: undefined }, within);
+  }
+
+  /** Whether it has ended, by itself or because it was told to. */
+  hasExited(): boolean {
+    return this.child?.exitCode !== null || this.child.signalCode !== null;
   }
 
   /** Silences the ensemble for so many seconds. */
