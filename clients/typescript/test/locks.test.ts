@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import test, { type TestContext } from "node:test";
 
-import { sleep } from "../src/clock.js";
-import { Client, LockHeldError, LostError, SidekeeperError } from "../src/index.js";
-import { PATIENT, Sidecar } from "./sidecar.js";
+import { sleep, use } from "../src/clock.js";
+import { Client, LeaseClosedError, LeaseLostError, LockHeldError, LostError, SidekeeperError } from "../src/index.js";
+import { PATIENT, Sidecar, until } from "./sidecar.js";
 
 async function connected(t: TestContext): Promise<{ sidecar: Sidecar; client: Client }> {
   const sidecar = await Sidecar.start();
@@ -109,6 +109,53 @@ void test("a client that is closed says so", async (t) => {
   for (const work of [client.acquire("orders"), client.openLease(), client.getLock("orders"), client.join("a", "b")]) {
     await assert.rejects(work, (error) => error instanceof SidekeeperError && error.message === "the client is closed");
   }
+});
+
+void test("what is not valid any more says why, at once and for good", async (t) => {
+  const { client, sidecar } = await connected(t);
+  const lease = await client.openLease();
+  const lock = await client.acquire("orders", { lease });
+  const member = await client.join("workers", "a", { lease });
+  sidecar.send("SIGSTOP");
+  t.after(() => sidecar.send("SIGCONT"));
+  while (lock.valid && lease.valid && member.valid) {
+    // The loop is blocked: nobody else notices.
+  }
+  const blocked = performance.now() + 200;
+  while (performance.now() < blocked) {
+    for (const held of [lock, lease, member]) {
+      assert.ok(held.valid || held.error?.cause.reason === "LEASE_LOST");
+    }
+  }
+  await lock.ended;
+  assert.equal(lock.error?.cause.reason, "LEASE_LOST");
+  assert.equal(lock.valid, false);
+});
+
+void test("what is lost before it was the caller's is refused with a SidekeeperError", async (t) => {
+  const { client } = await connected(t);
+  const lease = await client.openLease();
+  const first = await client.acquire("orders");
+  const waiting = client.acquire("orders", { lease });
+  const joining = client.join("workers", "a", { lease: await client.openLease() });
+  await joining;
+  const second = client.join("workers", "a", { lease, onConflict: "wait" });
+  await until("it waits", PATIENT, async () => (await client.getLock("orders")).waiters.length === 1);
+  await sleep(0.1);
+  const refusals = [waiting, second].map(async (work) => assert.rejects(work, LeaseClosedError));
+  await lease.close();
+  await Promise.all(refusals);
+  await first.release();
+  t.after(() => use(undefined));
+  use({
+    coarse: 0,
+    read: () => {
+      throw new Error("blind");
+    },
+  });
+  await assert.rejects(client.acquire("orders"), LeaseLostError);
+  await assert.rejects(client.openLease(), LeaseLostError);
+  await assert.rejects(client.join("workers", "b"), LeaseLostError);
 });
 
 void test("an address that is none is refused", () => {
