@@ -1,4 +1,4 @@
-"""What a client tells and does when what it has ends, seen from the sidecar's side: a server of the tests' own that keeps what it was asked."""
+"""What a client tells and does when what it has ends, seen from the sidecar's side: by a server of the tests' own that is asked."""
 
 from __future__ import annotations
 
@@ -138,17 +138,6 @@ async def test_what_is_not_valid_any_more_says_why_at_once_and_for_good(client: 
     await held[1].wait_ended()
     assert not held[1].valid
     assert isinstance(held[1].error and held[1].error.cause, sidekeeper.LeaseLostError)
-
-
-def test_a_thread_that_sees_a_lock_invalid_sees_why(threaded: sidekeeper.Client, sidecar: Sidecar) -> None:
-    for name in map(str, range(20)):
-        lock = threaded.acquire(name)
-        expiring = threading.Thread(target=sidecar.expire, args=(name,))
-        expiring.start()
-        while lock.valid:
-            pass
-        assert isinstance(lock.error, sidekeeper.LostError)
-        expiring.join(PATIENT)
 
 
 async def test_what_is_lost_before_it_was_the_callers_is_refused(client: aio.Client, monkeypatch: pytest.MonkeyPatch) -> None:
