@@ -95,7 +95,9 @@ class LeaseServiceServicer(object):
 
     def Close(self, request, context):
         """Close ends the lease. When it answers, everything the lease owned is gone from the ensemble; its streams have
-        ended before that. Idempotent: closing a closed lease is OK for ten minutes.
+        ended before that. What was acquired with the lease over other connections than this one is kept for those who
+        asked Check there, until they have acknowledged its end or the time that Check told them is over; so long Close
+        waits. Idempotent: closing a closed lease is OK for ten minutes.
 
         ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had ended before in this way.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.

@@ -2301,7 +2301,7 @@ export const LockServiceService = {
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds this name.
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name holds other things than contenders.
    *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the lock is not yours.
-   *   ABORTED (LEASE_CLOSED): the caller closed the lease.
+   *   ABORTED (LEASE_CLOSED): the lease was closed, through Close or by the end of its own stream.
    *   ABORTED (LOCK_BROKEN): an operator removed the hold, or somebody removed the place by hand.
    *   ABORTED (LOCK_REVOKED): the grace of a revocation is over.
    *   ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
@@ -2323,8 +2323,9 @@ export const LockServiceService = {
   },
   /**
    * Check says, for each hold, for how long the lock is certainly still the caller's. Count the time from the moment
-   * the question was sent: then it is safe even if the sidecar is frozen in between. A hold that has ended is answered
-   * with `valid_for` 0 and the reason. Idempotent.
+   * the question was sent: then it is safe even if the sidecar is frozen in between. Nobody else is granted the lock
+   * before that time is over, unless the caller has given the hold up or acknowledged its end. A hold that has ended
+   * is answered with `valid_for` 0 and the reason. Idempotent.
    *
    *   NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or holds a malformed id.
@@ -2341,6 +2342,11 @@ export const LockServiceService = {
   /**
    * Release gives a hold up. Its stream ends first, with OK; when Release answers, the place is gone from the ensemble
    * and the next waiter can have it. Idempotent: a second Release is OK for ten minutes.
+   *
+   * Of a hold that has ended in another way, Release acknowledges the end: the caller no longer counts on what Check
+   * told it, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
+   * connection over which Check was asked has been closed. So send Release when a stream on which you hold a lock
+   * ends with ABORTED, as soon as you have stopped what the lock is for.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had ended before, in
    *   this way.
@@ -2470,7 +2476,7 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds this name.
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name holds other things than contenders.
    *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the lock is not yours.
-   *   ABORTED (LEASE_CLOSED): the caller closed the lease.
+   *   ABORTED (LEASE_CLOSED): the lease was closed, through Close or by the end of its own stream.
    *   ABORTED (LOCK_BROKEN): an operator removed the hold, or somebody removed the place by hand.
    *   ABORTED (LOCK_REVOKED): the grace of a revocation is over.
    *   ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
@@ -2484,8 +2490,9 @@ export interface LockServiceServer extends UntypedServiceImplementation {
   acquire: handleServerStreamingCall<AcquireRequest, AcquireResponse>;
   /**
    * Check says, for each hold, for how long the lock is certainly still the caller's. Count the time from the moment
-   * the question was sent: then it is safe even if the sidecar is frozen in between. A hold that has ended is answered
-   * with `valid_for` 0 and the reason. Idempotent.
+   * the question was sent: then it is safe even if the sidecar is frozen in between. Nobody else is granted the lock
+   * before that time is over, unless the caller has given the hold up or acknowledged its end. A hold that has ended
+   * is answered with `valid_for` 0 and the reason. Idempotent.
    *
    *   NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or holds a malformed id.
@@ -2494,6 +2501,11 @@ export interface LockServiceServer extends UntypedServiceImplementation {
   /**
    * Release gives a hold up. Its stream ends first, with OK; when Release answers, the place is gone from the ensemble
    * and the next waiter can have it. Idempotent: a second Release is OK for ten minutes.
+   *
+   * Of a hold that has ended in another way, Release acknowledges the end: the caller no longer counts on what Check
+   * told it, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
+   * connection over which Check was asked has been closed. So send Release when a stream on which you hold a lock
+   * ends with ABORTED, as soon as you have stopped what the lock is for.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had ended before, in
    *   this way.
