@@ -133,6 +133,7 @@ func clientOf(b *babbler) (*Client, func()) {
 	}
 	chosen := settings{clock: c.clock, log: slog.New(slog.DiscardHandler)}
 	c.holdKeeper, c.termKeeper = newKeeper(chosen, c.checkHolds), newKeeper(chosen, c.checkLeases)
+	c.endings.locks = c.locks
 	for _, k := range []*keeper{c.holdKeeper, c.termKeeper} {
 		c.keeping.Go(func() { k.askRegularly(ctx) })
 		c.keeping.Go(func() { k.endExpired(ctx) })

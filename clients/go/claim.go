@@ -24,9 +24,9 @@ type claim struct {
 	suspended atomic.Bool
 
 	mu    sync.Mutex
-	asked time.Duration     // when the question behind the newest answer was sent
-	until time.Duration     // when the validity runs out
-	falls map[*claim]func() // what ends those that stand on this one
+	asked time.Duration      // when the question behind the newest answer was sent
+	until time.Duration      // when the validity runs out
+	falls map[*func()]func() // what is called when it ends
 }
 
 // newClaim makes a claim and the context of its stream. Both keep the values of ctx and neither its end nor its
@@ -118,25 +118,23 @@ func (c *claim) end(cause error) {
 	}
 }
 
-// standOn has fall called when another claim ends, as soon as that has, or at once if it has. The claim must leave it when it
-// ends itself.
-func (c *claim) standOn(ground *claim, fall func()) {
-	ground.mu.Lock()
-	if ground.falls == nil {
-		ground.falls = map[*claim]func(){}
+// whenOver has fall called when the claim ends, before the sidecar learns of it, or at once if it has ended: perhaps twice. It must
+// be quick. Whoever wants it no more takes it back.
+func (c *claim) whenOver(fall func()) (takeBack func()) {
+	c.mu.Lock()
+	if c.falls == nil {
+		c.falls = map[*func()]func(){}
 	}
-	ground.falls[c] = fall
-	ground.mu.Unlock()
-	if ground.context.Err() != nil {
+	c.falls[&fall] = fall
+	c.mu.Unlock()
+	if c.context.Err() != nil {
 		fall()
 	}
-}
-
-// leave ends standOn.
-func (c *claim) leave(ground *claim) {
-	ground.mu.Lock()
-	defer ground.mu.Unlock()
-	delete(ground.falls, c)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.falls, &fall)
+	}
 }
 
 // abandon ends the claim and its stream.

@@ -40,6 +40,7 @@ type Client struct {
 	health     healthv1.HealthClient
 	holdKeeper *keeper
 	termKeeper *keeper // of leases
+	endings    acknowledger
 
 	following sync.WaitGroup // one for the stream of each hold and each lease
 	keeping   sync.WaitGroup // the keepers
@@ -155,6 +156,7 @@ func newClient(connection *grpc.ClientConn, chosen settings) *Client {
 		health:     healthv1.NewHealthClient(connection),
 		stop:       stop,
 	}
+	c.endings.locks = c.locks
 	c.holdKeeper = newKeeper(chosen, c.checkHolds)
 	c.termKeeper = newKeeper(chosen, c.checkLeases)
 	for _, k := range []*keeper{c.holdKeeper, c.termKeeper} {
@@ -166,8 +168,10 @@ func newClient(connection *grpc.ClientConn, chosen settings) *Client {
 
 // Close gives up everything that this client holds and waits for, and returns when its goroutines have ended.
 func (c *Client) Close() error {
+	c.endings.close()
 	c.holdKeeper.close() // before the sidecar learns of it
 	c.termKeeper.close()
+	c.endings.wait()
 	err := c.connection.Close()
 	c.following.Wait()
 	c.stop()

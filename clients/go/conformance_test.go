@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,6 +31,7 @@ import (
 // A scenario is one of ../conformance/scenarios.yaml, where the steps are explained.
 type scenario struct {
 	Name  string
+	Only  []string // the languages whose clients it is for; none, all
 	Steps []step
 }
 
@@ -66,6 +68,9 @@ func TestConformance(t *testing.T) {
 	}
 	program, nursery := buildSidecar(t)
 	for _, played := range scenarios {
+		if played.Only != nil && !slices.Contains(played.Only, "go") {
+			continue
+		}
 		t.Run(played.Name, func(t *testing.T) {
 			s := newStage(t, program, nursery)
 			for _, step := range played.Steps {
@@ -384,6 +389,17 @@ var doing = map[string]func(*stage, step){
 		_, err := s.client(of).Revoke(s.t.Context(), of.Lock, sidekeeper.RevokeOptions{Reason: of.Reason, Grace: optional(of.Grace)})
 		s.ended(of, err)
 	},
+	"break": func(s *stage, of step) {
+		operator, err := sidekeeper.Dial(s.address, sidekeeper.WithoutRepetition())
+		must(s.t, err)
+		defer operator.Close()
+		ctx, cancel := context.WithTimeout(s.t.Context(), seconds(of.Within))
+		defer cancel()
+		view, err := operator.Get(ctx, of.Lock)
+		must(s.t, err)
+		_, err = operator.Break(ctx, of.Lock, view.GetHolders()[0].GetFencingToken(), sidekeeper.BreakOptions{})
+		s.ended(of, err)
+	},
 	"run": func(s *stage, of step) {
 		s.begin(of, func(ctx context.Context, body func(context.Context, *sidekeeper.Lock) error) error {
 			return s.client(of).WithLock(ctx, of.Lock, s.lockOptions(of), body)
@@ -639,7 +655,8 @@ var expecting = map[string]func(*stage, step){
 		s.until(of, func() bool { return s.jobs[of.Of].stopped() != nil })
 		s.isError(of, s.jobs[of.Of].stopped())
 	},
-	"done": func(s *stage, of step) { must(s.t, receive(s.t, s.jobs[of.Of].done)) },
+	"exited": func(s *stage, of step) { s.until(of, func() bool { return !s.sidecar.Running() }) },
+	"done":   func(s *stage, of step) { must(s.t, receive(s.t, s.jobs[of.Of].done)) },
 	"leading": func(s *stage, of step) {
 		s.until(of, func() bool { return s.jobs[of.Of].ran() == of.Times })
 	},

@@ -2,6 +2,7 @@ package sidekeeper
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -60,6 +61,7 @@ type Lock struct {
 	token         int64
 	options       LockOptions
 	revocations   chan Revocation
+	leaveLease    func()
 	releaseOnce   sync.Once
 	releaseResult error
 }
@@ -98,14 +100,9 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 
 // standOnLease has the lock end with the caller's lease.
 func (l *Lock) standOnLease() {
+	l.leaveLease = func() {}
 	if lease := l.options.Lease; lease != nil {
-		l.standOn(lease.claim, func() { l.lose(lease.why()) })
-	}
-}
-
-func (l *Lock) leaveLease() {
-	if lease := l.options.Lease; lease != nil {
-		l.leave(lease.claim)
+		l.leaveLease = lease.whenOver(func() { l.lose(lease.why()) })
 	}
 }
 
@@ -139,8 +136,9 @@ func (l *Lock) awaitGrant(stream lockStream) error {
 	return nil
 }
 
-// follow reads the stream until its end, which is the end of the hold.
+// follow reads the stream until its end, which is the end of the hold, whoever has ended it.
 func (l *Lock) follow(stream lockStream) {
+	defer l.acknowledge()
 	defer close(l.followed)
 	defer l.leaveLease()
 	defer l.client.holdKeeper.forget(l.holdID)
@@ -151,6 +149,13 @@ func (l *Lock) follow(stream lockStream) {
 			return
 		}
 		l.handle(event)
+	}
+}
+
+// acknowledge tells the sidecar that the claim is over, unless its end was the caller's own wish, of which the sidecar knows.
+func (l *Lock) acknowledge() {
+	if !errors.Is(context.Cause(l.context), ErrReleased) {
+		l.client.endings.acknowledge(l.holdID) //nolint:contextcheck // see acknowledge
 	}
 }
 

@@ -93,9 +93,9 @@ func (m *Membership) join(ctx context.Context) error {
 		m.claim.cut()
 		return m.claim.refused(err)
 	}
-	m.claim.standOn(m.lease.claim, func() { m.claim.abandon(m.lease.endOf(m.claim.what)) })
+	leave := m.lease.whenOver(func() { m.claim.abandon(m.lease.endOf(m.claim.what)) })
 	m.client.following.Go(func() {
-		defer m.claim.leave(m.lease.claim)
+		defer leave()
 		m.follow(stream)
 	})
 	if !stopWaiting() {

@@ -27,9 +27,7 @@ func (c *Client) WithLock(
 		defer cancel()
 		err = errors.Join(err, lock.Release(released))
 	}()
-	unlink := context.AfterFunc(lock.Context(), func() { //nolint:contextcheck // the lock ends by itself
-		cancel(context.Cause(lock.Context()))
-	})
+	unlink := lock.whenOver(func() { cancel(context.Cause(lock.Context())) }) //nolint:contextcheck // the lock ends by itself
 	defer unlink()
 	return f(held, lock)
 }

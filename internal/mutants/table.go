@@ -254,6 +254,13 @@ var Table = []Mutant{
 			command("TestACommandWhoseRunnerIsFrozenIsKilledBeforeTheValidityEnds").saying("after a question that was answered with"),
 		},
 	},
+	{
+		ID: "C1", Bug: "the Go client acknowledges the end of a hold before it is over for its caller",
+		Catchers: []Catcher{{
+			Package: "clients/go", Test: "TestAHoldThatEndedOtherwiseThanByItsCallerIsAcknowledgedOnceAndWhenItIsOver",
+			Complaint: "has not ended when the sidecar gives the lock to others",
+		}},
+	},
 }
 
 // simulated is a test on three simulated servers.
