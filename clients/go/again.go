@@ -48,6 +48,12 @@ func isTransient(err error) bool {
 	return is && (e.Code == codes.Unavailable || errors.Is(e, ErrEnsembleUnreachable))
 }
 
+// wasCutShort says whether what was asked for ended by itself before the caller had it, such as a lease that was lost while it waited.
+func wasCutShort(err error) bool {
+	e, is := errors.AsType[*Error](err)
+	return is && e.Code == codes.Aborted
+}
+
 // reopened is a watch that is opened again when the sidecar or the ensemble is away. It calls interrupted each time that it has ended.
 // It ends with an error that time does not heal, also when ctx ends.
 func reopened[T any](ctx context.Context, open func() iter.Seq2[T, error], interrupted func()) iter.Seq2[T, error] {

@@ -120,6 +120,8 @@ type bubbleClock struct{ began time.Time }
 
 func (c bubbleClock) now() time.Duration { return time.Since(c.began) }
 
+func (bubbleClock) coarseness() time.Duration { return 0 }
+
 func (c bubbleClock) alarm(at time.Duration) (<-chan time.Time, func() bool) {
 	timer := time.NewTimer(at - c.now())
 	return timer.C, timer.Stop
@@ -131,9 +133,9 @@ func clientOf(b *babbler) (*Client, func()) {
 	c := &Client{
 		clock: bubbleClock{time.Now()}, locks: lockv1.NewLockServiceClient(b), leases: leasev1.NewLeaseServiceClient(b), stop: stop,
 	}
+	c.endings.locks = c.locks
 	chosen := settings{clock: c.clock, log: slog.New(slog.DiscardHandler)}
 	c.holdKeeper, c.termKeeper = newKeeper(chosen, c.checkHolds), newKeeper(chosen, c.checkLeases)
-	c.endings.locks = c.locks
 	for _, k := range []*keeper{c.holdKeeper, c.termKeeper} {
 		c.keeping.Go(func() { k.askRegularly(ctx) })
 		c.keeping.Go(func() { k.endExpired(ctx) })

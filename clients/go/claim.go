@@ -45,8 +45,9 @@ func (c *claim) Done() <-chan struct{} { return c.context.Done() }
 // Context ends when Done is closed, with Err as its cause, or ErrReleased.
 func (c *claim) Context() context.Context { return c.context }
 
-// Err says why it was lost: an error that wraps ErrLost. It is nil as long as it is not lost, and if it was given up.
+// Err says why it was lost: an error that wraps ErrLost. It is nil as long as it is valid, and if it was given up.
 func (c *claim) Err() error {
+	c.ValidFor() // which ends it when its time is over
 	if err := context.Cause(c.context); !errors.Is(err, ErrReleased) {
 		return err
 	}
@@ -62,7 +63,11 @@ func (c *claim) ValidFor() time.Duration {
 		return 0
 	}
 	_, until := c.proof()
-	return max(until-c.clock.now(), 0)
+	left := until - c.clock.now()
+	if left <= 0 && until != 0 { // of a membership it is always 0: its lease's counts
+		c.lose(outlived())
+	}
+	return max(left, 0)
 }
 
 // ValidUntil is when ValidFor will be 0, if the sidecar is not heard of again. It is for people and logs: the clock
@@ -99,11 +104,21 @@ func (c *claim) proof() (asked, until time.Duration) {
 func (c *claim) prove(asked, validFor time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked, c.until = asked, max(c.until, asked+validFor)
+	c.asked, c.until = asked, max(c.until, asked+validFor-c.clock.coarseness())
 }
 
+// A loss is why a claim was lost.
+type loss struct {
+	claim *claim
+	why   error
+}
+
+func (l *loss) Error() string { return fmt.Sprintf("%s %v: %v", l.claim.what, ErrLost, l.why) }
+
+func (l *loss) Unwrap() []error { return []error{ErrLost, l.why} }
+
 // lose ends the claim because of err.
-func (c *claim) lose(err error) { c.abandon(fmt.Errorf("%s %w: %w", c.what, ErrLost, err)) }
+func (c *claim) lose(err error) { c.abandon(&loss{c, err}) }
 
 // end ends the claim, and all that stand on it, before it returns: whoever ends the stream next tells the sidecar, which
 // gives all of it to others.
@@ -152,19 +167,11 @@ func (c *claim) streamEnded(err error) {
 	c.lose(fromStatus(err))
 }
 
-// denied is the error of a stream that ended before it gave anything: there was nothing to lose.
-func (c *claim) denied(err error) error {
-	if told, is := errors.AsType[*Error](context.Cause(c.context)); is { // it stood on something that has ended
-		return fmt.Errorf("%s: %w", c.what, told)
-	}
-	return c.refused(err)
-}
-
-// refused is the error of a claim that ended before the caller had it.
+// refused is the error of a claim that ended before the caller had it: there was nothing to lose.
 func (c *claim) refused(err error) error {
 	cause := context.Cause(c.context)
-	if errors.Is(cause, ErrLost) {
-		return cause
+	if own := (*loss)(nil); errors.As(cause, &own) && own.claim == c {
+		cause = own.why
 	}
 	if cause != nil {
 		return fmt.Errorf("%s: %w", c.what, cause)

@@ -77,7 +77,7 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 // Dial makes a client of the sidecar at target: `unix:///path`, a path, or `host:port`; empty, what SIDEKEEPER_ADDRESS
 // says, and without that DefaultAddress. It does not wait for a connection; the first call does.
 func Dial(target string, options ...Option) (*Client, error) {
-	chosen := settings{clock: systemClock{}, log: slog.New(slog.DiscardHandler)}
+	chosen := settings{clock: systemClock{read: systemTime}, log: slog.New(slog.DiscardHandler)}
 	for _, option := range options {
 		option(&chosen)
 	}
@@ -166,7 +166,8 @@ func newClient(connection *grpc.ClientConn, chosen settings) *Client {
 	return c
 }
 
-// Close gives up everything that this client holds and waits for, and returns when its goroutines have ended.
+// Close gives up everything that this client holds and waits for, and returns when its goroutines have ended. That may take two
+// seconds when a lock was lost just before and the sidecar does not answer.
 func (c *Client) Close() error {
 	c.endings.close()
 	c.holdKeeper.close() // before the sidecar learns of it

@@ -7,6 +7,9 @@ type clock interface {
 	// now is the time since some fixed instant. It goes on while the machine is suspended, where the system can tell.
 	now() time.Duration
 
+	// coarseness is how far now may be behind. It is taken off of what is valid.
+	coarseness() time.Duration
+
 	// alarm is a channel that gets ready when now has reached at, or sooner; stop gives it up.
 	alarm(at time.Duration) (ready <-chan time.Time, stop func() bool)
 }
@@ -14,9 +17,12 @@ type clock interface {
 // longestNap bounds how late a deadline is noticed after the machine was suspended: Go's timers stand still meanwhile.
 const longestNap = 250 * time.Millisecond
 
-type systemClock struct{}
+// A systemClock is read by systemTime, but in tests.
+type systemClock struct{ read func() time.Duration }
 
-func (systemClock) now() time.Duration { return systemTime() }
+func (c systemClock) now() time.Duration { return c.read() }
+
+func (systemClock) coarseness() time.Duration { return coarse }
 
 func (c systemClock) alarm(at time.Duration) (<-chan time.Time, func() bool) {
 	timer := time.NewTimer(min(at-c.now(), longestNap))

@@ -1,8 +1,11 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package sidekeeper
 
 import "time"
+
+// coarse is the longest that Windows lets pass from one reading of its clock to the next.
+const coarse = 16 * time.Millisecond
 
 var started = time.Now()
 

@@ -2,6 +2,7 @@ package sidekeeper
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,11 +11,52 @@ type FakeClock struct {
 	mu     sync.Mutex
 	time   time.Duration
 	alarms map[chan time.Time]time.Duration
+	Coarse time.Duration // how far it may be behind
 }
+
+func (f *FakeClock) coarseness() time.Duration { return f.Coarse }
 
 // WithClock makes a client count validity on a fake clock.
 func WithClock(clock *FakeClock) Option {
 	return func(s *settings) { s.clock = clock }
+}
+
+// A SuspendedClock is the system's, on a machine that a test suspends: timers know nothing of that.
+type SuspendedClock struct {
+	systemClock
+	slept  atomic.Int64
+	Alarms chan time.Duration // for when each alarm was set, if somebody reads it
+}
+
+// NewSuspendedClock makes a clock of a machine that has never been suspended.
+func NewSuspendedClock() *SuspendedClock {
+	c := &SuspendedClock{Alarms: make(chan time.Duration, 100)}
+	c.read = func() time.Duration { return systemTime() + time.Duration(c.slept.Load()) }
+	return c
+}
+
+// WithSuspendedClock makes a client count validity on such a clock.
+func WithSuspendedClock(clock *SuspendedClock) Option {
+	return func(s *settings) { s.clock = clock }
+}
+
+// Sleep suspends the machine.
+func (c *SuspendedClock) Sleep(d time.Duration) { c.slept.Add(int64(d)) }
+
+func (c *SuspendedClock) alarm(at time.Duration) (<-chan time.Time, func() bool) {
+	ready, stop := c.systemClock.alarm(at)
+	select {
+	case c.Alarms <- at:
+	default:
+	}
+	return ready, stop
+}
+
+// Jump moves the clock on as Advance does, and rings no alarm.
+func (f *FakeClock) Jump(by time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.time += by
 }
 
 // Advance moves the clock on and rings the alarms whose time has come.

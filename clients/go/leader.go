@@ -19,14 +19,21 @@ func (c *Client) RunWhileLeader(
 			again.reset()
 			return f(ctx, lock)
 		})
-		lost := lead != nil && lead.Err() != nil
-		if ctx.Err() != nil || !lost && (lead != nil || !isTransient(err)) {
+		if ctx.Err() != nil || !options.worthAnother(lead, err) {
 			return err
 		}
 		if err := again.wait(ctx); err != nil {
 			return err
 		}
 	}
+}
+
+// worthAnother says whether who led, or did not come to lead, may lead in a moment.
+func (o LockOptions) worthAnother(lead *Lock, err error) bool {
+	if lead != nil {
+		return lead.Err() != nil
+	}
+	return isTransient(err) || wasCutShort(err) && (o.Lease == nil || o.Lease.Valid())
 }
 
 // WatchLeader says who holds the lock, or holds it first, and nil for nobody: at once and whenever that has changed, also across

@@ -82,7 +82,7 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 	if err != nil {
 		claim.cut()
 		l.leaveLease()
-		return nil, claim.denied(err)
+		return nil, claim.refused(err)
 	}
 	c.following.Go(func() { l.follow(stream) })
 	err = c.holdKeeper.begin(l.holdID, claim)

@@ -99,9 +99,23 @@ func TestAGrantThatIsOverBeforeTheFirstAnswerIsAnError(t *testing.T) {
 	result := acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{})
 	call := server.NextAcquire()
 	call.Grant(1)
-	want(t, receive(t, result).err, "lock orders lost: Aborted (LEASE_LOST): the sidecar has not confirmed it in time "+
-		"and its validity has run out", sidekeeper.ErrLost, sidekeeper.ErrLeaseLost)
+	err := receive(t, result).err
+	want(t, err, "lock orders: Aborted (LEASE_LOST): the sidecar has not confirmed it in time and its validity has run out",
+		sidekeeper.ErrLeaseLost)
+	if errors.Is(err, sidekeeper.ErrLost) {
+		t.Errorf("%v is taken for a loss, and nothing was the caller's", err)
+	}
 	call.AwaitGone()
+}
+
+func TestWhoWaitsUntilALockIsLostIsToldOfThatLoss(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	lock, call := hold(t, client, server, sidekeeper.LockOptions{})
+	result := acquiring(lock.Context(), client, "stock", sidekeeper.LockOptions{})
+	server.NextAcquire().Queue(1)
+	call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
+	want(t, receive(t, result).err, "lock stock: lock orders lost: Aborted (LOCK_BROKEN): by an operator", sidekeeper.ErrLost)
 }
 
 func TestWhatEndsTheStreamBeforeTheGrantIsTheError(t *testing.T) {

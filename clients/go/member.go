@@ -164,9 +164,12 @@ func (m *Membership) Done() <-chan struct{} { return m.claim.Done() }
 // Context ends when Done is closed, with Err as its cause, or ErrReleased.
 func (m *Membership) Context() context.Context { return m.claim.Context() }
 
-// Err says why the membership was lost: an error that wraps ErrLost. It is nil as long as it is not lost, and if the
+// Err says why the membership was lost: an error that wraps ErrLost. It is nil as long as it is valid, and if the
 // caller left. ErrMemberReplaced and ErrMemberRemoved say that somebody wants it so.
-func (m *Membership) Err() error { return m.claim.Err() }
+func (m *Membership) Err() error {
+	m.ValidFor() // which ends it when its lease's time is over
+	return m.claim.Err()
+}
 
 // Valid says whether the caller is certainly a member at this moment.
 func (m *Membership) Valid() bool { return m.ValidFor() > 0 }
@@ -246,7 +249,7 @@ func (c *Client) StayJoined(
 			return context.Cause(ctx)
 		}
 		unwanted := errors.Is(err, ErrMemberReplaced) || errors.Is(err, ErrMemberRemoved)
-		if errors.Is(err, ErrLost) && !unwanted {
+		if (errors.Is(err, ErrLost) || wasCutShort(err)) && !unwanted {
 			err = again.wait(ctx)
 		} else {
 			err = again.after(ctx, err)

@@ -261,6 +261,13 @@ var Table = []Mutant{
 			Complaint: "has not ended when the sidecar gives the lock to others",
 		}},
 	},
+	{
+		ID: "C2", Bug: "the Go client sets its timers for the end of a validity, though they stand still while the machine is suspended",
+		Catchers: []Catcher{{
+			Package: "clients/go", Test: "TestWhatRanOutWhileTheMachineWasSuspendedIsOverAsSoonAsItWakesUp",
+			Complaint: "what had to happen has not happened",
+		}},
+	},
 }
 
 // simulated is a test on three simulated servers.
