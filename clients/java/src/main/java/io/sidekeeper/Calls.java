@@ -66,6 +66,14 @@ final class Calls {
     return new SidekeeperException(Status.Code.CANCELLED, "", new Told("the client is closed"));
   }
 
+  /**
+   * Says whether what was asked for ended by itself before it was the caller's, such as when a
+   * lease was lost: asked for anew, it may be granted.
+   */
+  static boolean wasCutShort(SidekeeperException failed) {
+    return failed.code() == Status.Code.ABORTED;
+  }
+
   private SidekeeperException failure(Status status, Metadata trailers) {
     return closed ? closed() : SidekeeperException.of(status, trailers);
   }

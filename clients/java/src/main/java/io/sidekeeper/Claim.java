@@ -18,6 +18,9 @@ import org.jspecify.annotations.Nullable;
  * that all that stands on it has ended too. Any thread may look without it.
  */
 final class Claim {
+  /** Before the first answer; for ever, of a membership, whose lease's validity counts. */
+  private static final long UNPROVEN = Long.MIN_VALUE / 2;
+
   final String what;
 
   /** Completed when it has ended. */
@@ -29,7 +32,7 @@ final class Claim {
   private final Map<Claim, Runnable> falls = new LinkedHashMap<>();
   private Runnable cut = () -> {};
   private long asked;
-  private volatile long until = Long.MIN_VALUE / 2;
+  private volatile long until = UNPROVEN;
   private volatile boolean over;
   private volatile boolean suspended;
   private volatile @Nullable LostException lost;
@@ -65,13 +68,20 @@ final class Claim {
     return asked + Keeper.patience(until - asked);
   }
 
-  /** For how many nanoseconds it is certainly the caller's; 0 if it is not. */
+  /**
+   * For how many nanoseconds it is certainly the caller's; 0 if it is not: then it has ended, and
+   * says why.
+   */
   long validFor() {
+    long end = until;
     if (over) {
       return 0;
     }
-    long left = Math.max(until - Clock.now(), 0);
-    return over ? 0 : left;
+    long left = end - Clock.now();
+    if (left <= 0 && end != UNPROVEN) {
+      lose(Keeper.outlived());
+    }
+    return over ? 0 : Math.max(left, 0);
   }
 
   /**

@@ -103,7 +103,6 @@ public final class Client implements AutoCloseable {
    * @throws InterruptedException if the thread is interrupted; the place in the queue is given up
    *     then
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
-   * @throws LockLostException if it was granted and lost before this could return
    */
   public Lock acquire(String name) throws InterruptedException {
     return acquire(name, new LockOptions());
@@ -120,7 +119,6 @@ public final class Client implements AutoCloseable {
    * @throws LockHeldException if it was tried once and somebody holds the lock
    * @throws WaitTimeoutException if it was not granted in time
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
-   * @throws LockLostException if it was granted and lost before this could return
    */
   public Lock acquire(String name, LockOptions options) throws InterruptedException {
     return Waiting.await(new Lock(core, name, options).acquire(), Held::abandon);

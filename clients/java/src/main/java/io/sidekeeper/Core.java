@@ -8,6 +8,7 @@ import io.sidekeeper.lease.v1.LeaseServiceGrpc;
 import io.sidekeeper.lock.v1.CheckRequest;
 import io.sidekeeper.lock.v1.CheckedHold;
 import io.sidekeeper.lock.v1.LockServiceGrpc;
+import io.sidekeeper.lock.v1.ReleaseRequest;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -23,6 +24,9 @@ import java.util.concurrent.ConcurrentHashMap;
 final class Core {
   private static final int MOST_HOLDS = 1000;
 
+  /** Bounds an acknowledgment, and so how long it holds up a client that is closed. */
+  private static final Duration ACKNOWLEDGE_TIME = Duration.ofSeconds(2);
+
   /** Guards all claims of the client. */
   final Object monitor = new Object();
 
@@ -34,6 +38,7 @@ final class Core {
   /** What has a stream. */
   final Set<Held> open = ConcurrentHashMap.newKeySet();
 
+  private final Map<String, CompletableFuture<?>> acknowledgments = new ConcurrentHashMap<>();
   private final Transport transport;
 
   Core(ClientBuilder builder) {
@@ -62,8 +67,26 @@ final class Core {
         held.claim.lose(Calls.closed());
       }
     }
+    Waiting.awaitAnyway(
+        CompletableFuture.allOf(acknowledgments.values().toArray(CompletableFuture[]::new)));
     transport.close();
     workers.close();
+  }
+
+  /**
+   * Tells the sidecar that the caller counts on a hold no more which did not end by the caller's
+   * own hand. It keeps its place until then, or until the caller cannot be counting on it any more:
+   * so nothing but the others' time is lost with an acknowledgment that does not arrive. When the
+   * client is closed, the end of the connection tells the same.
+   */
+  void acknowledge(String holdId) {
+    ReleaseRequest request = ReleaseRequest.newBuilder().setHoldId(holdId).build();
+    CompletableFuture<Boolean> told =
+        calls
+            .ask(LockServiceGrpc.getReleaseMethod(), request, ACKNOWLEDGE_TIME)
+            .handle((reply, howItEnded) -> howItEnded == null);
+    acknowledgments.put(holdId, told);
+    told.thenRun(() -> acknowledgments.remove(holdId));
   }
 
   private CompletableFuture<Map<String, Answer>> checkHolds(

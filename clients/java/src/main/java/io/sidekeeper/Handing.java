@@ -39,10 +39,8 @@ final class Handing {
     if (failure != null) {
       LostException lost = held.claim.lost();
       held.claim.abandon(null);
-      boolean before =
-          lost != null
-              && !held.wasGranted(); // what it stood on has ended; nothing was the caller's yet
-      handed.completeExceptionally(lost != null && before ? lost.why() : Waiting.unwrap(failure));
+      // Nothing was the caller's yet, so that nothing is lost.
+      handed.completeExceptionally(lost != null ? lost.why() : Waiting.unwrap(failure));
     } else if (!handed.complete(held)) {
       held.claim.abandon(null);
     }

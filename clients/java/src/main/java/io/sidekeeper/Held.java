@@ -60,9 +60,10 @@ public abstract sealed class Held implements AutoCloseable permits Lease, Lock, 
   /**
    * Says why it was lost.
    *
-   * @return empty as long as it is not lost, and if it was given up
+   * @return empty as long as it is valid, and if it was given up
    */
   public final Optional<LostException> error() {
+    validFor(); // which ends it when its time is over
     return Optional.ofNullable(claim.lost());
   }
 
@@ -73,16 +74,12 @@ public abstract sealed class Held implements AutoCloseable permits Lease, Lock, 
    * @throws IllegalStateException if the caller has given it up
    */
   public final void check() {
-    LostException lost = claim.lost();
+    LostException lost = error().orElse(null);
     if (lost != null) {
       throw lost.again();
     }
     if (claim.isOver()) {
       throw new IllegalStateException(claim.what + " was given up");
-    }
-    if (!isValid()) {
-      claim.lose(Keeper.outlived());
-      check();
     }
   }
 
@@ -109,8 +106,8 @@ public abstract sealed class Held implements AutoCloseable permits Lease, Lock, 
   @Override
   public abstract void close();
 
-  /** Says whether the sidecar has granted it, whatever became of it since. */
-  abstract boolean wasGranted();
+  /** Is called when its stream has ended, and it with that. */
+  void streamEnded() {}
 
   /**
    * Reads the stream until its end, which is the end of the claim. Completed when the first event
@@ -146,6 +143,7 @@ public abstract sealed class Held implements AutoCloseable permits Lease, Lock, 
       claim.lose(failure);
     }
     followed.complete(null);
+    streamEnded();
   }
 
   private static SidekeeperException silent() {

@@ -141,7 +141,8 @@ final class Keeper {
                       Logger.Level.DEBUG,
                       "the sidecar does not say for how long something is valid",
                       failure);
-                  resting = Clock.now() + PAUSE_AFTER_FAILURE;
+                  // Not for ever if the clock cannot be read just now.
+                  resting = Clock.before() + PAUSE_AFTER_FAILURE;
                 }
                 asking = false;
                 plan(0);

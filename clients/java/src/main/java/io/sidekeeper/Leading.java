@@ -48,6 +48,12 @@ final class Leading<T, E extends Exception> {
       return led.error().isPresent();
     }
     return failed instanceof LostException
-        || (failed instanceof SidekeeperException known && known.isTransient());
+        || (failed instanceof SidekeeperException known && isWorthAnother(known));
+  }
+
+  private boolean isWorthAnother(SidekeeperException failed) {
+    Lease lease = options.lease();
+    return failed.isTransient()
+        || (Calls.wasCutShort(failed) && (lease == null || lease.isValid()));
   }
 }

@@ -48,11 +48,6 @@ public final class Lease extends Held {
     return false;
   }
 
-  @Override
-  boolean wasGranted() {
-    return !id.isEmpty();
-  }
-
   /** Says why it has ended. */
   SidekeeperException why() {
     LostException lost = claim.lost();

@@ -53,7 +53,9 @@ public final class Lock extends Held {
           if (lease != null) {
             claim.standOn(lease.claim, () -> claim.lose(lease.why()));
           }
-          return granted.thenCompose(first -> core.holds.begin(holdId, claim));
+          return granted
+              .thenCompose(first -> core.holds.begin(holdId, claim))
+              .thenRun(() -> claim.whenOver(this::tellLoss));
         });
   }
 
@@ -70,7 +72,6 @@ public final class Lock extends Held {
       case GRANTED -> {
         holdId = event.getGranted().getHoldId();
         fencingToken = event.getGranted().getFencingToken();
-        claim.whenOver(this::tellLoss);
         return true;
       }
       case SUSPENDED -> {
@@ -125,9 +126,12 @@ public final class Lock extends Held {
     }
   }
 
+  /** Acknowledges an end that was not the caller's own wish, of which the sidecar knows. */
   @Override
-  boolean wasGranted() {
-    return !holdId.isEmpty();
+  void streamEnded() {
+    if (!holdId.isEmpty() && claim.lost() != null) {
+      core.acknowledge(holdId);
+    }
   }
 
   LockOptions options() {

@@ -20,7 +20,6 @@ public final class Membership extends Held {
   private final Lease lease;
   private final boolean single;
   private long incarnation;
-  private boolean joined;
 
   Membership(Core core, String group, String member, Lease lease, boolean single) {
     super(core, "member " + group + "/" + member, LostException::new);
@@ -108,7 +107,6 @@ public final class Membership extends Held {
     switch (event.getEventCase()) {
       case JOINED -> {
         incarnation = event.getJoined().getIncarnation();
-        joined = true;
         return true;
       }
       case SUSPENDED -> claim.setSuspended(true);
@@ -116,11 +114,6 @@ public final class Membership extends Held {
       default -> {} // updated, or something newer than this client
     }
     return false;
-  }
-
-  @Override
-  boolean wasGranted() {
-    return joined;
   }
 
   @Override

@@ -79,19 +79,18 @@ public final class StayingMember implements AutoCloseable {
       joined.accept(made);
       Waiting.await(made.claim.ended.copy());
     } catch (LostException lost) {
-      if (isUnwanted(lost) || client.isClosed()) {
+      if (isUnwanted(lost.why()) || client.isClosed()) {
         throw lost;
       }
     } catch (SidekeeperException failed) {
-      if (!failed.isTransient()) {
+      if (!failed.isTransient() && (!Calls.wasCutShort(failed) || isUnwanted(failed))) {
         throw failed;
       }
     }
   }
 
-  private static boolean isUnwanted(LostException lost) {
-    return lost.why() instanceof MemberReplacedException
-        || lost.why() instanceof MemberRemovedException;
+  private static boolean isUnwanted(SidekeeperException why) {
+    return why instanceof MemberReplacedException || why instanceof MemberRemovedException;
   }
 
   /**

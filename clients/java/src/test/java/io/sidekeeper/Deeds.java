@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -57,6 +58,13 @@ final class Deeds {
                   stage
                       .client(step)
                       .revoke(step.text("lock"), step.text("reason", ""), step.time("grace")));
+      case "break" -> stage.sidecar.breakFirst(step.text("lock"), (long) (step.within() * 1e9));
+      case "blind" ->
+          Clock.count(
+              () -> {
+                throw new IOException("nobody sees anything");
+              });
+      case "sight" -> Clock.count(null);
       case "run" -> run(step);
       case "lead" -> lead(step);
       case "observe" -> observe(step);

@@ -65,6 +65,7 @@ final class Expectations {
         Sidecar.until(step.toString(), job(step).task::isDone); // it gives up the lock first
         stage.checkError(step, Stage.failureOf(job(step).task));
       }
+      case "exited" -> stage.until(step, () -> !stage.sidecar.isRunning());
       case "done" -> {
         stage.until(step, job(step).task::isDone);
         assertNull(Stage.failureOf(job(step).task));

@@ -6,6 +6,9 @@ import io.grpc.TlsChannelCredentials;
 import io.sidekeeper.dev.v1.DevServiceGrpc;
 import io.sidekeeper.dev.v1.ExpireLeaseRequest;
 import io.sidekeeper.dev.v1.SuspendRequest;
+import io.sidekeeper.lock.v1.BreakRequest;
+import io.sidekeeper.lock.v1.GetRequest;
+import io.sidekeeper.lock.v1.LockServiceGrpc;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -152,6 +155,24 @@ final class Sidecar implements AutoCloseable {
     }
   }
 
+  boolean isRunning() {
+    return process.isAlive();
+  }
+
+  /** Ends the first hold of a lock by force, as an operator does, within so many nanoseconds. */
+  void breakFirst(String lock, long within) {
+    call(
+        channel -> {
+          var stub =
+              LockServiceGrpc.newBlockingStub(channel)
+                  .withDeadlineAfter(within, TimeUnit.NANOSECONDS);
+          var view = stub.get(GetRequest.newBuilder().setName(lock).build()).getView();
+          long token = view.getHolders(0).getFencingToken();
+          return stub.break_(
+              BreakRequest.newBuilder().setName(lock).setFencingToken(token).build());
+        });
+  }
+
   /** Has the lease of a lock's holder expire. */
   void expire(String lock) {
     dev(stub -> stub.expireLease(ExpireLeaseRequest.newBuilder().setLock(lock).build()));
@@ -168,17 +189,23 @@ final class Sidecar implements AutoCloseable {
     dev(stub -> stub.suspend(SuspendRequest.newBuilder().setDuration(duration).build()));
   }
 
-  private interface Call {
-    Object make(DevServiceGrpc.DevServiceBlockingStub stub);
+  private interface Call<T> {
+    Object make(T of);
   }
 
-  private void dev(Call call) {
+  private void dev(Call<DevServiceGrpc.DevServiceBlockingStub> call) {
+    call(
+        channel ->
+            call.make(
+                DevServiceGrpc.newBlockingStub(channel)
+                    .withDeadlineAfter(PATIENT, TimeUnit.SECONDS)));
+  }
+
+  private void call(Call<ManagedChannel> call) {
     Workers workers = new Workers();
     Transport transport = Transport.open(address, null, workers);
-    ManagedChannel channel = transport.channel;
     try {
-      call.make(
-          DevServiceGrpc.newBlockingStub(channel).withDeadlineAfter(PATIENT, TimeUnit.SECONDS));
+      call.make(transport.channel);
     } finally {
       transport.close();
       workers.close();

@@ -66,6 +66,7 @@ class Stage implements AutoCloseable {
 
   @Override
   public void close() {
+    Clock.count(null);
     jobs.forEach(job -> job.thread.interrupt());
     clients.values().forEach(Client::close);
     for (Job job : jobs) {
