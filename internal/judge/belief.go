@@ -33,15 +33,24 @@ func findOverlaps(v *Verdict, lock string, attempts []*attempt) {
 			before = writer
 		}
 		if before != nil && before.to > a.from {
-			v.accusef(Belief, "%s as %s (token %d) and %s as %s (token %d) were both sure of %s for %v",
+			v.accusef(Belief, "%s as %s (token %d) and %s as %s (token %d) were both sure of %s for %v; how the first lost it: %s",
 				before.name(), before.Mode, before.granted.Token, a.name(), a.Mode, a.granted.Token, lock,
-				min(before.to, a.to).Since(a.from))
+				min(before.to, a.to).Since(a.from), before.loss())
 		}
 		if a.Mode != history.Read {
 			writer = lasting(writer, a)
 		}
 		anybody = lasting(anybody, a)
 	}
+}
+
+// loss is how the caller lost what it had, in a word.
+func (a *attempt) loss() string {
+	ended := a.first(history.Ended)
+	if ended == nil {
+		return "nobody knows"
+	}
+	return cmp.Or(ended.Reason, ended.Code)
 }
 
 // lasting is the one that was sure for longer.

@@ -72,6 +72,55 @@ func TestTwoThatAreSureOfALockAtOnceAreTold(t *testing.T) {
 	})
 }
 
+// Who counts on what Check has answered does so also while it is frozen, and what it was told is not taken back by a hold's end
+// that it has not read.
+func TestWhoWasToldATimeIsSureForAsLongUnlessItKnowsBetter(t *testing.T) {
+	tale := func(rest string) string {
+		return `
+			10 1/1 called L
+			20 1/1 granted 1
+			30 1/1 told 500
+			60 1/1 told 900
+			11 2/1 called L
+			250 2/1 granted 2
+			260 2/1 told 1500
+			1400 2/1 releasing
+			1401 2/1 ended OK
+			15 c fault N1 server/1
+			3000 c heal N1 server/1` + rest
+	}
+	judgeAll(t, Belief, []story{
+		{name: "frozen", seen: tale(`
+			2000 1/1 told 900
+			2000 1/1 ended Aborted LEASE_CLOSED`), want: "sure of L for 640ms; how the first lost it: LEASE_CLOSED"},
+		{name: "it has read the end", seen: tale(`
+			240 1/1 told 240
+			241 1/1 ended Aborted LEASE_CLOSED`)},
+		{name: "it has read the end too late", seen: tale(`
+			270 1/1 told 270
+			271 1/1 ended Aborted LEASE_CLOSED`), want: "for 10ms"},
+		{name: "given up", seen: tale(`
+			240 1/1 releasing
+			2000 1/1 ended OK`)},
+		{name: "killed", seen: tale(`
+			270 c killed client/1 250`)},
+		{name: "killed while the other was sure", seen: tale(`
+			300 c killed client/1 280`), want: "for 20ms; how the first lost it: nobody knows"},
+		{name: "ended by somebody without patience", seen: tale(`
+			240 c exempted L 1
+			2000 1/1 ended Aborted LOCK_BROKEN`)},
+		{name: "another hold was ended by somebody without patience", seen: tale(`
+			240 c exempted L 3
+			2000 1/1 ended Aborted LOCK_BROKEN`), want: "for 640ms"},
+		{name: "asleep", seen: tale(`
+			240 c slept sidecar/1
+			250 1/1 ended Aborted LEASE_LOST`)},
+		{name: "asleep before", seen: tale(`
+			25 c slept sidecar/1
+			2000 1/1 ended Aborted LEASE_CLOSED`), want: "for 640ms"},
+	})
+}
+
 func TestForcedHandoversAreCountedWithTheirMargins(t *testing.T) {
 	verdict := Judge(story{seen: `
 		10 1/1 called L

@@ -2,7 +2,6 @@ package judge
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/history"
@@ -183,7 +182,7 @@ func checkFreshness(e *evidence, v *Verdict) {
 
 // runOf is how often the sidecar had been killed or stopped by then.
 func (e *evidence) runOf(sidecar int, at history.Instant) int {
-	target := "sidecar/" + strconv.Itoa(sidecar)
+	target := sidecarTarget(sidecar)
 	past, _ := slices.BinarySearch(e.ends[target], at)
 	return past
 }

@@ -23,6 +23,9 @@ type evidence struct {
 	faults     []fault
 	killed     map[string]history.Instant   // by target, the first time
 	ends       map[string][]history.Instant // by target, each time
+	dying      map[string]history.Instant   // by target: when it was last known to live
+	exempted   map[exempt]history.Instant   // the first time
+	slept      map[string][]history.Instant // by target
 	fired      []int64
 	clocks     clocks
 	log        *txnlog.Log
@@ -39,6 +42,13 @@ type operation struct {
 
 	later []*history.Event
 	end   history.Instant // when its process was killed; 0 if it was not
+	dying history.Instant // when that process was last known to live; 0 if it was not killed
+}
+
+// An exempt hold is one that was ended by force before its caller's time was over.
+type exempt struct {
+	lock  string
+	token int64
 }
 
 // A fault is from when to when something was broken.
@@ -58,6 +68,7 @@ var beginners = []history.Kind{history.Called, history.Asked, history.Invoked, h
 func gather(round Round) *evidence {
 	e := &evidence{
 		stores: map[string][]*history.Event{}, killed: map[string]history.Instant{}, ends: map[string][]history.Instant{},
+		dying: map[string]history.Instant{}, exempted: map[exempt]history.Instant{}, slept: map[string][]history.Instant{},
 		log: round.Log, residue: round.Residue,
 	}
 	running := map[operationID]*operation{}
@@ -97,6 +108,12 @@ func (e *evidence) note(event *history.Event) {
 	case history.Killed:
 		e.killed[event.Target] = cmp.Or(e.killed[event.Target], event.At)
 		e.ends[event.Target] = append(e.ends[event.Target], event.At)
+		e.dying[event.Target] = cmp.Or(e.dying[event.Target], event.From, event.At)
+	case history.Exempted:
+		hold := exempt{event.Lock, event.Token}
+		e.exempted[hold] = cmp.Or(e.exempted[hold], event.At)
+	case history.Slept:
+		e.slept[event.Target] = append(e.slept[event.Target], event.At)
 	case history.Fired:
 		e.fired = append(e.fired, event.Count)
 	case history.Quiet:
@@ -130,7 +147,8 @@ func (e *evidence) complete() {
 	}
 	slices.SortFunc(e.faults, func(a, b fault) int { return cmp.Compare(a.from, b.from) })
 	for _, o := range e.operations {
-		o.end = e.killed["client/"+strconv.Itoa(o.Client)]
+		process := "client/" + strconv.Itoa(o.Client)
+		o.end, o.dying = e.killed[process], e.dying[process]
 	}
 	if e.log != nil {
 		e.lives = e.log.Lives()

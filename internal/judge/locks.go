@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sidekeeper/sidekeeper/internal/history"
@@ -34,7 +35,7 @@ func (e *evidence) findAttempts() []*attempt {
 	byOwner := map[string]*attempt{}
 	for _, o := range e.operations {
 		if o.Kind == history.Called {
-			a := newAttempt(o)
+			a := e.newAttempt(o)
 			all = append(all, a)
 			byOwner[history.Owner(o.Client, o.Op)] = a
 		}
@@ -49,7 +50,7 @@ func (e *evidence) findAttempts() []*attempt {
 	return all
 }
 
-func newAttempt(o *operation) *attempt {
+func (e *evidence) newAttempt(o *operation) *attempt {
 	a := &attempt{operation: o, granted: o.first(history.Granted)}
 	for _, belief := range o.all(history.Believed) {
 		if !a.believed {
@@ -58,9 +59,56 @@ func newAttempt(o *operation) *attempt {
 		a.believed = true
 		a.to = max(a.to, belief.To)
 	}
+	e.count(a)
+	a.cut(e.sleep(a))
 	a.believed = a.believed && a.from <= a.to
 	return a
 }
+
+// count is for callers that count on what they were told, also while they are frozen: they are sure of it until it has run out, or
+// they have learned better, given the lock up, or died.
+func (e *evidence) count(a *attempt) {
+	told := a.all(history.Told)
+	if len(told) == 0 {
+		return
+	}
+	if !a.believed {
+		a.from = told[0].At
+	}
+	a.believed = true
+	a.to = max(a.to, told[len(told)-1].To)
+	a.cut(a.givenUp(), a.dying, e.exemption(a))
+}
+
+// cut ends the belief at the first of these; 0 is none.
+func (a *attempt) cut(ends ...history.Instant) {
+	for _, end := range ends {
+		if end != 0 {
+			a.to = min(a.to, end)
+		}
+	}
+}
+
+// exemption is when the caller's hold became exempt; 0 if it did not.
+func (e *evidence) exemption(a *attempt) history.Instant {
+	if a.granted == nil {
+		return 0
+	}
+	return e.exempted[exempt{a.Lock, a.granted.Token}]
+}
+
+// sleep is when the machine of the caller's sidecar, and with it the caller, slept for the first time after it was sure; 0 if it never
+// did.
+func (e *evidence) sleep(a *attempt) history.Instant {
+	for _, slept := range e.slept[sidecarTarget(a.Sidecar)] {
+		if slept >= a.from {
+			return slept
+		}
+	}
+	return 0
+}
+
+func sidecarTarget(number int) string { return "sidecar/" + strconv.Itoa(number) }
 
 // released says whether the caller let go of what it had been granted.
 func (a *attempt) released() bool { return a.givenUp() != 0 }

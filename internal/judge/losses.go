@@ -37,6 +37,7 @@ func checkLosses(e *evidence, v *Verdict) {
 	}
 	for _, a := range e.attempts {
 		e.checkLate(v, a)
+		e.checkAwake(v, a)
 	}
 }
 
@@ -110,6 +111,26 @@ func (e *evidence) checkLate(v *Verdict, a *attempt) {
 		gone := e.clocks.latest(p.Gone)
 		if late := ended.At.Since(e.deadline(gone, e.settings.Patience)); late > 0 {
 			v.accusef(Losses, "%s lost %s at zxid %#x and heard of it only after %v", a.name(), a.Lock, p.Gone.Zxid, ended.At.Since(gone))
+		}
+	}
+}
+
+// wakeTime is how long a stream may stay open that was over when its machine woke. A sidecar looks every 200 ms; the rest is for a
+// machine that has too much to do.
+const wakeTime = time.Second
+
+// checkAwake demands that a hold ends soon when its machine has slept for longer than its validity.
+func (e *evidence) checkAwake(v *Verdict, a *attempt) {
+	ended := a.first(history.Ended)
+	if a.granted == nil || ended == nil {
+		return
+	}
+	for _, slept := range e.slept[sidecarTarget(a.Sidecar)] {
+		if a.granted.At >= slept || ended.At <= slept || a.released() && a.givenUp() <= slept.Add(wakeTime) {
+			continue
+		}
+		if late := ended.At.Since(slept.Add(wakeTime)); late > 0 {
+			v.accusef(Losses, "%s was told that %s was lost only %v after its machine had slept", a.name(), a.Lock, ended.At.Since(slept))
 		}
 	}
 }

@@ -55,6 +55,22 @@ func TestLossesThatAreNotToldAsTheyShouldAreTold(t *testing.T) {
 			1100 1/1 ended Aborted LEASE_LOST`), logged: `
 			5 11 s1 place 1/1 L
 			6 60 s1 expire`},
+		{name: "a stream that ends soon after its machine has slept", seen: held(`
+			45 c slept sidecar/1
+			1045 1/1 ended Aborted LEASE_LOST`)},
+		{name: "a stream that stays open after its machine has slept", seen: held(`
+			45 c slept sidecar/1
+			1046 1/1 ended Aborted LEASE_LOST`), want: "told that L was lost only 1.001s after its machine had slept"},
+		{name: "a stream that stays open while another machine has slept", seen: held(`
+			45 c slept sidecar/2
+			1046 1/1 ended Aborted LEASE_LOST`)},
+		{name: "a hold that is given up when its machine has slept", seen: held(`
+			45 c slept sidecar/1
+			50 1/1 releasing
+			1500 1/1 ended Aborted LEASE_LOST`)},
+		{name: "a hold that is granted after its machine has slept", seen: held(`
+			15 c slept sidecar/1
+			1500 1/1 ended Aborted LEASE_LOST`)},
 		{name: "a member that is lost for no reason", seen: `
 			10 1/1 joining G m
 			20 1/1 joined 5

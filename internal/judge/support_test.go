@@ -154,6 +154,7 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 	history.Believed: func(e *history.Event, w []string) {
 		e.From, e.To = at(w[0]), at(w[1])
 	},
+	history.Told:      func(e *history.Event, w []string) { e.To = at(w[0]) },
 	history.Releasing: func(*history.Event, []string) {},
 	history.Ended: func(e *history.Event, w []string) {
 		e.Code, e.Reason, e.ByUser = w[0], w[1], w[0] == "user"
@@ -189,19 +190,21 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 			e.Group = w[1]
 		}
 	},
-	history.State:   tellChanges,
-	history.Changed: tellChanges,
-	history.Synced:  func(*history.Event, []string) {},
-	history.Lagging: func(*history.Event, []string) {},
-	history.Fresh:   func(*history.Event, []string) {},
-	history.Joining: func(e *history.Event, w []string) { e.Group, e.Member = w[0], w[1] },
-	history.Joined:  func(e *history.Event, w []string) { e.Incarnation = number(w[0]) },
-	history.Seen:    tellView,
-	history.Fault:   func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
-	history.Heal:    func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
-	history.Killed:  func(e *history.Event, w []string) { e.Target = w[0] },
-	history.Fired:   func(e *history.Event, w []string) { e.Count = number(w[0]) },
-	history.Quiet:   func(*history.Event, []string) {},
+	history.State:    tellChanges,
+	history.Changed:  tellChanges,
+	history.Synced:   func(*history.Event, []string) {},
+	history.Lagging:  func(*history.Event, []string) {},
+	history.Fresh:    func(*history.Event, []string) {},
+	history.Joining:  func(e *history.Event, w []string) { e.Group, e.Member = w[0], w[1] },
+	history.Joined:   func(e *history.Event, w []string) { e.Incarnation = number(w[0]) },
+	history.Seen:     tellView,
+	history.Fault:    func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
+	history.Heal:     func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
+	history.Killed:   func(e *history.Event, w []string) { e.Target, e.From = w[0], at(cmp.Or(w[1], "0")) },
+	history.Exempted: func(e *history.Event, w []string) { e.Lock, e.Token = w[0], number(w[1]) },
+	history.Slept:    func(e *history.Event, w []string) { e.Target = w[0] },
+	history.Fired:    func(e *history.Event, w []string) { e.Count = number(w[0]) },
+	history.Quiet:    func(*history.Event, []string) {},
 }
 
 func tellStore(e *history.Event, w []string) {
