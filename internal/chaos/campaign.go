@@ -100,7 +100,7 @@ func (c *campaign) playRound(ctx context.Context, drawn plan, attempt int) (*res
 
 // prepare builds a stage for the round, unless the one that is there will do.
 func (c *campaign) prepare(ctx context.Context, drawn plan) error {
-	options, name := drawn.stage()
+	options, name := c.settings.stage(drawn)
 	variety := drawn.profile.name + name
 	if c.stage != nil && c.variety == variety && c.played < drawn.profile.lifetime {
 		return nil
@@ -110,7 +110,7 @@ func (c *campaign) prepare(ctx context.Context, drawn plan) error {
 	if err != nil {
 		return err
 	}
-	options.Sidecar, options.Caller, options.Locks = c.settings.sidecar, []string{self, caller.Argument}, c.settings.client
+	options.Caller, options.Locks = []string{self, caller.Argument}, c.settings.client
 	c.stage, err = stage.Build(ctx, options)
 	c.variety, c.played = variety, 0
 	return err

@@ -37,6 +37,7 @@ const (
 // settings are what the test is told.
 type settings struct {
 	sidecar  string
+	sleeper  string
 	client   string
 	nemesis  string
 	workload string
@@ -117,6 +118,7 @@ func (s *settings) flags(logged io.Writer) *flag.FlagSet {
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	f.SetOutput(logged)
 	f.StringVar(&s.sidecar, "sidecar", filepath.Join("bin", "sidekeeper"), "the program to test")
+	f.StringVar(&s.sleeper, "sleeper", filepath.Join("bin", "sleeper"), "the same, built with `-tags sleeper`, for machines that sleep")
 	f.StringVar(&s.client, "client", caller.Sidekeeper, "whose locks clients use: sidekeeper, or zklock, go-zookeeper's own, which must fail")
 	f.StringVar(&s.nemesis, "nemesis", "", "regular expression of the nemeses to let strike: N1, N2, …")
 	f.StringVar(&s.workload, "workload", "", "regular expression of the workloads to run: W1, W2, …")

@@ -24,7 +24,7 @@ type plan struct {
 }
 
 // always are the workloads by which locks change hands; and some of the others join them.
-var always = []string{"W1", "W3"}
+var always = []string{"W1", "W3", "W9"}
 
 const some = 2
 
@@ -43,7 +43,7 @@ func (s *settings) draw(seed uint64, p profile) (plan, error) {
 	}
 	drawn.nemeses = drawNemeses(dice, candidates, int(seed%uint64(len(candidates))))
 	drawn.timeout = p.timeouts[int(seed/uint64(len(candidates)))%len(p.timeouts)]
-	if drawn.steady() {
+	if drawn.steady() || drawn.long() {
 		drawn.timeout = p.steady
 	}
 	return drawn, nil
@@ -95,6 +95,11 @@ func (p plan) steady() bool {
 	return !slices.ContainsFunc(p.nemeses, func(n nemesis.Nemesis) bool { return !n.Steady })
 }
 
+// long says whether leases must be as long as they are by default.
+func (p plan) long() bool {
+	return slices.ContainsFunc(p.nemeses, func(n nemesis.Nemesis) bool { return n.Long })
+}
+
 // restarts says whether servers are started anew.
 func (p plan) restarts() bool {
 	return slices.ContainsFunc(p.nemeses, func(n nemesis.Nemesis) bool { return n.Restarts })
@@ -134,8 +139,10 @@ func (p plan) String() string {
 }
 
 // stage is what the round needs of a stage, and a name for it: empty for the usual.
-func (p plan) stage() (stage.Options, string) {
-	options := stage.Options{Ensemble: p.profile.ensemble, Flags: p.profile.flags}
+func (s *settings) stage(p plan) (stage.Options, string) {
+	options := stage.Options{
+		Sidecar: s.sidecar, Sleeper: s.sleeper, Ensemble: p.profile.ensemble, Flags: slices.Clone(p.profile.flags),
+	}
 	for _, each := range p.nemeses {
 		if each.Adjust != nil {
 			each.Adjust(&options)

@@ -44,6 +44,7 @@ var charters = []charter{
 	{
 		folder: "internal/chaos", ours: []string{
 			"internal/ensemble", "internal/link", "internal/process", "internal/history", "internal/txnlog", "internal/judge", "clients/go",
+			"gen",
 		}, closed: logs,
 	},
 	{folder: "internal/bench", ours: []string{"internal/ensemble", "internal/link", "gen"}, closed: logs},

@@ -1,3 +1,5 @@
+//go:build !sleeper
+
 package zookeeper
 
 import "golang.org/x/sys/unix"

@@ -33,8 +33,11 @@ type Order struct {
 	Client    int           `json:"client"` // its number, never given to two in a round
 	Slot      int           `json:"slot"`   // which of Slots it fills; another client fills the slot of one that was killed
 	Slots     int           `json:"slots"`
+	Rank      int           `json:"rank"`      // which of its host's clients it is
 	Sidecar   int           `json:"sidecar"`   // the number of the sidecar it talks to
 	Address   string        `json:"address"`   // and where
+	Lending   string        `json:"lending"`   // and where those who open leases that others hold with
+	Borrowing string        `json:"borrowing"` // and the others
 	Locks     string        `json:"locks"`     // Sidekeeper or ZKLock
 	Servers   []string      `json:"servers"`   // of the ensemble, for ZKLock
 	Stores    string        `json:"stores"`    // Unix socket

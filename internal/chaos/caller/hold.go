@@ -3,10 +3,13 @@ package caller
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/internal/history"
@@ -82,14 +85,29 @@ func ending(err error) history.Event {
 	case err == nil:
 	case errors.As(err, &told):
 		event.Code, event.Reason = told.Code.String(), told.Reason
+	case errors.Is(err, io.EOF): // of a stream
 	case errors.Is(err, context.Canceled):
 		event.Code = codes.Canceled.String()
 	case errors.Is(err, context.DeadlineExceeded):
 		event.Code = codes.DeadlineExceeded.String()
 	default:
-		event.Code, event.Reason = codes.Unknown.String(), err.Error()
+		event.Code, event.Reason = Bare(err)
 	}
 	return event
+}
+
+// Bare is the code and the reason of the error of a call with bare stubs.
+func Bare(err error) (code, reason string) {
+	from, is := status.FromError(err)
+	if !is {
+		return codes.Unknown.String(), err.Error()
+	}
+	for _, detail := range from.Details() {
+		if info, is := detail.(*errdetails.ErrorInfo); is {
+			reason = info.GetReason()
+		}
+	}
+	return from.Code().String(), reason
 }
 
 // look says whether the lock is still the caller's, as the caller itself knows it, and notes that now and then.

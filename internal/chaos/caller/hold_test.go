@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -81,6 +82,12 @@ func newCaller(t *testing.T, locks scriptedLocks) (c *caller, told func() string
 			case history.Believed:
 				if e.To < e.From {
 					t.Errorf("believed from %d to %d", e.From, e.To)
+				}
+			case history.Told:
+				if e.To > e.At && !strings.HasSuffix(text, "told for longer; ") {
+					text += "told for longer; "
+				} else if e.To <= e.At {
+					text += "told; "
 				}
 			case history.Ended:
 				text += fmt.Sprintf("ended %s %s by user %v; ", e.Code, e.Reason, e.ByUser)

@@ -63,4 +63,16 @@ var All = []Nemesis{
 		Name: "N18", About: "everything on one host suspended for two session timeouts",
 		Realm: Sidecars, Forces: true, Slow: true, strike: suspendHost,
 	},
+	{
+		Name: "N19", About: "a lease that ends while a client that holds with it, or only its connection, is frozen",
+		Realm: Clients, Forces: true, strike: endLease,
+	},
+	{
+		Name: "N20", About: "a hold that an operator ends while its client, or only its connection, is frozen",
+		Realm: Clients, Forces: true, strike: force,
+	},
+	{
+		Name: "N21", About: "a machine that sleeps for longer than its leases last; the ensemble takes no notice",
+		Realm: Sidecars, Long: true, Adjust: withSleep, strike: sleep,
+	},
 }

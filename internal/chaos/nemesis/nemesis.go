@@ -35,6 +35,9 @@ type Nemesis struct {
 	Stops bool
 	// Slow says that each strike takes long, so that there are few in the usual time.
 	Slow bool
+	// Long says that it shows something only where leases, and what lies between two heartbeats, are as long as they are by
+	// default.
+	Long bool
 	// Restarts says that it starts servers anew.
 	Restarts bool
 	// Adjust changes the stage that it needs; nil if it needs nothing special.

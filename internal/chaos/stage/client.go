@@ -64,15 +64,27 @@ func (s *Stage) clientLog() string { return filepath.Join(s.play.Folder, "client
 func (c *Client) order() caller.Order {
 	play := c.stage.play
 	address := c.Host.Address()
-	if c.Slot/Hosts == 0 {
+	if c.Rank() == 0 {
 		address = c.Host.Calls.Address()
 	}
 	return caller.Order{
-		Client: c.Number, Slot: c.Slot, Slots: Slots, Sidecar: c.Host.Number, Address: address,
+		Client: c.Number, Slot: c.Slot, Slots: Slots, Rank: c.Rank(), Lending: c.Host.Lending.Address(), Borrowing: c.borrowing(),
+		Sidecar: c.Host.Number, Address: address,
 		Locks: c.stage.options.Locks, Servers: c.Host.Servers(), Stores: c.stage.storesAddress(),
 		Histories: play.Folder, Prefix: play.Prefix, Timeout: play.Timeout,
 		Seed: play.Seed + uint64(c.Number), Workloads: play.Workloads,
 	}
+}
+
+// Rank is which client of its host it is.
+func (c *Client) Rank() int { return c.Slot / Hosts }
+
+// borrowing is where the client's connections lead that hold locks with the lease of another one.
+func (c *Client) borrowing() string {
+	if c.Rank() == caller.Straight {
+		return c.Host.Lending.Address()
+	}
+	return c.Host.Borrowing.Address()
 }
 
 // Clients are all clients of this play, by number, also those that have ended.
@@ -100,11 +112,12 @@ func (c *Client) Continue() { c.process.Continue() }
 
 // Kill ends the client at once. Its slot is empty until it is filled again.
 func (c *Client) Kill() {
+	alive := history.Now()
 	c.process.Kill()
 	c.stage.mu.Lock()
 	c.killed = true
 	c.stage.mu.Unlock()
-	c.stage.Note(history.Event{Kind: history.Killed, Target: c.Target()})
+	c.stage.Note(history.Event{Kind: history.Killed, Target: c.Target(), From: alive})
 }
 
 // Replace starts another client in the slot of one that was killed.

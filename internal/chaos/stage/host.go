@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,8 @@ type Host struct {
 	Number    int
 	ToServers []*link.Link // between the sidecar and each server, by the servers' ids less one
 	Calls     *link.Link   // between the sidecar and those clients that call it over TCP
+	Lending   *link.Link   // between the sidecar and those connections over which leases are opened that others hold with
+	Borrowing *link.Link   // between the sidecar and the others
 
 	stage     *Stage
 	directory string
@@ -35,11 +38,15 @@ type Host struct {
 	metrics     string           // where it serves its metrics
 	credentials string           // that the next one shows to the ensemble
 	wrapper     []string         // of the next one's command
+	slept       time.Duration
 }
 
 func newHost(s *Stage, number int) (*Host, error) {
 	h := &Host{Number: number, stage: s, credentials: s.options.Credentials, directory: filepath.Join(s.directory, fmt.Sprint("host-", number))}
 	if err := os.Mkdir(h.directory, 0o700); err != nil {
+		return nil, err
+	}
+	if err := h.Sleep(0); err != nil {
 		return nil, err
 	}
 	for _, server := range s.Ensemble.Servers() {
@@ -49,17 +56,25 @@ func newHost(s *Stage, number int) (*Host, error) {
 		}
 		h.ToServers = append(h.ToServers, way)
 	}
-	var err error
-	h.Calls, err = link.New(link.Options{HTTP2: true})
-	return h, err
+	for _, calls := range []**link.Link{&h.Calls, &h.Lending, &h.Borrowing} {
+		way, err := link.New(link.Options{HTTP2: true})
+		if err != nil {
+			return nil, err
+		}
+		*calls = way
+	}
+	return h, nil
 }
+
+// calls are the ways between the sidecar and those who call it over TCP.
+func (h *Host) calls() []*link.Link { return []*link.Link{h.Calls, h.Lending, h.Borrowing} }
 
 func (h *Host) close() {
 	for _, way := range h.ToServers {
 		way.Close()
 	}
-	if h.Calls != nil {
-		h.Calls.Close()
+	for _, way := range h.calls() {
+		way.Close()
 	}
 }
 
@@ -95,7 +110,9 @@ func (h *Host) Start() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Target(), err)
 	}
-	h.Calls.SetTarget(addresses[1])
+	for _, way := range h.calls() {
+		way.SetTarget(addresses[1])
+	}
 	return nil
 }
 
@@ -119,6 +136,7 @@ func (h *Host) launch(said io.Writer) (*process.Process, error) {
 	}
 	command := exec.Command(arguments[0], arguments[1:]...)
 	command.Stdout, command.Stderr = said, log
+	command.Env = append(os.Environ(), "SIDEKEEPER_TEST_SLEPT="+h.sleptPath())
 	started, err := h.stage.nursery.Start(command, log)
 	if err != nil {
 		return nil, err
@@ -227,6 +245,22 @@ func (h *Host) Freeze() { h.current().Freeze() }
 // Continue ends Freeze.
 func (h *Host) Continue() { h.current().Continue() }
 
+// Sleep has the clock of the sidecar, if that is Options.Sleeper, go ahead by so much more than before, and its timers not.
+func (h *Host) Sleep(d time.Duration) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.slept += d
+	file, err := os.OpenFile(h.sleptPath(), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.Write(binary.LittleEndian.AppendUint64(nil, uint64(h.slept)))
+	return err
+}
+
+func (h *Host) sleptPath() string { return filepath.Join(h.directory, "slept") }
+
 // Pin leaves the sidecar one server that it can reach.
 func (h *Host) Pin(server int) {
 	for i, way := range h.ToServers {
@@ -239,7 +273,7 @@ func (h *Host) Pin(server int) {
 
 // Heal heals all links of the host. Connections that have lost bytes are reset, as TCP would in the end.
 func (h *Host) Heal() {
-	for _, way := range append([]*link.Link{h.Calls}, h.ToServers...) {
+	for _, way := range append(h.calls(), h.ToServers...) {
 		way.Heal()
 		way.Delay(0, 0)
 		way.Slice(0)

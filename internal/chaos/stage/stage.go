@@ -27,6 +27,7 @@ const (
 // Options say what to put on the stage.
 type Options struct {
 	Sidecar  string   // the program
+	Sleeper  string   // the same, but for a clock that Host.Sleep sets forward
 	Caller   []string // the command of a client process
 	Locks    string   // which locks clients use
 	Ensemble ensemble.Options
