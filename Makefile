@@ -104,9 +104,19 @@ pictures: build ## Take the pictures of docs/operations.md anew, of a real sidec
 	go -C tools/pictures build -o ../../bin/pictures .
 	bin/pictures
 
-.PHONY: chaos
-chaos: build ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part
+.PHONY: conductor
+conductor: build
 	go build -o bin/chaos ./internal/chaos
+	go build -tags sleeper -o bin/sleeper ./cmd/sidekeeper
+
+ROUNDS = 60
+
+.PHONY: chaos-rounds
+chaos-rounds: conductor ## Play rounds of faults on real ensembles, and nothing else: 60 take half an hour; ROUNDS=5 for fewer, ARGS="-nemesis N1" for some
+	bin/chaos -rounds $(ROUNDS) -out bin/chaos-report $(ARGS)
+
+.PHONY: chaos
+chaos: conductor ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part
 	bin/chaos -rounds 250 -out bin/chaos-report $(ARGS)
 	go test -race -count=1 -v -timeout 2h ./internal/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000 -hostility=30s
 	go test -race -count=1 -v -timeout 2h ./internal/peers -acquisitions=10500 -numbers=10000 -kills=10

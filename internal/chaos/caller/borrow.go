@@ -22,23 +22,37 @@ func LentLock(rank int) string { return fmt.Sprint("lent/", rank) }
 type borrower struct {
 	*caller
 
-	locks  lockv1.LockServiceClient
-	leases leasev1.LeaseServiceClient
+	locks lockv1.LockServiceClient
+	ways  []grpc.ClientConnInterface // of which each hold is checked over one: that of its stream, or another
 }
 
 // borrow holds a lock with whatever lease is lent, again and again.
 func (c *caller) borrow(ctx context.Context) {
-	connection, err := dial(c.order.Borrowing)
+	gate := newGate()
+	falters, err := dial(c.order.Borrowing, through(gate))
 	if err != nil {
 		return
 	}
-	defer connection.Close()
-	b := &borrower{c, lockv1.NewLockServiceClient(connection), leasev1.NewLeaseServiceClient(connection)}
+	defer falters.Close()
+	steady, err := dial(c.order.Lending)
+	if err != nil {
+		return
+	}
+	defer steady.Close()
+	var faltering sync.WaitGroup
+	faltering.Go(func() { c.twin().falter(ctx, gate) })
+	defer faltering.Wait()
+	b := c.borrower([]grpc.ClientConnInterface{falters, steady})
 	for pause(ctx, c.between(20*time.Millisecond, 100*time.Millisecond)) {
 		if lease := c.lent(); lease != "" {
 			c.calm(ctx, b.holdOnce(ctx, lease))
 		}
 	}
+}
+
+// borrower has the streams of its holds over the first of these ways.
+func (c *caller) borrower(ways []grpc.ClientConnInterface) *borrower {
+	return &borrower{c, lockv1.NewLockServiceClient(ways[0]), ways}
 }
 
 // holdOnce says whether the lock was granted.
@@ -61,10 +75,8 @@ func (b *borrower) holdOnce(ctx context.Context, lease string) bool {
 		b.noteEnd(ctx, op, err)
 		return false
 	}
-	h := &borrowed{borrower: b, op: op, lease: lease, hold: granted.GetHoldId(), over: make(chan struct{})}
-	if b.dice.IntN(2) == 0 {
-		h.lease = ""
-	}
+	h := &borrowed{borrower: b, op: op, hold: granted.GetHoldId(), over: make(chan struct{})}
+	h.ask = b.question(lease, h.hold)
 	wanted := stopWaiting()
 	if !wanted {
 		b.note(op, history.Event{Kind: history.Releasing})
@@ -99,10 +111,10 @@ func (b *borrower) awaitGrant(op int64, stream lockStream) (*lockv1.Granted, err
 type borrowed struct {
 	*borrower
 
-	op    int64
-	lease string // whose Check is asked; empty, the hold's own
-	hold  string
-	over  chan struct{} // closed when its stream has ended
+	op   int64
+	hold string
+	ask  func(context.Context) (time.Duration, error) // Check
+	over chan struct{}                                // closed when its stream has ended
 
 	mu    sync.Mutex
 	until history.Instant // it may be counted on; 0 before the first answer
@@ -189,16 +201,22 @@ func (h *borrowed) check(ctx context.Context) {
 	}
 }
 
-func (h *borrowed) ask(ctx context.Context) (time.Duration, error) {
-	if h.lease != "" {
-		answer, err := h.leases.Check(ctx, &leasev1.CheckRequest{LeaseId: h.lease})
-		return answer.GetValidFor().AsDuration(), err
+// question is how a hold is checked: by itself or with its lease, and over which way.
+func (b *borrower) question(lease, hold string) func(context.Context) (time.Duration, error) {
+	way := b.ways[b.dice.IntN(len(b.ways))]
+	if b.dice.IntN(2) == 0 {
+		return func(ctx context.Context) (time.Duration, error) {
+			answer, err := leasev1.NewLeaseServiceClient(way).Check(ctx, &leasev1.CheckRequest{LeaseId: lease})
+			return answer.GetValidFor().AsDuration(), err
+		}
 	}
-	answer, err := h.locks.Check(ctx, &lockv1.CheckRequest{HoldIds: []string{h.hold}})
-	if err != nil {
-		return 0, err
+	return func(ctx context.Context) (time.Duration, error) {
+		answer, err := lockv1.NewLockServiceClient(way).Check(ctx, &lockv1.CheckRequest{HoldIds: []string{hold}})
+		if err != nil {
+			return 0, err
+		}
+		return answer.GetHolds()[0].GetValidFor().AsDuration(), nil
 	}
-	return answer.GetHolds()[0].GetValidFor().AsDuration(), nil
 }
 
 // giveUp releases the hold or, where it is over already, acknowledges that.

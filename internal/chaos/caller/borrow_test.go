@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	sidecar "github.com/sidekeeper/sidekeeper/clients/go/scripted"
@@ -27,7 +28,7 @@ func borrowing(t *testing.T, server *sidecar.Server, meanwhile func(*sidecar.Acq
 		t.Fatal(err)
 	}
 	defer connection.Close()
-	b := &borrower{c, lockv1.NewLockServiceClient(connection), leasev1.NewLeaseServiceClient(connection)}
+	b := c.borrower([]grpc.ClientConnInterface{connection})
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() {

@@ -38,6 +38,7 @@ type Order struct {
 	Address   string        `json:"address"`   // and where
 	Lending   string        `json:"lending"`   // and where those who open leases that others hold with
 	Borrowing string        `json:"borrowing"` // and the others
+	Operators string        `json:"operators"` // where the sidecar listens for operators
 	Locks     string        `json:"locks"`     // Sidekeeper or ZKLock
 	Servers   []string      `json:"servers"`   // of the ensemble, for ZKLock
 	Stores    string        `json:"stores"`    // Unix socket
@@ -153,6 +154,13 @@ func (c *caller) note(op int64, event history.Event) {
 // name is a name of this round.
 func (c *caller) name(format string, arguments ...any) string {
 	return c.order.Prefix + "/" + fmt.Sprintf(format, arguments...)
+}
+
+// twin is the same caller, to do something at the same time.
+func (c *caller) twin() *caller {
+	twin := *c
+	twin.dice = rand.New(rand.NewPCG(c.dice.Uint64(), c.dice.Uint64()))
+	return &twin
 }
 
 // between draws a time.

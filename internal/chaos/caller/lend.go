@@ -64,7 +64,7 @@ func (c *caller) lendOnce(ctx context.Context) error {
 	if err := c.post(id); err != nil {
 		return err
 	}
-	pause(ctx, c.between(c.order.Timeout/2, c.order.Timeout*5/4))
+	c.await(ctx)
 	switch c.dice.IntN(3) {
 	case 0:
 		closing, over := context.WithTimeout(streaming, patience)
@@ -77,6 +77,16 @@ func (c *caller) lendOnce(ctx context.Context) error {
 		err = connection.Close()
 	}
 	return err
+}
+
+// await lets a lease be for a while, and half of the time has an operator end a hold meanwhile.
+func (c *caller) await(ctx context.Context) {
+	lot := c.dice.IntN(2)
+	pause(ctx, c.between(c.order.Timeout/4, c.order.Timeout/2))
+	if lot == 0 {
+		c.overrule(ctx) //nolint:errcheck // nobody holds just then, or a sidecar is away
+	}
+	pause(ctx, c.between(c.order.Timeout/4, c.order.Timeout*3/4))
 }
 
 // board is where the borrowers of a sidecar find the id of the lease.
@@ -102,11 +112,11 @@ func (c *caller) lent() string {
 }
 
 // dial makes a connection for bare stubs.
-func dial(address string) (*grpc.ClientConn, error) {
-	return grpc.NewClient(address,
+func dial(address string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	return grpc.NewClient(address, append(options,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithNoProxy(),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 		}),
-	)
+	)...)
 }
