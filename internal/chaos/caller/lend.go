@@ -15,8 +15,8 @@ import (
 )
 
 // What each client of a host has to do with the one lease that they share, by its rank. The lender opens it over one
-// connection, and holds a lock with it over another; so does the borrower. These others may be stalled while the lender's goes
-// on. That of the straight one is not, so that only its whole process can be frozen.
+// connection, and holds a lock with it over another; so does the borrower. These others may be stalled for long while the
+// lender's goes on. That of the straight one is not, so that only its whole process can be frozen.
 const (
 	Lender   = 1
 	Borrower = 2
@@ -52,6 +52,7 @@ func (c *caller) lendOnce(ctx context.Context) error {
 	leases := leasev1.NewLeaseServiceClient(connection)
 	streaming, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	stopWaiting := context.AfterFunc(ctx, cancel)
 	stream, err := leases.Open(streaming, &leasev1.OpenRequest{})
 	if err != nil {
 		return err
@@ -60,6 +61,7 @@ func (c *caller) lendOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	stopWaiting()
 	id := opened.GetOpened().GetLeaseId()
 	if err := c.post(id); err != nil {
 		return err

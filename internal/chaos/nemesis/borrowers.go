@@ -78,15 +78,23 @@ func force(ctx context.Context, s *scene) error {
 		defer lender.Continue()
 	}
 	over := time.Now().Add(s.expiry())
+	err = s.operate(func(locks lockv1.LockServiceClient) {
+		operating, cancel := context.WithTimeout(ctx, 2*s.expiry())
+		defer cancel()
+		s.end(operating, locks, victim)
+	})
+	s.pause(ctx, time.Until(over))
+	return err
+}
+
+// operate does what an operator does, at any sidecar.
+func (s *scene) operate(do func(lockv1.LockServiceClient)) error {
 	connection, err := grpc.NewClient(s.host().Operators(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
 	}
 	defer connection.Close()
-	operating, cancel := context.WithTimeout(ctx, 2*s.expiry())
-	defer cancel()
-	s.end(operating, lockv1.NewLockServiceClient(connection), victim)
-	s.pause(ctx, time.Until(over))
+	do(lockv1.NewLockServiceClient(connection))
 	return nil
 }
 
@@ -142,25 +150,29 @@ func (s *scene) freeze(victim *prey) (thaw func()) {
 	}
 }
 
-// seek asks who holds one of the locks; nil if nobody does.
-func (s *scene) seek(ctx context.Context) (*prey, error) {
-	connection, err := grpc.NewClient(s.host().Operators(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return nil, err
-	}
-	defer connection.Close()
+// seek asks who holds one of the locks; nil if nobody does, or no sidecar can tell.
+func (s *scene) seek(ctx context.Context) (found *prey, err error) {
 	rank := caller.Lender + s.dice.IntN(caller.Straight-caller.Lender+1)
 	lock := s.Prefix + "/" + caller.LentLock(rank)
-	answer, err := lockv1.NewLockServiceClient(connection).Get(ctx, &lockv1.GetRequest{Name: lock})
-	if err != nil || len(answer.GetView().GetHolders()) == 0 {
-		return nil, nil // a sidecar may be away
-	}
-	holder := answer.GetView().GetHolders()[0]
-	number, _, _ := strings.Cut(holder.GetOwner(), "/")
+	err = s.operate(func(locks lockv1.LockServiceClient) {
+		answer, err := locks.Get(ctx, &lockv1.GetRequest{Name: lock})
+		if err == nil && len(answer.GetView().GetHolders()) > 0 {
+			holder := answer.GetView().GetHolders()[0]
+			if client := s.clientOf(holder.GetOwner()); client != nil {
+				found = &prey{client, lock, holder.GetFencingToken()}
+			}
+		}
+	})
+	return found, err
+}
+
+// clientOf is the client that names this owner; nil if it is there no more.
+func (s *scene) clientOf(owner string) *stage.Client {
+	number, _, _ := strings.Cut(owner, "/")
 	for _, client := range s.Stage.Present() {
 		if strconv.Itoa(client.Number) == number {
-			return &prey{client, lock, holder.GetFencingToken()}, nil
+			return client
 		}
 	}
-	return nil, nil
+	return nil
 }
