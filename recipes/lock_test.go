@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
@@ -242,6 +243,35 @@ func TestAReleaseWakesOneWaiter(t *testing.T) {
 			w.Errorf("%d waiters looked again", woken)
 		}
 	})
+}
+
+// What wakes a waiter is a word about the node that it watches, or about its own, and not always that its predecessor has gone.
+func TestAWaiterThatIsWokenHasItsTurnOnlyWhenItsPredecessorIsGone(t *testing.T) {
+	for name, wake := range map[string]func(w world, holder, waiter *contender) error{
+		"a word to the predecessor": func(w world, holder, _ *contender) error {
+			return w.Set(w.pathOf(holder), []byte("unlock"))
+		},
+		"a word to itself": func(w world, _, waiter *contender) error {
+			return w.Set(w.pathOf(waiter), []byte("unlock"))
+		},
+	} {
+		for _, modes := range [][2]recipes.Mode{{recipes.Exclusive, recipes.Exclusive}, {recipes.Write, recipes.Read}} {
+			inBubble(t, func(w world) {
+				holder, waiter := w.join(modes[0]), w.join(modes[1])
+				if err := wake(w, holder, waiter); err != nil {
+					w.Fatal(err)
+				}
+				synctest.Wait()
+				if waiter.looks != 2 || waiter.state != "waiting" {
+					w.Errorf("%s: the waiter has looked %d times and is %s beside the holder", name, waiter.looks, waiter.state)
+				}
+				holder.quit()
+				if waiter.hold == nil {
+					w.Errorf("%s: the holder has left, and the waiter is %s", name, waiter.state)
+				}
+			})
+		}
+	}
 }
 
 func TestAWaitEndsWithItsContext(t *testing.T) {

@@ -268,6 +268,12 @@ var Table = []Mutant{
 			Complaint: "what had to happen has not happened",
 		}},
 	},
+	{
+		ID: "M27", Bug: "a waiter takes whatever wakes it for the end of its predecessor",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestAWaiterThatIsWokenHasItsTurnOnlyWhenItsPredecessorIsGone", Complaint: "beside the holder",
+		}},
+	},
 }
 
 // simulated is a test on three simulated servers.
