@@ -32,6 +32,7 @@ type Issuer struct {
 	// Of whoever leads:
 	known   sighting // its guard is empty if nothing is known
 	current bool     // known is what our last compare-and-set has left
+	highest Count    // what was known of the newest incarnation, and never less
 	pace    pace
 }
 
@@ -40,8 +41,8 @@ func NewIssuer(sequence Sequence, store Store) *Issuer {
 	return &Issuer{sequence: sequence, store: store}
 }
 
-// Next issues count numbers, 1 or more. ErrNoSequence, ErrExhausted, ErrMalformed; with every error nothing was handed out,
-// and numbers may have been skipped. A reply that was lost is no error: those numbers are skipped.
+// Next issues count numbers, 1 or more. ErrNoSequence, ErrExhausted, ErrMalformed, ErrFell; with every error nothing was handed
+// out, and numbers may have been skipped. A reply that was lost is no error: those numbers are skipped.
 func (i *Issuer) Next(ctx context.Context, count int64) (Numbers, error) {
 	own := &ask{count: count, woken: make(chan struct{}, 1)}
 	i.queue.enter(own)
@@ -94,7 +95,7 @@ func (i *Issuer) round(ctx context.Context) error {
 	left, err := i.sequence.advance(ctx, i.store, from, last)
 	switch {
 	case err == nil:
-		i.known, i.current = left, true
+		i.known, i.current, i.highest = left, true, left.count()
 		i.pace.won(time.Since(began))
 		i.queue.answer(from.last+1, left)
 	case isOvertaken(err):
@@ -110,7 +111,7 @@ func (i *Issuer) round(ctx context.Context) error {
 }
 
 // sight finds out what the next compare-and-set starts from. What refused one has been shown by the refusal, so that the
-// node need only be read again; that there are too few numbers is believed when the tree has caught up.
+// node need only be read again; that there are too few numbers, or that they go back, is believed when the tree has caught up.
 func (i *Issuer) sight(ctx context.Context) (_ sighting, err error) {
 	if i.current && i.queue.fit(i.known.last) {
 		return i.known, nil
@@ -122,10 +123,22 @@ func (i *Issuer) sight(ctx context.Context) (_ sighting, err error) {
 	if i.known.guard == "" {
 		i.known, err = i.sequence.know(ctx, i.store)
 	}
-	if err == nil && !i.queue.fit(i.known.last) {
+	if err == nil && (!i.queue.fit(i.known.last) || i.fell()) {
 		if err = i.store.CatchUp(ctx); err == nil {
 			i.known, err = i.sequence.know(ctx, i.store)
 		}
 	}
+	if err == nil && i.fell() {
+		err = ErrFell
+	}
+	if err == nil && i.known.incarnation >= i.highest.Incarnation {
+		i.highest = i.known.count()
+	}
 	return i.known, err
+}
+
+// fell says that somebody has set the sequence back, who cannot be of ours: whoever went on from there would hand out again
+// what was handed out.
+func (i *Issuer) fell() bool {
+	return i.known.incarnation == i.highest.Incarnation && i.known.last < i.highest.Last
 }

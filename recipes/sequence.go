@@ -19,6 +19,8 @@ var (
 	ErrExhausted = errors.New("no numbers of 64 bits are left")
 	// ErrMalformed means that what is stored is no number of 8 bytes, or that it cannot be told when it changes.
 	ErrMalformed = errors.New("what is stored is not a number of 8 bytes")
+	// ErrFell means that what is stored is smaller than a number that was stored before: somebody has set it back.
+	ErrFell = errors.New("what is stored is smaller than numbers that were handed out")
 	// ErrStrangers means that others have put nodes below the sequence's.
 	ErrStrangers = errors.New("others have put things below the sequence")
 )
@@ -28,7 +30,8 @@ var (
 //
 // Versions restart when a node is deleted and made again, and ZooKeeper cannot compare czxids in a write. So the node has a
 // child, its guard, whose name is unique; it is made and deleted together with the node, and every write checks that it is
-// there. A node that somebody else made gets a guard when it is first used.
+// there. A node that somebody else made gets a guard when it is first used, unless its eight bytes are text. The numbers beyond 2^61
+// that they could be as well are believed where there is a guard, since a sequence of ours may come to them.
 type Sequence struct {
 	Path string
 }
@@ -92,7 +95,19 @@ func (s Sequence) Peek(ctx context.Context, tree Tree) (Count, error) {
 		return Count{}, err
 	}
 	last, err := decodeNumber(node.Data)
+	if isText(node.Data) {
+		last, err = s.judge(ctx, tree, last)
+	}
 	return Count{Last: last, Incarnation: node.Czxid}, err
+}
+
+// judge believes in a number that could be text as well where there is a guard.
+func (s Sequence) judge(ctx context.Context, tree Tree, last int64) (int64, error) {
+	guards, _, err := s.guards(ctx, tree)
+	if err == nil && len(guards) == 0 {
+		return 0, ErrMalformed
+	}
+	return last, err
 }
 
 // AdvanceTo has the sequence go on behind last, and leaves it as it is if it is there or further. ErrOutcomeUnknown if a

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +20,7 @@ type sighting struct {
 	version     int32
 	guard       string // the name of a child that is there for as long as this incarnation is
 	incarnation int64
+	empty       bool // no bytes are stored, which is 0
 }
 
 func (s sighting) count() Count { return Count{Last: s.last, Incarnation: s.incarnation} }
@@ -37,7 +39,7 @@ func (s Sequence) know(ctx context.Context, store Store) (sighting, error) {
 }
 
 // guarded looks until there is a guard, which is as good as another: what became of an attempt to make one without a reply
-// shows itself in the next look.
+// shows itself in the next look. So does what somebody else has stored meanwhile, which may be no number.
 func (s Sequence) guarded(ctx context.Context, store Store) (sighting, error) {
 	for {
 		found, err := s.look(ctx, store)
@@ -45,20 +47,32 @@ func (s Sequence) guarded(ctx context.Context, store Store) (sighting, error) {
 			return found, err
 		}
 		guard := newGuard()
-		_, err = store.Commit(ctx, Create(s.Path+"/"+guard, []byte{}))
+		_, err = store.Commit(ctx, s.adopt(found, guard)...)
 		switch {
 		case err == nil:
 			found, _, err = s.reread(ctx, store, guard)
 			return found, err
 		case errors.Is(err, ErrNoNode):
 			return sighting{}, ErrNoSequence
-		case !errors.Is(err, ErrOutcomeUnknown):
-			return sighting{}, err
+		case errors.Is(err, ErrBadVersion):
+			err = store.CatchUp(ctx)
+		case errors.Is(err, ErrOutcomeUnknown):
+			err = pause(ctx, jittered(time.Millisecond))
 		}
-		if err := pause(ctx, jittered(time.Millisecond)); err != nil {
+		if err != nil {
 			return sighting{}, err
 		}
 	}
+}
+
+// adopt makes a guard for a node that somebody else made. One that is empty becomes a number, since a counter of text that
+// begins just then would go on from it.
+func (s Sequence) adopt(found sighting, guard string) []Change {
+	changes := []Change{Create(s.Path+"/"+guard, []byte{})}
+	if found.empty {
+		return append(changes, s.set(found.version, 0)...)
+	}
+	return append(changes, Check(s.Path, found.version))
 }
 
 // look reads the guards and then the node. A write that finds the guard shows that it was there all the time, so that
@@ -72,7 +86,7 @@ func (s Sequence) look(ctx context.Context, tree Tree) (sighting, error) {
 	switch {
 	case err != nil:
 		return sighting{}, err
-	case node.Owner != 0, len(guards) == 0 && strangers > 0 && len(node.Data) == 0: // somebody else's directory
+	case node.Owner != 0, len(guards) == 0 && (strangers > 0 && found.empty || isText(node.Data)): // somebody else's
 		return sighting{}, ErrMalformed
 	}
 	for guard := range guards {
@@ -96,7 +110,9 @@ func (s Sequence) reread(ctx context.Context, tree Tree, guard string) (sighting
 	if err != nil || node.Version == -1 { // which a write would take for any version
 		return sighting{}, node, ErrMalformed
 	}
-	return sighting{last: last, version: node.Version, guard: guard, incarnation: node.Czxid}, node, nil
+	return sighting{
+		last: last, version: node.Version, guard: guard, incarnation: node.Czxid, empty: len(node.Data) == 0,
+	}, node, nil
 }
 
 // guards lists the sequence's children.
@@ -127,14 +143,18 @@ func (s Sequence) advance(ctx context.Context, store Store, from sighting, last 
 	return sighting{last: last, version: written.Version, guard: from.guard, incarnation: written.Czxid}, nil
 }
 
-// changes are those of a compare-and-set. A node is never left at version −1, which ZooKeeper takes for any.
+// changes are those of a compare-and-set.
 func (s Sequence) changes(from sighting, last int64) []Change {
+	return append([]Change{Check(s.Path+"/"+from.guard, -1)}, s.set(from.version, last)...)
+}
+
+// set writes a number over a version. The node is never left at version −1, which ZooKeeper takes for any.
+func (s Sequence) set(version int32, last int64) []Change {
 	data := encodeNumber(last)
-	changes := []Change{Check(s.Path+"/"+from.guard, -1), Set(s.Path, data, from.version)}
-	if from.version == -2 {
-		changes = append(changes, Set(s.Path, data, -1))
+	if version == -2 {
+		return []Change{Set(s.Path, data, version), Set(s.Path, data, -1)}
 	}
-	return changes
+	return []Change{Set(s.Path, data, version)}
 }
 
 func encodeNumber(number int64) []byte {
@@ -149,6 +169,11 @@ func decodeNumber(data []byte) (int64, error) {
 		return int64(binary.BigEndian.Uint64(data)), nil
 	}
 	return 0, ErrMalformed
+}
+
+// isText says that eight bytes are characters rather than a number: those of a kazoo counter that has come to 12345678, say.
+func isText(data []byte) bool {
+	return len(data) == 8 && !slices.ContainsFunc(data, func(b byte) bool { return b < ' ' || b > '~' })
 }
 
 func newGuard() string {

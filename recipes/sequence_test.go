@@ -296,6 +296,14 @@ func TestWhatOthersHaveStoredGoesOnOrIsRefused(t *testing.T) {
 		{data: []byte("1234567"), want: recipes.ErrMalformed.Error()},
 		{data: []byte("123456789"), want: recipes.ErrMalformed.Error()},
 		{data: make([]byte, 4096), want: recipes.ErrMalformed.Error()},
+		{data: []byte("12345679"), want: recipes.ErrMalformed.Error()},
+		{data: []byte("-1234567"), want: recipes.ErrMalformed.Error()},
+		{data: []byte("1.500001"), want: recipes.ErrMalformed.Error()},
+		{data: []byte("1.25e+16"), want: recipes.ErrMalformed.Error()},
+		{data: []byte("a string"), want: recipes.ErrMalformed.Error()},
+		{data: []byte("12345679"), child: "theirs", want: recipes.ErrMalformed.Error()},
+		{data: []byte("12345679"), child: "_i_ours", want: "3544952156018063162"},
+		{data: []byte("1234567\n"), want: "3544952156018063115"},
 		{data: nil, child: "theirs", want: recipes.ErrMalformed.Error()},
 		{data: eightBytes(41), mode: embedded.Ephemeral, want: recipes.ErrMalformed.Error()},
 	}
@@ -325,20 +333,77 @@ func TestWhatOthersHaveStoredGoesOnOrIsRefused(t *testing.T) {
 }
 
 func TestNothingMalformedIsDeletedOrAdvanced(t *testing.T) {
+	for _, text := range []string{"somebody's text", "12345679"} {
+		inBubble(t, func(w world) {
+			w.put([]byte(text), embedded.Persistent)
+			reader := w.NewReader()
+			if err := invoices.Delete(w.Context(), reader); !errors.Is(err, recipes.ErrMalformed) {
+				t.Errorf("delete: %v", err)
+			}
+			if _, err := invoices.AdvanceTo(w.Context(), reader, math.MaxInt64); !errors.Is(err, recipes.ErrMalformed) {
+				t.Errorf("advance: %v", err)
+			}
+			if count, err := invoices.Read(w.Context(), reader); !errors.Is(err, recipes.ErrMalformed) || count.Incarnation == 0 {
+				t.Errorf("read: %+v, %v", count, err)
+			}
+			if node, err := w.Read(invoices.Path); err != nil || string(node.Data) != text || node.Version != 0 {
+				t.Errorf("left: %q, %v", node.Data, err)
+			}
+		})
+	}
+}
+
+func TestASequenceOfOursGoesAcrossNumbersThatLookLikeText(t *testing.T) {
+	text := int64(binary.BigEndian.Uint64([]byte("12345679")))
+	for name, reach := range map[string]func(world, recipes.Store) error{
+		"first": func(w world, store recipes.Store) error {
+			if err := invoices.Delete(w.Context(), store); err != nil {
+				return err
+			}
+			_, err := invoices.Create(w.Context(), store, text+1)
+			return err
+		},
+		"advanced": func(w world, store recipes.Store) error {
+			_, err := invoices.AdvanceTo(w.Context(), store, text)
+			return err
+		},
+	} {
+		inBubble(t, func(w world) {
+			reader, _ := w.made(1)
+			if err := reach(w, reader); err != nil || w.stored() != text {
+				t.Fatalf("%s: %v, stored %d", name, err, w.stored())
+			}
+			if count, err := invoices.Read(w.Context(), reader); err != nil || count.Last != text {
+				t.Errorf("%s: read %+v, %v", name, count, err)
+			}
+			if numbers, err := w.next(reader, 2); err != nil || numbers.First != text+1 || w.stored() != text+2 {
+				t.Errorf("%s: next %+v, %v", name, numbers, err)
+			}
+		})
+	}
+}
+
+// A counter of text is empty at first. Whichever is first with its number, the other does not go on from it.
+func TestACounterOfTextThatBeginsMeanwhileIsNotSpoiled(t *testing.T) {
 	inBubble(t, func(w world) {
-		w.put([]byte("somebody's text"), embedded.Persistent)
+		w.put(nil, embedded.Persistent)
 		reader := w.NewReader()
-		if err := invoices.Delete(w.Context(), reader); !errors.Is(err, recipes.ErrMalformed) {
-			t.Errorf("delete: %v", err)
+		reader.Before(once("Commit", func() error { return w.Set(invoices.Path, []byte("12345679")) }))
+		if numbers, err := w.next(reader, 1); !errors.Is(err, recipes.ErrMalformed) || len(w.Names(invoices.Path)) > 0 {
+			t.Errorf("begun before ours: %+v, %v, and children %q", numbers, err, w.Names(invoices.Path))
 		}
-		if _, err := invoices.AdvanceTo(w.Context(), reader, 5); !errors.Is(err, recipes.ErrMalformed) {
-			t.Errorf("advance: %v", err)
-		}
-		if count, err := invoices.Read(w.Context(), reader); !errors.Is(err, recipes.ErrMalformed) || count.Incarnation == 0 {
-			t.Errorf("read: %+v, %v", count, err)
-		}
-		if node, err := w.Read(invoices.Path); err != nil || string(node.Data) != "somebody's text" {
-			t.Errorf("left: %q, %v", node.Data, err)
+	})
+	inBubble(t, func(w world) {
+		w.put(nil, embedded.Persistent)
+		reader := w.NewReader()
+		reader.After(once("Commit", func() error {
+			if node, _ := w.Read(invoices.Path); node.Version == 0 || w.stored() != 0 {
+				t.Errorf("ours, and %q at version %d, which a counter of text would go on from", node.Data, node.Version)
+			}
+			return nil
+		}))
+		if numbers, err := w.next(reader, 1); err != nil || numbers.First != 1 {
+			t.Errorf("ours: %+v, %v", numbers, err)
 		}
 	})
 }

@@ -133,7 +133,7 @@ func second[T any](_ T, err error) error { return err }
 
 func TestWhatIsNoSequenceIsLeftAlone(t *testing.T) {
 	s := newScene(t)
-	s.puts("text", []byte("12"))
+	s.puts("text", []byte("12345679"))
 	s.makes("parent")
 	s.puts("parent/theirs", nil)
 	malformed := "FailedPrecondition SEQUENCE_MALFORMED"
@@ -151,6 +151,20 @@ func TestWhatIsNoSequenceIsLeftAlone(t *testing.T) {
 	} {
 		same(t, "missing", outcome(call), "NotFound SEQUENCE_NOT_FOUND")
 	}
+}
+
+func TestASequenceThatWasSetBackIsRefusedUntilAnOperatorHasAdvancedIt(t *testing.T) {
+	s := newScene(t)
+	s.makes("orders")
+	same(t, "ten", s.next(&sequencev1.NextRequest{Name: "orders", Count: proto.Int32(10)}), "1-10")
+	s.must(s.ensemble.memory.Set("/sidekeeper/sequences/orders", binary.BigEndian.AppendUint64(nil, 3)))
+	for _, ordering := range []sequencev1.Ordering{0, relaxed} {
+		seen := s.next(&sequencev1.NextRequest{Name: "orders", Ordering: ordering})
+		same(t, "set back", seen, "FailedPrecondition SEQUENCE_MALFORMED")
+	}
+	_, err := s.operators.sequences.AdvanceTo(s.context(), &sequencev1.AdvanceToRequest{Name: "orders", LastIssued: proto.Int64(10)})
+	s.must(err)
+	same(t, "advanced", s.next(&sequencev1.NextRequest{Name: "orders"}), "11-11")
 }
 
 func TestSequencesAreListedByNameInPages(t *testing.T) {

@@ -274,6 +274,16 @@ var Table = []Mutant{
 			Package: "recipes", Test: "TestAWaiterThatIsWokenHasItsTurnOnlyWhenItsPredecessorIsGone", Complaint: "beside the holder",
 		}},
 	},
+	{
+		ID: "S1", Bug: "eight characters that somebody else has stored are gone on from as a number",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestWhatOthersHaveStoredGoesOnOrIsRefused", Complaint: `"12345679" and child "": \d+, want`,
+		}},
+	},
+	{
+		ID: "S2", Bug: "a sequence that somebody has set back goes on from there",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestASequenceThatSomebodySetsBackRepeatsNothing", Complaint: "behind 12"}},
+	},
 }
 
 // simulated is a test on three simulated servers.

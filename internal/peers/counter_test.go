@@ -82,9 +82,20 @@ func countInTurn(t *testing.T, client *sidekeeper.Client, curator *peer) {
 			wantTaken(t, curator, path, 6, 7)
 			wantOurs(t, sequence, 8)
 			expect(t, curator, "set", "set", path, -3)
-			wantOurs(t, sequence, -2, -1)
-			wantTaken(t, curator, path, 0)
+			wantTaken(t, curator, path, -2)
+			wantMalformed(t, sequence) // it would hand out 8 again
+			expect(t, curator, "set", "set", path, 8)
+			wantOurs(t, sequence, 9)
+			wantTaken(t, curator, path, 10)
 		})
+	}
+}
+
+// wantMalformed takes a number of what is no sequence, or not any more.
+func wantMalformed(t *testing.T, from *sidekeeper.Sequence) {
+	t.Helper()
+	if number, err := from.Next(t.Context()); !errors.Is(err, sidekeeper.ErrSequenceMalformed) {
+		t.Errorf("the sidecar's caller has got %d, %v", number, err)
 	}
 }
 
@@ -153,18 +164,33 @@ func refuseEachOther(t *testing.T, client *sidekeeper.Client, kazoo *peer, optio
 	t.Helper()
 	name := "kazoo" + option
 	wantTaken(t, kazoo, sequenceRoot+name, 1, 2)
-	_, err := client.Sequence(name).Next(t.Context())
-	if !errors.Is(err, sidekeeper.ErrSequenceMalformed) {
-		t.Errorf("a number of kazoo's counter: %v", err)
-	}
+	wantMalformed(t, client.Sequence(name))
 	wantTaken(t, kazoo, sequenceRoot+name, 3)
 
 	ours := client.Sequence("ours" + option)
-	_, err = ours.Create(t.Context(), 1)
+	_, err := ours.Create(t.Context(), 1)
 	must(t, err)
 	wantOurs(t, ours, 1)
 	if answer := kazoo.tell(t, "take", sequenceRoot+"ours"+option, 1); !strings.HasPrefix(answer, "failed") {
 		t.Errorf("kazoo counts on with %s", answer)
 	}
 	wantOurs(t, ours, 2)
+}
+
+// Eight characters are as many bytes as a number of ours has.
+func TestACounterOfKazooOfEightCharactersIsNoSequence(t *testing.T) {
+	on(t, func(t *testing.T, s stage) {
+		for _, begin := range []string{"12345677", "-1234569", "0.123456"} {
+			kazoo := startProgram(t, pythonCommand(t, "counter.py", s.joined(), begin))
+			name := "eight" + begin
+			first := kazoo.tell(t, "take", sequenceRoot+name, 1)
+			if len(first) != 8 {
+				t.Fatalf("kazoo has counted from %s to %s", begin, first)
+			}
+			wantMalformed(t, s.client(t).Sequence(name))
+			if second := kazoo.tell(t, "take", sequenceRoot+name, 1); len(second) != 8 || second == first {
+				t.Errorf("after %s, kazoo counts on with %s", first, second)
+			}
+		}
+	})
 }

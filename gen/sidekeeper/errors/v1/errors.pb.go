@@ -151,9 +151,11 @@ const (
 	//
 	// What to do: begin another sequence; ask for fewer numbers to use up the last ones.
 	Reason_REASON_SEQUENCE_EXHAUSTED Reason = 28
-	// FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes.
+	// FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes, or is text of as many characters, or is
+	// smaller than what this sidecar has seen stored there: somebody else has set it back. The message tells which.
 	//
-	// What to do: use another name, or have an operator look at what is stored.
+	// What to do: use another name, or have an operator look at what is stored. A sequence that was set back goes on when
+	// AdvanceTo has put it behind the numbers that were handed out.
 	Reason_REASON_SEQUENCE_MALFORMED Reason = 29
 	// ALREADY_EXISTS: the group has a member of this name already.
 	//
