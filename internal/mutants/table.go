@@ -284,6 +284,12 @@ var Table = []Mutant{
 		ID: "S2", Bug: "a sequence that somebody has set back goes on from there",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestASequenceThatSomebodySetsBackRepeatsNothing", Complaint: "behind 12"}},
 	},
+	{
+		ID: "V9", Bug: "a leader's pings are taken to be never late",
+		Catchers: []Catcher{{
+			Package: "internal/zookeeper", Test: "TestAHeartbeatBehindTheLastPingOfALateLeaderDoesNotCount", Complaint: "outlived the session",
+		}},
+	},
 }
 
 // simulated is a test on three simulated servers.

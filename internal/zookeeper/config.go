@@ -127,14 +127,14 @@ func (c *Config) proof(timeout time.Duration) proof {
 	p := proof{
 		timeout: timeout,
 		margin:  max(250*time.Millisecond, timeout/20),
-		slack:   c.TickTime / 2,
+		slack:   c.TickTime/2 + pingLateness,
 		static:  c.Proof == ProofStatic,
 	}
 	if p.static {
 		p.slack = time.Duration(3*c.SyncLimit+1) * c.TickTime
 	}
 	if c.Observers {
-		p.slack += c.TickTime / 2
+		p.slack += c.TickTime/2 + pingLateness
 	}
 	return p
 }

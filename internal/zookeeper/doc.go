@@ -10,22 +10,22 @@
 // with it. Each session therefore sends heartbeats which are transactions (a multi that holds a check), one at a time, each
 // after the one before was answered, and is alive until
 //
-//	T × (1 − 2ρ) − margin + max { s_i : r_i ≤ Q − tick/2 }
+//	T × (1 − 2ρ) − margin + max { s_i : r_i ≤ Q − tick/2 − δ }
 //
 // where s_i and r_i are when heartbeat i of the present connection was sent and answered, Q is when the second newest
-// answered heartbeat was sent, T is the timeout the ensemble granted, ρ the clocks' rate error (1 %), and all instants are
-// read from CLOCK_BOOTTIME.
+// answered heartbeat was sent, T is the timeout the ensemble granted, ρ the clocks' rate error (1 %), δ how late a leader may be with
+// a ping (0.1 s), and all instants are read from CLOCK_BOOTTIME.
 //
 // Why: let n be the newest answered heartbeat, F the server of the connection and L its leader.
 //
-//  1. L pings F every tick/2. F answers each ping with the sessions that were active since its last answer, and L then
+//  1. L pings F every tick/2, or up to δ later: its thread waits for tick/2 and then does its work. F answers each ping with the sessions that were active since its last answer, and L then
 //     starts their timers anew. Requests that F forwards start no timer.
-//  2. Let p be the last ping L sent before it committed n−1. It was sent no earlier than tick/2 before that commit, and n−1
-//     was sent to F before it was committed: p was sent after Q − tick/2.
+//  2. Let p be the last ping L sent before it committed n−1. It was sent no earlier than tick/2 + δ before that commit, and
+//     n−1 was sent to F before it was committed: p was sent after Q − tick/2 − δ.
 //  3. From L to F everything is in order, so F answered p before it could answer n−1, and n was sent only after that.
 //     From F to L everything is in order too, and n arrived, for it was committed: F's answer to p arrived before it.
-//  4. That answer, or one before it, reported every activity of the session until F answered p, hence until Q − tick/2:
-//     heartbeat i with r_i ≤ Q − tick/2 among them. L heard of it after it was sent, that is, after s_i, and did not expire
+//  4. That answer, or one before it, reported every activity of the session until F answered p, hence until Q − tick/2 − δ:
+//     heartbeat i with r_i ≤ Q − tick/2 − δ among them. L heard of it after it was sent, that is, after s_i, and did not expire
 //     the session for T thereafter.
 //  5. If another leader came, it gave every session the full T when it started, after L had committed n.
 //
@@ -35,11 +35,11 @@
 // connection has been committed, for F closes its connections before it follows another leader. A new connection starts
 // the list of heartbeats anew, since F may have died with its reports; the deadline that was reached stands.
 //
-// What it assumes: clocks run within 1 % of the true rate; the leader pings at least every tick/2 while it commits, with
+// What it assumes: clocks run within 1 % of the true rate; the leader pings at least every tick/2 + δ while it commits, with
 // the configured tick or a shorter one; all servers grant a session the same timeout (one that is told of a shorter one when
 // it comes back ends at once, but the answer may be late); ZooKeeper drops no report. (Its servers put a session into the next report with
 // two steps that do not exclude each other; an activity that hits the few nanoseconds between them is not reported. The next
-// one, a heartbeat later, is.) Servers behind other observers report once more on the way, which adds tick/2.
+// one, a heartbeat later, is.) Servers behind other observers report once more on the way, which adds tick/2 + δ.
 //
 // With static proof there are no transactions: heartbeats are reads, and a heartbeat answered by r_i ≤ Q − Δ counts, where Q
 // is when the newest was sent and Δ bounds how long a server can go on answering after its reports have ceased to arrive:

@@ -5,6 +5,11 @@ import "time"
 // clockRateError is how far from true the rate of a machine's clock may be, sidecar and ensemble alike.
 const clockRateError = 0.01
 
+// pingLateness bounds by how much the leader's pings may come later than every tick/2 while it commits: its thread sleeps so long,
+// and wakes, takes the leader's lock and queues the pings besides. A pause of the whole server is not counted: what was sent during
+// it is committed a round trip to a quorum after it, and the ping that is due takes a thread that wakes.
+const pingLateness = 100 * time.Millisecond
+
 // An exchange is a request of one session on one connection that the server has answered.
 type exchange struct {
 	sent     instant

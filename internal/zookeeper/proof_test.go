@@ -85,6 +85,19 @@ func TestTheStaticFormulaNeverOutlivesTheSession(t *testing.T) {
 	}
 }
 
+// The leader pings the server at 10 and, late, at 11.1. The server dies before it can answer the second ping, so that the leader
+// has heard of nothing after 10; but it has committed a heartbeat that was sent at 11.05, and one after that.
+func TestAHeartbeatBehindTheLastPingOfALateLeaderDoesNotCount(t *testing.T) {
+	options := scheduleOptions{timeout: 15, tick: 2, syncLimit: 5}
+	seen := []observed{{handshake: true, sent: 0, answered: 0.001}}
+	for _, sent := range []float64{2, 4, 6, 8, 9.99, 10.03, 11.05, 13} {
+		seen = append(seen, observed{sent: sent, answered: sent + 0.005})
+		if by := outlived(options.proof(false), 10+options.timeout, seen, (*proof).answeredHeartbeat); by > 0 {
+			t.Errorf("after the heartbeat of %v: outlived the session by %v", sent, by)
+		}
+	}
+}
+
 // The schedules must be able to show a wrong formula: these are wrong, and look right.
 func TestTheSchedulesCatchWrongFormulas(t *testing.T) {
 	wrong := map[string]func(*proof, exchange){

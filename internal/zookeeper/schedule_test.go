@@ -174,7 +174,7 @@ func (s *schedule) start() {
 	}
 }
 
-// ping is the leader's, every tick/2, for as long as it hears of the server.
+// ping is the leader's, every tick/2 or a little later, for as long as it hears of the server.
 func (s *schedule) ping(f *server) {
 	sync := float64(s.options.syncLimit) * s.options.tick
 	if s.now-f.report > sync {
@@ -192,7 +192,7 @@ func (s *schedule) ping(f *server) {
 			}
 		})
 	})
-	s.at(s.now+s.options.tick/2, func() { s.ping(f) })
+	s.at(s.now+s.options.tick/2+s.random.Float64()*pingLateness.Seconds(), func() { s.ping(f) })
 }
 
 // heartbeat is sent on the connection with that number, if it is still the present one.
