@@ -164,3 +164,32 @@ func TestClosingTheClientDoesNotWaitForLongForAFrozenSidecar(t *testing.T) {
 		t.Errorf("it takes %v", took)
 	}
 }
+
+func TestAnEndIsAcknowledgedByReleaseWhereTheCallerStopsWhatTheLockIsForByThen(t *testing.T) {
+	server := scripted.Start(t)
+	acknowledged := make(chan string, 2)
+	releases(server, func(id string) { acknowledged <- id })
+	client, _ := dial(t, server)
+	held := make(chan *sidekeeper.Lock, 1)
+	go func() {
+		lock, err := client.Acquire(t.Context(), "orders", sidekeeper.LockOptions{AcknowledgeOnRelease: true})
+		if err != nil {
+			t.Error(err)
+		}
+		held <- lock
+	}()
+	call := server.NextAcquire()
+	id := call.Grant(7)
+	lock := receive(t, held)
+	call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
+	receive(t, lock.Done())
+	if len(acknowledged) > 0 {
+		t.Error("the end is acknowledged though what the lock is for may go on")
+	}
+	if err := lock.Release(t.Context()); !errors.Is(err, sidekeeper.ErrLost) {
+		t.Errorf("Release: %v", err)
+	}
+	if got := receive(t, acknowledged); got != id {
+		t.Errorf("%s is acknowledged, not %s", got, id)
+	}
+}

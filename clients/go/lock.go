@@ -35,6 +35,11 @@ type LockOptions struct {
 	// it is lost.
 	SuspensionGrace *time.Duration
 
+	// AcknowledgeOnRelease is for who stops what the lock is for only after it was lost, as by ending a process: the sidecar is
+	// told that nothing of it goes on when Release is called, and not as soon as the lock is over. Until then it keeps the
+	// lock from others, at most for as long as the lock was valid when it ended.
+	AcknowledgeOnRelease bool
+
 	OnQueued     func(Queued)
 	OnSuspended  func(remaining time.Duration) // contact with the ensemble is lost, the lock is not; about once a second
 	OnResumed    func()
@@ -138,7 +143,9 @@ func (l *Lock) awaitGrant(stream lockStream) error {
 
 // follow reads the stream until its end, which is the end of the hold, whoever has ended it.
 func (l *Lock) follow(stream lockStream) {
-	defer l.acknowledge()
+	if !l.options.AcknowledgeOnRelease {
+		defer l.acknowledge()
+	}
 	defer close(l.followed)
 	defer l.leaveLease()
 	defer l.client.holdKeeper.forget(l.holdID)
@@ -226,6 +233,9 @@ func (l *Lock) release(ctx context.Context) error {
 	}
 	l.cut()
 	<-l.followed
+	if l.options.AcknowledgeOnRelease {
+		l.acknowledge() //nolint:contextcheck // see there
+	}
 	return err
 }
 

@@ -151,7 +151,8 @@ func (r *lockRun) options(say func(string, ...any)) sidekeeper.LockOptions {
 		OnSuspended: func(remaining time.Duration) {
 			say("no contact with the ensemble: lock %s is safe for %v", r.name, remaining.Round(100*time.Millisecond))
 		},
-		OnResumed: func() { say("contact with the ensemble is back") },
+		OnResumed:            func() { say("contact with the ensemble is back") },
+		AcknowledgeOnRelease: true, // when the command is dead
 	}
 	switch {
 	case r.try:
