@@ -104,6 +104,8 @@ type stage struct {
 	acquire acquirer
 	total   *tally
 	board   *board
+	dress   func(*zookeeper.Config) // changes each sidecar's settings, or nil
+	readers time.Duration           // the timeout of the readers' sessions, if it is another
 
 	healed context.Context // ends when there are no more faults
 	heal   context.CancelFunc
@@ -147,13 +149,17 @@ func rate(dice *rand.Rand) float64 { return 0.99 + 0.02*dice.Float64() }
 // sidecar is the session layer of one sidecar, with a clock of its own.
 func (s *stage) sidecar(host int, dice *rand.Rand) *zookeeper.Client {
 	began, rate := time.Now(), rate(dice)
-	client, err := zookeeper.New(zookeeper.Config{
+	config := zookeeper.Config{
 		Servers: s.Addresses(), SessionTimeout: s.timeout, TickTime: 2 * time.Second, SyncLimit: 5,
 		Heartbeat: 2 * time.Second, Directories: []string{"/locks"},
 		Dial:   s.Dialer(host),
 		Clock:  func() time.Duration { return time.Duration(float64(time.Since(began)) * rate) },
 		Random: &sharedDice{dice: rand.NewPCG(dice.Uint64(), 3)},
-	})
+	}
+	if s.dress != nil {
+		s.dress(&config)
+	}
+	client, err := zookeeper.New(config)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -173,7 +179,7 @@ func (d *sharedDice) Uint64() uint64 {
 
 // settle waits until every session that was left behind has expired, and looks at what remains.
 func (s *stage) settle() {
-	time.Sleep(s.timeout + 10*time.Second)
+	time.Sleep(max(s.timeout, s.readers) + 10*time.Second)
 	s.Await()
 	for _, lock := range locks {
 		if names := s.Names(lock.Path); len(names) > 0 {
