@@ -55,8 +55,8 @@ func (l Lock) Break(ctx context.Context, tree Tree, token int64, by, reason stri
 	return false, err
 }
 
-// ask marks one contender's node, unless the mark says so already, and returns what the mark says. ErrNoNode if the node is gone, or if it is another than
-// token's, where that is not 0.
+// ask marks one contender's node, unless the mark says so already, and returns what the mark says. ErrNoNode if the node is
+// gone, or if it is another than token's, where that is not 0.
 func (l Lock) ask(ctx context.Context, tree Tree, c child, asked Revocation, token int64) (said Revocation, _ error) {
 	var failure error
 	for range maxAttempts {

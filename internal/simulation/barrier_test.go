@@ -63,14 +63,15 @@ func TestAMarkOnOneOfManyHoldsBoundsWhatIsTold(t *testing.T) {
 	inBubble(t, simulation.Options{Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 		s := newScene(t, e, w, zookeeper.ProofQuorum, lasting)
 		defer s.close()
-		const many = 600
-		holds := make([]*holding, many)
-		for i := range holds {
-			holds[i] = s.hold(fmt.Sprintf("orders-%d", i))
+		for i := range 300 {
+			s.grant(fmt.Sprintf("before-%d", i))
+		}
+		broken := s.hold("orders")
+		for i := range 300 {
+			s.grant(fmt.Sprintf("after-%d", i))
 		}
 		s.wantValid(time.Minute)
 		s.goBlind(0)
-		broken := holds[many/2]
 		forced, err := broken.lock.Break(t.Context(), s.operator, broken.token, "operator", "", patience)
 		s.wantForced(forced, err, broken.teller)
 	})
