@@ -100,12 +100,12 @@ func (p *Place) Grant(ctx context.Context) (*Hold, error) {
 
 // watchOwn reads the place's own node. What it shows, every later read on the same tree shows too.
 func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
-	own, changed, err := p.session.Watch(ctx, p.path())
+	own, changed, seen, err := p.session.WatchOwn(ctx, p.path())
 	if errors.Is(err, ErrNoNode) && !p.seen { // perhaps the reader has not heard of it yet
 		if err := p.session.CatchUp(ctx); err != nil {
 			return Node{}, nil, err
 		}
-		own, changed, err = p.session.Watch(ctx, p.path())
+		own, changed, seen, err = p.session.WatchOwn(ctx, p.path())
 	}
 	switch {
 	case errors.Is(err, ErrNoNode):
@@ -117,7 +117,7 @@ func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
 	}
 	p.seen = true
 	if !revocationIn(own.Data).Break {
-		p.session.Seen(p.path(), own.Version)
+		seen()
 	}
 	return own, changed, nil
 }

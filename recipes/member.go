@@ -99,12 +99,12 @@ type Standing struct {
 // Look reads the member's node. The channel is closed when it is worth to look again. ErrRemoved if somebody else has
 // deleted the node; other errors are those of the session, and say nothing about the member.
 func (m *Membership) Look(ctx context.Context) (Standing, <-chan struct{}, error) {
-	own, changed, err := m.session.Watch(ctx, m.path())
+	own, changed, seen, err := m.session.WatchOwn(ctx, m.path())
 	if !m.seen && (errors.Is(err, ErrNoNode) || err == nil && own.Czxid < m.Incarnation) { // perhaps the reader is late
 		if err := m.session.CatchUp(ctx); err != nil {
 			return Standing{}, nil, err
 		}
-		own, changed, err = m.session.Watch(ctx, m.path())
+		own, changed, seen, err = m.session.WatchOwn(ctx, m.path())
 	}
 	switch {
 	case errors.Is(err, ErrNoNode), err == nil && own.Czxid != m.Incarnation:
@@ -115,7 +115,7 @@ func (m *Membership) Look(ctx context.Context) (Standing, <-chan struct{}, error
 	m.seen = true
 	standing := standingIn(own.Data)
 	if standing.End == nil {
-		m.session.Seen(m.path(), own.Version)
+		seen()
 	}
 	return standing, changed, nil
 }

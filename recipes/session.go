@@ -89,10 +89,14 @@ type Session interface {
 	// Owns says whether the node lives with this session.
 	Owns(node Node) bool
 
-	// Seen tells that nothing in this version of a place's data, or of those before, asks for its end. The session is valid
-	// for only so long after the last moment at which none of its places certainly had data that were not Seen: then
+	// WatchOwn reads a place of the session's as Watch does. Whoever finds nothing in the data that asks for the place's end calls
+	// seen, and nobody else does. The session is valid
+	// for only so long after the last moment at which none of its places certainly had data that were not seen: then
 	// whoever asks for an end and waits for the session's timeout and a tick finds nobody who counts on the place. The data
-	// that a place was made with count as Seen. It does nothing for what is no place of the session's.
+	// that a place was made with count as seen.
+	WatchOwn(ctx context.Context, place string) (node Node, changed <-chan struct{}, seen func(), err error)
+
+	// Seen says so of a version that the caller has written itself.
 	Seen(place string, version int32)
 
 	// Disregard lets a place that nobody counts on any more, though it still stands, bound the validity no longer.

@@ -160,6 +160,12 @@ func (s *Session) ended(cause error) {
 // Owns implements recipes.Session.
 func (s *Session) Owns(node recipes.Node) bool { return node.Owner == s.server.id }
 
+// WatchOwn implements recipes.Session.
+func (s *Session) WatchOwn(ctx context.Context, path string) (recipes.Node, <-chan struct{}, func(), error) {
+	node, changed, err := s.Watch(ctx, path)
+	return node, changed, func() {}, err
+}
+
 // Seen implements recipes.Session. It does not bound the validity.
 func (s *Session) Seen(string, int32) {}
 

@@ -290,6 +290,14 @@ var Table = []Mutant{
 			Package: "internal/zookeeper", Test: "TestAHeartbeatBehindTheLastPingOfALateLeaderDoesNotCount", Complaint: "outlived the session",
 		}},
 	},
+	{
+		ID: "R7", Bug: "what is asked so often that no heartbeat finds what was seen just before costs the lease",
+		Catchers: []Catcher{simulated("TestAskingAgainAndAgainCostsNoLock").saying("valid for")},
+	},
+	{
+		ID: "R8", Bug: "an update by a member overwrites that it must end",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestAnUpdateLeavesWhatIsAskedOfAMember", Complaint: "it sees map"}},
+	},
 }
 
 // simulated is a test on three simulated servers.

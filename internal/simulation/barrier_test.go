@@ -36,7 +36,7 @@ func TestAMarkBoundsWhatIsToldOfAMemberThoughTheReaderIsBlind(t *testing.T) {
 		inBubble(t, simulation.Options{Seed: seed, Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			s := newScene(t, e, w, zookeeper.ProofQuorum, lasting)
 			defer s.close()
-			m := s.join("a")
+			m := s.join()
 			s.goBlind(seed)
 			forced, err := shop.Oust(t.Context(), s.operator, "a", recipes.Ousting{Replace: true, Patience: patience})
 			s.wantForced(forced, err, m)
@@ -92,7 +92,7 @@ func TestAReaderInTroubleCostsNoLock(t *testing.T) {
 				s := newScene(t, e, w, c.proof, c.timeout)
 				defer s.close()
 				s.hold("orders")
-				s.join("a")
+				s.join()
 				s.blindfold.put()
 				s.wantValid(3 * time.Minute)
 			})
@@ -133,7 +133,7 @@ func TestWhatIsReadAndNotActedUponBoundsWhatIsTold(t *testing.T) {
 				}
 		}},
 		{"a member", func(s *scene) (func() error, func() (bool, error)) {
-			member := s.enter("a")
+			member := s.enter()
 			return func() error {
 					_, err := shop.Oust(s.over, s.operator, "a", recipes.Ousting{Replace: true, Patience: patience})
 					return err
@@ -301,19 +301,22 @@ func (s *scene) grant(name string) (recipes.Lock, *recipes.Hold) {
 	return lock, granted
 }
 
-func (s *scene) enter(name string) *recipes.Membership {
+func (s *scene) enter() *recipes.Membership {
 	s.Helper()
-	member, err := shop.Join(s.over, s.session, name, recipes.About{Timeout: s.session.Timeout()})
+	member, err := shop.Join(s.over, s.session, "a", recipes.About{Timeout: s.session.Timeout()})
 	if err != nil {
 		s.Fatal(err)
 	}
 	return member
 }
 
-func (s *scene) join(name string) *teller {
+func (s *scene) join() *teller {
 	s.Helper()
-	member := s.enter(name)
-	return s.tell(shop.Path+"/"+name, func(ctx context.Context) (over bool, changed <-chan struct{}, err error) {
+	return s.attend(s.enter())
+}
+
+func (s *scene) attend(member *recipes.Membership) *teller {
+	return s.tell(shop.Path+"/a", func(ctx context.Context) (over bool, changed <-chan struct{}, err error) {
 		standing, changed, err := member.Look(ctx)
 		return standing.End != nil, changed, err
 	})

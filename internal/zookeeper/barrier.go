@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"errors"
 
 	"github.com/go-zookeeper/zk"
@@ -14,6 +15,7 @@ type sighting struct {
 	since   instant // the barrier: no newer data had been committed by then
 	asked   instant // when the newest heartbeat was sent that was answered for this place
 	changed bool    // there is newer data
+	doubted bool    // the newest heartbeat that was answered for this place has found other data, perhaps seen by now
 }
 
 // mostChecks keeps the answer to a heartbeat, with 13 bytes for each check if it fails, within a lease's buffer.
@@ -33,11 +35,43 @@ func (s *Session) cover(place string, version int32, since instant) {
 }
 
 // Seen implements recipes.Session. What the reader shows may be older than what was written or checked here.
-func (s *Session) Seen(place string, version int32) {
+func (s *Session) Seen(place string, version int32) { s.saw(place, version, 0) }
+
+// WatchOwn implements recipes.Session. Somebody may write so often that no heartbeat finds what was seen just before: then the
+// reader catches up first, and what it shows is a barrier itself.
+func (s *Session) WatchOwn(ctx context.Context, place string) (recipes.Node, <-chan struct{}, func(), error) {
+	var since instant
+	if s.doubts(place) {
+		since = s.now()
+		if err := s.CatchUp(ctx); err != nil {
+			return recipes.Node{}, nil, nil, err
+		}
+	}
+	node, changed, err := s.Watch(ctx, place)
+	return node, changed, func() { s.saw(place, node.Version, since) }, err
+}
+
+func (s *Session) doubts(place string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if seen := s.sightings[place]; seen != nil && version > seen.version {
+	seen := s.sightings[place]
+	return seen != nil && seen.doubted
+}
+
+// saw takes in that nothing asks for the place's end in this version of its data, which were read after since if that is not 0.
+func (s *Session) saw(place string, version int32, since instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.sightings[place]
+	if seen == nil || s.now() >= s.validUntil() {
+		return
+	}
+	if version > seen.version {
 		seen.version, seen.changed = version, false
+	}
+	if since > seen.since {
+		seen.since, seen.doubted = since, false
+		s.recount()
 	}
 }
 
@@ -125,9 +159,9 @@ func (s *Session) take(told answer, sent instant) {
 		c.seen.asked = sent
 		switch {
 		case told.err == nil:
-			c.seen.since = max(c.seen.since, sent.add(-s.proof.lateness()))
+			c.seen.since, c.seen.doubted = max(c.seen.since, sent.add(-s.proof.lateness())), false
 		case errors.Is(told.err, recipes.ErrBadVersion):
-			c.seen.changed = c.seen.version == c.version
+			c.seen.changed, c.seen.doubted = c.seen.version == c.version, true
 		case errors.Is(told.err, recipes.ErrNoNode):
 			s.placeGone(c.place, c.gone)
 		}

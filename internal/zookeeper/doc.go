@@ -55,26 +55,30 @@
 //	T × (1 − 2ρ) − margin + min { b_p : p a place of the session's on which somebody counts }
 //
 // where b_p is the barrier of a place: when the newest heartbeat was sent that has found the place's data to be of the version
-// which whoever has the place has Seen, that is, read and found nothing in that ends it. Heartbeats check the places, all of
+// which whoever has the place has seen, that is, read and found nothing in that ends it. Heartbeats check the places, all of
 // them in as many requests as it takes. The request that makes a place is its first barrier. A place is covered while it waits,
-// so that a grant waits for nothing; its barrier stands, whatever the reader shows to others, until its owner has Seen newer data.
+// so that a grant waits for nothing; its barrier stands, whatever the reader shows to others, until its owner has seen newer data.
 //
 // Why: let the end of place p be asked for in version v+1 of its data, committed at c, and left standing there.
 //
-//  1. Versions only grow, and v+1 and what is written on top of it are never Seen, for they say that the place must end. So
+//  1. Versions only grow, and v+1 and what is written on top of it are never seen, for they say that the place must end. So
 //     no heartbeat moves the barrier but by a check for v or an older version.
-//  2. The check is carried out by the leader when the transaction is put into its order, in which v+1 comes later: the
-//     heartbeat was committed before c, and sent before that, whichever connection it or its answer took. So b_p < c. A node that was made
+//  2. The leader carries out the check as it puts the transaction into its order, in which v+1 comes later: the heartbeat was
+//     committed before c, and sent before that, whichever connection it and its answer took. So b_p < c. A node that was made
 //     by a request sent at b_p was not there before, so that c is later there too.
-//  3. Whatever is told at any time counts until T × (1 − 2ρ) − margin after b_p at most, and so for less than T × (1 − 2ρ) − margin after c:
+//  3. Whatever is told at any time counts until T × (1 − 2ρ) − margin after b_p at most, and so for less than that after c:
 //     less than T, by both clocks, while who asked waits for T and a tick after c.
 //
 // What it takes: who asks counts from when the request was answered, and anew when it does not stand there any more. A deadline
 // that has passed stays so, even if the place that it came from goes: the session is over. A heartbeat that finds newer data
-// moves nothing, and the place is not asked for again until its owner has Seen them; if the reader does not show them until the
-// deadline, the session is lost. That takes somebody who has written there and a reader in trouble: a reader in trouble alone costs
-// nothing. Versions begin anew with a node of the same name, which only members can have: between the end of one and the making of
-// another there are, unless somebody says otherwise, T and a tick, after which the session is over.
+// moves nothing, and the place is not asked for again until its owner has seen them; if the reader does not show them until the
+// deadline, the session is lost. That takes somebody who has written there and a reader in trouble: a reader in trouble alone
+// costs nothing. Versions begin anew with a node of the same name, which only members can have: between the mark on one and the
+// making of another there are, unless somebody says otherwise, T and a tick, after which the session is over.
+//
+// Somebody may write so often that each heartbeat finds newer data than were seen. Then the owner reads after the reader has caught
+// up, and that is the barrier: a transaction behind which the reader shows all that had been committed when it was sent, so that
+// an end which it does not show was committed later.
 //
 // With static proof heartbeats are reads, of one place each. What one shows is what was committed Δ before it was sent, or
 // newer: a server that has heard of nothing for so long does not answer any more. So its barrier is Δ earlier.
