@@ -4,7 +4,8 @@
 // 	protoc        (unknown)
 // source: sidekeeper/lease/v1/lease.proto
 
-// What a caller holds towards its sidecar.
+// What a caller holds towards its sidecar: it ends before the ensemble ends what it owns. A frozen sidecar cannot tell; a caller
+// that counts what Check answers, from when it asked, need not be told.
 
 package leasev1
 

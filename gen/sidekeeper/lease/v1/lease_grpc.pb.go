@@ -4,7 +4,8 @@
 // - protoc             (unknown)
 // source: sidekeeper/lease/v1/lease.proto
 
-// What a caller holds towards its sidecar.
+// What a caller holds towards its sidecar: it ends before the ensemble ends what it owns. A frozen sidecar cannot tell; a caller
+// that counts what Check answers, from when it asked, need not be told.
 
 package leasev1
 
@@ -32,7 +33,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
-// acquired in its name; when it ends, all of that is given up at once. One caller's lease never touches another's.
+// acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
 type LeaseServiceClient interface {
 	// Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, at once, and then
 	// `suspended` and `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call
@@ -132,7 +133,7 @@ func (c *leaseServiceClient) List(ctx context.Context, in *ListRequest, opts ...
 // for forward compatibility.
 //
 // LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
-// acquired in its name; when it ends, all of that is given up at once. One caller's lease never touches another's.
+// acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
 type LeaseServiceServer interface {
 	// Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, at once, and then
 	// `suspended` and `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call

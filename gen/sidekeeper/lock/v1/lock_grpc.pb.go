@@ -5,7 +5,9 @@
 // source: sidekeeper/lock/v1/lock.proto
 
 // Distributed locks. A lock is a stream: while the stream is open the lock is yours; when it ends it is not; and it
-// ends before anybody else can be granted the lock.
+// ends before anybody else can be granted the lock, for as long as its sidecar runs. A frozen sidecar ends no stream, and what is
+// read late was true when it was sent: a caller that counts what Check answers, from when it asked, is sure of a lock only
+// while nobody else can be granted it, whatever fails.
 
 package lockv1
 

@@ -5,7 +5,8 @@
 // source: sidekeeper/membership/v1/membership.proto
 
 // Groups and who is in them. A member is a stream: while the stream is open the member is in its group, for all to see;
-// when it ends, or its caller does, the member is gone.
+// when it ends, or its caller does, the member goes: at once, or when the validity is over that a caller was told who may not have
+// heard of the end.
 
 package membershipv1
 

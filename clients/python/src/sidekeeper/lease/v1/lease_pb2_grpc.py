@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class LeaseServiceStub(object):
     """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
-    acquired in its name; when it ends, all of that is given up at once. One caller's lease never touches another's.
+    acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
     """
 
     def __init__(self, channel):
@@ -60,7 +60,7 @@ class LeaseServiceStub(object):
 
 class LeaseServiceServicer(object):
     """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
-    acquired in its name; when it ends, all of that is given up at once. One caller's lease never touches another's.
+    acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
     """
 
     def Open(self, request, context):
@@ -149,7 +149,7 @@ def add_LeaseServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class LeaseService(object):
     """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
-    acquired in its name; when it ends, all of that is given up at once. One caller's lease never touches another's.
+    acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
     """
 
     @staticmethod

@@ -26,9 +26,10 @@ if _version_not_supported:
 
 
 class SequenceServiceStub(object):
-    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice;
-    some may be skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is
-    deleted and made again is another incarnation, which begins anew.
+    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
+    unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
+    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and made
+    again is another incarnation, which begins anew.
 
     A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
     segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before
@@ -74,9 +75,10 @@ class SequenceServiceStub(object):
 
 
 class SequenceServiceServicer(object):
-    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice;
-    some may be skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is
-    deleted and made again is another incarnation, which begins anew.
+    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
+    unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
+    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and made
+    again is another incarnation, which begins anew.
 
     A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
     segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before
@@ -103,7 +105,8 @@ class SequenceServiceServicer(object):
 
         NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence; make it with Create.
         OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
-        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence; nothing was handed out.
+        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence, or was set back behind
+        numbers of which this sidecar knows; nothing was handed out.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -216,9 +219,10 @@ def add_SequenceServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SequenceService(object):
-    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice;
-    some may be skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is
-    deleted and made again is another incarnation, which begins anew.
+    """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
+    unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
+    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and made
+    again is another incarnation, which begins anew.
 
     A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
     segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before

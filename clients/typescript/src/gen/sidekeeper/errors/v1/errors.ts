@@ -195,9 +195,11 @@ export enum Reason {
    */
   SEQUENCE_EXHAUSTED = 28,
   /**
-   * SEQUENCE_MALFORMED - FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes.
+   * SEQUENCE_MALFORMED - FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes, or is text of as many characters, or is
+   * smaller than what this sidecar has seen stored there: somebody else has set it back. The message tells which.
    *
-   * What to do: use another name, or have an operator look at what is stored.
+   * What to do: use another name, or have an operator look at what is stored. A sequence that was set back goes on when
+   * AdvanceTo has put it behind the numbers that were handed out.
    */
   SEQUENCE_MALFORMED = 29,
   /**

@@ -1218,7 +1218,7 @@ export const Possession: MessageFns<Possession> = {
 
 /**
  * LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
- * acquired in its name; when it ends, all of that is given up at once. One caller's lease never touches another's.
+ * acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
  */
 export type LeaseServiceService = typeof LeaseServiceService;
 export const LeaseServiceService = {
