@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/history"
 )
@@ -40,7 +39,8 @@ func (c *caller) borrow(ctx context.Context) {
 	}
 	defer steady.Close()
 	var faltering sync.WaitGroup
-	faltering.Go(func() { c.twin().falter(ctx, gate) })
+	twin := c.twin()
+	faltering.Go(func() { twin.falter(ctx, gate) })
 	defer faltering.Wait()
 	b := c.borrower([]grpc.ClientConnInterface{falters, steady})
 	for pause(ctx, c.between(20*time.Millisecond, 100*time.Millisecond)) {
@@ -76,7 +76,7 @@ func (b *borrower) holdOnce(ctx context.Context, lease string) bool {
 		return false
 	}
 	h := &borrowed{borrower: b, op: op, hold: granted.GetHoldId(), over: make(chan struct{})}
-	h.ask = b.question(lease, h.hold)
+	h.ask = b.question(h.hold)
 	wanted := stopWaiting()
 	if !wanted {
 		b.note(op, history.Event{Kind: history.Releasing})
@@ -201,17 +201,11 @@ func (h *borrowed) check(ctx context.Context) {
 	}
 }
 
-// question is how a hold is checked: by itself or with its lease, and over which way.
-func (b *borrower) question(lease, hold string) func(context.Context) (time.Duration, error) {
-	way := b.ways[b.dice.IntN(len(b.ways))]
-	if b.dice.IntN(2) == 0 {
-		return func(ctx context.Context) (time.Duration, error) {
-			answer, err := leasev1.NewLeaseServiceClient(way).Check(ctx, &leasev1.CheckRequest{LeaseId: lease})
-			return answer.GetValidFor().AsDuration(), err
-		}
-	}
+// question is Check of a hold over one of the ways. The lease's Check would not do: the lease may be valid, and the hold have ended.
+func (b *borrower) question(hold string) func(context.Context) (time.Duration, error) {
+	locks := lockv1.NewLockServiceClient(b.ways[b.dice.IntN(len(b.ways))])
 	return func(ctx context.Context) (time.Duration, error) {
-		answer, err := lockv1.NewLockServiceClient(way).Check(ctx, &lockv1.CheckRequest{HoldIds: []string{hold}})
+		answer, err := locks.Check(ctx, &lockv1.CheckRequest{HoldIds: []string{hold}})
 		if err != nil {
 			return 0, err
 		}

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	sidecar "github.com/sidekeeper/sidekeeper/clients/go/scripted"
-	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/history"
 )
@@ -48,19 +47,12 @@ func borrowing(t *testing.T, server *sidecar.Server, meanwhile func(*sidecar.Acq
 // asked is closed when a borrower has been answered for the first time, and asks anew.
 func asked(server *sidecar.Server) <-chan struct{} {
 	again, times := make(chan struct{}), atomic.Int32{}
-	note := func() {
+	holds := server.CheckHolds
+	server.CheckHolds = func(ctx context.Context, r *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
 		if times.Add(1) == 2 {
 			close(again)
 		}
-	}
-	holds, lease := server.CheckHolds, server.CheckLease
-	server.CheckHolds = func(ctx context.Context, r *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
-		note()
 		return holds(ctx, r)
-	}
-	server.CheckLease = func(ctx context.Context, r *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
-		note()
-		return lease(ctx, r)
 	}
 	return again
 }
@@ -95,9 +87,6 @@ func TestABorrowerThatCheckTellsNothingGivesUp(t *testing.T) {
 	server := sidecar.Start(t)
 	server.CheckHolds = func(_ context.Context, r *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
 		return sidecar.HoldsValidFor(r, 0), nil
-	}
-	server.CheckLease = func(context.Context, *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
-		return nil, sidecar.Status(codes.Aborted, "LEASE_CLOSED", "closed by another")
 	}
 	expect(t, borrowing(t, server, func(call *sidecar.Acquire) {
 		call.Grant(7)
