@@ -18,8 +18,8 @@
 //
 // Why: let n be the newest answered heartbeat, F the server of the connection and L its leader.
 //
-//  1. L pings F every tick/2, or up to δ later: its thread waits for tick/2 and then does its work. F answers each ping with the sessions that were active since its last answer, and L then
-//     starts their timers anew. Requests that F forwards start no timer.
+//  1. L pings F every tick/2, or up to δ later: its thread waits for tick/2 and then does its work. F answers each ping with the
+//     sessions that were active since its last answer, and L then starts their timers anew. Requests that F forwards start no timer.
 //  2. Let p be the last ping L sent before it committed n−1. It was sent no earlier than tick/2 + δ before that commit, and
 //     n−1 was sent to F before it was committed: p was sent after Q − tick/2 − δ.
 //  3. From L to F everything is in order, so F answered p before it could answer n−1, and n was sent only after that.
