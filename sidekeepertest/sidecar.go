@@ -36,7 +36,7 @@ const startTime = 30 * time.Second
 // Options are how a Sidecar is. The zero value is good.
 type Options struct {
 	// SessionTimeout is how long a lease survives without the ensemble unless its caller asks for another time: from
-	// 2 s to 20 s. The default is 6 s: a lease is suspended about a second after the ensemble has fallen silent, and lost
+	// 2.2 s to 20 s. The default is 6 s: a lease is suspended about a second after the ensemble has fallen silent, and lost
 	// after about four.
 	SessionTimeout time.Duration
 	// DrainTimeout is what holders get to let go when the sidecar is closed. The default is none.

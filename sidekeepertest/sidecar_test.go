@@ -87,7 +87,7 @@ func TestASilenceSuspendsAndEnds(t *testing.T) {
 }
 
 func TestASilenceThatLastsLosesTheLock(t *testing.T) {
-	sidecar := start(t, sidekeepertest.Options{SessionTimeout: 2 * time.Second})
+	sidecar := start(t, sidekeepertest.Options{SessionTimeout: 3 * time.Second})
 	lock := acquire(t, sidecar, "orders", sidekeeper.LockOptions{})
 	sidecar.Suspend(time.Hour)
 	expectLost(t, lock)

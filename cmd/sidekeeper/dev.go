@@ -57,7 +57,7 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f.StringSliceVar(&s.listen, "listen", []string{"127.0.0.1:7181"}, "where callers are served, beside a Unix socket in a folder of its own: `unix:///path` or a loopback host:port; repeatable")
 	f.StringVar(&s.tlsFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`; callers take ca.pem, client.pem and client-key.pem from it")
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
-	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its caller asks for another time; 2s to 20s")
+	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its caller asks for another time; 2.2s to 20s")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", 2*time.Second, "time that holders get to let go when the sidecar stops")
 	f.StringArrayVar(&s.faults, "fault", nil, "what goes wrong, `name=value`, repeatable: "+dev.FaultsHelp)
 	f.StringVar(&s.metricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as a loopback `host:port`; empty for nowhere")

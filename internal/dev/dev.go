@@ -24,7 +24,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
-// The times of the ensemble in memory. With a tick of a second, leases may last from 2 to 20 s: all that callers ask for
+// The times of the ensemble in memory. With a tick of a second, leases may last from 2.2 to 20 s: all that callers ask for
 // in tests, and the 15 s of production too. Unless a caller asks for another time a lease lasts 6 s, so that
 // losing one can be watched within seconds: when the ensemble falls silent it is suspended after about one, and lost after
 // about four, while a laptop that stumbles for two loses nothing. It beats faster than in production so that this is so.

@@ -68,7 +68,7 @@ func TestASilenceIsToldAsOne(t *testing.T) {
 }
 
 func TestASilenceThatOutlastsTheValidityLosesTheLock(t *testing.T) {
-	s := serve(t, Options{SessionTimeout: 2 * time.Second})
+	s := serve(t, Options{SessionTimeout: 3 * time.Second})
 	held := s.acquire("orders")
 	held.sees("granted")
 	_, err := s.dev.Suspend(s.context(), &devv1.SuspendRequest{Duration: durationpb.New(time.Hour)})
