@@ -24,7 +24,7 @@ run: build ## Start a sidecar with an ensemble in memory, until Ctrl-C; ARGS="--
 
 .PHONY: build
 build: ## Build the programs into bin/
-	@go build -o bin/ ./cmd/...
+	@go build -o bin/ ./cmd/sidekeeper ./test/ensemble
 
 .PHONY: test
 test: python typescript java stubs one-lock ## Run all tests, with the race detector, on real ensembles too
@@ -34,7 +34,7 @@ test: python typescript java stubs one-lock ## Run all tests, with the race dete
 
 .PHONY: kube-test
 kube-test: ## Test the Helm chart and the injector on a real API server of Kubernetes, which it builds once; then it takes two minutes
-	go test -race -count=1 -v -tags kube -timeout 60m ./internal/kube
+	go test -race -count=1 -v -tags kube -timeout 60m ./test/kube
 
 .PHONY: go
 go: ## Check and test the Go client; `make test` does so with all other packages
@@ -70,7 +70,7 @@ fix: fix-proto generate fix-modules fix-code ## Repair what `make check` finds, 
 .PHONY: generate
 generate: ## Write gen/ and docs/api/ anew from proto/
 	@$(BUF) generate --clean
-	@$(BUF) build -o - | go run ./internal/reference docs/api
+	@$(BUF) build -o - | go -C tools run ./reference ../docs/api
 
 .PHONY: ensemble
 ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
@@ -86,7 +86,7 @@ compose-check: ## Run docker-compose.yaml and stop its servers one by one; takes
 
 .PHONY: bench
 bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick -run 'pairs.*'" for a part of it
-	@go run ./internal/bench $(ARGS)
+	@go run ./test/bench $(ARGS)
 
 .PHONY: bench-clients
 bench-clients: build ## Measure what each client costs over bare stubs
@@ -106,7 +106,7 @@ pictures: build ## Take the pictures of docs/operations.md anew, of a real sidec
 
 .PHONY: conductor
 conductor: build
-	go build -o bin/chaos ./internal/chaos
+	go build -o bin/chaos ./test/chaos
 	go build -tags sleeper -o bin/sleeper ./cmd/sidekeeper
 
 ROUNDS = 60
@@ -118,9 +118,9 @@ chaos-rounds: conductor ## Play rounds of faults on real ensembles, and nothing 
 .PHONY: chaos
 chaos: conductor ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part
 	bin/chaos -rounds 250 -out bin/chaos-report $(ARGS)
-	go test -race -count=1 -v -timeout 2h ./internal/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000 -hostility=30s
-	go test -race -count=1 -v -timeout 2h ./internal/peers -acquisitions=10500 -numbers=10000 -kills=10
-	go test -count=1 -v -timeout 2h ./internal/mutants -all
+	go test -race -count=1 -v -timeout 2h ./test/endtoend -rounds=20 -kills=500 -strict=500000 -relaxed=5000000 -members=200 -watchers=50 -keys=1000 -key-watchers=1000 -hostility=30s
+	go test -race -count=1 -v -timeout 2h ./test/peers -acquisitions=10500 -numbers=10000 -kills=10
+	go test -count=1 -v -timeout 2h ./test/mutants -all
 	tools/fuzz
 
 .PHONY: check-proto fix-proto
@@ -154,4 +154,5 @@ fix-code:
 
 .PHONY: check-house
 check-house:
-	go test ./internal/house
+	go test ./test/house
+	go -C tools test ./reference

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 func TestABookRemembersEndsForTenMinutes(t *testing.T) {

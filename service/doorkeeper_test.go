@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/sidekeeper/sidekeeper/internal/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 func TestADoorkeeperKeepsAQuarterFreeOfAnyOneCaller(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/stats"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/bubble"
-	"github.com/sidekeeper/sidekeeper/internal/simulation"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/test/simulation"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // What is tested here is that streams end before the next grant on an ensemble of three whose servers die, freeze and are cut

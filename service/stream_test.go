@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 func says(text string) func() (string, bool) { return func() (string, bool) { return text, true } }

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/authority"
+	"github.com/sidekeeper/sidekeeper/test/support/authority"
 )
 
 // A testAuthority signs certificates of sidecars and of callers.

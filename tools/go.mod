@@ -7,7 +7,6 @@ tool (
 	google.golang.org/protobuf/cmd/protoc-gen-go
 )
 
-require (
-	google.golang.org/grpc/cmd/protoc-gen-go-grpc v1.6.2 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
-)
+require google.golang.org/protobuf v1.36.12
+
+require google.golang.org/grpc/cmd/protoc-gen-go-grpc v1.6.2 // indirect

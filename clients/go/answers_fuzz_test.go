@@ -20,7 +20,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // A babbler is a sidecar that answers with whatever bytes it is given: the messages of a stream, and the reply to each

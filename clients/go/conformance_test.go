@@ -25,7 +25,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
-	"github.com/sidekeeper/sidekeeper/internal/process"
+	"github.com/sidekeeper/sidekeeper/test/support/process"
 )
 
 // A scenario is one of ../conformance/scenarios.yaml, where the steps are explained.

@@ -7,7 +7,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/sidekeeper/sidekeeper/internal/authority"
+	"github.com/sidekeeper/sidekeeper/test/support/authority"
 )
 
 // A testAuthority signs certificates, and writes them into a folder as files that sidecars read.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
-	"github.com/sidekeeper/sidekeeper/internal/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // A stream is what one watch tells before it ends with an error.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/doctor"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

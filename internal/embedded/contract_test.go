@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
 // rewrite writes what the real server answered into the contracts, to be read before they are committed.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
 var (

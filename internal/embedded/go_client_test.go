@@ -12,7 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/sidekeeper/sidekeeper/internal/link"
+	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
 // A goClient is a client of go-zookeeper's that remembers what it was told.

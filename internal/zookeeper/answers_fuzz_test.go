@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/bubble"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // A babbler is a server whose answers are decided by bytes: each answer begins with a byte that says of which kind it is, and

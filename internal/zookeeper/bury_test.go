@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
 func TestWhatALostSessionOwnedGoesWhenContactIsBack(t *testing.T) {

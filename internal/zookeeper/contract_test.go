@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
 // What recipes are promised of a Store and of a MemberSession holds for the session layer on a real server and for what

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
-	"github.com/sidekeeper/sidekeeper/internal/link"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
 // An outsider sees and changes what the sessions do whose replies are cut: it has another way to the server.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
-	"github.com/sidekeeper/sidekeeper/internal/link"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
 var runs = flag.Int("runs", 1, "how often to run each fault that ends a session")

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
-	"github.com/sidekeeper/sidekeeper/internal/link"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
 // Why a transaction must depend on a version: one whose reply was lost lingers in a server that stands still, while the reader

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
 func TestWithCredentialsOnlyTheCreatorSeesItsNodes(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
-	"github.com/sidekeeper/sidekeeper/internal/link"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
 func TestASession(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 func TestASessionThatIsGrantedLessWhenItComesBackEnds(t *testing.T) {

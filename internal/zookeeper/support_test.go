@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
 // tick is short, so that tests wait little: all times of the ensemble follow from it.

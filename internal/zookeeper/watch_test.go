@@ -3,9 +3,9 @@ package zookeeper
 import (
 	"testing"
 
-	"github.com/sidekeeper/sidekeeper/internal/ensemble"
-	"github.com/sidekeeper/sidekeeper/internal/link"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/link"
 )
 
 // testWatchesMissNothing has things change between the server's answer to a read and its arrival.

@@ -1,0 +1,57 @@
+package judge
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/sidekeeper/sidekeeper/test/chaos/history"
+)
+
+// mostFired is how many watches the deletion of a contender may fire: its own sidecar's, which looks for revocations, and
+// that of the sidecar of the one behind it.
+const mostFired = 2
+
+// checkFairness demands that who is known to wait is granted the lock before whoever asks for it later, and that nobody else
+// is woken.
+func checkFairness(e *evidence, v *Verdict) {
+	locks := e.byLock()
+	for _, lock := range slices.Sorted(maps.Keys(locks)) {
+		var spans []span
+		for _, a := range locks[lock] {
+			if queued := a.first(history.Queued); a.granted != nil && queued != nil {
+				spans = append(spans, span{a.At, queued.At, a.granted.Token, a.granted.Token, a.operation})
+			} else if a.granted != nil {
+				spans = append(spans, span{a.At, a.granted.At, a.granted.Token, a.granted.Token, a.operation})
+			}
+		}
+		regressions(spans, func(before, after span) {
+			if before.who.first(history.Queued) == nil {
+				return // which is about tokens, not about waiting
+			}
+			v.accusef(Fairness, "%s waited for %s already when %s asked for it, and was granted it later (tokens %d, %d)",
+				before.who.name(), lock, after.who.name(), before.last, after.first)
+		})
+	}
+	checkHerd(e, v)
+}
+
+// checkHerd is for rounds in which there is nothing but mutexes: elsewhere others look at nodes, too.
+func checkHerd(e *evidence, v *Verdict) {
+	onlyMutexes := !slices.ContainsFunc(e.operations, func(o *operation) bool {
+		return o.Kind == history.Watching || o.Kind == history.Joining || o.Kind == history.Called && o.Mode != history.Exclusive
+	})
+	if len(e.fired) < 2 || e.log == nil || !onlyMutexes {
+		return
+	}
+	gone := 0
+	for _, queue := range e.queues() {
+		for _, p := range queue {
+			if p.Gone.Happened() {
+				gone++
+			}
+		}
+	}
+	if fired := e.fired[len(e.fired)-1] - e.fired[0]; fired > int64(mostFired*gone) {
+		v.accusef(Fairness, "%d watches were fired by %d contenders that went", fired, gone)
+	}
+}

@@ -1,0 +1,120 @@
+package chart
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sidekeeper/sidekeeper/test/support/manifest"
+)
+
+func TestHelmFindsNothingToComplainOf(t *testing.T) {
+	for name, values := range valueFiles(t) {
+		if output, err := helm(t, "lint", "--strict", chart, "--values", values); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, output)
+		}
+	}
+	if output, err := helm(t, "lint", "--strict", example(t)); err != nil {
+		t.Errorf("the example: %v\n%s", err, output)
+	}
+}
+
+func TestTemplatesRenderAsTheyDid(t *testing.T) {
+	for name, values := range valueFiles(t) {
+		compareOrUpdate(t, chart+"/tests/golden/"+name+".yaml", render(t, chart, "--values", values))
+	}
+	compareOrUpdate(t, chart+"/tests/golden/example.yaml", render(t, example(t)))
+}
+
+func TestNothingIsInstalledUnlessItIsSwitchedOn(t *testing.T) {
+	if found := manifest.All(t, render(t, chart)); len(found) != 0 {
+		t.Errorf("the default values install %v", found)
+	}
+}
+
+// Grafana's dashboard and the alerts are files of the chart. Whoever switches them on gets the file or is told that it is missing.
+func TestFilesOfTheChartAreInstalledAsTheyAre(t *testing.T) {
+	for _, packed := range []struct{ file, value, kind string }{
+		{"dashboards/sidekeeper.json", "dashboard.enabled", "ConfigMap"},
+		{"alerts/sidekeeper.yaml", "prometheusRule.enabled", "PrometheusRule"},
+	} {
+		const text = `{"groups": [{"name": "a", "rules": [{"record": "b", "expr": "1 > 0"}]}]}`
+		folder := t.TempDir()
+		if err := os.CopyFS(folder, os.DirFS(chart)); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, packed.file)
+		os.Remove(path)
+		if _, err := helm(t, "template", folder, "--set", packed.value+"=true"); err == nil || !strings.Contains(err.Error(), packed.file) {
+			t.Errorf("%s without %s: %v", packed.value, packed.file, err)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		object := manifest.OfKind(t, render(t, folder, "--set", packed.value+"=true"), packed.kind)
+		switch packed.kind {
+		case "ConfigMap":
+			if got := manifest.At(object, "data", "sidekeeper.json"); got != text+"\n" && got != text {
+				t.Errorf("the dashboard is %q", got)
+			}
+		default:
+			rule := manifest.At(object, "spec", "groups").([]any)[0].(map[string]any)["rules"].([]any)[0]
+			if got := manifest.At(rule, "expr"); got != "1 > 0" {
+				t.Errorf("the alerts are %v", object["spec"])
+			}
+		}
+	}
+}
+
+func TestValuesThatCannotBeAreRefusedWithFieldAndRule(t *testing.T) {
+	const servers = "zookeeper.servers=a:1"
+	for set, want := range map[string]string{
+		"zookeeper.servers=a":                                             "'/zookeeper/servers': 'a' does not match pattern",
+		"injector.enabled=yes":                                            "'/injector/enabled': got string, want boolean",
+		"injector.failurePolicy=Open,injector.enabled=true":               "'/injector/failurePolicy': value must be one of",
+		"injector.replicas=0":                                             "'/injector/replicas': minimum: got 0, want 1",
+		"injector.annotations={rot}":                                      "'/injector/annotations/0': value must be one of",
+		"injector.certificates.from=nobody":                               "'/injector/certificates/from': value must be one of",
+		"injector.certificates.lifetime=3 days":                           "'/injector/certificates/lifetime': '3 days' does not match pattern",
+		"settings.sessionTimeout=15":                                      "'/settings/sessionTimeout': got number, want string",
+		"settings.sessiontimeout=15s":                                     "additional properties 'sessiontimeout' not allowed",
+		"settings.maxLeases=many":                                         "'/settings/maxLeases'",
+		"settings.logLevel=loud":                                          "'/settings/logLevel': value must be one of",
+		"image.digest=latest":                                             "'/image/digest': 'latest' does not match pattern",
+		"podMonitor.enabled=true":                                         "metrics.port must say where",
+		"serviceMonitor.enabled=true":                                     "injector.enabled must be true too",
+		"networkPolicies.ensemble.enabled=true":                           "networkPolicies.ensemble.podLabels: say by which labels",
+		"injector.enabled=true,zookeeper.servers=":                        "zookeeper.servers: say which servers the ensemble has",
+		"readinessRequiresEnsemble=maybe":                                 "'/readinessRequiresEnsemble': got string, want boolean",
+		"metrics.port=70000":                                              "'/metrics/port': maximum",
+		"injectors.enabled=true":                                          "additional properties 'injectors' not allowed",
+		"zookeeper.tls.secret=Capitals":                                   "'/zookeeper/tls/secret': 'Capitals' does not match pattern",
+		"networkPolicies.ensemble.clientPort=http":                        "'/networkPolicies/ensemble/clientPort': got string, want integer",
+		"probes.liveness.periodSeconds=0":                                 "'/probes/liveness/periodSeconds': minimum",
+		"settings.socketMode=rw":                                          "'/settings/socketMode': 'rw' does not match pattern",
+		"injector.certificates.issuer.kind=Vault,injector.enabled=true":   "'/injector/certificates/issuer/kind': value must be one of",
+		"injector.timeoutSeconds=60,injector.certificates.lifetime=2160h": "'/injector/timeoutSeconds': maximum",
+	} {
+		_, err := helm(t, "template", chart, "--set", servers, "--set", set)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("--set %s: want %q, got %v", set, want, err)
+		}
+	}
+}
+
+func TestAContainerWhoseVolumeCannotHaveANameIsRefused(t *testing.T) {
+	folder := example(t)
+	path := filepath.Join(folder, "templates", "deployment.yaml")
+	name := strings.Repeat("w", 53)
+	renamed := strings.ReplaceAll(read(t, path), `"web"`, `"`+name+`"`)
+	if err := os.WriteFile(path, []byte(renamed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := helm(t, "template", folder); err == nil || !strings.Contains(err.Error(), "a name of at most 52 characters") {
+		t.Errorf("a container named %s: %v", name, err)
+	}
+}

@@ -1,0 +1,131 @@
+package documents
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// An exception is commands that are not run here.
+type exception struct {
+	command *regexp.Regexp
+	by      string // who runs them, or that nobody does
+}
+
+// elsewhere are the commands that cannot be run here, or need not since others run them.
+var elsewhere = []exception{
+	of(`make( |$)`, "CI (.ci/run) runs build, check and test, and people the others, which `make help` tells"),
+	of(`(bin/chaos|go test -v ./test/mutants) `, "`make chaos`"),
+	of(`mvn test -Dtest=OverheadBench `, "`make bench-clients`"),
+	of(`go test .* -bench `, "nobody but who measures; `go vet` builds the benchmarks"),
+	of(`(pip|npm) install sidekeeper$`, "nobody, since it takes a registry; the clients' checks install what they have packed"),
+	of(`helm install `, "TestAnInjectedPodIsTheOneOfTheTemplates, with the chart on a real API server"),
+	of(`helm (dependency build|template) `, "TestTheInjectorMakesOfAnAnnotatedPodWhatTheTemplatesMake, by Helm's Go packages"),
+	of(`sidekeeper config sync .* --(signal|exec) `, "TestSyncSendsASignalAfterEachChange and its neighbours in cmd/sidekeeper"),
+	of(`sidekeeper top --admin unix:`, "nobody; TestTopWritesOnceWhereThereIsNoTerminal asks the other kind of address"),
+	of(`(python|node|fg|curl 'localhost:8080|grpcurl .*"invoices".*/ExpireLease)`, "the clients' tests of their examples"),
+	of(`(mvn compile|echo 0 >|java -cp) `, "examples/onelock/check, by `make one-lock`"),
+	of(`curl -s http://HOST:PORT/metrics `, "TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere"),
+	of(`docker compose `, "`make compose-check`, outside CI since it takes a container engine"),
+}
+
+func of(command, by string) exception { return exception{regexp.MustCompile("^" + command), by} }
+
+func whoRuns(command string) *exception {
+	for i, each := range elsewhere {
+		if each.command.MatchString(standIn(command)) {
+			return &elsewhere[i]
+		}
+	}
+	return nil
+}
+
+func TestExceptionsAreOfCommandsThatDocumentsShow(t *testing.T) {
+	used := map[*exception]bool{}
+	for _, document := range documents(t) {
+		for _, block := range blocksOf(t, document.path, document.lines) {
+			if block.kind == "sh" || block.kind == "console" {
+				for _, step := range block.steps(t, document.path) {
+					used[whoRuns(step.command)] = true
+				}
+			}
+		}
+	}
+	tests := tree(t, "_test.go")
+	for i := range elsewhere {
+		for _, name := range testName.FindAllString(elsewhere[i].by, -1) {
+			if !strings.Contains(tests, "func "+name+"(") {
+				t.Errorf("there is no %s, which is to run %s", name, elsewhere[i].command)
+			}
+		}
+		if !used[&elsewhere[i]] {
+			t.Errorf("no document shows a command like %s", elsewhere[i].command)
+		}
+	}
+}
+
+var testName = regexp.MustCompile(`\bTest\w+`)
+
+// tree is the text of all files whose names end so.
+func tree(t *testing.T, suffix string) string {
+	t.Helper()
+	var text strings.Builder
+	must(t, filepath.WalkDir("../..", func(name string, entry os.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && slices.Contains(outside, entry.Name()) {
+			return filepath.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(name, suffix) {
+			return err
+		}
+		content, err := os.ReadFile(name)
+		text.Write(content)
+		return err
+	}))
+	return text.String()
+}
+
+// kinds are the other kinds of blocks, and who tries what stands in them; nobody where there is nothing to try.
+var kinds = map[string]string{
+	"python":     "clients/python/tests/test_readme.py and test/peers",
+	"typescript": "clients/typescript/test/readme.test.ts",
+	"java":       "clients/java/src/test/java/io/sidekeeper/ReadmeTest.java and test/peers",
+	"go":         "sidekeepertest/readme_test.go and test/peers",
+	"sql":        "TestTheSQLOfDocumentsIsThatOfTheExample",
+	"yaml":       "",
+	"xml":        "",
+	"mermaid":    "",
+	"text":       "",
+}
+
+// command is what a block of plain text must not begin a line with.
+var command = regexp.MustCompile(`^\$? ?(bin/)?(sidekeeper|grpcurl|make|go|kubectl|helm|docker|curl|npm|npx|pip|python|node|java|mvn|export) `)
+
+func TestEveryBlockSaysWhatItHolds(t *testing.T) {
+	for _, document := range documents(t) {
+		for _, block := range blocksOf(t, document.path, document.lines) {
+			if _, known := kinds[block.kind]; !known && block.kind != "sh" && block.kind != "console" {
+				t.Errorf("%s:%d: a block of kind %q, of which nobody knows what it holds", document.path, block.first, block.kind)
+			}
+			for i, line := range block.lines {
+				if block.kind == "text" && command.MatchString(line) {
+					t.Errorf("%s:%d: a command stands in a block of kind text, where nobody runs it", document.path, block.first+i+1)
+				}
+			}
+		}
+	}
+}
+
+func TestTheSQLOfDocumentsIsThatOfTheExample(t *testing.T) {
+	example, err := os.ReadFile("../../examples/fencing/store.py")
+	must(t, err)
+	for _, document := range documents(t) {
+		for _, block := range blocksOf(t, document.path, document.lines) {
+			if shown := strings.Join(block.lines, "\n"); block.kind == "sql" && !strings.Contains(string(example), shown) {
+				t.Errorf("%s:%d: examples/fencing/store.py has no such statement", document.path, block.first)
+			}
+		}
+	}
+}

@@ -1,0 +1,222 @@
+package documents
+
+import (
+	"context"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/test/support/process"
+)
+
+// ensemble is where documents have the ensemble of `sidekeeper dev` listen.
+const ensemble = "127.0.0.1:45321"
+
+// patient is how long a command may take to show what it must, on a machine that has other things to do.
+const patient = time.Minute
+
+// programs is the folder where what the documents run is built, once. TestMain removes it.
+var programs = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "sidekeeper-documents-")
+	if err != nil {
+		return "", err
+	}
+	for _, arguments := range [][]string{
+		{"../../cmd/sidekeeper"},
+		{"-modfile=../../tools/grpcurl/go.mod", "github.com/fullstorydev/grpcurl/cmd/grpcurl"},
+	} {
+		building := exec.Command("go", append([]string{"build", "-o", folder + "/"}, arguments...)...)
+		building.Stderr = os.Stderr
+		if err := building.Run(); err != nil {
+			return folder, err
+		}
+	}
+	return folder, nil
+})
+
+// A scene is one document's: a folder that looks like the document's own, terminals, and a sidecar.
+type scene struct {
+	folder    string
+	nursery   *process.Nursery
+	terminals map[string]*terminal
+	exports   []string          // what was exported in the terminal without a name
+	places    map[string]string // addresses and folders that the document shows, and what they are in truth
+	bindings  *bindings
+	given     []string // more variables
+}
+
+func newScene(t *testing.T, document string) *scene {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "scene-")
+	must(t, err)
+	s := &scene{
+		folder: folder, nursery: process.NewNursery(), terminals: map[string]*terminal{}, places: map[string]string{}, bindings: newBindings(),
+	}
+	t.Cleanup(func() {
+		s.close(t)
+		s.nursery.Close()
+		os.RemoveAll(folder)
+	})
+	s.furnish(t, document)
+	for _, name := range []string{"/tmp/", "/run/", "/etc/"} {
+		s.places[name] = folder + "/scene" + name
+		must(t, os.MkdirAll(s.places[name]+"sidekeeper", 0o755))
+	}
+	must(t, os.WriteFile(s.places["/etc/"]+"sidekeeper/ensemble", []byte("sidecar:secret\n"), 0o600))
+	return s
+}
+
+// furnish puts into the scene's folder what stands where the document's reader is: the repository or, for a README
+// below it, the folder of that. The programs are where `make build` leaves them.
+func (s *scene) furnish(t *testing.T, document string) {
+	t.Helper()
+	home := "../.."
+	if path.Base(document) == "README.md" && path.Dir(document) != "docs" {
+		home = filepath.Join(home, path.Dir(document))
+	}
+	home, err := filepath.Abs(home)
+	must(t, err)
+	entries, err := os.ReadDir(home)
+	must(t, err)
+	for _, entry := range entries {
+		if name := entry.Name(); name != "bin" && !strings.HasPrefix(name, ".") {
+			must(t, os.Symlink(filepath.Join(home, name), filepath.Join(s.folder, name)))
+		}
+	}
+	built, err := programs()
+	must(t, err)
+	must(t, os.Symlink(built, filepath.Join(s.folder, "bin")))
+}
+
+func (s *scene) environment() []string {
+	return append([]string{
+		"PATH=" + filepath.Join(s.folder, "bin") + ":" + os.Getenv("PATH"), "HOME=" + s.folder, "LC_ALL=C.UTF-8", "HOSTNAME=host",
+		"TMPDIR=" + s.places["/tmp/"], "SIDEKEEPER_LISTEN=unix://" + s.places["/run/"] + "sidekeeper/s",
+		"SIDEKEEPER_OPERATOR_LISTEN=unix://" + s.places["/run/"] + "sidekeeper/o",
+		"SIDEKEEPER_ENSEMBLE_PORT=" + strings.TrimPrefix(s.truth(ensemble), "127.0.0.1:"),
+	}, s.given...)
+}
+
+// begin starts the sidecar that documents take for granted unless they start one themselves.
+func (s *scene) begin(t *testing.T) {
+	t.Helper()
+	here := s.truth("127.0.0.1:7181")
+	s.given = []string{
+		"SIDEKEEPER_ADDRESS=" + here, "SIDEKEEPER_OPERATOR_ADDRESS=" + here, "SIDEKEEPER_ADMIN_ADDRESS=" + s.truth("127.0.0.1:7182"),
+	}
+	s.terminals["sidekeeper"] = s.open(t)
+	s.terminals["sidekeeper"].enter(s.truth(standIn("sidekeeper dev --admin-listen 127.0.0.1:7182 --metrics-listen 127.0.0.1:9090")))
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	if !s.terminals["sidekeeper"].output.await(ctx, func(text string, _ bool, _ string) bool {
+		return strings.Contains(text, `"address": "`+here) && strings.Contains(text, "Ctrl-C here stops it")
+	}) {
+		t.Fatal("the sidecar does not start:", s.terminals["sidekeeper"].output.text.String())
+	}
+}
+
+// terminal is the one of that name, which is opened if it is new.
+func (s *scene) terminal(t *testing.T, name string) *terminal {
+	t.Helper()
+	if s.terminals[name] == nil {
+		s.terminals[name] = s.open(t)
+		for _, export := range s.exports {
+			s.terminals[name].enter(export)
+			s.await(t, s.terminals[name])
+		}
+	}
+	return s.terminals[name]
+}
+
+func (s *scene) await(t *testing.T, w *terminal) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	if !w.output.await(ctx, func(_ string, ended bool, _ string) bool { return ended }) {
+		t.Fatal("a shell does not answer")
+	}
+	w.busy = false
+}
+
+// close ends what still runs, the sidecar last.
+func (s *scene) close(t *testing.T) {
+	t.Helper()
+	names := slices.Sorted(maps.Keys(s.terminals))
+	slices.SortStableFunc(names, func(a, b string) int { return strings.Compare(role(a), role(b)) })
+	for _, name := range names {
+		ctx, cancel := context.WithTimeout(context.Background(), patient)
+		if !s.terminals[name].close(ctx) {
+			t.Errorf("what runs in the terminal %q does not end by Ctrl-C", name)
+		}
+		cancel()
+	}
+}
+
+func role(terminal string) string {
+	if terminal == "sidecar" || terminal == "sidekeeper" {
+		return "b"
+	}
+	return "a"
+}
+
+var (
+	address = regexp.MustCompile(`(?:127\.0\.0\.1|localhost):\d{4,5}\b|\bzk1:2181(?:,zk2:2181)?|\bhost:port,…|\bHOST:PORT\b|` +
+		`(?:^|[\s"'=:])(?:/run/|/tmp/|/etc/)`)
+	samePlaces = map[string]string{
+		"zk1:2181": ensemble, "zk1:2181,zk2:2181": ensemble, "host:port,…": ensemble, "HOST:PORT": "127.0.0.1:9090",
+	}
+)
+
+// truth is a command with the addresses and folders of the scene in place of those that the document shows.
+func (s *scene) truth(command string) string {
+	return address.ReplaceAllStringFunc(command, func(shown string) string {
+		before := ""
+		if i := strings.IndexByte(shown, '/'); i == 1 {
+			before, shown = shown[:1], shown[1:]
+		}
+		if known := samePlaces[shown]; known != "" {
+			shown = known
+		}
+		if s.places[shown] == "" {
+			s.places[shown] = freeAddress(strings.HasPrefix(shown, "localhost"))
+		}
+		return before + s.places[shown]
+	})
+}
+
+// shown is an output with what the document shows in place of the scene's addresses and folders.
+func (s *scene) shown(output string) string {
+	for shown, truth := range s.places {
+		output = strings.ReplaceAll(output, truth, shown)
+	}
+	return strings.ReplaceAll(output, s.folder, "…")
+}
+
+// freeAddress is one on which nobody listens.
+func freeAddress(named bool) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer listener.Close()
+	if _, port, err := net.SplitHostPort(listener.Addr().String()); named && err == nil {
+		return "localhost:" + port
+	}
+	return listener.Addr().String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,168 @@
+package house
+
+import (
+	"go/parser"
+	"go/token"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A charter is what the packages of one folder may import: of ours by folder, and of others not at all what
+// is closed to them. A folder's charter covers the folders below it.
+type charter struct {
+	folder string
+	ours   []string
+	closed []string
+}
+
+// Who may stand on whom. The longest folder that fits counts. Tests may import what they like; whatever only tests
+// import still needs a line.
+var charters = []charter{
+	{folder: "gen"},
+	{folder: "recipes", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "service", ours: []string{"gen", "recipes"}, closed: zooKeeper},
+	{folder: "internal/zookeeper", ours: []string{"recipes"}, closed: wire},
+	{folder: "internal/jute"},
+	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/dev", ours: []string{"service", "internal/zookeeper", "internal/embedded"}, closed: slices.Concat(wire, zooKeeper)},
+	{folder: "internal/tracing", closed: zooKeeper},
+	{folder: "internal/doctor", ours: []string{"recipes", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/inject", closed: slices.Concat(wire, zooKeeper)},
+	{folder: "clients/go", ours: []string{"gen"}, closed: slices.Concat(logs[:1], zooKeeper)}, // applications give it a slog.Logger
+	{folder: "sidekeepertest", ours: []string{"internal/dev", "clients/go", "gen"}, closed: slices.Concat(logs, zooKeeper)},
+	{folder: "cmd", ours: []string{"service", "recipes", "internal", "clients/go", "gen"}, closed: zooKeeper},
+	{folder: "tools/reference", closed: slices.Concat(wire[:1], logs, zooKeeper)},
+	{folder: "tools/pictures", closed: slices.Concat(wire, zooKeeper)},
+	{folder: "tools/alerts", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test/support", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test/support/ensemble", ours: []string{"test/support"}, closed: wire},
+	{folder: "test/ensemble", ours: []string{"test/support"}, closed: wire},
+	{folder: "test/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test/kube", ours: []string{"test/support"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test/bench", ours: []string{"test/support", "gen"}, closed: logs},
+	{folder: "test/chaos", ours: []string{"test/support", "clients/go", "gen"}, closed: logs},
+	{folder: "test/chaos/history", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test/chaos/linear", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test/chaos/txnlog", ours: []string{"internal/jute", "test/support/link"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{
+		folder: "test/chaos/judge", ours: []string{"test/chaos/history", "test/chaos/txnlog", "test/chaos/linear"},
+		closed: slices.Concat(wire, logs, zooKeeper),
+	},
+}
+
+// What some folders must not know about.
+var (
+	wire      = []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}
+	logs      = []string{"go.uber.org/zap", "log", "log/slog"}
+	zooKeeper = []string{"github.com/go-zookeeper/zk"}
+)
+
+func TestPackagesImportOnlyWhatTheirCharterAllows(t *testing.T) {
+	t.Parallel()
+
+	for _, file := range files(t, ".go") {
+		if file.isTest() {
+			continue
+		}
+
+		rule, found := charterOf(path.Dir(file.path))
+		if !found {
+			t.Errorf("%s: no charter says what %s may import", file.path, path.Dir(file.path))
+
+			continue
+		}
+
+		for _, imported := range importsOf(t, file) {
+			if !rule.allows(imported) {
+				t.Errorf("%s imports %s, which the charter of %s does not allow", file.path, imported, rule.folder)
+			}
+		}
+	}
+}
+
+func TestCharterIsAboutFoldersThatExist(t *testing.T) {
+	t.Parallel()
+
+	for _, rule := range charters {
+		for _, folder := range append([]string{rule.folder}, rule.ours...) {
+			if !exists(folder) {
+				t.Errorf("the charter of %s speaks of %s, which does not exist", rule.folder, folder)
+			}
+		}
+	}
+}
+
+func TestCharterRefuses(t *testing.T) {
+	t.Parallel()
+
+	for _, refused := range []struct{ folder, imported string }{
+		{"recipes", "google.golang.org/grpc/codes"},
+		{"recipes", modulePath + "/internal/zookeeper"},
+		{"service", modulePath + "/internal/zookeeper"},
+		{"service", "github.com/go-zookeeper/zk"},
+		{"clients/go", modulePath + "/recipes"},
+		{"internal/zookeeper", modulePath + "/test/support/ensemble"},
+		{"test/support/link", modulePath + "/service"},
+	} {
+		rule, found := charterOf(refused.folder)
+		if !found || rule.allows(refused.imported) {
+			t.Errorf("%s may import %s", refused.folder, refused.imported)
+		}
+	}
+}
+
+func charterOf(folder string) (charter, bool) {
+	var best charter
+
+	for _, rule := range charters {
+		if within(folder, rule.folder) && len(rule.folder) > len(best.folder) {
+			best = rule
+		}
+	}
+
+	return best, best.folder != ""
+}
+
+func (c charter) allows(imported string) bool {
+	ours, isOurs := strings.CutPrefix(imported, modulePath+"/")
+	if isOurs {
+		return within(ours, c.folder) || withinOne(ours, c.ours)
+	}
+
+	return !withinOne(imported, c.closed)
+}
+
+// within says whether name is the folder or lies below it.
+func within(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, folder+"/")
+}
+
+func withinOne(name string, folders []string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool { return within(name, folder) })
+}
+
+func importsOf(t *testing.T, file file) []string {
+	t.Helper()
+
+	parsed, err := parser.ParseFile(token.NewFileSet(), file.path, file.text, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	imported := make([]string, 0, len(parsed.Imports))
+
+	for _, spec := range parsed.Imports {
+		name, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		imported = append(imported, name)
+	}
+
+	return imported
+}

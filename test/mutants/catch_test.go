@@ -1,0 +1,110 @@
+package mutants_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/test/mutants"
+)
+
+var all = flag.Bool("all", false, "run the tests against all mutants, and not only against those that matter most")
+
+// few are the mutants that are caught on every run: of the validity, the order, the fencing token, and numbers.
+var few = []string{"V1", "M4", "M6a", "M14"}
+
+func TestEveryMutantIsCaught(t *testing.T) {
+	for _, m := range mutants.Table {
+		if m.Absent != "" || !*all && !slices.Contains(few, m.ID) {
+			continue
+		}
+		t.Run(m.ID, func(t *testing.T) {
+			overlay, err := m.Overlay(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range m.Catchers {
+				began := time.Now()
+				times, err := catch(t.Context(), overlay, c)
+				if err != nil {
+					t.Errorf("%s: %v", m.Bug, err)
+					continue
+				}
+				t.Logf("%s: said %d times, in %v: %s", c.Test, times, time.Since(began).Round(time.Second), c.Complaint)
+			}
+		})
+	}
+}
+
+// catch runs a test against a mutant and counts how often it complains as expected. That it does not is an error.
+func catch(ctx context.Context, overlay string, by mutants.Catcher) (times int, err error) {
+	command := exec.CommandContext(ctx, "go", arguments(overlay, by)...)
+	command.Dir = filepath.Join("..", "..")
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // which it passes on to the test
+	command.WaitDelay = time.Minute
+	said, err := command.CombinedOutput()
+	return verdict(string(said), err, by)
+}
+
+func arguments(overlay string, by mutants.Catcher) []string {
+	var exact []string
+	for part := range strings.SplitSeq(by.Test, "/") {
+		exact = append(exact, "^"+part)
+	}
+	exact[0] += "$"
+	arguments := []string{
+		"test", "-count=1", "-vet=off", "-timeout=15m", "-overlay=" + overlay, "-run=" + strings.Join(exact, "/"), "./" + by.Package,
+	}
+	if by.Schedules > 0 {
+		arguments = append(arguments, fmt.Sprintf("-seeds=%d", by.Schedules))
+	}
+	return arguments
+}
+
+// verdict judges what a test said of a mutant, and how it ended.
+func verdict(said string, err error, by mutants.Catcher) (times int, _ error) {
+	var failed *exec.ExitError
+	times = len(regexp.MustCompile(by.Complaint).FindAllString(said, -1))
+	switch {
+	case err == nil:
+		return 0, fmt.Errorf("it survives %s in %s:\n%s", by.Test, by.Package, said)
+	case !errors.As(err, &failed):
+		return 0, fmt.Errorf("%s in %s: %w", by.Test, by.Package, err)
+	case strings.Contains(said, "[build failed]"), strings.Contains(said, "[setup failed]"):
+		return 0, fmt.Errorf("it does not compile:\n%s", said)
+	case times == 0:
+		return 0, fmt.Errorf("%s in %s fails, and does not say %q:\n%s", by.Test, by.Package, by.Complaint, said)
+	}
+	return times, nil
+}
+
+func TestAVerdictIsWhetherTheTestHasComplainedAsExpected(t *testing.T) {
+	by := mutants.Catcher{Package: "recipes", Test: "TestX", Complaint: `token \d+ after`}
+	failed := exec.CommandContext(t.Context(), "go", "no-such-command").Run()
+	for _, c := range []struct {
+		said string
+		err  error
+		want string
+	}{
+		{"--- FAIL: TestX\n token 1 after 1\n token 2 after 3", failed, "2"},
+		{"ok", nil, "survives"},
+		{"token 1 after 1", nil, "survives"},
+		{"FAIL recipes [build failed]\n token 1 after 1", failed, "does not compile"},
+		{"--- FAIL: TestX\n something else", failed, "does not say"},
+		{"token 1 after 1", errors.New("no go here"), "no go here"},
+	} {
+		times, err := verdict(c.said, c.err, by)
+		if got := fmt.Sprint(times, err); !strings.Contains(got, c.want) {
+			t.Errorf("%q and %v: %s, want %s", c.said, c.err, got, c.want)
+		}
+	}
+}
