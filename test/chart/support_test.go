@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 	"github.com/sidekeeper/sidekeeper/test/support/manifest"
 	"github.com/sidekeeper/sidekeeper/test/support/toolchain"
-	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 var update = flag.Bool("update", false, "write the expected files anew instead of comparing")
