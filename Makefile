@@ -26,11 +26,29 @@ run: build ## Start a sidecar with an ensemble in memory, until Ctrl-C; ARGS="--
 build: ## Build the programs into bin/
 	@go build -o bin/ ./cmd/sidekeeper ./test/ensemble
 
+.PHONY: unit
+unit: ## Run what takes neither servers nor the network nor another language: a minute and a half
+	go test -short ./...
+
 .PHONY: test
-test: python typescript java stubs one-lock ## Run all tests, with the race detector, on real ensembles too
+test: need test-go python typescript java stubs one-lock ## Run all tests, with the race detector, on real ensembles too
+
+# What the tests take beyond Go: all of it is there, or is installed, or is named, before the first test runs.
+.PHONY: need
+need: ## Install, or else name, what the tests take beyond Go
+	@tools/need race java python node stubs
+
+# Packages whose tests start ensembles or programs run one at a time, since they would starve each other.
+SERVERS = $(shell go list -f '{{range .TestImports}}{{println . $$.ImportPath}}{{end}}{{range .XTestImports}}{{println . $$.ImportPath}}{{end}}' ./... | \
+	awk '$$1 ~ "/test/support/(ensemble|process)$$" { print $$2 }' | sort -u)
+
+.PHONY: test-go
+test-go:
 	go build -race ./...
+	go -C tools test ./reference
 	go -C tools/alerts test ./...
-	go test -race -p 1 -timeout 30m ./... # one package at a time: two ensembles would starve each other
+	go test -race -timeout 30m $$(go list ./... | grep -vxF "$$(tr ' ' '\n' <<<"$(SERVERS)")")
+	go test -race -p 1 -timeout 30m $(SERVERS)
 
 .PHONY: kube-test
 kube-test: ## Test the Helm chart and the injector on a real API server of Kubernetes, which it builds once; then it takes two minutes

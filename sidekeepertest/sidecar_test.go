@@ -32,6 +32,7 @@ func TestASidecarLeavesNothingBehind(t *testing.T) {
 }
 
 func TestSidecarsDoNotMeet(t *testing.T) {
+	t.Parallel()
 	first, second := start(t, sidekeepertest.Options{}), start(t, sidekeepertest.Options{})
 	acquire(t, first, "orders", sidekeeper.LockOptions{})
 	acquire(t, second, "orders", sidekeeper.LockOptions{})
@@ -41,6 +42,7 @@ func TestSidecarsDoNotMeet(t *testing.T) {
 }
 
 func TestALeaseCanBeExpiredInThreeWays(t *testing.T) {
+	t.Parallel()
 	sidecar := start(t, sidekeepertest.Options{})
 	lease, err := sidecar.Client().OpenLease(t.Context(), sidekeeper.LeaseOptions{})
 	must(t, err)
@@ -71,6 +73,7 @@ func TestALeaseCanBeExpiredInThreeWays(t *testing.T) {
 }
 
 func TestASilenceSuspendsAndEnds(t *testing.T) {
+	t.Parallel()
 	sidecar := start(t, sidekeepertest.Options{})
 	suspended, resumed := make(chan struct{}, 100), make(chan struct{}, 100)
 	lock := acquire(t, sidecar, "orders", sidekeeper.LockOptions{
@@ -87,6 +90,7 @@ func TestASilenceSuspendsAndEnds(t *testing.T) {
 }
 
 func TestASilenceThatLastsLosesTheLock(t *testing.T) {
+	t.Parallel()
 	sidecar := start(t, sidekeepertest.Options{SessionTimeout: 3 * time.Second})
 	lock := acquire(t, sidecar, "orders", sidekeeper.LockOptions{})
 	sidecar.Suspend(time.Hour)
@@ -94,6 +98,7 @@ func TestASilenceThatLastsLosesTheLock(t *testing.T) {
 }
 
 func TestGrantsCanBeLate(t *testing.T) {
+	t.Parallel()
 	const delay = 300 * time.Millisecond
 	sidecar := start(t, sidekeepertest.Options{GrantDelay: delay})
 	began := time.Now()

@@ -25,6 +25,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 	"github.com/sidekeeper/sidekeeper/test/support/process"
 )
 
@@ -57,6 +58,7 @@ type step struct {
 }
 
 func TestConformance(t *testing.T) {
+	full.Needs(t, "the sidecar's program, built anew")
 	text, err := os.ReadFile("../conformance/scenarios.yaml")
 	must(t, err)
 	var scenarios []scenario

@@ -59,6 +59,7 @@ func TestWhatAnExpiredLeaseOwnsStaysUntilItsCallersAreTold(t *testing.T) {
 }
 
 func TestASilenceIsToldAsOne(t *testing.T) {
+	t.Parallel()
 	s := serve(t, Options{})
 	held := s.acquire("orders")
 	held.sees("granted")
@@ -68,6 +69,7 @@ func TestASilenceIsToldAsOne(t *testing.T) {
 }
 
 func TestASilenceThatOutlastsTheValidityLosesTheLock(t *testing.T) {
+	t.Parallel()
 	s := serve(t, Options{SessionTimeout: 3 * time.Second})
 	held := s.acquire("orders")
 	held.sees("granted")
@@ -77,6 +79,7 @@ func TestASilenceThatOutlastsTheValidityLosesTheLock(t *testing.T) {
 }
 
 func TestADelayedGrantComesLater(t *testing.T) {
+	t.Parallel()
 	s := serve(t, Options{})
 	const delay = 300 * time.Millisecond
 	_, err := s.dev.DelayGrants(s.context(), &devv1.DelayGrantsRequest{Delay: durationpb.New(delay)})
@@ -92,6 +95,7 @@ func TestADelayedGrantComesLater(t *testing.T) {
 }
 
 func TestFaultsOfTheCommandLineHappen(t *testing.T) {
+	t.Parallel()
 	faults, err := ParseFaults([]string{"expire-lease=200ms", "delay-grants=100ms"})
 	must(t, err)
 	s := serve(t, Options{Faults: faults})

@@ -15,6 +15,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -193,6 +194,7 @@ func TestAnEnsembleThatDoesNotAnswerIsAnError(t *testing.T) {
 }
 
 func TestARealEnsembleIsExamined(t *testing.T) {
+	full.Needs(t, "an ensemble")
 	e, err := ensemble.Start(t.Context(), ensemble.Options{Servers: 3, TickTime: 200 * time.Millisecond, MaxSessionTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)

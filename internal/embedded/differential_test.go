@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 var (
@@ -227,9 +228,7 @@ func realServerWithoutReaping(t *testing.T) string {
 
 func realServerWith(t *testing.T, options ensemble.Options) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts a Java virtual machine")
-	}
+	full.Needs(t, "a server")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	e, err := ensemble.Start(ctx, options)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 // tick is short, so that tests wait little: all times of the ensemble follow from it.
@@ -21,6 +22,7 @@ const tick = 200 * time.Millisecond
 
 func startEnsemble(t *testing.T, options ensemble.Options) *ensemble.Ensemble {
 	t.Helper()
+	full.Needs(t, "an ensemble")
 	if options.TickTime == 0 {
 		options.TickTime = tick
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sidekeeper/sidekeeper/test/chaos/caller"
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 var rounds = flag.Int("rounds", 4, "how many rounds to play")
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 // them there are leases that end, and holds that are ended by force, while connections of those who count on them falter. On
 // a machine that has too much to do a round may be invalid; none may show a violation, and one must count.
 func TestAShortCampaignShowsNoViolation(t *testing.T) {
+	full.Needs(t, "an ensemble, and minutes")
 	var out, logged bytes.Buffer
 	code := run(t.Context(), []string{
 		"-sidecar", build(t), "-sleeper", build(t, "-tags=sleeper"), "-profile", fastTicks, "-nemesis", "N1|N5|N10|N21",

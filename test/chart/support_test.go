@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 	"github.com/sidekeeper/sidekeeper/test/support/manifest"
 	"github.com/sidekeeper/sidekeeper/test/support/toolchain"
 )
@@ -24,6 +25,7 @@ const (
 // helm runs helm without anything of the user's, and returns what it writes.
 func helm(t *testing.T, arguments ...string) (string, error) {
 	t.Helper()
+	full.Needs(t, "helm")
 	program, err := toolchain.Program(t.Context(), "helm")
 	if err != nil {
 		t.Fatal(err)

@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 var rewrite = flag.Bool("write", false, "write into the documents what their commands print now, where that differs")
 
 func TestMain(m *testing.M) {
-	flag.Parse()
+	full.AllNeed("terminals, and the programs that documents show")
 	code := m.Run()
 	if folder, _ := programs(); folder != "" {
 		os.RemoveAll(folder)

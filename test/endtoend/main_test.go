@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 var (
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	if order := os.Getenv(callerVariable); order != "" {
 		os.Exit(runCaller(order))
 	}
-	flag.Parse()
+	full.AllNeed("an ensemble")
 	os.Exit(runTests(m))
 }
 

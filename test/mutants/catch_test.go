@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/mutants"
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 var all = flag.Bool("all", false, "run the tests against all mutants, and not only against those that matter most")
@@ -23,6 +24,7 @@ var all = flag.Bool("all", false, "run the tests against all mutants, and not on
 var few = []string{"V1", "M4", "M6a", "M14"}
 
 func TestEveryMutantIsCaught(t *testing.T) {
+	full.Needs(t, "minutes")
 	for _, m := range mutants.Table {
 		if m.Absent != "" || !*all && !slices.Contains(few, m.ID) {
 			continue

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 var (
@@ -20,7 +22,7 @@ func TestMain(m *testing.M) {
 	if library := os.Getenv(libraryVariable); library != "" {
 		os.Exit(runPeer(library, os.Args[1:]))
 	}
-	flag.Parse()
+	full.AllNeed("a server, Java and Python")
 	os.Exit(runTests(m))
 }
 

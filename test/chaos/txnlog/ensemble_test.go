@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 const patient = time.Minute
@@ -28,6 +29,7 @@ type stage struct {
 
 func start(t *testing.T) *stage {
 	t.Helper()
+	full.Needs(t, "an ensemble")
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
 	defer cancel()
 	home := t.TempDir()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
 // limit is how long a test waits for what must happen, on a machine that has other things to do.
@@ -28,6 +30,7 @@ func within(t *testing.T) context.Context {
 // start starts an ensemble that is closed when the test ends.
 func start(t *testing.T, options Options) *Ensemble {
 	t.Helper()
+	full.Needs(t, "an ensemble")
 	began := time.Now()
 	e, err := Start(within(t), options)
 	if err != nil {

@@ -1,0 +1,26 @@
+// Package full marks the tests that `go test -short` leaves out: those that need servers, the network, another language or minutes.
+package full
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// Needs skips the test with -short, and says what it needs.
+func Needs(t testing.TB, what string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left out by -short: needs " + what)
+	}
+}
+
+// AllNeed ends the program, as a success, with -short: all tests of a package need the same. It is for TestMain.
+func AllNeed(what string) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("left out by -short: all tests of this package need", what)
+		os.Exit(0)
+	}
+}
