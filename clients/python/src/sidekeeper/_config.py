@@ -77,19 +77,19 @@ class Config:
         """Reads a key as the sidecar's own connection to the ensemble shows it; linearizable, at least as new as all that anybody had
         written before. Raises KeyNotFoundError."""
         consistency = config_pb2.CONSISTENCY_LINEARIZABLE if linearizable else config_pb2.CONSISTENCY_UNSPECIFIED
-        reply = await _transport.insist(self._stub.Get, config_pb2.GetRequest(key=key, consistency=consistency))
+        reply = await _transport.call_idempotent(self._stub.Get, config_pb2.GetRequest(key=key, consistency=consistency))
         return Entry._of(reply.entry)
 
     async def put(self, key: str, value: bytes | str, precondition: Precondition | None = None) -> Entry:
         """Writes a key and returns the entry without its value. Raises PreconditionFailedError; with OutcomeUnknownError it may have
         been written, or may still be in a moment."""
-        reply = await _transport.attempt(self._stub.Put, _put(key, value, precondition))
+        reply = await _transport.call_non_idempotent(self._stub.Put, _put(key, value, precondition))
         return Entry(key, version=reply.version, revision=reply.revision)
 
     async def delete(self, key: str, precondition: Precondition | None = None) -> None:
         """Deletes a key. Raises KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError."""
         request = config_pb2.DeleteRequest(key=key, precondition=_wire(precondition))
-        await _transport.attempt(self._stub.Delete, request)
+        await _transport.call_non_idempotent(self._stub.Delete, request)
 
     async def list(self, prefix: str = "") -> AsyncGenerator[Entry]:
         """Keys with their values, in the order of keys: all, or those at and below a prefix of whole segments."""
@@ -102,7 +102,7 @@ class Config:
         If nothing was done for want of a precondition, the metadata of PreconditionFailedError tell the `operation`, counted from 0,
         the `key`, and its `version` if it is there.
         """
-        reply = await _transport.attempt(self._stub.Commit, config_pb2.CommitRequest(operations=commit._operations))
+        reply = await _transport.call_non_idempotent(self._stub.Commit, config_pb2.CommitRequest(operations=commit._operations))
         return tuple(
             Entry(operation.put.key, version=result.version, revision=result.revision)
             for operation, result in zip(commit._operations, reply.results, strict=True)

@@ -30,7 +30,7 @@ class Sequence:
         """Hands out count numbers at once, 1 to 1,000,000. Errors as of next."""
         ordering = sequence_pb2.ORDERING_RELAXED if relaxed else sequence_pb2.ORDERING_STRICT
         request = sequence_pb2.NextRequest(name=self.name, count=count, ordering=ordering)
-        reply = await _transport.insist(self._stub.Next, request)
+        reply = await _transport.call_idempotent(self._stub.Next, request)
         return Numbers(reply.first, reply.last, reply.incarnation)
 
     async def numbers(self, *, ahead: int = 100) -> AsyncGenerator[int]:
@@ -43,14 +43,14 @@ class Sequence:
     async def create(self, first: int) -> int:
         """Makes the sequence, whose first number will be first, and returns its incarnation. Raises SequenceExistsError; with
         OutcomeUnknownError it may have been made."""
-        reply = await _transport.attempt(self._stub.Create, sequence_pb2.CreateRequest(name=self.name, first=first))
+        reply = await _transport.call_non_idempotent(self._stub.Create, sequence_pb2.CreateRequest(name=self.name, first=first))
         return int(reply.incarnation)
 
     async def get(self) -> SequenceState:
         """Says how far the sequence is. Raises SequenceNotFoundError, SequenceMalformedError."""
-        reply = await _transport.insist(self._stub.Get, sequence_pb2.GetRequest(name=self.name))
+        reply = await _transport.call_idempotent(self._stub.Get, sequence_pb2.GetRequest(name=self.name))
         return SequenceState(reply.last_issued, reply.incarnation)
 
     async def delete(self) -> None:
         """Removes the sequence. Raises SequenceNotFoundError; with OutcomeUnknownError it may be gone."""
-        await _transport.attempt(self._stub.Delete, sequence_pb2.DeleteRequest(name=self.name))
+        await _transport.call_non_idempotent(self._stub.Delete, sequence_pb2.DeleteRequest(name=self.name))

@@ -5,31 +5,29 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import logging
-import random
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import grpc
 
 from sidekeeper import _fork, _transport, aio
-from sidekeeper._claim import log
 from sidekeeper._config import Commit, Precondition
 from sidekeeper._errors import ForkedError, LostError, SidekeeperError, SuspendedError
+from sidekeeper._held import Held, HeldStream, log_failure
+from sidekeeper._lock import leads_again
 from sidekeeper._types import (
+    CommonLockOptions,
     ConfigEvent,
     Contender,
     Entry,
     GroupView,
     LockView,
-    Mode,
     Numbers,
     OnConflict,
-    Queued,
     Revocation,
     SequenceState,
     Token,
@@ -105,57 +103,42 @@ async def _next(items: AsyncIterator[T]) -> T:
     return await anext(items)
 
 
-class LockOptions(TypedDict, total=False):
-    """How to acquire a lock. The functions are called one at a time in the client's thread: they must not block."""
+class LockOptions(CommonLockOptions, total=False):
+    """How to acquire a lock. The callbacks are called one at a time in the client's own thread: they must not block."""
 
-    mode: Mode
     lease: Lease | None
-    """To hold the lock with; None, a lease that lives as long as the lock."""
-    wait: float | None
-    """Seconds to wait for the grant: 0 tries once, None waits for ever."""
-    owner: str
-    """Who the caller is, for people: at most 128 bytes."""
-    metadata: Mapping[str, str]
-    """More about the caller, for people: at most 1 KiB in all."""
-    on_queued: Callable[[Queued], object]
-    on_suspended: Callable[[float], object]
-    """Contact with the ensemble is lost, the lock is not; gets the seconds it certainly lasts, about once a second."""
-    on_resumed: Callable[[], object]
-    on_revocation: Callable[[Revocation], object]
+    """The lease to hold the lock with; None, one of its own that ends with the lock."""
 
 
-class _Held:
-    """What is the same for locks, leases and memberships."""
+class _Held(Held):
+    """What locks, leases and memberships have in common: each is a stream in the client's thread."""
 
-    def __init__(self, loop: _Loop, held: aio._Held) -> None:
+    def __init__(self, loop: _Loop, stream: HeldStream) -> None:
         self._loop = loop
-        self._held = held
+        self._stream = stream
+        self._claim = stream._claim
         self._ended = threading.Event()
-        held._claim.when_over(self._ended.set)
-
-    @property
-    def valid(self) -> bool:
-        """Whether it is certainly the caller's at this moment."""
-        return self._held.valid
-
-    @property
-    def valid_for(self) -> float:
-        """For how many seconds it is certainly still the caller's if the sidecar is not heard of again; 0 if it is not."""
-        return self._held.valid_for
-
-    @property
-    def suspended(self) -> bool:
-        """Whether the sidecar has lost contact with the ensemble and not regained it yet."""
-        return self._held.suspended
-
-    @property
-    def error(self) -> LostError | None:
-        """Why it was lost, as soon as it is not valid any more; None before that, and if it was given up."""
-        return self._held.error
+        self._claim.on_end(self._ended.set)
 
     def wait_ended(self, timeout: float | None = None) -> bool:
-        """Returns True when it is the caller's no more, lost or given up; False if it still is after so many seconds."""
-        return self._held._claim.over() or self._ended.wait(timeout)
+        """Returns True when it is no longer the caller's, lost or given up; False if it still is after timeout seconds."""
+        return self._claim.over() or self._ended.wait(timeout)
+
+    def _give_up(self) -> None:
+        self._stream._refuse_if_forked()
+        self._loop.run(self._stream._give_up())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Gives it up. A failure is only logged if the body failed too."""
+        try:
+            self._give_up()
+        except (LostError, SidekeeperError) as error:
+            if kind is None:
+                raise
+            log_failure(error)
 
 
 class Lease(_Held):
@@ -178,24 +161,7 @@ class Lease(_Held):
     def close(self) -> None:
         """Ends the lease; for the caller, it and all acquired in its name are over at once. Then all of it is gone from the
         ensemble. Raises LostError if it was lost before."""
-        self._lease._refuse_if_forked()
-        self._loop.run(self._lease.close())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        _give_up(self.close, kind is None)
-
-
-def _give_up(give_up: Callable[[], None], strictly: bool) -> None:
-    """Gives something up at the end of a body; a failure is no more than logged if the body failed anyway."""
-    try:
-        give_up()
-    except (LostError, SidekeeperError) as error:
-        if strictly:
-            raise
-        log.log(logging.DEBUG if isinstance(error, LostError) else logging.WARNING, "%s", error)
+        self._give_up()
 
 
 class Lock(_Held):
@@ -207,8 +173,8 @@ class Lock(_Held):
         self._grace = suspension_grace
         self._stop = threading.Event()
         self._timer: asyncio.TimerHandle | None = None
-        lock._when_suspended.append(self._suspended)
-        lock._claim.when_over(self._over)
+        lock._on_suspension.append(self._suspended)
+        lock._claim.on_end(self._over)
         if lock.suspended:
             self._suspended(True)
 
@@ -258,14 +224,7 @@ class Lock(_Held):
         Raises LostError if it was lost before. Any SidekeeperError says that the sidecar has not confirmed it: then it is over for
         the caller all the same, and for others by the time its validity would have been. Again, it does the same.
         """
-        self._lock._refuse_if_forked()
-        self._loop.run(self._lock.release())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        _give_up(self.release, kind is None)
+        self._give_up()
 
     def _suspended(self, suspended: bool) -> None:
         if self._timer is not None:
@@ -273,7 +232,7 @@ class Lock(_Held):
             self._timer = None
         if suspended and self._grace is not None:
             self._timer = asyncio.get_running_loop().call_later(self._grace, self._stop.set)
-        elif not suspended and not self._lock._claim.over():
+        elif not suspended and not self._claim.over():
             self._stop.clear()
 
     def _over(self) -> None:
@@ -299,14 +258,7 @@ class Membership(_Held):
 
     def leave(self) -> None:
         """Leaves the group; with a lease of its own, which ends, that is confirmed. Raises LostError if it was lost before."""
-        self._membership._refuse_if_forked()
-        self._loop.run(self._membership.leave())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        _give_up(self.leave, kind is None)
+        self._give_up()
 
 
 class Sequence:
@@ -512,24 +464,19 @@ class Client:
     def run_while_leader(self, name: str, body: Callable[[Lock], T], **options: Unpack[LockOptions]) -> T:
         """Runs body whenever it holds the lock, until a body returns that has not lost it, and returns what it does. When the lock is
         lost body should stop, as lock.check does by its LostError; it is run again after the next grant."""
-        pause = 0.05
+        backoff = _transport.Backoff()
         while True:
             lock: Lock | None = None
             try:
                 with self.lock(name, **options) as lock:
-                    pause = 0.05
+                    backoff.reset()
                     result = body(lock)
                     lock.check()
                     return result
-            except LostError as error:
-                if lock is None or error.what != f"lock {name}" or isinstance(error.cause, ForkedError):
+            except (LostError, SidekeeperError) as error:
+                if not leads_again(error, name, lock is not None, options.get("lease")):
                     raise
-            except SidekeeperError as error:
-                passes = _transport.is_transient(error) or (options.get("lease") is None and _transport.was_lost(error))
-                if lock is not None or not passes:
-                    raise
-            pause = min(2 * pause, 2.0)
-            time.sleep(random.uniform(pause / 2, pause))
+            time.sleep(backoff.next())
 
     def get_lock(self, name: str) -> LockView:
         """Shows who holds the lock and who waits for it."""
@@ -634,4 +581,4 @@ class _WithLock(AbstractContextManager[Lock]):
         return lock
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        _give_up(self._entered.pop().release, strictly=kind is None)
+        self._entered.pop().__exit__(kind, error, trace)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NewType
+from typing import NewType, TypedDict
 
 from google.protobuf.duration_pb2 import Duration
 
@@ -72,6 +72,28 @@ class Revocation:
     reason: str
     grace: float | None
     """Seconds until the hold is ended by force; None if it never will be."""
+
+
+class CommonLockOptions(TypedDict, total=False):
+    """What asyncio's LockOptions and those for threads have in common."""
+
+    mode: Mode
+    """By default EXCLUSIVE."""
+    wait: float | None
+    """Seconds to wait for the grant: 0 tries once, None waits without a limit."""
+    owner: str
+    """Who the caller is, for people: at most 128 bytes of UTF-8."""
+    metadata: Mapping[str, str]
+    """More about the caller, for people: at most 1 KiB in all."""
+    on_queued: Callable[[Queued], object]
+    """Called when the caller has to wait, and whenever its position changes."""
+    on_suspended: Callable[[float], object]
+    """Called about once a second while contact with the ensemble is lost and the lock is not, with the seconds for which it remains
+    valid."""
+    on_resumed: Callable[[], object]
+    """Called when contact is back and the lock was not lost."""
+    on_revocation: Callable[[Revocation], object]
+    """Called with each request to release the lock."""
 
 
 @dataclass(frozen=True)
