@@ -14,7 +14,7 @@ import {
   type WatchRequest,
   type WatchResponse,
 } from "./gen/sidekeeper/config/v1/config.js";
-import { type Stub, attempt, insist, reopened, start } from "./transport.js";
+import { type Stub, callIdempotent, callNonIdempotent, reopened, start } from "./transport.js";
 import { type ConfigChange, type ConfigEvent, type Entry, entryFrom } from "./types.js";
 
 /** What must be true of a key: that it has this version, that there is no such key, or that there is. */
@@ -78,7 +78,7 @@ export class Config {
    */
   async get(key: string, options: { readonly linearizable?: boolean } = {}): Promise<Entry> {
     const consistency = options.linearizable === true ? Consistency.LINEARIZABLE : Consistency.UNSPECIFIED;
-    const reply = await insist(this.stub.get, { key, consistency, asText: false });
+    const reply = await callIdempotent(this.stub.get, { key, consistency, asText: false });
     return entryFrom(reply.entry);
   }
 
@@ -87,14 +87,14 @@ export class Config {
    * been written, or may still be in a moment.
    */
   async put(key: string, value: Uint8Array | string, precondition?: Precondition): Promise<Entry> {
-    const reply = await attempt(this.stub.put, putOf(key, value, precondition));
+    const reply = await callNonIdempotent(this.stub.put, putOf(key, value, precondition));
     return { ...entryFrom(undefined), key, version: reply.version, revision: reply.revision };
   }
 
   /** Deletes a key. Rejects with KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError. */
   async delete(key: string, precondition?: Precondition): Promise<void> {
     const request = { key, precondition: conditionOf(precondition), recursive: false };
-    await attempt(this.stub.delete, request);
+    await callNonIdempotent(this.stub.delete, request);
   }
 
   /** Keys with their values, in the order of keys: all, or those at and below a prefix of whole segments. */
@@ -102,7 +102,7 @@ export class Config {
     let pageToken = "";
     do {
       const request = { prefix, pageSize: 1000, pageToken, asText: false };
-      const reply = await insist(this.stub.list, request);
+      const reply = await callIdempotent(this.stub.list, request);
       for (const entry of reply.entries) {
         yield entryFrom(entry);
       }
@@ -116,7 +116,7 @@ export class Config {
    * `version` if it is there.
    */
   async commit(commit: Commit): Promise<Entry[]> {
-    const reply = await attempt(this.stub.commit, { operations: commit.operations });
+    const reply = await callNonIdempotent(this.stub.commit, { operations: commit.operations });
     return reply.results.map(({ version, revision }, i) => {
       const { operation } = commit.operations[i] ?? {};
       const key = operation?.$case === "put" ? operation.value.key : "";

@@ -12,9 +12,12 @@
  * @packageDocumentation
  */
 
-export * from "./client.js";
+export { Client, type ClientOptions } from "./client.js";
 export { Commit, Config, ConfigView, type Precondition } from "./config.js";
 export * from "./errors.js";
+export { Lease, type LeaseOptions } from "./lease.js";
+export { Lock, type LockOptions, type WithLockOptions } from "./lock.js";
+export { type JoinOptions, Membership } from "./membership.js";
 export { type NumberOptions, Sequence } from "./sequence.js";
 export { ADDRESS_VARIABLE, DEFAULT_ADDRESS } from "./transport.js";
 export { pick } from "./types.js";
@@ -27,6 +30,7 @@ export type {
   GroupView,
   Labels,
   LockView,
+  Logger,
   Mode,
   Numbers,
   OnConflict,

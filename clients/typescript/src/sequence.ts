@@ -1,7 +1,7 @@
 /** Sequences. */
 
 import { Ordering, type SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
-import { type Stub, attempt, insist } from "./transport.js";
+import { type Stub, callIdempotent, callNonIdempotent } from "./transport.js";
 import type { Numbers, SequenceState } from "./types.js";
 
 /** How numbers are wanted: relaxed ones are unique only, and faster. */
@@ -29,7 +29,7 @@ export class Sequence {
   /** Hands out count numbers at once, 1 to 1,000,000. Errors as of next. */
   async nextRange(count: number, options: NumberOptions = {}): Promise<Numbers> {
     const ordering = options.relaxed === true ? Ordering.RELAXED : Ordering.STRICT;
-    const reply = await insist(this.stub.next, { name: this.name, count, ordering });
+    const reply = await callIdempotent(this.stub.next, { name: this.name, count, ordering });
     return { first: reply.first, last: reply.last, incarnation: reply.incarnation };
   }
 
@@ -51,18 +51,18 @@ export class Sequence {
    * OutcomeUnknownError it may have been made.
    */
   async create(first: bigint | number): Promise<bigint> {
-    const reply = await attempt(this.stub.create, { name: this.name, first: BigInt(first) });
+    const reply = await callNonIdempotent(this.stub.create, { name: this.name, first: BigInt(first) });
     return reply.incarnation;
   }
 
   /** Says how far the sequence is. Rejects with SequenceNotFoundError, SequenceMalformedError. */
   async get(): Promise<SequenceState> {
-    const reply = await insist(this.stub.get, { name: this.name });
+    const reply = await callIdempotent(this.stub.get, { name: this.name });
     return { lastIssued: reply.lastIssued, incarnation: reply.incarnation };
   }
 
   /** Removes the sequence. Rejects with SequenceNotFoundError; with OutcomeUnknownError it may be gone. */
   async delete(): Promise<void> {
-    await attempt(this.stub.delete, { name: this.name });
+    await callNonIdempotent(this.stub.delete, { name: this.name });
   }
 }

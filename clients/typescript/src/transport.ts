@@ -118,7 +118,7 @@ export function stubOf<Service extends object>(channel: Channel, service: Servic
 }
 
 /** Makes a call with one answer, once. Rejects with SidekeeperError. */
-export async function ask<Request, Reply>(
+export async function call<Request, Reply>(
   method: Unary<Request, Reply>,
   request: Request,
   timeout: number = CALL_TIMEOUT,
@@ -140,22 +140,22 @@ export async function ask<Request, Reply>(
 }
 
 /** Makes a call that may be repeated until it is answered, the ensemble reachable, or the time over. */
-export async function insist<Request, Reply>(
+export async function callIdempotent<Request, Reply>(
   method: Unary<Request, Reply>,
   request: Request,
-  heals: (error: unknown) => boolean = isTransient,
+  isRepeatable: (error: unknown) => boolean = isTransient,
 ): Promise<Reply> {
   const until = performance.now() / 1000 + CALL_TIMEOUT;
-  const pause = new Pause();
+  const backoff = new Backoff();
   for (;;) {
     try {
-      return await ask(method, request, Math.max(until - performance.now() / 1000, 0.001));
+      return await call(method, request, Math.max(until - performance.now() / 1000, 0.001));
     } catch (error) {
-      const rest = pause.next();
-      if (!heals(error) || performance.now() / 1000 + rest >= until) {
+      const pause = backoff.next();
+      if (!isRepeatable(error) || performance.now() / 1000 + pause >= until) {
         throw error;
       }
-      await sleep(rest);
+      await sleep(pause);
     }
   }
 }
@@ -164,12 +164,12 @@ export async function insist<Request, Reply>(
  * Makes a call that must not be done twice. It is repeated only where the sidecar says that nothing was done: the ensemble is out of
  * reach.
  */
-export async function attempt<Request, Reply>(method: Unary<Request, Reply>, request: Request): Promise<Reply> {
-  return insist(method, request, (error) => error instanceof EnsembleUnreachableError);
+export async function callNonIdempotent<Request, Reply>(method: Unary<Request, Reply>, request: Request): Promise<Reply> {
+  return callIdempotent(method, request, (error) => error instanceof EnsembleUnreachableError);
 }
 
 /** What to let pass before something is tried again, in seconds: at random, and twice as long each time. */
-export class Pause {
+export class Backoff {
   private longest = 0.05;
 
   next(): number {
@@ -267,11 +267,11 @@ export async function* reopened<Message>(
   open: () => ClientReadableStream<Message>,
   signal?: AbortSignal,
 ): AsyncGenerator<Message | undefined, never> {
-  const pause = new Pause();
+  const backoff = new Backoff();
   for (;;) {
     try {
       for await (const message of messages(open(), signal)) {
-        pause.reset();
+        backoff.reset();
         yield message;
       }
     } catch (error) {
@@ -280,6 +280,6 @@ export async function* reopened<Message>(
       }
     }
     yield undefined;
-    await sleep(pause.next(), signal);
+    await sleep(backoff.next(), signal);
   }
 }

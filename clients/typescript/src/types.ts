@@ -7,6 +7,14 @@ import type { Entry as WireEntry } from "./gen/sidekeeper/config/v1/config.js";
 import { type Contender as WireContender, Mode as WireMode, type View } from "./gen/sidekeeper/lock/v1/lock.js";
 import { OnConflict as WireOnConflict, type View as WireGroup } from "./gen/sidekeeper/membership/v1/membership.js";
 
+/** Where a client says what it does in the background; the console is one, and loggers of most libraries are. */
+export interface Logger {
+  /** The sidecar could not be asked for how long something is valid. What is not confirmed in time ends. */
+  debug(message: string, error: unknown): void;
+  /** A callback of the caller's has thrown. */
+  error(message: string, error: unknown): void;
+}
+
 /** How a lock is held. A name is used either with `exclusive` or with `read` and `write`. */
 export type Mode = "exclusive" | "read" | "write";
 
