@@ -146,7 +146,7 @@ export class Checker {
     private readonly logger?: Logger,
   ) {}
 
-  /** Asks for the first validity, and keeps the deadline from then on. Rejects with the cause of the claim's end, or the question's error. */
+  /** Asks for the first validity, and keeps the deadline from then on. Rejects with the cause of its end, or the question's error. */
   async begin(id: string, claim: Claim): Promise<void> {
     const sent = before();
     this.apply(new Map([[id, claim]]), sent, await this.ask([id], FIRST_TIMEOUT));

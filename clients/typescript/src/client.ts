@@ -30,17 +30,17 @@ import {
 /** How to reach the sidecar. */
 export interface ClientOptions {
   /**
-   * `unix:///path`, a path, or `host:port`; omitted, what SIDEKEEPER_ADDRESS says, and without that
+   * `unix:///path`, a path, or `host:port`; by default the value of SIDEKEEPER_ADDRESS, or if that is not set,
    * `unix:///run/sidekeeper/sidekeeper.sock`.
    */
   readonly address?: string;
-  /** Of TLS, from `credentials.createSsl` of @grpc/grpc-js. Addresses that are neither a Unix socket nor loopback need them. */
+  /** For TLS, from `credentials.createSsl` of @grpc/grpc-js. Required unless the address is a Unix socket or loopback. */
   readonly credentials?: ChannelCredentials;
-  /** Told of what goes wrong in the background; omitted, nobody is. */
+  /** Receives what goes wrong in the background; by default that is not logged. */
   readonly logger?: Logger;
 }
 
-/** Talks to one sidecar. Close it: that gives up all that it holds and waits for. */
+/** A client of one sidecar. Close it: that gives up everything that it holds and waits for. */
 export class Client implements Disposable {
   /** The configuration. */
   readonly config: Config;
@@ -83,7 +83,7 @@ export class Client implements Disposable {
   }
 
   /**
-   * Waits for its turn and settles when the lock is certainly the caller's for some time to come.
+   * Waits in the queue of the lock and settles when the lock is granted and valid.
    *
    * Rejects with LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors, such
    * as LeaseLostError if it was granted and lost before this could settle; with the signal's reason.
@@ -93,7 +93,7 @@ export class Client implements Disposable {
   }
 
   /**
-   * Holds the lock while body runs, releases it, and gives what body gives.
+   * Holds the lock while body runs, releases it, and returns the result of body.
    *
    * The signal that body gets is aborted, with LostError as its reason, as soon as the lock is lost, and with SuspendedError when it has
    * been suspended for suspensionGrace; also with the reason of the caller's own signal. A body that has lost its lock rejects with
@@ -108,8 +108,8 @@ export class Client implements Disposable {
   }
 
   /**
-   * Runs body whenever it holds the lock, until body settles and has not lost it, and gives what it gives. The signal that body gets is
-   * aborted when the lock is lost, and body is run again after the next grant. It waits for a sidecar or an ensemble that is away.
+   * Runs body while holding the lock and returns its result. The signal that body gets is aborted when the lock is lost, and body is run
+   * again after the next grant. While the sidecar or the ensemble is unreachable, it tries again.
    */
   async runWhileLeader<T>(
     name: string,
@@ -136,12 +136,12 @@ export class Client implements Disposable {
     }
   }
 
-  /** Shows who holds the lock and who waits for it. */
+  /** Returns the holders and waiters of the lock. */
   async getLock(name: string): Promise<LockView> {
     return lockViewFrom((await callIdempotent(this.locks.get, { name })).view);
   }
 
-  /** Shows the same as getLock, at once and whenever it has changed, also across restarts of the sidecar. The signal ends it. */
+  /** Yields what getLock returns, at once and after every change, also across restarts of the sidecar. The signal ends it. */
   async *watchLock(name: string, signal?: AbortSignal): AsyncGenerator<LockView, void> {
     const open = (): ReturnType<typeof this.locks.watch> => start(this.locks.watch, { name });
     for await (const message of reopened(open, signal)) {
@@ -151,34 +151,34 @@ export class Client implements Disposable {
     }
   }
 
-  /** Says who holds the lock first, undefined for nobody, at once and whenever that has changed. The signal ends it. */
+  /** Yields the first holder of the lock, undefined if it is free, at once and after every change. The signal ends it. */
   async *watchLeader(name: string, signal?: AbortSignal): AsyncGenerator<Contender | undefined, void> {
-    let told = -1n;
+    let seen = -1n;
     for await (const { holders } of this.watchLock(name, signal)) {
       const token = holders[0]?.fencingToken ?? 0n;
-      if (token !== told) {
-        told = token;
+      if (token !== seen) {
+        seen = token;
         yield holders[0];
       }
     }
   }
 
   /**
-   * Asks every holder of the lock to let go, and says how many were asked. With a grace in seconds, the holds end by force when it is
-   * over: for operators.
+   * Asks every holder of the lock to release it, and returns how many were asked. With a grace in seconds, their holds are ended by
+   * force when it has passed: for operators.
    */
   async revoke(name: string, options: { readonly reason?: string; readonly grace?: number } = {}): Promise<number> {
     const request = { name, reason: options.reason ?? "", grace: duration(options.grace) };
     return (await callIdempotent(this.locks.revoke, request)).asked;
   }
 
-  /** Gives access to the sequence of that name, which need not exist. */
+  /** Returns the sequence of that name, which need not exist. */
   sequence(name: string): Sequence {
     return new Sequence(this.sequences, name);
   }
 
   /**
-   * Makes the caller a member of a group, and settles when others can see it. Rejects with MemberExistsError, WaitTimeoutError,
+   * Makes the caller a member of a group, and settles when other callers can see it. Rejects with MemberExistsError, WaitTimeoutError,
    * EnsembleUnreachableError.
    */
   async join(group: string, member: string, options: JoinOptions = {}): Promise<Membership> {
@@ -199,9 +199,8 @@ export class Client implements Disposable {
   }
 
   /**
-   * Is a member of the group until the signal is aborted, and joins again when the lease was lost. A member of its name that is still
-   * there from before is waited for. Rejects with LostError when somebody wants it out: it was replaced or removed; with the signal's
-   * reason, when it has left.
+   * Stays a member of the group until the signal is aborted, and joins again after its lease was lost. It waits for a previous member of
+   * its name to go. Rejects with LostError if it was replaced or removed; with the signal's reason when it has left.
    */
   async stayJoined(
     group: string,
@@ -230,12 +229,12 @@ export class Client implements Disposable {
     }
   }
 
-  /** Shows who is in the group. */
+  /** Returns the members of the group. */
   async getGroup(group: string): Promise<GroupView> {
     return groupViewFrom((await callIdempotent(this.groups.get, { group })).view, false);
   }
 
-  /** Shows the same as getGroup, at once and whenever it has changed, also across restarts of the sidecar. The signal ends it. */
+  /** Yields what getGroup returns, at once and after every change, also across restarts of the sidecar. The signal ends it. */
   async *watchGroup(group: string, signal?: AbortSignal): AsyncGenerator<GroupView, void> {
     const open = (): ReturnType<typeof this.groups.watch> => start(this.groups.watch, { group });
     for await (const message of reopened(open, signal)) {

@@ -18,7 +18,7 @@ const GIVE_UP_ATTEMPTS = 3;
 /** All held streams of one client. */
 export class Streams {
   closed = false;
-  private readonly open = new Set<{ cancel(): void }>();
+  readonly open = new Set<{ cancel(): void }>();
   private readonly checkers: Checker[] = [];
 
   constructor(readonly logger?: Logger) {}
@@ -27,14 +27,6 @@ export class Streams {
     const checker = new Checker(ask, this.logger);
     this.checkers.push(checker);
     return checker;
-  }
-
-  add(stream: { cancel(): void }): void {
-    this.open.add(stream);
-  }
-
-  delete(stream: { cancel(): void }): void {
-    this.open.delete(stream);
   }
 
   /** Sends an acknowledgment once, when all listeners have run, unless the client is closed. The answer only repeats how it ended. */
@@ -175,7 +167,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
     if (this.dependsOn !== undefined) {
       this.claim.dependsOn(this.dependsOn.claim);
     }
-    streams.add(stream);
+    streams.open.add(stream);
     await new Promise<void>((resolve, reject) => {
       const abort = (): void => {
         reject(signal?.reason as Error);
@@ -192,7 +184,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
           }
         },
         (error) => {
-          streams.delete(stream);
+          streams.open.delete(stream);
           reject(error ?? new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar ended the stream without a reason" }));
           if (error === undefined) {
             this.claim.end();
@@ -218,8 +210,8 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   }
 
   /**
-   * Tells the sidecar that the caller no longer relies on what was lost: until then its place may be kept. What was lost because the
-   * caller closed its lease needs no acknowledgment.
+   * Acknowledges a loss: until then the sidecar may keep its place for the caller. What was lost because the caller closed its lease
+   * needs no acknowledgment.
    */
   private acknowledge(): void {
     const { acknowledged, giveUp, streams } = this.kind;

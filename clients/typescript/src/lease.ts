@@ -11,12 +11,12 @@ import { type Labels, seconds } from "./types.js";
 
 /** How to open a lease. */
 export interface LeaseOptions {
-  /** Seconds that the ensemble keeps it when it hears nothing of it; omitted, what the sidecar is set to. */
+  /** Session timeout in seconds, after which the ensemble expires the lease if it hears nothing; by default the sidecar's. */
   readonly ttl?: number;
   /** Who the caller is, for people: at most 128 bytes. */
   readonly owner?: string;
   readonly metadata?: Labels;
-  /** Gives up the waiting, and not a lease that was handed out. */
+  /** Stops the waiting; it does not end a lease that was returned. */
   readonly signal?: AbortSignal;
 }
 

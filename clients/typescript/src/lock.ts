@@ -16,20 +16,20 @@ import { type Labels, type Mode, type Queued, type Revocation, contenderFrom, du
 
 const MAX_HOLDS_PER_CHECK = 1000;
 
-/** How to acquire a lock. The functions are called one at a time, as the events come. */
+/** How to acquire a lock. The callbacks are called one at a time, as events arrive. */
 export interface LockOptions {
   readonly mode?: Mode;
-  /** To hold the lock with; omitted, a lease that lives as long as the lock. */
+  /** The lease to hold the lock with; by default one of its own that ends with the lock. */
   readonly lease?: Lease;
-  /** Seconds to wait for the grant: 0 tries once, omitted waits for ever. */
+  /** Seconds to wait for the grant: 0 tries once; by default without a limit. */
   readonly wait?: number;
   /** Who the caller is, for people: at most 128 bytes. */
   readonly owner?: string;
   readonly metadata?: Labels;
-  /** Gives up the waiting, and not a lock that was handed out. */
+  /** Stops the waiting; it does not end a lock that was returned. */
   readonly signal?: AbortSignal;
   readonly onQueued?: (queued: Queued) => void;
-  /** Contact with the ensemble is lost, the lock is not; gets the seconds it certainly lasts, about once a second. */
+  /** Called about once a second while contact with the ensemble is lost and the lock is not, with its validity in seconds. */
   readonly onSuspended?: (remaining: number) => void;
   readonly onResumed?: () => void;
   readonly onRevocation?: (revocation: Revocation) => void;
@@ -37,7 +37,7 @@ export interface LockOptions {
 
 /** How to hold a lock while a function runs. */
 export interface WithLockOptions extends LockOptions {
-  /** For how many seconds the lock may be suspended until the function is told to stop; omitted, until it is lost. */
+  /** For how many seconds the lock may be suspended before the signal is aborted; by default until it is lost. */
   readonly suspensionGrace?: number;
 }
 
@@ -77,23 +77,23 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
   protected override notice(event: Event | undefined): void {
     switch (event?.$case) {
       case "queued":
-        this.tell(this.options.onQueued, { position: event.value.position, holders: event.value.holders.map(contenderFrom) });
+        this.notify(this.options.onQueued, { position: event.value.position, holders: event.value.holders.map(contenderFrom) });
         break;
       case "suspended":
-        this.tell(this.options.onSuspended, seconds(event.value.remaining));
+        this.notify(this.options.onSuspended, seconds(event.value.remaining));
         break;
       case "resumed":
-        this.tell(this.options.onResumed, undefined);
+        this.notify(this.options.onResumed, undefined);
         break;
       case "revocationRequested": {
         const { requestedBy, reason, grace } = event.value;
         this.revocation = { requestedBy, reason, grace: grace === undefined ? undefined : seconds(grace) };
-        this.tell(this.options.onRevocation, this.revocation);
+        this.notify(this.options.onRevocation, this.revocation);
       }
     }
   }
 
-  private tell<News>(callback: ((news: News) => void) | undefined, news: News): void {
+  private notify<News>(callback: ((news: News) => void) | undefined, news: News): void {
     this.kind.streams.notify(`lock ${this.name}`, callback, news);
   }
 

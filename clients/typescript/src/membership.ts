@@ -14,16 +14,16 @@ import type { Labels, OnConflict } from "./types.js";
 
 /** How to join a group. */
 export interface JoinOptions {
-  /** To be a member with; omitted, a lease that lives as long as the membership. */
+  /** The lease of the membership; by default one of its own that ends with it. */
   readonly lease?: Lease;
   readonly owner?: string;
-  /** What others shall know, such as an address. */
+  /** For other members to see, such as an address: at most 1 KiB in all. */
   readonly metadata?: Labels;
-  /** Omitted, reject. */
+  /** By default reject. */
   readonly onConflict?: OnConflict;
-  /** With wait and replace: for how many seconds; omitted, for ever. */
+  /** With wait and replace: the seconds to wait; by default without a limit. */
   readonly wait?: number;
-  /** Gives up the waiting, and not a membership that was handed out. */
+  /** Stops the waiting; it does not end a membership that was returned. */
   readonly signal?: AbortSignal;
 }
 

@@ -25,10 +25,10 @@ import {
   fromStatus,
 } from "./errors.js";
 
-/** Where a sidecar listens when nothing else is said. */
+/** The default address of a sidecar. */
 export const DEFAULT_ADDRESS = "unix:///run/sidekeeper/sidekeeper.sock";
 
-/** The environment variable that says where the sidecar is to a client that is not told. */
+/** The environment variable with the sidecar's address, for clients that are given none. */
 export const ADDRESS_VARIABLE = "SIDEKEEPER_ADDRESS";
 
 /** Seconds that a call with one answer may take, retries included. */
@@ -139,7 +139,7 @@ export async function call<Request, Reply>(
   });
 }
 
-/** Makes a call that may be repeated until it is answered, the ensemble reachable, or the time over. */
+/** Makes an idempotent call, and repeats it while the sidecar or the ensemble is unreachable and the timeout has not passed. */
 export async function callIdempotent<Request, Reply>(
   method: Unary<Request, Reply>,
   request: Request,
@@ -161,7 +161,7 @@ export async function callIdempotent<Request, Reply>(
 }
 
 /**
- * Makes a call that must not be done twice. It is repeated only where the sidecar says that nothing was done: the ensemble is out of
+ * Makes a call that must not be executed twice. It is repeated only if the sidecar reports that nothing was done: the ensemble is out of
  * reach.
  */
 export async function callNonIdempotent<Request, Reply>(method: Unary<Request, Reply>, request: Request): Promise<Reply> {
@@ -183,14 +183,14 @@ export class Backoff {
   }
 }
 
-/** Whether the same call may well be answered in a moment, and nothing was done. */
+/** Whether nothing was done and the same call may succeed soon. */
 export function isTransient(error: unknown): boolean {
   return error instanceof EnsembleUnreachableError || (error instanceof SidekeeperError && error.code === status.UNAVAILABLE);
 }
 
 const LOSSES = [LeaseLostError, LeaseClosedError, LockBrokenError, LockRevokedError, SidecarStoppingError];
 
-/** Whether what was asked for was granted, or waited for, and was lost before the caller had it. */
+/** Whether something was lost while it was waited for, or between its grant and the return to the caller. */
 export function wasLost(error: unknown): boolean {
   return error instanceof SidekeeperError && error.code === status.ABORTED && LOSSES.some((kind) => error instanceof kind);
 }

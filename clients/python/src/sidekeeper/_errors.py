@@ -63,7 +63,7 @@ DOMAIN = "sidekeeper"
 
 @dataclass(frozen=True)
 class FieldError:
-    """Which rule a field of the request breaks."""
+    """A field of the request and the rule that it breaks."""
 
     field: str
     rule: str
@@ -72,7 +72,7 @@ class FieldError:
 class SidekeeperError(Exception):
     """A status that the sidecar, or gRPC on the way to it, ended a call with.
 
-    One class stands for each reason, a name of `sidekeeper.errors.v1.Reason` without its prefix; what each means is told
+    One class stands for each reason, a name of `sidekeeper.errors.v1.Reason` without its prefix; each is documented
     there. A status without a reason is a SidekeeperError itself.
     """
 

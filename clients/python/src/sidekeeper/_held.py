@@ -181,8 +181,8 @@ class HeldStream(Held):
             self._claim.abandon()
 
     def _acknowledge(self) -> None:
-        """Tells the sidecar that the caller no longer relies on what was lost: until then its place may be kept. What was lost because
-        the caller closed its lease needs no acknowledgment."""
+        """Acknowledges a loss: until then the sidecar may keep its place for the caller. What was lost because the caller closed its
+        lease needs no acknowledgment."""
         give_up, key = self._kind.give_up, self._key
         closed = self._lease is not None and self._lease._claim.was_given_up()
         lost = self._claim.lost() is not None and not self._claim.is_inherited()

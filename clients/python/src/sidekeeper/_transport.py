@@ -26,13 +26,13 @@ from sidekeeper._errors import (
 )
 
 DEFAULT_ADDRESS = "unix:///run/sidekeeper/sidekeeper.sock"
-"""Where a sidecar listens when nothing else is said."""
+"""The default address of a sidecar."""
 
 ADDRESS_VARIABLE = "SIDEKEEPER_ADDRESS"
-"""The environment variable that says where the sidecar is to a client that is not told."""
+"""The environment variable with the sidecar's address, for clients that are given none."""
 
 CALL_TIMEOUT = 10.0
-"""Seconds that a call with one answer may take, retries included, unless it is told otherwise."""
+"""Seconds that a call with one answer may take, retries included, unless given otherwise."""
 
 # gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for
 # a sidecar that was restarted. Each client has a connection of its own.
@@ -170,13 +170,13 @@ def _is_ours() -> bool:
 
 
 async def call_idempotent(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:
-    """Makes a call that may be repeated until it is answered, the ensemble reachable, or the time over."""
+    """Makes an idempotent call, and repeats it while the sidecar or the ensemble is unreachable and the timeout has not passed."""
     return await _repeat(method, request, timeout, is_transient)
 
 
 async def call_non_idempotent(method: Callable[..., Any], request: object) -> Any:
-    """Makes a call that must not be done twice. It is repeated only where the sidecar says that nothing was done: the ensemble is out of
-    reach."""
+    """Makes a call that must not be executed twice. It is repeated only if the sidecar reports that nothing was done: the ensemble is
+    unreachable."""
     return await _repeat(method, request, CALL_TIMEOUT, lambda error: isinstance(error, EnsembleUnreachableError))
 
 
@@ -208,12 +208,12 @@ class Backoff:
 
 
 def is_transient(error: SidekeeperError) -> bool:
-    """Whether the same call may well be answered in a moment, and nothing was done."""
+    """Whether nothing was done and the same call may succeed soon."""
     return error.code is grpc.StatusCode.UNAVAILABLE or isinstance(error, EnsembleUnreachableError)
 
 
 def was_lost(error: SidekeeperError) -> bool:
-    """Whether what was asked for was granted, or waited for, and was lost before the caller had it."""
+    """Whether something was lost while it was waited for, or between its grant and the return to the caller."""
     lost = LeaseLostError | LeaseClosedError | LockBrokenError | LockRevokedError | SidecarStoppingError
     return error.code is grpc.StatusCode.ABORTED and isinstance(error, lost)
 

@@ -43,13 +43,13 @@ T = TypeVar("T")
 
 
 class Client:
-    """Talks to one sidecar, from one event loop. Close it: that gives up all that it holds and waits for.
+    """A client of one sidecar, for one event loop. Close it: that gives up everything that it holds and waits for.
 
-    target: `unix:///path`, a path, or `host:port`; None, what SIDEKEEPER_ADDRESS says, and without that
+    target: `unix:///path`, a path, or `host:port`; None, the value of SIDEKEEPER_ADDRESS, or if that is not set,
         `unix:///run/sidekeeper/sidekeeper.sock`.
-    credentials: of TLS, from `grpc.ssl_channel_credentials`. Addresses that are neither a Unix socket nor loopback need them.
+    credentials: for TLS, from `grpc.ssl_channel_credentials`. Required unless the address is a Unix socket or loopback.
 
-    Raises ValueError for an address that is none. It does not wait for a connection; the first call does. A forked child cannot use
+    Raises ValueError if the address is invalid. It does not wait for a connection; the first call does. A forked child cannot use
     it, and raises ForkedError: close it before a fork, and make it after one.
     """
 
@@ -71,17 +71,18 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Gives up everything that this client holds and waits for. Again, it does nothing, and in a forked child nothing either."""
+        """Gives up everything that this client holds and waits for. Calling it again does nothing, nor does it in a forked child."""
         if not self._channel.is_inherited():
             await self._streams.close(self._channel)
 
     async def open_lease(self, *, ttl: float | None = None, owner: str = "", metadata: Mapping[str, str] | None = None) -> Lease:
-        """Opens a lease. ttl: seconds that the ensemble keeps it when it hears nothing of it; None, what the sidecar is set to."""
+        """Opens a lease. ttl: the session timeout in seconds after which the ensemble expires it if it hears nothing; None, the
+        sidecar's default."""
         request = lease_pb2.OpenRequest(ttl=duration(ttl), owner=owner, metadata=metadata)
         return await Lease(self._lease, "lease")._open(request)
 
     async def acquire(self, name: str, **options: Unpack[LockOptions]) -> Lock:
-        """Waits for its turn and returns when the lock is certainly the caller's for some time to come.
+        """Waits in the queue of the lock and returns when the lock is granted and valid.
 
         Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors, such as
         LeaseLostError if it was granted and lost before this could return. Cancel it to give up the place in the queue.
@@ -94,13 +95,13 @@ class Client:
         """Holds the lock in the body of `async with`, and releases it.
 
         The body is cancelled, and LostError raised, as soon as the lock is lost; with suspension_grace also, with SuspendedError,
-        when it has been suspended for so many seconds.
+        when it has been suspended for that many seconds.
         """
         return WithLock(lambda: self.acquire(name, **options), suspension_grace)
 
     async def run_while_leader(self, name: str, body: Callable[[Lock], Awaitable[T]], **options: Unpack[LockOptions]) -> T:
-        """Runs body whenever it holds the lock, until body returns, and returns what it does. When the lock is lost body is cancelled,
-        and run again after the next grant."""
+        """Runs body while holding the lock and returns its result. When the lock is lost, body is cancelled, and run again after
+        the next grant."""
         backoff = _transport.Backoff()
         while True:
             lock: Lock | None = None
@@ -114,35 +115,35 @@ class Client:
             await asyncio.sleep(backoff.next())
 
     async def get_lock(self, name: str) -> LockView:
-        """Shows who holds the lock and who waits for it."""
+        """Returns the holders and waiters of the lock."""
         reply = await _transport.call_idempotent(self._locks.Get, lock_pb2.GetRequest(name=name))
         return LockView._of(reply.view)
 
     async def watch_lock(self, name: str) -> AsyncGenerator[LockView]:
-        """Shows the same as get_lock, at once and whenever it has changed, also across restarts of the sidecar."""
+        """Yields what get_lock returns, at once and after every change, also across restarts of the sidecar."""
         async for message in _transport.reopened(self._locks.Watch, lock_pb2.WatchRequest(name=name)):
             if message is not None:
                 yield LockView._of(message.view)
 
     async def watch_leader(self, name: str) -> AsyncGenerator[Contender | None]:
-        """Says who holds the lock first, None for nobody, at once and whenever that has changed."""
-        told: list[Contender | None] = []
+        """Yields the first holder of the lock, None if it is free, at once and after every change."""
+        seen: list[Contender | None] = []
         async for view in self.watch_lock(name):
             leader = view.holders[0] if view.holders else None
             token = leader.fencing_token if leader else None
-            if not told or token != (told[0].fencing_token if told[0] else None):
-                told = [leader]
+            if not seen or token != (seen[0].fencing_token if seen[0] else None):
+                seen = [leader]
                 yield leader
 
     async def revoke(self, name: str, *, reason: str = "", grace: float | None = None) -> int:
-        """Asks every holder of the lock to let go, and returns how many were asked. With a grace in seconds, the holds end by force
-        when it is over: for operators."""
+        """Asks every holder of the lock to release it, and returns how many were asked. With a grace in seconds, their holds are ended
+        by force when it has passed: for operators."""
         request = lock_pb2.RevokeRequest(name=name, reason=reason, grace=duration(grace))
         reply = await _transport.call_idempotent(self._locks.Revoke, request)
         return int(reply.asked)
 
     def sequence(self, name: str) -> Sequence:
-        """Gives access to the sequence of that name, which need not exist."""
+        """Returns the sequence of that name, which need not exist."""
         return Sequence(self._channel, name)
 
     async def join(
@@ -156,10 +157,10 @@ class Client:
         on_conflict: OnConflict = OnConflict.REJECT,
         wait: float | None = None,
     ) -> Membership:
-        """Makes the caller a member of a group, and returns when others can see it.
+        """Makes the caller a member of a group, and returns when other callers can see it.
 
-        lease: to be a member with; None, a lease that lives as long as the membership. wait: with WAIT and REPLACE, for how many
-        seconds; None, for ever. Raises MemberExistsError, WaitTimeoutError, EnsembleUnreachableError.
+        lease: the lease of the membership; None, one of its own that ends with it. wait: with WAIT and REPLACE, the seconds to wait;
+        None, without a limit. Raises MemberExistsError, WaitTimeoutError, EnsembleUnreachableError.
         """
         own = lease if lease is not None else await self.open_lease(owner=owner)
         request = membership_pb2.JoinRequest(
@@ -187,8 +188,8 @@ class Client:
         metadata: Mapping[str, str] | None = None,
         on_joined: Callable[[Membership], object] | None = None,
     ) -> None:
-        """Is a member of the group until it is cancelled, and joins again when the lease was lost. A member of its name that is still
-        there from before is waited for. Raises LostError when somebody wants it out: it was replaced or removed."""
+        """Stays a member of the group until cancelled, and joins again after its lease was lost. It waits for a previous member of its
+        name to go. Raises LostError if it was replaced or removed."""
         backoff = _transport.Backoff()
         while True:
             try:
@@ -203,12 +204,12 @@ class Client:
             await asyncio.sleep(backoff.next())
 
     async def get_group(self, group: str) -> GroupView:
-        """Shows who is in the group."""
+        """Returns the members of the group."""
         reply = await _transport.call_idempotent(self._groups.Get, membership_pb2.GetRequest(group=group))
         return GroupView._of(reply.view)
 
     async def watch_group(self, group: str) -> AsyncGenerator[GroupView]:
-        """Shows the same as get_group, at once and whenever it has changed, also across restarts of the sidecar."""
+        """Yields what get_group returns, at once and after every change, also across restarts of the sidecar."""
         async for message in _transport.reopened(self._groups.Watch, membership_pb2.WatchRequest(group=group)):
             if message is not None:
                 yield GroupView._of(message.view, message.stale)
