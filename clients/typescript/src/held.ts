@@ -109,9 +109,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   protected abstract grant(granted: Named<Event, Granted>): string;
 
   /** Is called with every event, after the core has handled it. */
-  protected notice(_event: Event | undefined): void {
-    // Most recipes have nothing more to hear.
-  }
+  protected notice?(event: Event | undefined): void;
 
   /** Whether it is proven to be the caller's at this moment. */
   get valid(): boolean {
@@ -206,7 +204,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
       this.claim.suspended = suspended;
       this.onSuspension(suspended);
     }
-    this.notice(event);
+    this.notice?.(event);
   }
 
   /**
