@@ -182,7 +182,7 @@ def test_nothing_is_valid_for_longer_than_was_told_however_coarse_the_clock_is(c
     for asked in range(20):
         true = 1000 + asked * 0.07
         claim = Claim("lock orders")
-        claim.prove(_clock.before(), 3.02)
+        claim.extend(_clock.before(), 3.02)
         true += 3.02
         assert claim.valid_for() == 0
         assert isinstance(claim.lost(), sidekeeper.LostError)
@@ -190,14 +190,14 @@ def test_nothing_is_valid_for_longer_than_was_told_however_coarse_the_clock_is(c
 
 def test_nothing_is_valid_while_the_clock_cannot_be_read_nor_what_was_asked_for_then(monkeypatch: pytest.MonkeyPatch) -> None:
     claim, late = Claim("lock orders"), Claim("lock orders")
-    claim.prove(_clock.before(), 3)
+    claim.extend(_clock.before(), 3)
     assert claim.valid_for() > 0
     with monkeypatch.context() as blind:
         blind.setattr(_clock, "_read", _blind)
         assert claim.valid_for() == 0
         asked = _clock.before()
     assert claim.valid_for() == 0
-    late.prove(asked, 3)
+    late.extend(asked, 3)
     assert late.valid_for() == 0
     with contextlib.suppress(AttributeError):
         assert time.clock_gettime(time.CLOCK_BOOTTIME) <= _clock.now()

@@ -1,39 +1,47 @@
-/** What a caller has for as long as a stream lives and its validity runs, and who keeps the deadlines. */
+/** What a caller holds while a stream lives and its validity has not run out, and the checks that keep its deadline. */
 
 import { LONGEST_NAP, before, now } from "./clock.js";
 import { LostError, SidekeeperError, closed, named } from "./errors.js";
+import type { Logger } from "./types.js";
 
-/** A hold, a lease or a membership. It ends once, with the first cause given to end, or found by who looks: its validity has run out. */
+/**
+ * Ends once, with the first cause that is given to `end` or found by a reader: its validity has run out. A claim that borrows the
+ * validity of another is valid for as long as that one is.
+ */
 export class Claim {
   suspended = false;
   asked: number | undefined;
   until = 0;
-  private cause: LostError | undefined;
   over = false;
-  /** Ends its stream. */
-  cut: () => void = () => undefined;
+  /** Cancels its stream. */
+  cancel: () => void = () => undefined;
   /** Settled when it has ended. */
   readonly ended: Promise<void>;
+  private cause: LostError | undefined;
   private settle: () => void = () => undefined;
   private readonly listeners: (() => void)[] = [];
-  private readonly falls = new Map<Claim, () => void>();
+  private readonly dependents = new Set<Claim>();
 
-  constructor(readonly what: string) {
+  constructor(
+    readonly what: string,
+    private readonly borrowed?: Claim,
+  ) {
     this.ended = new Promise((resolve) => {
       this.settle = resolve;
     });
   }
 
-  /** For how many seconds it is certainly the caller's; 0 if it is not, and from then on. */
+  /** For how many seconds it is proven to be the caller's; 0 if it is not, and from then on. */
   validFor(): number {
     if (this.over || this.cause !== undefined) {
       return 0;
     }
-    const left = this.until - now();
-    if (left <= 0 && this.asked !== undefined) {
-      this.cause = new LostError(this.what, outlived());
+    const left = this.borrowed?.validFor() ?? Math.max(this.until - now(), 0);
+    if (left === 0) {
+      const cause = this.borrowed?.lost?.cause ?? (this.asked === undefined ? undefined : expired());
+      this.cause = cause && new LostError(this.what, cause);
     }
-    return Math.max(left, 0);
+    return left;
   }
 
   /** Why it was lost; undefined as long as it is not, and if it was given up. */
@@ -42,24 +50,28 @@ export class Claim {
     return this.cause;
   }
 
+  get wasGivenUp(): boolean {
+    return this.over && this.cause === undefined;
+  }
+
   /**
-   * Takes in an answer. One that came slowly may tell of an earlier end than one before; both are true. One that came too late changes
-   * nothing.
+   * Applies an answer to a question sent at `asked`. A slow answer may prove less than an earlier one; both are true. One that arrives
+   * after the end changes nothing.
    */
-  prove(asked: number, validFor: number): void {
+  extend(asked: number, validFor: number): void {
     if (this.lost === undefined) {
       this.asked = Math.max(this.asked ?? asked, asked);
       this.until = Math.max(this.until, asked + validFor);
     }
   }
 
-  /** When to ask for it again. */
-  due(): number {
-    return this.asked === undefined ? Infinity : this.asked + patience(this.until - this.asked);
+  /** When to ask for its validity again. */
+  nextCheck(): number {
+    return this.asked === undefined ? Infinity : this.asked + checkInterval(this.until - this.asked);
   }
 
-  /** Has listener called at its end, before the sidecar learns of it; at once if it is over. */
-  whenOver(listener: () => void): void {
+  /** Calls listener when it ends, before the sidecar learns of it; at once if it has ended. */
+  onEnd(listener: () => void): void {
     if (this.over) {
       listener();
     } else {
@@ -67,13 +79,17 @@ export class Claim {
     }
   }
 
-  /** Has fall called as soon as another claim ends, before that one's stream does. */
-  standOn(ground: Claim, fall: () => void): void {
-    ground.falls.set(this, fall);
-    this.whenOver(() => ground.falls.delete(this));
-    if (ground.over) {
-      fall();
+  /** Ends it as soon as the other claim ends, before the other one's stream does. */
+  dependsOn(other: Claim): void {
+    other.dependents.add(this);
+    this.onEnd(() => other.dependents.delete(this));
+    if (other.over) {
+      this.loseWith(other);
     }
+  }
+
+  private loseWith(other: Claim): void {
+    this.lose(other.lost?.cause ?? named("LEASE_CLOSED", "the lease is closed"));
   }
 
   lose(cause: SidekeeperError): void {
@@ -83,23 +99,21 @@ export class Claim {
   /** Ends it and its stream. */
   abandon(lost?: LostError): void {
     this.end(lost);
-    this.cut();
+    this.cancel();
   }
 
-  /**
-   * Ends it and what stands on it, before it returns: whoever ends the stream next tells the sidecar, which gives all of it to
-   * others.
-   */
+  /** Ends it and what depends on it before it returns: when its stream ends, the sidecar grants all of that to others. */
   end(lost?: LostError): void {
     if (this.over) {
       return;
     }
     this.cause = this.lost ?? lost;
     this.over = true;
-    const calls = [...this.falls.values(), ...this.listeners];
-    this.falls.clear();
-    for (const call of calls) {
-      call();
+    for (const dependent of [...this.dependents]) {
+      dependent.loseWith(this);
+    }
+    for (const listener of this.listeners) {
+      listener();
     }
     this.settle();
   }
@@ -112,37 +126,37 @@ export interface Answer {
   readonly givenUp?: boolean;
 }
 
-/** Asks about claims, for at most so many seconds. */
-export type Ask = (ids: string[], patience: number) => Promise<ReadonlyMap<string, Answer>>;
+/** Asks about the claims of some ids, within a timeout in seconds. */
+export type Ask = (ids: string[], timeout: number) => Promise<ReadonlyMap<string, Answer>>;
 
 const PAUSE_AFTER_FAILURE = 0.25;
-const SHORTEST_PATIENCE = 0.1;
-const FIRST_PATIENCE = 5;
+const SHORTEST_TIMEOUT = 0.1;
+const FIRST_TIMEOUT = 5;
 
-/** Asks the sidecar regularly for how long claims are valid, and ends those that were not confirmed in time. */
-export class Keeper {
+/** Asks the sidecar regularly how long claims are valid, and ends those that it does not confirm in time. */
+export class Checker {
   private readonly claims = new Map<string, Claim>();
   private closed = false;
   private asking = false;
-  private resting = 0;
+  private notBefore = 0;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly ask: Ask,
-    private readonly logger?: { debug(message: string, error: unknown): void },
+    private readonly logger?: Logger,
   ) {}
 
-  /** Asks for the first validity, and keeps the deadline from then on. Rejects with the cause of the claim's end, or the want of an answer. */
+  /** Asks for the first validity, and keeps the deadline from then on. Rejects with the cause of its end, or the question's error. */
   async begin(id: string, claim: Claim): Promise<void> {
     const sent = before();
-    this.take(new Map([[id, claim]]), sent, await this.ask([id], FIRST_PATIENCE));
+    this.apply(new Map([[id, claim]]), sent, await this.ask([id], FIRST_TIMEOUT));
     if (!claim.over && claim.validFor() === 0) {
-      claim.lose(outlived());
+      claim.lose(expired());
     } else if (this.closed) {
       claim.lose(closed());
     } else if (!claim.over) {
       this.claims.set(id, claim);
-      claim.whenOver(() => this.claims.delete(id));
+      claim.onEnd(() => this.claims.delete(id));
       this.plan();
     }
     if (claim.lost !== undefined) {
@@ -150,7 +164,7 @@ export class Keeper {
     }
   }
 
-  /** Ends all claims, and those that begin. */
+  /** Ends all claims, and those that begin later. */
   close(): void {
     this.closed = true;
     clearTimeout(this.timer);
@@ -159,46 +173,43 @@ export class Keeper {
     }
   }
 
-  /** Does what is due, and comes back for what is due next. */
+  /** Does what is due, and sets the timer for what is due next. */
   private plan(): void {
     clearTimeout(this.timer);
     for (const claim of [...this.claims.values()]) {
       if (claim.validFor() === 0) {
-        claim.lose(outlived());
+        claim.lose(expired());
       }
     }
     const claims = [...this.claims.values()];
     if (this.closed || claims.length === 0) {
       return;
     }
-    const due = Math.max(Math.min(...claims.map((claim) => claim.due())), this.resting);
+    const due = Math.max(Math.min(...claims.map((claim) => claim.nextCheck())), this.notBefore);
     if (due <= before() && !this.asking) {
-      void this.question();
+      void this.check();
     }
     const next = Math.min(...claims.map((claim) => claim.until), this.asking ? Infinity : due) - before();
     this.timer = setTimeout(() => this.plan(), Math.max(0, Math.min(next, LONGEST_NAP)) * 1000 + 1);
   }
 
-  /**
-   * Asks for all claims at once. An answer is waited for while half of the shortest validity passes: then a new question is worth
-   * more.
-   */
-  private async question(): Promise<void> {
+  /** Asks about all claims at once. The timeout is half of the shortest validity: after that a new question proves more. */
+  private async check(): Promise<void> {
     this.asking = true;
     const claims = new Map(this.claims);
     const shortest = Math.min(...[...claims.values()].map((claim) => claim.validFor()));
     const sent = before();
     try {
-      this.take(claims, sent, await this.ask([...claims.keys()], Math.max(shortest / 2, SHORTEST_PATIENCE)));
+      this.apply(claims, sent, await this.ask([...claims.keys()], Math.max(shortest / 2, SHORTEST_TIMEOUT)));
     } catch (error) {
-      this.logger?.debug("the sidecar does not say for how long something is valid", error);
-      this.resting = before() + PAUSE_AFTER_FAILURE; // what is not confirmed in time ends, whatever the reason
+      this.logger?.debug("the sidecar did not answer how long something is valid", error);
+      this.notBefore = before() + PAUSE_AFTER_FAILURE; // what is not confirmed in time ends, whatever the reason
     }
     this.asking = false;
     this.plan();
   }
 
-  private take(claims: ReadonlyMap<string, Claim>, sent: number, answers: ReadonlyMap<string, Answer>): void {
+  private apply(claims: ReadonlyMap<string, Claim>, sent: number, answers: ReadonlyMap<string, Answer>): void {
     for (const [id, answer] of answers) {
       const claim = claims.get(id);
       if (answer.givenUp === true) {
@@ -206,18 +217,18 @@ export class Keeper {
       } else if (answer.end !== undefined) {
         claim?.lose(answer.end);
       } else {
-        claim?.prove(sent, answer.validFor);
+        claim?.extend(sent, answer.validFor);
       }
     }
   }
 }
 
-/** How long to let pass between two questions: a quarter of the validity told, and a second at least where that leaves half of it. */
-function patience(validity: number): number {
+/** A quarter of the validity in seconds, or one second if that leaves at least half of it. */
+function checkInterval(validity: number): number {
   return Math.max(validity / 4, Math.min(1, validity / 2));
 }
 
-function outlived(): SidekeeperError {
+function expired(): SidekeeperError {
   const unreadable = now() === Infinity;
   const why = unreadable
     ? "the clock on which its validity is counted cannot be read"

@@ -3,7 +3,7 @@
 import fs from "node:fs";
 import os from "node:os";
 
-/** A clock that goes on while the machine is suspended, where the system has one; it may be behind by `coarse`. It throws if it cannot be read. */
+/** A clock that includes the time of suspension, where the system has one; it may be behind by `coarse`. Throws if it cannot be read. */
 export interface Source {
   readonly coarse: number;
   read(): number;
@@ -12,10 +12,10 @@ export interface Source {
 /** Elsewhere than on Linux: macOS and Windows count the time of sleep in it. */
 const monotonic: Source = { coarse: 0, read: () => performance.now() / 1000 };
 
-/** What libuv takes where it cannot read /proc/uptime: CLOCK_BOOTTIME, of which it tells whole seconds. */
+/** What libuv reads if it cannot read /proc/uptime: CLOCK_BOOTTIME in whole seconds. */
 const whole: Source = { coarse: 1, read: () => os.uptime() };
 
-/** Linux tells CLOCK_BOOTTIME in a file, with two digits. It is kept open, so that a process without a free descriptor has its clock. */
+/** Linux shows CLOCK_BOOTTIME in a file, with two decimals. It is kept open, so that a process without free descriptors has its clock. */
 class Uptime implements Source {
   readonly coarse = 0.01;
   private readonly line = Buffer.alloc(64);
@@ -24,11 +24,11 @@ class Uptime implements Source {
 
   read(): number {
     const length = fs.readSync(this.file, this.line, 0, this.line.length, 0);
-    const told = /^(\d+\.\d\d) /.exec(this.line.toString("latin1", 0, length));
-    if (told === null) {
-      throw new RangeError("/proc/uptime does not tell the time");
+    const match = /^(\d+\.\d\d) /.exec(this.line.toString("latin1", 0, length));
+    if (match === null) {
+      throw new RangeError("/proc/uptime does not show the time");
     }
-    return Number(told[1]);
+    return Number(match[1]);
   }
 }
 
@@ -64,7 +64,7 @@ export function use(other: Source | undefined): void {
   source = other;
 }
 
-/** A moment that has passed certainly. Where the clock cannot be read, what is counted from then on is not valid. */
+/** The earliest time that it can be now. If the clock cannot be read, validity counted from it has run out. */
 export function before(): number {
   try {
     source ??= find();
@@ -74,7 +74,7 @@ export function before(): number {
   }
 }
 
-/** A moment that is not over yet. Where the clock cannot be read, nothing is valid then. */
+/** The latest time that it can be now. If the clock cannot be read, nothing is valid. */
 export function now(): number {
   try {
     source ??= find();

@@ -14,10 +14,10 @@ import {
   type WatchRequest,
   type WatchResponse,
 } from "./gen/sidekeeper/config/v1/config.js";
-import { type Stub, attempt, insist, reopened, start } from "./transport.js";
+import { type Stub, callIdempotent, callNonIdempotent, reopened, start } from "./transport.js";
 import { type ConfigChange, type ConfigEvent, type Entry, entryFrom } from "./types.js";
 
-/** What must be true of a key: that it has this version, that there is no such key, or that there is. */
+/** A condition on a key: it has this version, is missing, or exists. */
 export type Precondition = { readonly version: number } | "missing" | "exists";
 
 function conditionOf(precondition?: Precondition): WirePrecondition | undefined {
@@ -38,7 +38,7 @@ function putOf(key: string, value: Uint8Array | string, precondition?: Precondit
   return { key, content: { $case: "value", value: Buffer.from(bytes) }, precondition: conditionOf(precondition) };
 }
 
-/** What to do, all or nothing: at most 100 operations, each on a key of its own. */
+/** A transaction: at most 100 operations, each on a different key, of which all or none are applied. */
 export class Commit {
   /** @internal */
   readonly operations: Operation[] = [];
@@ -67,42 +67,42 @@ export class Commit {
   }
 }
 
-/** The configuration that a client reaches. Values are at most 1,000,000 bytes; strings are written as UTF-8. */
+/** The configuration. Values are at most 1,000,000 bytes; strings are written as UTF-8. */
 export class Config {
   /** @internal */
   constructor(private readonly stub: Stub<typeof ConfigServiceService>) {}
 
   /**
-   * Reads a key as the sidecar's own connection to the ensemble shows it; linearizable, at least as new as all that anybody had
-   * written before. Rejects with KeyNotFoundError.
+   * Reads a key as the sidecar last saw it; with linearizable, the result reflects every write that completed before
+   * this call. Rejects with KeyNotFoundError.
    */
   async get(key: string, options: { readonly linearizable?: boolean } = {}): Promise<Entry> {
     const consistency = options.linearizable === true ? Consistency.LINEARIZABLE : Consistency.UNSPECIFIED;
-    const reply = await insist(this.stub.get, { key, consistency, asText: false });
+    const reply = await callIdempotent(this.stub.get, { key, consistency, asText: false });
     return entryFrom(reply.entry);
   }
 
   /**
-   * Writes a key and returns the entry without its value. Rejects with PreconditionFailedError; with OutcomeUnknownError it may have
-   * been written, or may still be in a moment.
+   * Writes a key and returns the entry without its value. Rejects with PreconditionFailedError; after OutcomeUnknownError it may have
+   * been written, or may be written later.
    */
   async put(key: string, value: Uint8Array | string, precondition?: Precondition): Promise<Entry> {
-    const reply = await attempt(this.stub.put, putOf(key, value, precondition));
+    const reply = await callNonIdempotent(this.stub.put, putOf(key, value, precondition));
     return { ...entryFrom(undefined), key, version: reply.version, revision: reply.revision };
   }
 
   /** Deletes a key. Rejects with KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError. */
   async delete(key: string, precondition?: Precondition): Promise<void> {
     const request = { key, precondition: conditionOf(precondition), recursive: false };
-    await attempt(this.stub.delete, request);
+    await callNonIdempotent(this.stub.delete, request);
   }
 
-  /** Keys with their values, in the order of keys: all, or those at and below a prefix of whole segments. */
+  /** All keys with their values, in the order of keys, or those at and below a prefix of whole segments. */
   async *list(prefix = ""): AsyncGenerator<Entry, void> {
     let pageToken = "";
     do {
       const request = { prefix, pageSize: 1000, pageToken, asText: false };
-      const reply = await insist(this.stub.list, request);
+      const reply = await callIdempotent(this.stub.list, request);
       for (const entry of reply.entries) {
         yield entryFrom(entry);
       }
@@ -111,12 +111,12 @@ export class Config {
   }
 
   /**
-   * Carries out a Commit, and returns an entry without its value for each operation; only those of puts are filled in. If nothing was
-   * done for want of a precondition, the metadata of PreconditionFailedError tell the `operation`, counted from 0, the `key`, and its
-   * `version` if it is there.
+   * Applies a Commit and returns an entry without its value for each operation; only those of puts are filled in. If a
+   * precondition failed, nothing was applied, and the metadata of PreconditionFailedError contain the `operation`, counted from 0, the
+   * `key`, and its `version` if it exists.
    */
   async commit(commit: Commit): Promise<Entry[]> {
-    const reply = await attempt(this.stub.commit, { operations: commit.operations });
+    const reply = await callNonIdempotent(this.stub.commit, { operations: commit.operations });
     return reply.results.map(({ version, revision }, i) => {
       const { operation } = commit.operations[i] ?? {};
       const key = operation?.$case === "put" ? operation.value.key : "";
@@ -124,13 +124,13 @@ export class Config {
     });
   }
 
-  /** Tells the state of some keys, and then what changes, also across restarts of the sidecar. The signal ends it. */
+  /** Yields the state of some keys, then each change, also across restarts of the sidecar. The signal ends it. */
   watch(keys: readonly string[], signal?: AbortSignal): AsyncGenerator<ConfigEvent, never> {
     return this.events({ keys: [...keys], prefix: "", asText: false }, signal);
   }
 
   /**
-   * Tells the state of all keys at and below a prefix of whole segments, and then what changes, also across restarts of the sidecar.
+   * Yields the state of all keys at and below a prefix of whole segments, then each change, also across restarts of the sidecar.
    * The signal ends it.
    */
   watchPrefix(prefix = "", signal?: AbortSignal): AsyncGenerator<ConfigEvent, never> {
@@ -160,7 +160,7 @@ export class Config {
   }
 }
 
-/** What a message tells; undefined for a part of a state that is not complete yet, which is kept. */
+/** The event of a message; undefined for part of a state that is not complete yet, which is kept. */
 function eventFrom(message: WatchResponse | undefined, state: ConfigChange[], stale: boolean): ConfigEvent | undefined {
   const event = message?.event;
   switch (event?.$case) {
@@ -175,7 +175,7 @@ function eventFrom(message: WatchResponse | undefined, state: ConfigChange[], st
       return { kind: "stale", changes: [] };
     case "fresh":
       return { kind: "fresh", changes: [] };
-    default: // the stream has ended and begins anew, or tells something that this client does not know
+    default: // the stream has ended and is opened again, or sent something that this client does not know
       if (message !== undefined) {
         return undefined;
       }
@@ -197,7 +197,7 @@ function changeFrom(wire: Change): ConfigChange {
   return written(entryFrom(put?.entry), put?.coalesced, put?.recreated);
 }
 
-/** A copy of a part of the configuration that follows it, and says how old it may be. */
+/** A copy of part of the configuration that follows its changes and knows how old it may be. */
 export class ConfigView {
   private known = new Map<string, Entry>();
   private staleSince: number | undefined;
@@ -217,23 +217,23 @@ export class ConfigView {
     return new Map(this.known);
   }
 
-  /** For how many seconds the ensemble or the sidecar has been out of contact; 0 while the copy follows. */
+  /** For how many seconds contact with the ensemble or the sidecar has been lost; 0 while the copy is up to date. */
   age(): number {
     return this.staleSince === undefined ? 0 : Math.max(now() - this.staleSince, Number.EPSILON);
   }
 
-  /** Why the copy follows no more; undefined while it does. */
+  /** Why the copy is no longer updated; undefined while it is. */
   get error(): SidekeeperError | undefined {
     return this.failure;
   }
 
-  /** Has listener called whenever something has changed, or the copy follows no more. Call what it returns to end that. */
+  /** Calls listener after every change, and when the copy is no longer updated. Call the returned function to stop that. */
   onChange(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  /** Ends it. What it shows stays. */
+  /** Stops updating the copy. Its contents remain readable. */
   close(): void {
     this.listeners.clear();
     this.stop.abort();
@@ -258,7 +258,7 @@ export class ConfigView {
         this.staleSince ??= before();
         if (!this.stop.signal.aborted) {
           this.failure = error as SidekeeperError;
-          this.tell();
+          this.notify();
         }
         reject(error instanceof Error ? error : new Error(String(error)));
       });
@@ -284,11 +284,11 @@ export class ConfigView {
       this.staleSince = undefined;
     }
     if (event.kind !== "fresh") {
-      this.tell();
+      this.notify();
     }
   }
 
-  private tell(): void {
+  private notify(): void {
     for (const listener of this.listeners) {
       listener();
     }

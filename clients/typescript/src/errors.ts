@@ -3,13 +3,13 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { type ServiceError, status } from "@grpc/grpc-js";
 
-/** Which rule a field of the request breaks. */
+/** A field of the request and the rule that it breaks. */
 export interface FieldError {
   readonly field: string;
   readonly rule: string;
 }
 
-/** What a status tells besides its code. */
+/** What a status carries besides its code. */
 export interface Told {
   readonly message: string;
   readonly metadata?: Readonly<Record<string, string>>;
@@ -19,7 +19,7 @@ export interface Told {
 /**
  * A status that the sidecar, or gRPC on the way to it, ended a call with.
  *
- * One class stands for each reason, a name of `sidekeeper.errors.v1.Reason` without its prefix; what each means is told there. A status
+ * One class stands for each reason, a name of `sidekeeper.errors.v1.Reason` without its prefix; each is documented there. A status
  * without a reason is a SidekeeperError itself.
  */
 export class SidekeeperError extends Error {
@@ -252,7 +252,7 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["POLICY_DENIED", PolicyDeniedError],
 ]);
 
-/** What was the caller's is not any more, without the caller having given it up. `cause` says why. */
+/** Something that the caller held has ended without the caller giving it up; `cause` is the reason. */
 export class LostError extends Error {
   override readonly name = "LostError";
 
@@ -265,7 +265,7 @@ export class LostError extends Error {
   }
 }
 
-/** The lock has been suspended for longer than the caller allows. Nothing is lost yet. */
+/** The lock has been suspended for longer than the caller's suspension grace. It is not lost. */
 export class SuspendedError extends Error {
   override readonly name = "SuspendedError";
 }
@@ -283,10 +283,10 @@ export function closed(): SidekeeperError {
 /** The error that gRPC's stands for. */
 export function fromStatus(error: ServiceError): SidekeeperError {
   const details = error.metadata.get("grpc-status-details-bin")[0];
-  const told = split(error.details);
+  const { reason: prefix, message } = split(error.details);
   const found = details instanceof Buffer ? readDetails(details) : {};
-  const reason = found.reason ?? told.reason;
-  return new (byReason.get(reason) ?? SidekeeperError)(error.code, { ...found, message: told.message });
+  const reason = found.reason ?? prefix;
+  return new (byReason.get(reason) ?? SidekeeperError)(error.code, { ...found, message });
 }
 
 /** Takes the reason off a message that begins with one: what a proxy that drops details leaves. */

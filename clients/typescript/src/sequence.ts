@@ -1,15 +1,15 @@
 /** Sequences. */
 
 import { Ordering, type SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
-import { type Stub, attempt, insist } from "./transport.js";
+import { type Stub, callIdempotent, callNonIdempotent } from "./transport.js";
 import type { Numbers, SequenceState } from "./types.js";
 
-/** How numbers are wanted: relaxed ones are unique only, and faster. */
+/** How numbers are handed out: relaxed ones are only unique, not ordered, and faster. */
 export interface NumberOptions {
   readonly relaxed?: boolean;
 }
 
-/** Hands out numbers, each once. Costs nothing to make. */
+/** Hands out numbers, each once. Creating this object makes no call. */
 export class Sequence {
   /** @internal */
   constructor(
@@ -18,7 +18,7 @@ export class Sequence {
   ) {}
 
   /**
-   * Hands out a number, larger than all that had been handed out, through whichever sidecar, when it was asked for. Rejects with
+   * Hands out a number that is larger than every number handed out, through any sidecar, before this call. Rejects with
    * SequenceNotFoundError, SequenceExhaustedError, SequenceMalformedError. After an error another attempt is safe: at worst it
    * skips numbers.
    */
@@ -26,15 +26,15 @@ export class Sequence {
     return (await this.nextRange(1, options)).first;
   }
 
-  /** Hands out count numbers at once, 1 to 1,000,000. Errors as of next. */
+  /** Hands out count numbers at once, 1 to 1,000,000. Errors are those of next. */
   async nextRange(count: number, options: NumberOptions = {}): Promise<Numbers> {
     const ordering = options.relaxed === true ? Ordering.RELAXED : Ordering.STRICT;
-    const reply = await insist(this.stub.next, { name: this.name, count, ordering });
+    const reply = await callIdempotent(this.stub.next, { name: this.name, count, ordering });
     return { first: reply.first, last: reply.last, incarnation: reply.incarnation };
   }
 
   /**
-   * Numbers without an end, unique and in no certain order, of which `ahead` are taken at a time. Those taken and not used are never
+   * An endless stream of numbers, unique and in no particular order, reserved `ahead` at a time. Those reserved and not used are never
    * handed out again.
    */
   async *numbers(ahead = 100): AsyncGenerator<bigint, never> {
@@ -47,22 +47,22 @@ export class Sequence {
   }
 
   /**
-   * Makes the sequence, whose first number will be first, and returns its incarnation. Rejects with SequenceExistsError; with
-   * OutcomeUnknownError it may have been made.
+   * Creates the sequence, whose first number will be first, and returns its incarnation. Rejects with SequenceExistsError; with
+   * OutcomeUnknownError it may have been created.
    */
   async create(first: bigint | number): Promise<bigint> {
-    const reply = await attempt(this.stub.create, { name: this.name, first: BigInt(first) });
+    const reply = await callNonIdempotent(this.stub.create, { name: this.name, first: BigInt(first) });
     return reply.incarnation;
   }
 
-  /** Says how far the sequence is. Rejects with SequenceNotFoundError, SequenceMalformedError. */
+  /** Returns how far the sequence has come. Rejects with SequenceNotFoundError, SequenceMalformedError. */
   async get(): Promise<SequenceState> {
-    const reply = await insist(this.stub.get, { name: this.name });
+    const reply = await callIdempotent(this.stub.get, { name: this.name });
     return { lastIssued: reply.lastIssued, incarnation: reply.incarnation };
   }
 
-  /** Removes the sequence. Rejects with SequenceNotFoundError; with OutcomeUnknownError it may be gone. */
+  /** Removes the sequence. Rejects with SequenceNotFoundError; after OutcomeUnknownError it may be gone. */
   async delete(): Promise<void> {
-    await attempt(this.stub.delete, { name: this.name });
+    await callNonIdempotent(this.stub.delete, { name: this.name });
   }
 }

@@ -25,10 +25,10 @@ import {
   fromStatus,
 } from "./errors.js";
 
-/** Where a sidecar listens when nothing else is said. */
+/** The default address of a sidecar. */
 export const DEFAULT_ADDRESS = "unix:///run/sidekeeper/sidekeeper.sock";
 
-/** The environment variable that says where the sidecar is to a client that is not told. */
+/** The environment variable with the sidecar's address, for clients that are given none. */
 export const ADDRESS_VARIABLE = "SIDEKEEPER_ADDRESS";
 
 /** Seconds that a call with one answer may take, retries included. */
@@ -118,7 +118,7 @@ export function stubOf<Service extends object>(channel: Channel, service: Servic
 }
 
 /** Makes a call with one answer, once. Rejects with SidekeeperError. */
-export async function ask<Request, Reply>(
+export async function call<Request, Reply>(
   method: Unary<Request, Reply>,
   request: Request,
   timeout: number = CALL_TIMEOUT,
@@ -139,37 +139,37 @@ export async function ask<Request, Reply>(
   });
 }
 
-/** Makes a call that may be repeated until it is answered, the ensemble reachable, or the time over. */
-export async function insist<Request, Reply>(
+/** Makes an idempotent call, and repeats it while the sidecar or the ensemble is unreachable and the timeout has not passed. */
+export async function callIdempotent<Request, Reply>(
   method: Unary<Request, Reply>,
   request: Request,
-  heals: (error: unknown) => boolean = isTransient,
+  isRepeatable: (error: unknown) => boolean = isTransient,
 ): Promise<Reply> {
   const until = performance.now() / 1000 + CALL_TIMEOUT;
-  const pause = new Pause();
+  const backoff = new Backoff();
   for (;;) {
     try {
-      return await ask(method, request, Math.max(until - performance.now() / 1000, 0.001));
+      return await call(method, request, Math.max(until - performance.now() / 1000, 0.001));
     } catch (error) {
-      const rest = pause.next();
-      if (!heals(error) || performance.now() / 1000 + rest >= until) {
+      const pause = backoff.next();
+      if (!isRepeatable(error) || performance.now() / 1000 + pause >= until) {
         throw error;
       }
-      await sleep(rest);
+      await sleep(pause);
     }
   }
 }
 
 /**
- * Makes a call that must not be done twice. It is repeated only where the sidecar says that nothing was done: the ensemble is out of
+ * Makes a call that must not be executed twice. It is repeated only if the sidecar reports that nothing was done: the ensemble is out of
  * reach.
  */
-export async function attempt<Request, Reply>(method: Unary<Request, Reply>, request: Request): Promise<Reply> {
-  return insist(method, request, (error) => error instanceof EnsembleUnreachableError);
+export async function callNonIdempotent<Request, Reply>(method: Unary<Request, Reply>, request: Request): Promise<Reply> {
+  return callIdempotent(method, request, (error) => error instanceof EnsembleUnreachableError);
 }
 
 /** What to let pass before something is tried again, in seconds: at random, and twice as long each time. */
-export class Pause {
+export class Backoff {
   private longest = 0.05;
 
   next(): number {
@@ -183,14 +183,14 @@ export class Pause {
   }
 }
 
-/** Whether the same call may well be answered in a moment, and nothing was done. */
+/** Whether nothing was done and the same call may succeed soon. */
 export function isTransient(error: unknown): boolean {
   return error instanceof EnsembleUnreachableError || (error instanceof SidekeeperError && error.code === status.UNAVAILABLE);
 }
 
 const LOSSES = [LeaseLostError, LeaseClosedError, LockBrokenError, LockRevokedError, SidecarStoppingError];
 
-/** Whether what was asked for was granted, or waited for, and was lost before the caller had it. */
+/** Whether something was lost while it was waited for, or between its grant and the return to the caller. */
 export function wasLost(error: unknown): boolean {
   return error instanceof SidekeeperError && error.code === status.ABORTED && LOSSES.some((kind) => error instanceof kind);
 }
@@ -267,11 +267,11 @@ export async function* reopened<Message>(
   open: () => ClientReadableStream<Message>,
   signal?: AbortSignal,
 ): AsyncGenerator<Message | undefined, never> {
-  const pause = new Pause();
+  const backoff = new Backoff();
   for (;;) {
     try {
       for await (const message of messages(open(), signal)) {
-        pause.reset();
+        backoff.reset();
         yield message;
       }
     } catch (error) {
@@ -280,6 +280,6 @@ export async function* reopened<Message>(
       }
     }
     yield undefined;
-    await sleep(pause.next(), signal);
+    await sleep(backoff.next(), signal);
   }
 }

@@ -7,6 +7,14 @@ import type { Entry as WireEntry } from "./gen/sidekeeper/config/v1/config.js";
 import { type Contender as WireContender, Mode as WireMode, type View } from "./gen/sidekeeper/lock/v1/lock.js";
 import { OnConflict as WireOnConflict, type View as WireGroup } from "./gen/sidekeeper/membership/v1/membership.js";
 
+/** Where a client logs what it does in the background, such as `console` or the logger of most libraries. */
+export interface Logger {
+  /** A check of validity failed. What is not confirmed in time ends. */
+  debug(message: string, error: unknown): void;
+  /** A callback has thrown. */
+  error(message: string, error: unknown): void;
+}
+
 /** How a lock is held. A name is used either with `exclusive` or with `read` and `write`. */
 export type Mode = "exclusive" | "read" | "write";
 
@@ -31,34 +39,34 @@ export const conflicts: Readonly<Record<OnConflict, WireOnConflict>> = {
 /** More about a caller or a member, for people: at most 1 KiB in all. */
 export type Labels = Readonly<Record<string, string>>;
 
-/** Somebody who holds or waits for a lock. */
+/** A holder or waiter of a lock. */
 export interface Contender {
   readonly mode: Mode;
   readonly owner: string;
   readonly metadata: Labels;
   readonly fencingToken: bigint;
-  /** Seconds in the queue, by the ensemble's clock. */
+  /** Seconds since it entered the queue, by the ensemble's clock. */
   readonly age: number;
-  /** Whether it is a client of the ensemble that is not Sidekeeper's. */
+  /** Whether it was made by another client of the ensemble, not by Sidekeeper. */
   readonly foreign: boolean;
 }
 
-/** Who is ahead in the queue of a lock. */
+/** The caller's place in the queue of a lock. */
 export interface Queued {
-  /** How many are ahead, at least 1. */
+  /** How many contenders are ahead, at least 1. */
   readonly position: number;
   readonly holders: readonly Contender[];
 }
 
-/** Somebody asks the holder to release the lock soon. */
+/** A request that the holder release the lock soon. */
 export interface Revocation {
   readonly requestedBy: string;
   readonly reason: string;
-  /** Seconds until the hold is ended by force; undefined if it never will be. */
+  /** Seconds until the hold is ended by force; undefined if it is not ended. */
   readonly grace: number | undefined;
 }
 
-/** Who holds a lock and who waits for it. The first holder is the leader of an election. */
+/** The holders and waiters of a lock, in the order of its queue. The first holder is the leader of an election. */
 export interface LockView {
   readonly name: string;
   readonly holders: readonly Contender[];
@@ -69,7 +77,7 @@ export interface LockView {
 export interface Numbers {
   readonly first: bigint;
   readonly last: bigint;
-  /** Of the sequence: the numbers of one incarnation are unique. */
+  /** The incarnation of the sequence, within which numbers are unique. */
   readonly incarnation: bigint;
 }
 
@@ -77,30 +85,30 @@ export interface Numbers {
 export interface SequenceState {
   /** The last number that was handed out or reserved. */
   readonly lastIssued: bigint;
-  /** Another one tells that the sequence was deleted and made anew. */
+  /** Differs if the sequence was deleted and created again. */
   readonly incarnation: bigint;
 }
 
 /** A member of a group. */
 export interface GroupMember {
   readonly member: string;
-  /** Tells it from all that have or had its name. */
+  /** Distinguishes it from all members that have or had its name. */
   readonly incarnation: bigint;
   readonly owner: string;
   readonly metadata: Labels;
   /** Seconds since it joined, by the ensemble's clock. */
   readonly age: number;
-  /** Whether a client of the ensemble has made it that is not Sidekeeper's. */
+  /** Whether it was made by another client of the ensemble, not by Sidekeeper. */
   readonly foreign: boolean;
-  /** With foreign: what that wrote, if it is text. */
+  /** With foreign: what the other client wrote, if it is UTF-8; otherwise empty. */
   readonly text: string;
 }
 
-/** Who is in a group. */
+/** The members of a group. */
 export interface GroupView {
   readonly group: string;
   readonly members: ReadonlyMap<string, GroupMember>;
-  /** Whether the ensemble is out of contact, so that this may be out of date. */
+  /** Whether contact with the ensemble is lost, so that this may be out of date. */
   readonly stale: boolean;
 }
 
@@ -111,27 +119,27 @@ export interface Entry {
   readonly value: Buffer;
   /** For preconditions. */
   readonly version: number;
-  /** Of the write, larger than that of every earlier one of any key. */
+  /** Of the last write of the key; larger than that of any earlier write of any key. */
   readonly revision: bigint;
-  /** Of the key; another one tells that it was deleted and made anew. */
+  /** Of the write that created the key; differs if the key was deleted and created again. */
   readonly createdRevision: bigint;
 }
 
-/** What has become of one key. */
+/** The change of one key. */
 export interface ConfigChange {
   /** With deleted, only its key is set. */
   readonly entry: Entry;
   readonly deleted: boolean;
-  /** The key had other values in between, which are not told. */
+  /** The key had other values in between, which were skipped. */
   readonly coalesced: boolean;
-  /** The key was deleted and made anew in between. */
+  /** The key was deleted and created again in between. */
   readonly recreated: boolean;
 }
 
 /**
- * One piece of news of a watch of the configuration: `state` is what there is at the beginning, whole, so that everything told before
+ * One event of a watch of the configuration: `state` is the complete current state, so that everything reported before
  * is out of date, also after the sidecar was away; `changed`, something has changed; `stale`, the ensemble or the sidecar is out of
- * contact, so that what was told may be out of date; `fresh`, contact is back, and what happened meanwhile has been told.
+ * contact, so that what was reported may be out of date; `fresh`, contact is back, and what happened meanwhile has been reported.
  */
 export interface ConfigEvent {
   readonly kind: "state" | "changed" | "stale" | "fresh";
@@ -173,7 +181,7 @@ export function lockViewFrom(wire: View | undefined): LockView {
 }
 
 /**
- * The member that a key belongs to, by rendezvous hashing (Thaler and Ravishankar, 1998): all who see the same members pick the same
+ * The member that a key belongs to, by rendezvous hashing (Thaler and Ravishankar, 1998): everyone who sees the same members picks the same
  * one, in every language, and when a member comes or goes, only keys of its own change hands. It is the member for whom SHA-256 of its
  * name, a zero byte and the key is largest, read as a number; undefined if there is no member.
  */

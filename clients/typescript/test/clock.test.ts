@@ -30,7 +30,7 @@ void test("nothing is valid for longer than was told, however coarse the clock i
     for (let asked = 0; asked < 2; asked += 0.07) {
       clock.true = 1000 + asked;
       const claim = new Claim("lock orders");
-      claim.prove(before(), 3.02);
+      claim.extend(before(), 3.02);
       clock.true += 3.02;
       assert.equal(claim.validFor(), 0, `asked ${asked} s after a tick of ${coarse} s`);
       assert.equal(claim.lost?.cause.reason, "LEASE_LOST");
@@ -48,7 +48,7 @@ void test("nothing is valid while the clock cannot be read, nor what was asked f
   };
   replaced(t, clock);
   const claim = new Claim("lock orders");
-  claim.prove(before(), 3);
+  claim.extend(before(), 3);
   use(blind);
   assert.equal(claim.validFor(), 0);
   assert.match(String(claim.lost), /clock .* cannot be read/);
@@ -56,7 +56,7 @@ void test("nothing is valid while the clock cannot be read, nor what was asked f
   use(clock);
   assert.equal(claim.validFor(), 0, "what was over stays so");
   const late = new Claim("lock orders");
-  late.prove(asked, 3);
+  late.extend(asked, 3);
   assert.equal(late.validFor(), 0);
 });
 

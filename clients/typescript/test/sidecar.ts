@@ -11,7 +11,7 @@ import { Client as Channel, credentials } from "@grpc/grpc-js";
 import { sleep } from "../src/clock.js";
 import { DevServiceService } from "../src/gen/sidekeeper/dev/v1/dev.js";
 import { LockServiceService } from "../src/gen/sidekeeper/lock/v1/lock.js";
-import { type Stub, ask, stubOf } from "../src/transport.js";
+import { type Stub, call, stubOf } from "../src/transport.js";
 
 /** The repository. Tests run from dist/test. */
 export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../../..");
@@ -116,14 +116,14 @@ export class Sidecar {
   /** Has the lease of a lock's holder expire, or all leases. */
   async expire(lock?: string): Promise<void> {
     const leases = lock === undefined ? ({ $case: "all", value: true } as const) : ({ $case: "lock", value: lock } as const);
-    await ask(this.dev.expireLease, { leases });
+    await call(this.dev.expireLease, { leases });
   }
 
   /** Ends the hold of a lock's holder as an operator does, and sees that its place is gone in time. */
   async break(lock: string, within: number): Promise<void> {
-    const { view } = await ask(this.locks.get, { name: lock });
+    const { view } = await call(this.locks.get, { name: lock });
     const fencingToken = view?.holders[0]?.fencingToken ?? 0n;
-    await ask(this.locks.break, { name: lock, fencingToken, reason: "", forceAfter: undefined }, within);
+    await call(this.locks.break, { name: lock, fencingToken, reason: "", forceAfter: undefined }, within);
   }
 
   /** Whether it has ended, by itself or because it was told to. */
@@ -133,6 +133,6 @@ export class Sidecar {
 
   /** Silences the ensemble for so many seconds. */
   async suspend(seconds: number): Promise<void> {
-    await ask(this.dev.suspend, { duration: { seconds: BigInt(seconds), nanos: 0 } });
+    await call(this.dev.suspend, { duration: { seconds: BigInt(seconds), nanos: 0 } });
   }
 }

@@ -23,7 +23,7 @@ _read, _coarse = _system()
 
 
 def before() -> float:
-    """A moment that has passed certainly. Where the clock cannot be read, what is counted from then on is not valid."""
+    """The earliest time that it can be now. If the clock cannot be read, validity counted from it has run out."""
     try:
         return _read()
     except OSError:
@@ -31,7 +31,7 @@ def before() -> float:
 
 
 def now() -> float:
-    """A moment that is not over yet. Where the clock cannot be read, nothing is valid then."""
+    """The latest time that it can be now. If the clock cannot be read, nothing is valid."""
     try:
         return _read() + _coarse
     except OSError:

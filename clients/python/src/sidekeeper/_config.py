@@ -17,23 +17,23 @@ from sidekeeper.config.v1 import config_pb2, config_pb2_grpc
 
 @dataclass(frozen=True)
 class Precondition:
-    """What must be true of a key; from if_version, if_missing or if_exists."""
+    """A condition on a key; from if_version, if_missing or if_exists."""
 
     _wire: config_pb2.Precondition
 
 
 def if_version(version: int) -> Precondition:
-    """Demands that the key has this version."""
+    """The key must have this version."""
     return Precondition(config_pb2.Precondition(version=version))
 
 
 def if_missing() -> Precondition:
-    """Demands that there is no such key."""
+    """The key must not exist."""
     return Precondition(config_pb2.Precondition(must_not_exist=True))
 
 
 def if_exists() -> Precondition:
-    """Demands that there is such a key."""
+    """The key must exist."""
     return Precondition(config_pb2.Precondition(must_exist=True))
 
 
@@ -47,7 +47,7 @@ def _put(key: str, value: bytes | str, precondition: Precondition | None) -> con
 
 
 class Commit:
-    """What to do, all or nothing: at most 100 operations, each on a key of its own."""
+    """A transaction: at most 100 operations, each on a different key, of which all or none are applied."""
 
     def __init__(self) -> None:
         self._operations: list[config_pb2.Operation] = []
@@ -68,58 +68,59 @@ class Commit:
 
 
 class Config:
-    """The configuration that a client reaches. Values are at most 1,000,000 bytes; text is written as UTF-8."""
+    """The configuration. Values are at most 1,000,000 bytes; text is written as UTF-8."""
 
     def __init__(self, channel: _transport.Channel) -> None:
         self._stub: Any = config_pb2_grpc.ConfigServiceStub(channel)
 
     async def get(self, key: str, *, linearizable: bool = False) -> Entry:
-        """Reads a key as the sidecar's own connection to the ensemble shows it; linearizable, at least as new as all that anybody had
-        written before. Raises KeyNotFoundError."""
+        """Reads a key as the sidecar last saw it; with linearizable, the result reflects every write that completed before
+        this call. Raises KeyNotFoundError."""
         consistency = config_pb2.CONSISTENCY_LINEARIZABLE if linearizable else config_pb2.CONSISTENCY_UNSPECIFIED
-        reply = await _transport.insist(self._stub.Get, config_pb2.GetRequest(key=key, consistency=consistency))
+        reply = await _transport.call_idempotent(self._stub.Get, config_pb2.GetRequest(key=key, consistency=consistency))
         return Entry._of(reply.entry)
 
     async def put(self, key: str, value: bytes | str, precondition: Precondition | None = None) -> Entry:
-        """Writes a key and returns the entry without its value. Raises PreconditionFailedError; with OutcomeUnknownError it may have
-        been written, or may still be in a moment."""
-        reply = await _transport.attempt(self._stub.Put, _put(key, value, precondition))
+        """Writes a key and returns the entry without its value. Raises PreconditionFailedError; after OutcomeUnknownError it may have
+        been written, or may be written later."""
+        reply = await _transport.call_non_idempotent(self._stub.Put, _put(key, value, precondition))
         return Entry(key, version=reply.version, revision=reply.revision)
 
     async def delete(self, key: str, precondition: Precondition | None = None) -> None:
         """Deletes a key. Raises KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError."""
         request = config_pb2.DeleteRequest(key=key, precondition=_wire(precondition))
-        await _transport.attempt(self._stub.Delete, request)
+        await _transport.call_non_idempotent(self._stub.Delete, request)
 
     async def list(self, prefix: str = "") -> AsyncGenerator[Entry]:
-        """Keys with their values, in the order of keys: all, or those at and below a prefix of whole segments."""
+        """All keys with their values, in the order of keys, or those at and below a prefix of whole segments."""
         async for entry in _transport.pages(self._stub.List, config_pb2.ListRequest(prefix=prefix), "entries"):
             yield Entry._of(entry)
 
     async def commit(self, commit: Commit) -> tuple[Entry, ...]:
-        """Carries out a Commit, and returns an entry without its value for each operation; only those of puts are filled in.
+        """Applies a Commit and returns an entry without its value for each operation; only those of puts are filled in.
 
-        If nothing was done for want of a precondition, the metadata of PreconditionFailedError tell the `operation`, counted from 0,
+        If a precondition failed, nothing was applied, and the metadata of PreconditionFailedError contain the `operation`, counted from 0,
         the `key`, and its `version` if it is there.
         """
-        reply = await _transport.attempt(self._stub.Commit, config_pb2.CommitRequest(operations=commit._operations))
+        reply = await _transport.call_non_idempotent(self._stub.Commit, config_pb2.CommitRequest(operations=commit._operations))
         return tuple(
             Entry(operation.put.key, version=result.version, revision=result.revision)
             for operation, result in zip(commit._operations, reply.results, strict=True)
         )
 
     def watch(self, *keys: str) -> AsyncIterator[ConfigEvent]:
-        """Tells the state of some keys, and then what changes, also across restarts of the sidecar."""
+        """Yields the state of some keys, then each change, also across restarts of the sidecar."""
         return _events(self._stub, config_pb2.WatchRequest(keys=keys))
 
     def watch_prefix(self, prefix: str = "") -> AsyncIterator[ConfigEvent]:
-        """Tells the state of all keys at and below a prefix of whole segments, and then what changes, also across restarts of the
+        """Yields the state of all keys at and below a prefix of whole segments, then each change, also across restarts of the
         sidecar."""
         return _events(self._stub, config_pb2.WatchRequest(prefix=prefix))
 
     @asynccontextmanager
     async def view(self, prefix: str = "") -> AsyncIterator[ConfigView]:
-        """Keeps a copy of all keys at and below a prefix while the body of `async with` runs. It is complete when the body begins."""
+        """Keeps a copy of all keys at and below a prefix up to date while the body of `async with` runs. It is complete when the body
+        begins."""
         view = ConfigView()
         keeping = asyncio.create_task(view._keep(self.watch_prefix(prefix)), name=f"sidekeeper: view {prefix}")
         try:
@@ -169,7 +170,7 @@ def _change(wire: config_pb2.Change) -> ConfigChange:
 
 
 class ConfigView(Mapping[str, Entry]):
-    """A copy of a part of the configuration that follows it, and says how old it may be."""
+    """A copy of part of the configuration that follows its changes and knows how old it may be."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
@@ -189,14 +190,14 @@ class ConfigView(Mapping[str, Entry]):
         return len(self._entries)
 
     def age(self) -> float:
-        """For how many seconds the ensemble or the sidecar has been out of contact; 0 while the copy follows. A forked child's copy does
-        not: it is infinitely old."""
+        """For how many seconds contact with the ensemble or the sidecar has been lost; 0 while the copy is up to date. In a forked
+        child it is infinite."""
         if _fork.here() != self._home:
             return math.inf
         return 0.0 if self._stale_since is None else _clock.now() - self._stale_since
 
     async def wait_changed(self) -> None:
-        """Returns when something has changed since it was last waited for. Raises SidekeeperError if the copy follows no more."""
+        """Returns when something has changed since the last call. Raises SidekeeperError if the copy is no longer updated."""
         _fork.refuse_if_forked(self._home)
         if self._error is None:
             await self._changed.wait()

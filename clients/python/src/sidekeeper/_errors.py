@@ -63,7 +63,7 @@ DOMAIN = "sidekeeper"
 
 @dataclass(frozen=True)
 class FieldError:
-    """Which rule a field of the request breaks."""
+    """A field of the request and the rule that it breaks."""
 
     field: str
     rule: str
@@ -72,7 +72,7 @@ class FieldError:
 class SidekeeperError(Exception):
     """A status that the sidecar, or gRPC on the way to it, ended a call with.
 
-    One class stands for each reason, a name of `sidekeeper.errors.v1.Reason` without its prefix; what each means is told
+    One class stands for each reason, a name of `sidekeeper.errors.v1.Reason` without its prefix; each is documented
     there. A status without a reason is a SidekeeperError itself.
     """
 
@@ -273,7 +273,7 @@ class ForkedError(SidekeeperError):
 
 
 class LostError(Exception):
-    """What was the caller's is not any more, without the caller having given it up."""
+    """Something that the caller held has ended without the caller giving it up."""
 
     def __init__(self, what: str, cause: SidekeeperError) -> None:
         super().__init__(f"{what} lost: {cause}")
@@ -285,7 +285,7 @@ class LostError(Exception):
 
 
 class SuspendedError(Exception):
-    """The sidecar has been out of contact with the ensemble for longer than the caller allows. Nothing is lost yet."""
+    """The lock has been suspended for longer than the caller's suspension grace. It is not lost."""
 
 
 BY_REASON: Mapping[str, type[SidekeeperError]] = {kind.reason: kind for kind in SidekeeperError.__subclasses__() if kind.reason}

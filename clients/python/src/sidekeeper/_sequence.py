@@ -11,7 +11,7 @@ from sidekeeper.sequence.v1 import sequence_pb2, sequence_pb2_grpc
 
 
 class Sequence:
-    """Hands out numbers, each once. Costs nothing to make."""
+    """Hands out numbers, each once. Creating this object makes no call."""
 
     def __init__(self, channel: _transport.Channel, name: str) -> None:
         self.name = name
@@ -20,37 +20,37 @@ class Sequence:
     async def next(self, *, relaxed: bool = False) -> int:
         """Hands out a number.
 
-        It is larger than all that had been handed out, through whichever sidecar, when it was asked for; with relaxed it is unique
-        only, and faster. Raises SequenceNotFoundError, SequenceExhaustedError, SequenceMalformedError. After an error another
-        attempt is safe: at worst it skips numbers.
+        It is larger than every number handed out, through any sidecar, before this call; with relaxed it is only unique,
+        and faster. Raises SequenceNotFoundError, SequenceExhaustedError, SequenceMalformedError. Calling it
+        again after an error is safe: at worst it skips numbers.
         """
         return (await self.next_range(1, relaxed=relaxed)).first
 
     async def next_range(self, count: int, *, relaxed: bool = False) -> Numbers:
-        """Hands out count numbers at once, 1 to 1,000,000. Errors as of next."""
+        """Hands out count numbers at once, 1 to 1,000,000. Errors are those of next."""
         ordering = sequence_pb2.ORDERING_RELAXED if relaxed else sequence_pb2.ORDERING_STRICT
         request = sequence_pb2.NextRequest(name=self.name, count=count, ordering=ordering)
-        reply = await _transport.insist(self._stub.Next, request)
+        reply = await _transport.call_idempotent(self._stub.Next, request)
         return Numbers(reply.first, reply.last, reply.incarnation)
 
     async def numbers(self, *, ahead: int = 100) -> AsyncGenerator[int]:
-        """Numbers without an end, unique and in no certain order, of which so many are taken at a time. Those taken and not used are
+        """An endless stream of numbers, unique and in no particular order, reserved `ahead` at a time. Those reserved and not used are
         never handed out again."""
         while True:
             for number in await self.next_range(ahead, relaxed=True):
                 yield number
 
     async def create(self, first: int) -> int:
-        """Makes the sequence, whose first number will be first, and returns its incarnation. Raises SequenceExistsError; with
-        OutcomeUnknownError it may have been made."""
-        reply = await _transport.attempt(self._stub.Create, sequence_pb2.CreateRequest(name=self.name, first=first))
+        """Creates the sequence, whose first number will be first, and returns its incarnation. Raises SequenceExistsError; with
+        OutcomeUnknownError it may have been created."""
+        reply = await _transport.call_non_idempotent(self._stub.Create, sequence_pb2.CreateRequest(name=self.name, first=first))
         return int(reply.incarnation)
 
     async def get(self) -> SequenceState:
-        """Says how far the sequence is. Raises SequenceNotFoundError, SequenceMalformedError."""
-        reply = await _transport.insist(self._stub.Get, sequence_pb2.GetRequest(name=self.name))
+        """Returns how far the sequence has come. Raises SequenceNotFoundError, SequenceMalformedError."""
+        reply = await _transport.call_idempotent(self._stub.Get, sequence_pb2.GetRequest(name=self.name))
         return SequenceState(reply.last_issued, reply.incarnation)
 
     async def delete(self) -> None:
-        """Removes the sequence. Raises SequenceNotFoundError; with OutcomeUnknownError it may be gone."""
-        await _transport.attempt(self._stub.Delete, sequence_pb2.DeleteRequest(name=self.name))
+        """Removes the sequence. Raises SequenceNotFoundError; after OutcomeUnknownError it may be gone."""
+        await _transport.call_non_idempotent(self._stub.Delete, sequence_pb2.DeleteRequest(name=self.name))

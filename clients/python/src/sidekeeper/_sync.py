@@ -5,31 +5,29 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import logging
-import random
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import grpc
 
 from sidekeeper import _fork, _transport, aio
-from sidekeeper._claim import log
 from sidekeeper._config import Commit, Precondition
 from sidekeeper._errors import ForkedError, LostError, SidekeeperError, SuspendedError
+from sidekeeper._held import Held, HeldStream, log_failure
+from sidekeeper._lock import leads_again
 from sidekeeper._types import (
+    CommonLockOptions,
     ConfigEvent,
     Contender,
     Entry,
     GroupView,
     LockView,
-    Mode,
     Numbers,
     OnConflict,
-    Queued,
     Revocation,
     SequenceState,
     Token,
@@ -54,7 +52,7 @@ class _Loop:
             raise ForkedError(_fork.INHERITED)
         if threading.current_thread() is self._thread:
             work.close()
-            raise RuntimeError("a function that a client calls with events must not call the client: it would wait for itself")
+            raise RuntimeError("a callback of a client must not call the client: it would wait for itself")
         doing = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return doing.result()
@@ -105,61 +103,46 @@ async def _next(items: AsyncIterator[T]) -> T:
     return await anext(items)
 
 
-class LockOptions(TypedDict, total=False):
-    """How to acquire a lock. The functions are called one at a time in the client's thread: they must not block."""
+class LockOptions(CommonLockOptions, total=False):
+    """How to acquire a lock. The callbacks are called one at a time in the client's own thread: they must not block."""
 
-    mode: Mode
     lease: Lease | None
-    """To hold the lock with; None, a lease that lives as long as the lock."""
-    wait: float | None
-    """Seconds to wait for the grant: 0 tries once, None waits for ever."""
-    owner: str
-    """Who the caller is, for people: at most 128 bytes."""
-    metadata: Mapping[str, str]
-    """More about the caller, for people: at most 1 KiB in all."""
-    on_queued: Callable[[Queued], object]
-    on_suspended: Callable[[float], object]
-    """Contact with the ensemble is lost, the lock is not; gets the seconds it certainly lasts, about once a second."""
-    on_resumed: Callable[[], object]
-    on_revocation: Callable[[Revocation], object]
+    """The lease to hold the lock with; None, one of its own that ends with the lock."""
 
 
-class _Held:
-    """What is the same for locks, leases and memberships."""
+class _Held(Held):
+    """What locks, leases and memberships have in common: each is a stream in the client's thread."""
 
-    def __init__(self, loop: _Loop, held: aio._Held) -> None:
+    def __init__(self, loop: _Loop, stream: HeldStream) -> None:
         self._loop = loop
-        self._held = held
+        self._stream = stream
+        self._claim = stream._claim
         self._ended = threading.Event()
-        held._claim.when_over(self._ended.set)
-
-    @property
-    def valid(self) -> bool:
-        """Whether it is certainly the caller's at this moment."""
-        return self._held.valid
-
-    @property
-    def valid_for(self) -> float:
-        """For how many seconds it is certainly still the caller's if the sidecar is not heard of again; 0 if it is not."""
-        return self._held.valid_for
-
-    @property
-    def suspended(self) -> bool:
-        """Whether the sidecar has lost contact with the ensemble and not regained it yet."""
-        return self._held.suspended
-
-    @property
-    def error(self) -> LostError | None:
-        """Why it was lost, as soon as it is not valid any more; None before that, and if it was given up."""
-        return self._held.error
+        self._claim.on_end(self._ended.set)
 
     def wait_ended(self, timeout: float | None = None) -> bool:
-        """Returns True when it is the caller's no more, lost or given up; False if it still is after so many seconds."""
-        return self._held._claim.over() or self._ended.wait(timeout)
+        """Returns True when it is no longer the caller's, lost or given up; False if it still is after timeout seconds."""
+        return self._claim.over() or self._ended.wait(timeout)
+
+    def _give_up(self) -> None:
+        self._stream._refuse_if_forked()
+        self._loop.run(self._stream._give_up())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Gives it up. A failure is only logged if the body failed too."""
+        try:
+            self._give_up()
+        except (LostError, SidekeeperError) as error:
+            if kind is None:
+                raise
+            log_failure(error)
 
 
 class Lease(_Held):
-    """Owns what is acquired in its name: when it ends, all of that is given up at once. Close it, also after it was lost."""
+    """Owns what is acquired with it: when the lease ends, all of that ends at once. Close it, even after it was lost."""
 
     def __init__(self, loop: _Loop, lease: aio.Lease) -> None:
         super().__init__(loop, lease)
@@ -167,39 +150,22 @@ class Lease(_Held):
 
     @property
     def id(self) -> str:
-        """Names it in calls made without this package. It is a secret."""
+        """Names the lease in calls made without this package: 32 hexadecimal digits. It is a secret."""
         return self._lease.id
 
     @property
     def ttl(self) -> float:
-        """The timeout in seconds that the ensemble granted."""
+        """The session timeout in seconds that the ensemble granted."""
         return self._lease.ttl
 
     def close(self) -> None:
-        """Ends the lease; for the caller, it and all acquired in its name are over at once. Then all of it is gone from the
-        ensemble. Raises LostError if it was lost before."""
-        self._lease._refuse_if_forked()
-        self._loop.run(self._lease.close())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        _give_up(self.close, kind is None)
-
-
-def _give_up(give_up: Callable[[], None], strictly: bool) -> None:
-    """Gives something up at the end of a body; a failure is no more than logged if the body failed anyway."""
-    try:
-        give_up()
-    except (LostError, SidekeeperError) as error:
-        if strictly:
-            raise
-        log.log(logging.DEBUG if isinstance(error, LostError) else logging.WARNING, "%s", error)
+        """Ends the lease; for the caller, it and everything acquired with it end at once. When this returns, all of that is gone from the
+        ensemble. Raises LostError if the lease was lost before. Calling it again has the same outcome."""
+        self._give_up()
 
 
 class Lock(_Held):
-    """A hold. Release it, also after it was lost."""
+    """A granted hold. Release it, even after it was lost."""
 
     def __init__(self, loop: _Loop, lock: aio.Lock, suspension_grace: float | None = None) -> None:
         super().__init__(loop, lock)
@@ -207,8 +173,8 @@ class Lock(_Held):
         self._grace = suspension_grace
         self._stop = threading.Event()
         self._timer: asyncio.TimerHandle | None = None
-        lock._when_suspended.append(self._suspended)
-        lock._claim.when_over(self._over)
+        lock._on_suspension.append(self._suspended)
+        lock._claim.on_end(self._over)
         if lock.suspended:
             self._suspended(True)
 
@@ -219,17 +185,17 @@ class Lock(_Held):
 
     @property
     def fencing_token(self) -> Token:
-        """Orders the grants of this lock: hand it to whatever the lock protects, and let that refuse smaller ones."""
+        """Orders the grants of this lock: pass it to whatever the lock protects, and have that refuse smaller ones."""
         return self._lock.fencing_token
 
     @property
     def hold_id(self) -> str:
-        """What Check and Release call this hold. It is a secret."""
+        """Names this hold in calls made without this package: 32 hexadecimal digits. It is a secret."""
         return self._lock.hold_id
 
     @property
     def revocation(self) -> Revocation | None:
-        """The newest request to let go, if there was one."""
+        """The latest request to release the lock; None if there was none."""
         return self._lock.revocation
 
     def should_stop(self) -> bool:
@@ -237,7 +203,7 @@ class Lock(_Held):
         return self._stop.is_set() or not self.valid
 
     def wait_should_stop(self, timeout: float | None = None) -> bool:
-        """Returns True as soon as the body must not go on; False if it may after so many seconds. Sleep with it."""
+        """Returns True as soon as the body must not go on; False if it may still go on after timeout seconds. Use it in place of sleep."""
         until = None if timeout is None else time.monotonic() + timeout
         while not self.should_stop():
             left = 0.25 if until is None else min(0.25, until - time.monotonic())
@@ -247,25 +213,19 @@ class Lock(_Held):
         return True
 
     def check(self) -> None:
-        """Raises LostError if the lock is not certainly the caller's, SuspendedError if it is suspended for longer than the grace."""
+        """Raises LostError if the lock is not proven to be the caller's, SuspendedError if it is suspended for longer than the grace."""
         self._lock.check()
         if self._stop.is_set():
             raise SuspendedError(f"lock {self.name} has been suspended for {self._grace} s")
 
     def release(self) -> None:
-        """Gives the lock up; for the caller it is over at once, and when this returns the next waiter can have it.
+        """Releases the lock. For the caller it ends at once; when this returns, the next waiter can be granted it.
 
-        Raises LostError if it was lost before. Any SidekeeperError says that the sidecar has not confirmed it: then it is over for
-        the caller all the same, and for others by the time its validity would have been. Again, it does the same.
+        Raises LostError if the lock was lost before. Any SidekeeperError means that the sidecar has not confirmed the release: for the
+        caller the lock has ended all the same, and for others it ends at the latest when its validity would have. Calling it again has
+        the same outcome.
         """
-        self._lock._refuse_if_forked()
-        self._loop.run(self._lock.release())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        _give_up(self.release, kind is None)
+        self._give_up()
 
     def _suspended(self, suspended: bool) -> None:
         if self._timer is not None:
@@ -273,7 +233,7 @@ class Lock(_Held):
             self._timer = None
         if suspended and self._grace is not None:
             self._timer = asyncio.get_running_loop().call_later(self._grace, self._stop.set)
-        elif not suspended and not self._lock._claim.over():
+        elif not suspended and not self._claim.over():
             self._stop.clear()
 
     def _over(self) -> None:
@@ -282,7 +242,7 @@ class Lock(_Held):
 
 
 class Membership(_Held):
-    """The caller as a member of a group. Leave it, also after it was lost. It is valid for as long as its lease is."""
+    """The caller as a member of a group, valid for as long as its lease is. Leave the group, even after the membership was lost."""
 
     def __init__(self, loop: _Loop, membership: aio.Membership) -> None:
         super().__init__(loop, membership)
@@ -290,27 +250,21 @@ class Membership(_Held):
 
     @property
     def incarnation(self) -> int:
-        """Tells this member from all that have or had its name."""
+        """Distinguishes this member from all that have or had its name."""
         return self._membership.incarnation
 
     def update(self, metadata: Mapping[str, str]) -> None:
-        """Changes what others are told about this member."""
+        """Replaces the metadata that others see, at most 1 KiB in all."""
         self._loop.run(self._membership.update(metadata))
 
     def leave(self) -> None:
-        """Leaves the group; with a lease of its own, which ends, that is confirmed. Raises LostError if it was lost before."""
-        self._membership._refuse_if_forked()
-        self._loop.run(self._membership.leave())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        _give_up(self.leave, kind is None)
+        """Leaves the group. If the membership has a lease of its own, that is closed, which the sidecar confirms. Raises LostError if the
+        membership was lost before. Calling it again has the same outcome."""
+        self._give_up()
 
 
 class Sequence:
-    """Hands out numbers, each once. Costs nothing to make."""
+    """Hands out numbers, each once. Creating this object makes no call."""
 
     def __init__(self, loop: _Loop, sequence: aio.Sequence) -> None:
         self._loop, self._sequence = loop, sequence
@@ -320,30 +274,30 @@ class Sequence:
         return self._loop.run(self._sequence.next(relaxed=relaxed))
 
     def next_range(self, count: int, *, relaxed: bool = False) -> Numbers:
-        """Hands out count numbers at once, 1 to 1,000,000. Errors as of next."""
+        """Hands out count numbers at once, 1 to 1,000,000. Errors are those of next."""
         return self._loop.run(self._sequence.next_range(count, relaxed=relaxed))
 
     def numbers(self, *, ahead: int = 100) -> Iterator[int]:
-        """Numbers without an end, unique and in no certain order, of which so many are taken at a time. Those taken and not used are
+        """An endless stream of numbers, unique and in no particular order, reserved `ahead` at a time. Those reserved and not used are
         never handed out again."""
         while True:
             yield from self.next_range(ahead, relaxed=True)
 
     def create(self, first: int) -> int:
-        """Makes the sequence, whose first number will be first, and returns its incarnation. Raises SequenceExistsError."""
+        """Creates the sequence, whose first number will be first, and returns its incarnation. Raises SequenceExistsError."""
         return self._loop.run(self._sequence.create(first))
 
     def get(self) -> SequenceState:
-        """Says how far the sequence is. Raises SequenceNotFoundError, SequenceMalformedError."""
+        """Returns how far the sequence has come. Raises SequenceNotFoundError, SequenceMalformedError."""
         return self._loop.run(self._sequence.get())
 
     def delete(self) -> None:
-        """Removes the sequence. Raises SequenceNotFoundError; with OutcomeUnknownError it may be gone."""
+        """Removes the sequence. Raises SequenceNotFoundError; after OutcomeUnknownError it may be gone."""
         self._loop.run(self._sequence.delete())
 
 
 class ConfigView(Mapping[str, Entry]):
-    """A copy of a part of the configuration that follows it, and says how old it may be."""
+    """A copy of part of the configuration that follows its changes and knows how old it may be."""
 
     def __init__(self, view: aio.ConfigView) -> None:
         self._view = view
@@ -358,24 +312,24 @@ class ConfigView(Mapping[str, Entry]):
         return len(self._view)
 
     def age(self) -> float:
-        """For how many seconds the ensemble or the sidecar has been out of contact; 0 while the copy follows."""
+        """For how many seconds contact with the ensemble or the sidecar has been lost; 0 while the copy is up to date."""
         return self._view.age()
 
 
 class Config:
-    """The configuration that a client reaches. Values are at most 1,000,000 bytes; text is written as UTF-8."""
+    """The configuration. Values are at most 1,000,000 bytes; text is written as UTF-8."""
 
     def __init__(self, loop: _Loop, config: aio.Config) -> None:
         self._loop, self._config = loop, config
 
     def get(self, key: str, *, linearizable: bool = False) -> Entry:
-        """Reads a key as the sidecar's own connection to the ensemble shows it; linearizable, at least as new as all that anybody had
-        written before. Raises KeyNotFoundError."""
+        """Reads a key as the sidecar last saw it; with linearizable, the result reflects every write that completed before
+        this call. Raises KeyNotFoundError."""
         return self._loop.run(self._config.get(key, linearizable=linearizable))
 
     def put(self, key: str, value: bytes | str, precondition: Precondition | None = None) -> Entry:
-        """Writes a key and returns the entry without its value. Raises PreconditionFailedError; with OutcomeUnknownError it may have
-        been written, or may still be in a moment."""
+        """Writes a key and returns the entry without its value. Raises PreconditionFailedError; after OutcomeUnknownError it may have
+        been written, or may be written later."""
         return self._loop.run(self._config.put(key, value, precondition))
 
     def delete(self, key: str, precondition: Precondition | None = None) -> None:
@@ -383,25 +337,25 @@ class Config:
         self._loop.run(self._config.delete(key, precondition))
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
-        """Keys with their values, in the order of keys: all, or those at and below a prefix of whole segments."""
+        """All keys with their values, in the order of keys, or those at and below a prefix of whole segments."""
         return self._loop.iterate(self._config.list(prefix))
 
     def commit(self, commit: Commit) -> tuple[Entry, ...]:
-        """Carries out a Commit; see aio.Config.commit."""
+        """Applies a Commit; see aio.Config.commit."""
         return self._loop.run(self._config.commit(commit))
 
     def watch(self, *keys: str) -> Iterator[ConfigEvent]:
-        """Tells the state of some keys, and then what changes, also across restarts of the sidecar."""
+        """Yields the state of some keys, then each change, also across restarts of the sidecar."""
         return self._loop.iterate(self._config.watch(*keys))
 
     def watch_prefix(self, prefix: str = "") -> Iterator[ConfigEvent]:
-        """Tells the state of all keys at and below a prefix of whole segments, and then what changes, also across restarts of the
+        """Yields the state of all keys at and below a prefix of whole segments, then each change, also across restarts of the
         sidecar."""
         return self._loop.iterate(self._config.watch_prefix(prefix))
 
     @contextmanager
     def view(self, prefix: str = "") -> Iterator[ConfigView]:
-        """Keeps a copy of all keys at and below a prefix while the body of `with` runs. It is complete when the body begins."""
+        """Keeps a copy of all keys at and below a prefix up to date while the body of `with` runs. It is complete when the body begins."""
         keeping = self._loop.run(_enter(self._config.view(prefix)))
         try:
             yield ConfigView(keeping.view)
@@ -440,13 +394,13 @@ async def _enter(context: Any) -> _Kept:
 
 
 class Client:
-    """Talks to one sidecar, from any number of threads. Close it: that gives up all that it holds and waits for.
+    """A client of one sidecar, for any number of threads. Close it: that gives up everything that it holds and waits for.
 
-    target: `unix:///path`, a path, or `host:port`; None, what SIDEKEEPER_ADDRESS says, and without that
+    target: `unix:///path`, a path, or `host:port`; None, the value of SIDEKEEPER_ADDRESS, or if that is not set,
         `unix:///run/sidekeeper/sidekeeper.sock`.
-    credentials: of TLS, from `grpc.ssl_channel_credentials`. Addresses that are neither a Unix socket nor loopback need them.
+    credentials: for TLS, from `grpc.ssl_channel_credentials`. Required unless the address is a Unix socket or loopback.
 
-    Raises ValueError for an address that is none. It does not wait for a connection; the first call does. A forked child cannot use
+    Raises ValueError if the address is invalid. It does not wait for a connection; the first call does. A forked child cannot use
     it, and raises ForkedError: close it before a fork, and make it after one.
     """
 
@@ -474,21 +428,22 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Gives up everything that this client holds and waits for. Again, it does nothing, and in a forked child nothing either."""
+        """Gives up everything that this client holds and waits for. Calling it again does nothing, nor does it in a forked child."""
         if not self._closed and not self._loop.is_inherited():
             self._closed = True
             self._loop.run(self._client.close())
             self._loop.stop()
 
     def open_lease(self, *, ttl: float | None = None, owner: str = "", metadata: Mapping[str, str] | None = None) -> Lease:
-        """Opens a lease. ttl: seconds that the ensemble keeps it when it hears nothing of it; None, what the sidecar is set to."""
+        """Opens a lease. ttl: the session timeout in seconds after which the ensemble expires it if it hears nothing; None, the
+        sidecar's default."""
         return self._loop.run(self._open_lease(ttl, owner, metadata))
 
     async def _open_lease(self, ttl: float | None, owner: str, metadata: Mapping[str, str] | None) -> Lease:
         return Lease(self._loop, await self._client.open_lease(ttl=ttl, owner=owner, metadata=metadata))
 
     def acquire(self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]) -> Lock:
-        """Waits for its turn and returns when the lock is certainly the caller's for some time to come.
+        """Waits in the queue of the lock and returns when the lock is granted and valid.
 
         Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors, such as
         LeaseLostError if it was granted and lost before this could return. suspension_grace: seconds for which the lock may be
@@ -504,52 +459,47 @@ class Client:
     def lock(self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]) -> AbstractContextManager[Lock]:
         """Holds the lock in the body of `with`, and releases it. LostError is raised at the end of a body that has lost it.
 
-        A thread cannot be interrupted: a body that takes long looks at should_stop, sleeps with wait_should_stop, or calls check
-        before each step.
+        A thread cannot be interrupted: a long body checks should_stop, sleeps with wait_should_stop, or calls check before each
+        step.
         """
         return _WithLock(self, name, suspension_grace, options)
 
     def run_while_leader(self, name: str, body: Callable[[Lock], T], **options: Unpack[LockOptions]) -> T:
-        """Runs body whenever it holds the lock, until a body returns that has not lost it, and returns what it does. When the lock is
-        lost body should stop, as lock.check does by its LostError; it is run again after the next grant."""
-        pause = 0.05
+        """Runs body while holding the lock and returns its result. When the lock is lost, body should stop, for example by calling
+        lock.check, which raises LostError; it is run again after the next grant, also if it returned a result."""
+        backoff = _transport.Backoff()
         while True:
             lock: Lock | None = None
             try:
                 with self.lock(name, **options) as lock:
-                    pause = 0.05
+                    backoff.reset()
                     result = body(lock)
                     lock.check()
                     return result
-            except LostError as error:
-                if lock is None or error.what != f"lock {name}" or isinstance(error.cause, ForkedError):
+            except (LostError, SidekeeperError) as error:
+                if not leads_again(error, name, lock is not None, options.get("lease")):
                     raise
-            except SidekeeperError as error:
-                passes = _transport.is_transient(error) or (options.get("lease") is None and _transport.was_lost(error))
-                if lock is not None or not passes:
-                    raise
-            pause = min(2 * pause, 2.0)
-            time.sleep(random.uniform(pause / 2, pause))
+            time.sleep(backoff.next())
 
     def get_lock(self, name: str) -> LockView:
-        """Shows who holds the lock and who waits for it."""
+        """Returns the holders and waiters of the lock."""
         return self._loop.run(self._client.get_lock(name))
 
     def watch_lock(self, name: str) -> Iterator[LockView]:
-        """Shows the same as get_lock, at once and whenever it has changed, also across restarts of the sidecar."""
+        """Yields what get_lock returns, at once and after every change, also across restarts of the sidecar."""
         return self._loop.iterate(self._client.watch_lock(name))
 
     def watch_leader(self, name: str) -> Iterator[Contender | None]:
-        """Says who holds the lock first, None for nobody, at once and whenever that has changed."""
+        """Yields the first holder of the lock, None if it is free, at once and after every change."""
         return self._loop.iterate(self._client.watch_leader(name))
 
     def revoke(self, name: str, *, reason: str = "", grace: float | None = None) -> int:
-        """Asks every holder of the lock to let go, and returns how many were asked. With a grace in seconds, the holds end by force
-        when it is over: for operators."""
+        """Asks every holder of the lock to release it, and returns how many were asked. With a grace in seconds, their holds are ended
+        by force when it has passed: for operators."""
         return self._loop.run(self._client.revoke(name, reason=reason, grace=grace))
 
     def sequence(self, name: str) -> Sequence:
-        """Gives access to the sequence of that name, which need not exist."""
+        """Returns the sequence of that name, which need not exist."""
         return Sequence(self._loop, self._client.sequence(name))
 
     def join(
@@ -563,7 +513,7 @@ class Client:
         on_conflict: OnConflict = OnConflict.REJECT,
         wait: float | None = None,
     ) -> Membership:
-        """Makes the caller a member of a group, and returns when others can see it; see aio.Client.join."""
+        """Makes the caller a member of a group, and returns when other callers can see it; see aio.Client.join."""
         return self._loop.run(self._join(group, member, lease, owner, metadata, on_conflict, wait))
 
     async def _join(
@@ -589,7 +539,7 @@ class Client:
 
     @contextmanager
     def stay_joined(self, group: str, member: str, *, owner: str = "", metadata: Mapping[str, str] | None = None) -> Iterator[None]:
-        """Is a member of the group while the body of `with` runs, and joins again when the lease was lost; see
+        """Stays a member of the group while the body of `with` runs, and joins again after its lease was lost; see
         aio.Client.stay_joined. The body begins when the caller is a member."""
         joined = threading.Event()
 
@@ -610,11 +560,11 @@ class Client:
                 self._loop.run(_end(staying))
 
     def get_group(self, group: str) -> GroupView:
-        """Shows who is in the group."""
+        """Returns the members of the group."""
         return self._loop.run(self._client.get_group(group))
 
     def watch_group(self, group: str) -> Iterator[GroupView]:
-        """Shows the same as get_group, at once and whenever it has changed, also across restarts of the sidecar."""
+        """Yields what get_group returns, at once and after every change, also across restarts of the sidecar."""
         return self._loop.iterate(self._client.watch_group(group))
 
 
@@ -634,4 +584,4 @@ class _WithLock(AbstractContextManager[Lock]):
         return lock
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        _give_up(self._entered.pop().release, strictly=kind is None)
+        self._entered.pop().__exit__(kind, error, trace)

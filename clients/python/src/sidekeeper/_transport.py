@@ -26,13 +26,13 @@ from sidekeeper._errors import (
 )
 
 DEFAULT_ADDRESS = "unix:///run/sidekeeper/sidekeeper.sock"
-"""Where a sidecar listens when nothing else is said."""
+"""The default address of a sidecar."""
 
 ADDRESS_VARIABLE = "SIDEKEEPER_ADDRESS"
-"""The environment variable that says where the sidecar is to a client that is not told."""
+"""The environment variable with the sidecar's address, for clients that are given none."""
 
 CALL_TIMEOUT = 10.0
-"""Seconds that a call with one answer may take, retries included, unless it is told otherwise."""
+"""Seconds that a call with one answer may take, retries included, unless given otherwise."""
 
 # gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for
 # a sidecar that was restarted. Each client has a connection of its own.
@@ -135,7 +135,7 @@ def _dial(target: str | None, credentials: grpc.ChannelCredentials | None) -> gr
     return grpc.aio.insecure_channel(address, options=[*OPTIONS, ("grpc.default_authority", "localhost")])
 
 
-async def ask(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:
+async def call(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:
     """Makes a call with one answer, once. Raises SidekeeperError."""
     try:
         return await method(request, timeout=timeout)
@@ -169,37 +169,51 @@ def _is_ours() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def insist(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:
-    """Makes a call that may be repeated until it is answered, the ensemble reachable, or the time over."""
-    return await _again(method, request, timeout, is_transient)
+async def call_idempotent(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:
+    """Makes an idempotent call, and repeats it while the sidecar or the ensemble is unreachable and the timeout has not passed."""
+    return await _repeat(method, request, timeout, is_transient)
 
 
-async def attempt(method: Callable[..., Any], request: object) -> Any:
-    """Makes a call that must not be done twice. It is repeated only where the sidecar says that nothing was done: the ensemble is out of
-    reach."""
-    return await _again(method, request, CALL_TIMEOUT, lambda error: isinstance(error, EnsembleUnreachableError))
+async def call_non_idempotent(method: Callable[..., Any], request: object) -> Any:
+    """Makes a call that must not be executed twice. It is repeated only if the sidecar reports that nothing was done: the ensemble is
+    unreachable."""
+    return await _repeat(method, request, CALL_TIMEOUT, lambda error: isinstance(error, EnsembleUnreachableError))
 
 
-async def _again(method: Callable[..., Any], request: object, timeout: float, heals: Callable[[SidekeeperError], bool]) -> Any:
-    until, pause = time.monotonic() + timeout, 0.05
+async def _repeat(method: Callable[..., Any], request: object, timeout: float, is_repeatable: Callable[[SidekeeperError], bool]) -> Any:
+    until, backoff = time.monotonic() + timeout, Backoff()
     while True:
         try:
-            return await ask(method, request, max(until - time.monotonic(), 0.001))
+            return await call(method, request, max(until - time.monotonic(), 0.001))
         except SidekeeperError as error:
-            pause = min(2 * pause, 2.0)
-            rest = random.uniform(pause / 2, pause)
-            if not heals(error) or time.monotonic() + rest >= until:
+            pause = backoff.next()
+            if not is_repeatable(error) or time.monotonic() + pause >= until:
                 raise
-        await asyncio.sleep(rest)
+        await asyncio.sleep(pause)
+
+
+class Backoff:
+    """The pauses in seconds between attempts: random, each up to twice as long as the one before, at most 2."""
+
+    def __init__(self) -> None:
+        self._longest = 0.05
+
+    def next(self) -> float:
+        self._longest = min(2 * self._longest, 2.0)
+        return random.uniform(self._longest / 2, self._longest)
+
+    def reset(self) -> None:
+        """Begins again with the shortest pause, after a success."""
+        self._longest = 0.05
 
 
 def is_transient(error: SidekeeperError) -> bool:
-    """Whether the same call may well be answered in a moment, and nothing was done."""
+    """Whether nothing was done and the same call may succeed soon."""
     return error.code is grpc.StatusCode.UNAVAILABLE or isinstance(error, EnsembleUnreachableError)
 
 
 def was_lost(error: SidekeeperError) -> bool:
-    """Whether what was asked for was granted, or waited for, and was lost before the caller had it."""
+    """Whether something was lost while it was waited for, or between its grant and the return to the caller."""
     lost = LeaseLostError | LeaseClosedError | LockBrokenError | LockRevokedError | SidecarStoppingError
     return error.code is grpc.StatusCode.ABORTED and isinstance(error, lost)
 
@@ -237,25 +251,24 @@ async def messages(method: Callable[..., Any], request: object) -> AsyncIterator
 
 async def reopened(method: Callable[..., Any], request: object) -> AsyncIterator[Any]:
     """What a stream sends that is opened again when the sidecar or the ensemble is away; None each time it has ended so."""
-    pause = 0.05
+    backoff = Backoff()
     while True:
         try:
             async for message in messages(method, request):
-                pause = 0.05
+                backoff.reset()
                 yield message
         except SidekeeperError as error:
             if not is_transient(error):
                 raise
         yield None
-        pause = min(2 * pause, 2.0)
-        await asyncio.sleep(random.uniform(pause / 2, pause))
+        await asyncio.sleep(backoff.next())
 
 
 async def pages(method: Callable[..., Any], request: Any, field: str) -> AsyncIterator[Any]:
     """The entries of a list that comes in pages."""
     request.page_size = 1000
     while True:
-        reply = await insist(method, request)
+        reply = await call_idempotent(method, request)
         for entry in getattr(reply, field):
             yield entry
         if not reply.next_page_token:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import enum
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NewType
+from typing import NewType, TypedDict
 
 from google.protobuf.duration_pb2 import Duration
 
@@ -27,27 +27,27 @@ class Mode(enum.IntEnum):
 
 
 class OnConflict(enum.IntEnum):
-    """What to do when a group has a member of the name already."""
+    """What to do when a group already has a member of the name."""
 
     REJECT = membership_pb2.ON_CONFLICT_REJECT
     WAIT = membership_pb2.ON_CONFLICT_WAIT
-    """For a program that was started again before its last lease has expired."""
+    """Wait until that member is gone: for a program that restarts before its previous lease has expired."""
     REPLACE = membership_pb2.ON_CONFLICT_REPLACE
-    """End the member that is there."""
+    """End that member's membership."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """Somebody who holds or waits for a lock."""
+    """A holder or waiter of a lock."""
 
     mode: Mode
     owner: str
     metadata: Mapping[str, str]
     fencing_token: Token
     age: float
-    """Seconds in the queue, by the ensemble's clock."""
+    """Seconds since it entered the queue, by the ensemble's clock."""
     foreign: bool
-    """Whether it is a client of the ensemble that is not Sidekeeper's."""
+    """Whether it was made by another client of the ensemble, not by Sidekeeper."""
 
     @staticmethod
     def _of(wire: lock_pb2.Contender) -> Contender:
@@ -57,26 +57,48 @@ class Contender:
 
 @dataclass(frozen=True)
 class Queued:
-    """Who is ahead in the queue of a lock."""
+    """The caller's place in the queue of a lock."""
 
     position: int
-    """How many are ahead, at least 1."""
+    """How many contenders are ahead, at least 1."""
     holders: tuple[Contender, ...]
 
 
 @dataclass(frozen=True)
 class Revocation:
-    """Somebody asks the holder to release the lock soon."""
+    """A request that the holder release the lock soon."""
 
     requested_by: str
     reason: str
     grace: float | None
-    """Seconds until the hold is ended by force; None if it never will be."""
+    """Seconds until the hold is ended by force; None if it is not ended."""
+
+
+class CommonLockOptions(TypedDict, total=False):
+    """What asyncio's LockOptions and those for threads have in common."""
+
+    mode: Mode
+    """By default EXCLUSIVE."""
+    wait: float | None
+    """Seconds to wait for the grant: 0 tries once, None waits without a limit."""
+    owner: str
+    """Who the caller is, for people: at most 128 bytes of UTF-8."""
+    metadata: Mapping[str, str]
+    """More about the caller, for people: at most 1 KiB in all."""
+    on_queued: Callable[[Queued], object]
+    """Called when the caller has to wait, and whenever its position changes."""
+    on_suspended: Callable[[float], object]
+    """Called about once a second while contact with the ensemble is lost and the lock is not, with the seconds for which it remains
+    valid."""
+    on_resumed: Callable[[], object]
+    """Called when contact is back and the lock was not lost."""
+    on_revocation: Callable[[Revocation], object]
+    """Called with each request to release the lock."""
 
 
 @dataclass(frozen=True)
 class LockView:
-    """Who holds a lock and who waits for it. The first holder is the leader of an election."""
+    """The holders and waiters of a lock, in the order of its queue. The first holder is the leader of an election."""
 
     name: str
     holders: tuple[Contender, ...]
@@ -94,7 +116,7 @@ class Numbers:
     first: int
     last: int
     incarnation: int
-    """Of the sequence: the numbers of one incarnation are unique."""
+    """The incarnation of the sequence, within which numbers are unique."""
 
     def __len__(self) -> int:
         return self.last - self.first + 1
@@ -110,7 +132,7 @@ class SequenceState:
     last_issued: int
     """The last number that was handed out or reserved."""
     incarnation: int
-    """Another one tells that the sequence was deleted and made anew."""
+    """Differs if the sequence was deleted and created again."""
 
 
 @dataclass(frozen=True)
@@ -119,30 +141,30 @@ class GroupMember:
 
     member: str
     incarnation: int
-    """Tells it from all that have or had its name."""
+    """Distinguishes it from all members that have or had its name."""
     owner: str
     metadata: Mapping[str, str]
     age: float
     """Seconds since it joined, by the ensemble's clock."""
     foreign: bool
-    """Whether a client of the ensemble has made it that is not Sidekeeper's."""
+    """Whether it was made by another client of the ensemble, not by Sidekeeper."""
     text: str
-    """With foreign: what that wrote, if it is text."""
+    """With foreign: what the other client wrote, if it is UTF-8; otherwise empty."""
 
 
 @dataclass(frozen=True)
 class GroupView:
-    """Who is in a group."""
+    """The members of a group."""
 
     group: str
     members: Mapping[str, GroupMember]
     stale: bool = False
-    """Whether the ensemble is out of contact, so that this may be out of date."""
+    """Whether contact with the ensemble is lost, so that this may be out of date."""
 
     def pick(self, key: str) -> GroupMember | None:
         """The member that a key belongs to, by rendezvous hashing (Thaler and Ravishankar, 1998).
 
-        All who see the same members pick the same one, in every language, and when a member comes or goes, only keys of its own
+        Everyone who sees the same members picks the same one, in every language, and when a member comes or goes, only keys of its own
         change hands. It is the member for whom SHA-256 of its name, a zero byte and the key is largest, read as a number; None if
         there is no member.
         """
@@ -168,9 +190,9 @@ class Entry:
     version: int = 0
     """For preconditions."""
     revision: int = 0
-    """Of the write, larger than that of every earlier one of any key."""
+    """Of the last write of the key; larger than that of any earlier write of any key."""
     created_revision: int = 0
-    """Of the key; another one tells that it was deleted and made anew."""
+    """Of the write that created the key; differs if the key was deleted and created again."""
 
     @property
     def text(self) -> str:
@@ -183,34 +205,35 @@ class Entry:
 
 
 class ConfigEventKind(enum.Enum):
-    """What a ConfigEvent tells."""
+    """What a ConfigEvent reports."""
 
     STATE = "state"
-    """What there is at the beginning, whole: everything told before is out of date. Also after the sidecar was away."""
+    """The complete current state: everything reported before is out of date. Comes first, and again after the sidecar was
+    unreachable."""
     CHANGED = "changed"
     """Something has changed."""
     STALE = "stale"
-    """The ensemble or the sidecar is out of contact: what was told may be out of date."""
+    """Contact with the ensemble or the sidecar is lost: what was reported may be out of date."""
     FRESH = "fresh"
-    """Contact is back, and what happened meanwhile has been told."""
+    """Contact is back, and everything that happened meanwhile has been reported."""
 
 
 @dataclass(frozen=True)
 class ConfigChange:
-    """What has become of one key."""
+    """The change of one key."""
 
     entry: Entry
     deleted: bool = False
     """With it, only the key of the entry is set."""
     coalesced: bool = False
-    """The key had other values in between, which are not told."""
+    """The key had other values in between, which were skipped."""
     recreated: bool = False
-    """The key was deleted and made anew in between."""
+    """The key was deleted and created again in between."""
 
 
 @dataclass(frozen=True)
 class ConfigEvent:
-    """One piece of news of a watch of the configuration."""
+    """One event of a watch of the configuration."""
 
     kind: ConfigEventKind
     changes: tuple[ConfigChange, ...] = ()

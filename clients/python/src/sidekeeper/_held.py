@@ -1,0 +1,258 @@
+"""What a caller holds by a stream, whatever it is: the stream is opened, something is granted on it, its validity is checked, it is
+suspended and resumed, and it ends with a reason, which is acknowledged. No recipe is named here: each is a thin type on top."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+import grpc
+
+from sidekeeper import _fork, _transport
+from sidekeeper._claim import Ask, Checker, Claim, log
+from sidekeeper._errors import ForkedError, LostError, SidekeeperError
+
+GIVE_UP_ATTEMPTS = 3
+GIVE_UP_TIMEOUT = 5.0
+CLOSE_TIMEOUT = 1.0
+
+
+class Streams:
+    """All held streams of one client."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._checkers: list[Checker] = []
+        self._readers: set[asyncio.Task[None]] = set()
+        self._acknowledgments: set[asyncio.Task[None]] = set()
+
+    def checker(self, ask: Ask) -> Checker:
+        self._checkers.append(Checker(ask))
+        return self._checkers[-1]
+
+    def read(self, reading: asyncio.Task[None]) -> asyncio.Task[None]:
+        return _keep(self._readers, reading)
+
+    def acknowledge(self, give_up: Callable[[], Awaitable[object]]) -> None:
+        """Sends an acknowledgment once, unless the client is closed. The answer only repeats how it ended."""
+
+        async def send() -> None:
+            with suppress(SidekeeperError):
+                await give_up()
+
+        if not self.closed:
+            _keep(self._acknowledgments, asyncio.create_task(send(), name="sidekeeper: acknowledge"))
+
+    async def close(self, channel: _transport.Channel) -> None:
+        self.closed = True
+        for checker in self._checkers:
+            checker.end_all()  # before the sidecar learns of it
+        if self._acknowledgments:
+            await asyncio.wait(list(self._acknowledgments), timeout=CLOSE_TIMEOUT)
+        await channel.close()
+        if self._readers:
+            await asyncio.wait(list(self._readers))
+        for checker in self._checkers:
+            await checker.stop()
+
+
+def _keep(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> asyncio.Task[None]:
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    return task
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What one recipe is made of."""
+
+    streams: Streams
+    open_stream: Callable[..., Any]
+    granted: str
+    """The event of the stream that grants it."""
+    give_up: Callable[[str], Awaitable[object]] | None = None
+    """Has the sidecar end what the key names."""
+    checker: Checker | None = None
+    """Without one, the validity is that of the lease."""
+    acknowledged: bool = False
+    """Whether the sidecar may keep the place after a loss until it is given up."""
+
+
+class Held:
+    """What all that is held has in common, for threads and for asyncio."""
+
+    _claim: Claim
+
+    @property
+    def valid(self) -> bool:
+        """Whether it is proven to be the caller's at this moment."""
+        return self.valid_for > 0
+
+    @property
+    def valid_for(self) -> float:
+        """For how many seconds it is proven to remain the caller's, even if the sidecar is not heard from again; 0 if it is not."""
+        return self._claim.valid_for()
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the sidecar has lost contact with the ensemble and not regained it yet."""
+        return self._claim.suspended
+
+    @property
+    def error(self) -> LostError | None:
+        """Why it was lost, from the moment it is no longer valid; None before that, and if it was given up."""
+        return self._claim.lost()
+
+
+class HeldStream(Held):
+    """Something held by a stream, with asyncio. A recipe derives from it and says in `_grant` what the granting event carries."""
+
+    def __init__(self, kind: Kind, what: str, lease: HeldStream | None = None) -> None:
+        self._kind = kind
+        self._lease = lease
+        self._claim = Claim(what, lease._claim if lease and kind.checker is None else None)
+        self._key = ""
+        self._reader: asyncio.Task[None] | None = None
+        self._giving_up: asyncio.Task[None] | None = None
+        self._on_suspension: list[Callable[[bool], None]] = []
+
+    def _grant(self, granted: Any) -> str:
+        """Takes in the event that grants it, and returns the key by which later calls name it."""
+        raise NotImplementedError
+
+    def _notice(self, kind: str | None, event: Any) -> None:
+        """Is called with every event, after the core has handled it."""
+
+    async def wait_ended(self) -> None:
+        """Returns when it is no longer the caller's: lost, or given up."""
+        if not self._claim.over():
+            await self._claim.ended.wait()
+
+    async def _open(self, request: object) -> Self:
+        """Opens the stream, and returns when it is granted and valid."""
+        stream = _transport.start(self._kind.open_stream, request)
+        self._claim.cancels(stream.cancel)
+        if self._lease is not None:
+            self._claim.depends_on(self._lease._claim)
+        self._claim.on_end(self._acknowledge)
+        try:
+            while not self._key:
+                event = await _transport.next_of(stream)
+                if event is None:
+                    raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar ended the stream without a reason")
+                self._handle(event)
+            reading = asyncio.create_task(self._read(stream), name=f"sidekeeper: {self._claim.what}")
+            self._reader = self._kind.streams.read(reading)
+            if self._kind.checker is not None:
+                await self._kind.checker.begin(self._key, self._claim)
+        except BaseException as error:
+            lost = self._claim.lost()
+            await self._abandon()
+            if lost is not None and isinstance(error, SidekeeperError):
+                raise lost.cause from None  # it never was the caller's, so that nothing was lost
+            raise
+        return self
+
+    def _handle(self, event: Any) -> None:
+        kind = event.WhichOneof("event")
+        content = kind and getattr(event, kind)
+        if kind == self._kind.granted:
+            self._key = self._key or self._grant(content)
+        elif kind in ("suspended", "resumed") and self._claim.suspended != (kind == "suspended"):
+            self._claim.suspended = kind == "suspended"
+            for listener in self._on_suspension:
+                listener(self._claim.suspended)
+        self._notice(kind, content)
+
+    async def _read(self, stream: _transport.Stream[Any]) -> None:
+        """Reads the stream until its end, which is the end of the claim."""
+        try:
+            while (event := await _transport.next_of(stream)) is not None:
+                self._handle(event)
+        except SidekeeperError as error:
+            error.__context__ = None  # like its traceback, it keeps the call, and that keeps gRPC
+            self._claim.lose(error.with_traceback(None))
+        finally:
+            self._claim.abandon()
+
+    def _acknowledge(self) -> None:
+        """Acknowledges a loss: until then the sidecar may keep its place for the caller. What was lost because the caller closed its
+        lease needs no acknowledgment."""
+        give_up, key = self._kind.give_up, self._key
+        closed = self._lease is not None and self._lease._claim.was_given_up()
+        lost = self._claim.lost() is not None and not self._claim.is_inherited()
+        if self._kind.acknowledged and give_up and key and lost and not closed:
+            self._kind.streams.acknowledge(lambda: give_up(key))
+
+    def _refuse_if_forked(self) -> None:
+        """Raises LostError for a forked child's copy; if it was given up before the fork, ForkedError."""
+        if self._claim.is_inherited():
+            raise self._claim.lost() or ForkedError(_fork.INHERITED)
+
+    async def _give_up(self) -> None:
+        """Gives it up and has the sidecar confirm that, once. Raises LostError if it was lost before."""
+        self._refuse_if_forked()
+        if self._giving_up is None:
+            self._giving_up = asyncio.create_task(self._give_up_once())
+        await asyncio.shield(self._giving_up)
+
+    async def _give_up_once(self) -> None:
+        self._claim.end()
+        try:
+            if (lost := self._claim.lost()) is not None:
+                raise lost
+            await self._confirm()
+        finally:
+            await self._abandon()
+
+    async def _confirm(self) -> None:
+        assert self._kind.give_up is not None
+        for attempt in range(GIVE_UP_ATTEMPTS):
+            try:
+                await self._kind.give_up(self._key)
+                return
+            except SidekeeperError as error:
+                if error.code is grpc.StatusCode.ABORTED:
+                    raise LostError(self._claim.what, error) from error
+                unanswered = error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+                if error.reason or attempt == GIVE_UP_ATTEMPTS - 1 or not unanswered:
+                    raise
+                await asyncio.sleep(random.uniform(0.05, 0.1))
+
+    async def _abandon(self) -> None:
+        """Ends it and its stream without asking for a confirmation."""
+        self._claim.abandon()
+        if self._reader is not None:
+            await asyncio.wait([self._reader])
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        await leave_body(self._give_up, strictly=kind is None)
+
+
+async def leave_body(give_up: Callable[[], Awaitable[None]], strictly: bool) -> None:
+    """Gives something up at the end of a body, even if the task is cancelled meanwhile. Unless strictly, a failure is only logged."""
+    doing = asyncio.ensure_future(give_up())
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        if not doing.cancelled() and (error := doing.exception()):
+            log.warning("%s", error)
+        raise
+    except (LostError, SidekeeperError) as error:
+        if strictly:
+            raise
+        log_failure(error)
+
+
+def log_failure(error: Exception) -> None:
+    """Logs why something could not be given up after its body had failed."""
+    log.log(logging.DEBUG if isinstance(error, LostError) else logging.WARNING, "%s", error)

@@ -1,0 +1,194 @@
+"""Locks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any
+
+from sidekeeper import _transport
+from sidekeeper._claim import Answer, notify
+from sidekeeper._errors import ForkedError, HoldNotFoundError, LostError, SidekeeperError, SuspendedError, named
+from sidekeeper._held import GIVE_UP_TIMEOUT, HeldStream, Kind, Streams, leave_body
+from sidekeeper._lease import Lease
+from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, seconds
+from sidekeeper.lock.v1 import lock_pb2
+
+MAX_HOLDS_PER_CHECK = 1000
+
+
+class LockOptions(CommonLockOptions, total=False):
+    """How to acquire a lock. The callbacks are called one at a time by the task that reads the stream: they must not block."""
+
+    lease: Lease | None
+    """The lease to hold the lock with; None, one of its own that ends with the lock."""
+
+
+class Lock(HeldStream):
+    """A granted hold. Release it, even after it was lost."""
+
+    def __init__(self, kind: Kind, name: str, options: LockOptions) -> None:
+        super().__init__(kind, f"lock {name}", options.get("lease"))
+        self.name = name
+        self.hold_id = ""
+        """Names this hold in calls made without this package: 32 hexadecimal digits. It is a secret."""
+        self.fencing_token = Token(0)
+        """Orders the grants of this lock: pass it to whatever the lock protects, and have that refuse smaller ones."""
+        self.revocation: Revocation | None = None
+        """The latest request to release the lock; None if there was none."""
+        self._options = options
+
+    async def _acquire(self) -> Lock:
+        options, lease = self._options, self._options.get("lease")
+        request = lock_pb2.AcquireRequest(
+            name=self.name,
+            mode=lock_pb2.Mode.Name(options.get("mode", Mode.EXCLUSIVE)),
+            lease_id=lease.id if lease else "",
+            wait_timeout=duration(options.get("wait")),
+            owner=options.get("owner", ""),
+            metadata=options.get("metadata"),
+        )
+        return await self._open(request)
+
+    def _grant(self, granted: lock_pb2.Granted) -> str:
+        self.hold_id, self.fencing_token = granted.hold_id, Token(granted.fencing_token)
+        return self.hold_id
+
+    def _notice(self, kind: str | None, event: Any) -> None:
+        match kind:
+            case "queued":
+                notify(self._options.get("on_queued"), Queued(event.position, tuple(map(Contender._of, event.holders))))
+            case "suspended":
+                notify(self._options.get("on_suspended"), seconds(event.remaining))
+            case "resumed":
+                notify(self._options.get("on_resumed"))
+            case "revocation_requested":
+                grace = seconds(event.grace) if event.HasField("grace") else None
+                self.revocation = Revocation(event.requested_by, event.reason, grace)
+                notify(self._options.get("on_revocation"), self.revocation)
+
+    async def release(self) -> None:
+        """Releases the lock. For the caller it ends at once; when this returns, the next waiter can be granted it.
+
+        Raises LostError if the lock was lost before. Any SidekeeperError means that the sidecar has not confirmed the release: for the
+        caller the lock has ended all the same, and for others it ends at the latest when its validity would have. Calling it again has
+        the same outcome.
+        """
+        await self._give_up()
+
+    def check(self) -> None:
+        """Raises LostError if the lock is not proven to be the caller's at this moment."""
+        if (lost := self._claim.lost()) is not None:
+            raise lost
+        if not self.valid:
+            raise LostError(self._claim.what, named("LEASE_LOST", "it was given up"))
+
+
+class _Watchdog:
+    """Cancels the task that runs a body when its lock is lost, or suspended for too long."""
+
+    def __init__(self, lock: Lock, suspension_grace: float | None) -> None:
+        self._lock = lock
+        self._grace = suspension_grace
+        self._task = asyncio.current_task()
+        self._cancelling = self._task.cancelling() if self._task else 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped: Exception | None = None
+        self._inside = True
+        lock._on_suspension.append(self._suspended)
+        if lock.suspended:
+            self._suspended(True)
+        lock._claim.on_end(lambda: self._stop(lock.error))
+
+    def _suspended(self, suspended: bool) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if suspended and self._grace is not None:
+            error = SuspendedError(f"{self._lock._claim.what} has been suspended for {self._grace} s")
+            self._timer = asyncio.get_running_loop().call_later(self._grace, self._stop, error)
+
+    def _stop(self, error: Exception | None) -> None:
+        if self._inside and error is not None and self._stopped is None and self._task is not None:
+            self._stopped = error
+            self._task.cancel()
+
+    def leave(self, error: BaseException | None) -> Exception | None:
+        """Stops watching the body, and returns what to raise in place of its own outcome."""
+        self._inside = False
+        self._suspended(False)
+        if self._stopped is None or self._task is None:
+            return None
+        ours = self._task.uncancel() <= self._cancelling
+        return self._stopped if ours and (error is None or isinstance(error, asyncio.CancelledError)) else None
+
+    def is_cancelled(self) -> bool:
+        """Whether the task was also cancelled by other code."""
+        return self._task is not None and self._task.cancelling() > self._cancelling
+
+
+class WithLock(AbstractAsyncContextManager[Lock]):
+    """Acquires a lock, holds it while a body runs, and releases it."""
+
+    def __init__(self, acquire: Callable[[], Awaitable[Lock]], grace: float | None) -> None:
+        self._acquire, self._grace = acquire, grace
+        self._entered: list[tuple[Lock, _Watchdog]] = []
+
+    async def __aenter__(self) -> Lock:
+        lock = await self._acquire()
+        self._entered.append((lock, _Watchdog(lock, self._grace)))
+        return lock
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        lock, watchdog = self._entered.pop()
+        instead = watchdog.leave(error)
+        try:
+            await leave_body(lock.release, strictly=kind is None and instead is None)
+        except asyncio.CancelledError:
+            if instead is None or watchdog.is_cancelled():
+                raise  # otherwise it is ours, which came as the body ended by itself
+        if instead is not None:
+            raise instead
+
+
+def leads_again(error: Exception, name: str, granted: bool, lease: object) -> bool:
+    """Whether a leader should acquire its lock again after an error, from before or after the grant."""
+    if isinstance(error, LostError):
+        return granted and error.what == f"lock {name}" and not isinstance(error.cause, ForkedError)
+    passes = isinstance(error, SidekeeperError) and (_transport.is_transient(error) or (lease is None and _transport.was_lost(error)))
+    return passes and not granted
+
+
+def kind(streams: Streams, stub: Any) -> Kind:
+    async def release(hold_id: str) -> None:
+        await _transport.call(stub.Release, lock_pb2.ReleaseRequest(hold_id=hold_id), GIVE_UP_TIMEOUT)
+
+    async def check(ids: list[str], timeout: float) -> Mapping[str, Answer]:
+        answers: dict[str, Answer] = {}
+        for first in range(0, len(ids), MAX_HOLDS_PER_CHECK):
+            answers |= await _check(stub, ids[first : first + MAX_HOLDS_PER_CHECK], timeout)
+        return answers
+
+    return Kind(streams, stub.Acquire, "granted", give_up=release, checker=streams.checker(check), acknowledged=True)
+
+
+async def _check(stub: Any, ids: list[str], timeout: float) -> dict[str, Answer]:
+    """Asks about each hold alone if one of them is unknown: the sidecar does not say which."""
+    try:
+        reply = await _transport.call(stub.Check, lock_pb2.CheckRequest(hold_ids=ids), timeout)
+    except HoldNotFoundError as error:
+        if len(ids) == 1:
+            return {ids[0]: Answer(0, error)}
+        each = [await _check(stub, [one], timeout) for one in ids]
+        return {key: answer for some in each for key, answer in some.items()}
+    return {hold.hold_id: _answer(hold) for hold in reply.holds}
+
+
+def _answer(hold: lock_pb2.CheckedHold) -> Answer:
+    if hold.reason == "RELEASED":
+        return Answer(0, given_up=True)
+    if hold.reason:
+        return Answer(0, named(hold.reason, "the sidecar reports that it has ended"))
+    return Answer(seconds(hold.valid_for))

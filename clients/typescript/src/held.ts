@@ -1,0 +1,270 @@
+/**
+ * What a caller holds by a stream, whatever it is: the stream is opened, something is granted on it, its validity is checked, it is
+ * suspended and resumed, and it ends with a reason, which is acknowledged. No recipe is named here: each is a thin type on top.
+ */
+
+import { type ClientReadableStream, status } from "@grpc/grpc-js";
+
+import { type Ask, Checker, Claim } from "./claim.js";
+import { sleep } from "./clock.js";
+import { LostError, SidekeeperError } from "./errors.js";
+import { listen } from "./transport.js";
+import type { Logger } from "./types.js";
+
+/** Seconds that a call which gives something up may take. */
+export const GIVE_UP_TIMEOUT = 5;
+const GIVE_UP_ATTEMPTS = 3;
+
+/** All held streams of one client. */
+export class Streams {
+  closed = false;
+  readonly open = new Set<{ cancel(): void }>();
+  private readonly checkers: Checker[] = [];
+
+  constructor(readonly logger?: Logger) {}
+
+  checker(ask: Ask): Checker {
+    const checker = new Checker(ask, this.logger);
+    this.checkers.push(checker);
+    return checker;
+  }
+
+  /** Sends an acknowledgment once, when all listeners have run, unless the client is closed. The answer only repeats how it ended. */
+  acknowledge(giveUp: () => Promise<unknown>): void {
+    setImmediate(() => {
+      if (!this.closed) {
+        giveUp().catch(() => undefined);
+      }
+    });
+  }
+
+  close(): void {
+    this.closed = true;
+    for (const checker of this.checkers) {
+      checker.close(); // before the sidecar learns of it
+    }
+    for (const stream of [...this.open]) {
+      stream.cancel();
+    }
+  }
+
+  /** Calls a callback, if there is one. What it throws is logged: it must not end what it listens to. */
+  notify<News>(what: string, callback: ((news: News) => void) | undefined, news: News): void {
+    try {
+      callback?.(news);
+    } catch (error) {
+      this.logger?.error(`a callback of ${what} failed`, error);
+    }
+  }
+}
+
+/** One event of a stream, as the generated code has it. */
+interface Tagged {
+  readonly $case: string;
+}
+
+/** The event whose name is in the first type; its value comes with it. */
+type Named<Event extends Tagged, Case extends string> = Extract<Event, { readonly $case: Case }>;
+
+/** What one recipe is made of. */
+export interface Kind<Request, Event extends Tagged, Granted extends string> {
+  readonly streams: Streams;
+  readonly open: (request: Request) => ClientReadableStream<{ event?: Event | undefined }>;
+  /** The event of the stream that grants it. */
+  readonly granted: Granted;
+  /** Has the sidecar end what the key names. */
+  readonly giveUp?: (key: string) => Promise<unknown>;
+  /** Without one, the validity is that of the lease. */
+  readonly checker?: Checker;
+  /** Whether the sidecar may keep the place after a loss until it is given up. */
+  readonly acknowledged?: boolean;
+}
+
+/** Something held by a stream. A recipe derives from it and says in `grant` what the granting event carries. */
+export abstract class HeldStream<Request, Event extends Tagged, Granted extends string> implements AsyncDisposable {
+  /** @internal */
+  readonly claim: Claim;
+  /** @internal Is called when a suspension begins or ends. */
+  onSuspension: (suspended: boolean) => void = () => undefined;
+  private readonly controller = new AbortController();
+  private key = "";
+  private givingUp: Promise<void> | undefined;
+  private settle: () => void = () => undefined;
+  private readonly read = new Promise<void>((resolve) => {
+    this.settle = resolve;
+  });
+
+  /** @internal */
+  constructor(
+    protected readonly kind: Kind<Request, Event, Granted>,
+    what: string,
+    private readonly dependsOn?: { readonly claim: Claim },
+  ) {
+    this.claim = new Claim(what, kind.checker === undefined ? dependsOn?.claim : undefined);
+    this.claim.onEnd(() => this.controller.abort(this.claim.lost ?? new Error(`${what} was given up`)));
+    this.claim.onEnd(() => this.acknowledge());
+  }
+
+  /** Takes in the event that grants it, and returns the key by which later calls name it. */
+  protected abstract grant(granted: Named<Event, Granted>): string;
+
+  /** Is called with every event, after the core has handled it. */
+  protected notice?(event: Event | undefined): void;
+
+  /** Whether it is proven to be the caller's at this moment. */
+  get valid(): boolean {
+    return this.validFor > 0;
+  }
+
+  /** For how many seconds it is proven to remain the caller's, even if the sidecar is not heard from again; 0 if it is not. */
+  get validFor(): number {
+    return this.claim.validFor();
+  }
+
+  /** Whether the sidecar has lost contact with the ensemble and not regained it yet. */
+  get suspended(): boolean {
+    return this.claim.suspended;
+  }
+
+  /** Why it was lost, from the moment it is no longer valid; undefined before that, and if it was given up. */
+  get error(): LostError | undefined {
+    return this.claim.lost;
+  }
+
+  /** Aborted when it is no longer the caller's: with LostError as its reason if it was lost. */
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  /** Settled when it is no longer the caller's: lost, or given up. */
+  get ended(): Promise<void> {
+    return this.claim.ended;
+  }
+
+  /** @internal Opens the stream, and settles when it is granted and valid. */
+  async open(request: Request, signal: AbortSignal | undefined): Promise<this> {
+    try {
+      await this.begin(request, signal);
+      await this.kind.checker?.begin(this.key, this.claim);
+      signal?.throwIfAborted();
+      return this;
+    } catch (error) {
+      const { lost } = this.claim;
+      this.claim.abandon();
+      // It never was the caller's, so that nothing was lost.
+      throw error instanceof SidekeeperError ? (lost?.cause ?? error) : error;
+    }
+  }
+
+  /** Settles when it is granted. The stream is read until its end, which is the end of the claim. */
+  private async begin(request: Request, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    const { streams } = this.kind;
+    const stream = this.kind.open(request);
+    this.claim.cancel = () => stream.cancel();
+    if (this.dependsOn !== undefined) {
+      this.claim.dependsOn(this.dependsOn.claim);
+    }
+    streams.open.add(stream);
+    await new Promise<void>((resolve, reject) => {
+      const abort = (): void => {
+        reject(signal?.reason as Error);
+        stream.cancel();
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+      listen(
+        stream,
+        ({ event }) => {
+          this.hear(event);
+          if (this.key !== "") {
+            signal?.removeEventListener("abort", abort);
+            resolve();
+          }
+        },
+        (error) => {
+          streams.open.delete(stream);
+          reject(error ?? new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar ended the stream without a reason" }));
+          if (error === undefined) {
+            this.claim.end();
+          } else {
+            this.claim.lose(error);
+          }
+          this.settle();
+        },
+      );
+    });
+  }
+
+  private hear(event: Event | undefined): void {
+    if (event?.$case === this.kind.granted && this.key === "") {
+      this.key = this.grant(event as Named<Event, Granted>);
+    }
+    const suspended = event?.$case === "suspended";
+    if ((suspended || event?.$case === "resumed") && this.claim.suspended !== suspended) {
+      this.claim.suspended = suspended;
+      this.onSuspension(suspended);
+    }
+    this.notice?.(event);
+  }
+
+  /**
+   * Acknowledges a loss: until then the sidecar may keep its place for the caller. What was lost because the caller closed its lease
+   * needs no acknowledgment.
+   */
+  private acknowledge(): void {
+    const { acknowledged, giveUp, streams } = this.kind;
+    const closed = this.dependsOn?.claim.wasGivenUp === true;
+    if (acknowledged === true && giveUp !== undefined && this.key !== "" && this.error !== undefined && !closed) {
+      streams.acknowledge(async () => giveUp(this.key));
+    }
+  }
+
+  /** Gives it up and has the sidecar confirm that, once. Rejects with LostError if it was lost before. */
+  protected async giveUp(): Promise<void> {
+    this.givingUp ??= this.giveUpOnce();
+    await this.givingUp;
+  }
+
+  protected async giveUpOnce(): Promise<void> {
+    this.claim.end();
+    try {
+      if (this.claim.lost !== undefined) {
+        throw this.claim.lost;
+      }
+      await this.confirm();
+    } finally {
+      await this.abandon();
+    }
+  }
+
+  private async confirm(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.kind.giveUp?.(this.key);
+        return;
+      } catch (error) {
+        if (!(error instanceof SidekeeperError)) {
+          throw error;
+        }
+        if (error.code === status.ABORTED) {
+          throw new LostError(this.claim.what, error);
+        }
+        const unanswered = error.code === status.UNAVAILABLE || error.code === status.DEADLINE_EXCEEDED;
+        if (error.reason !== "" || !unanswered || attempt === GIVE_UP_ATTEMPTS) {
+          throw error;
+        }
+        await sleep(0.05 + Math.random() / 20);
+      }
+    }
+  }
+
+  /** @internal Ends it and its stream without asking for a confirmation. */
+  async abandon(): Promise<void> {
+    this.claim.abandon();
+    await this.read;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.giveUp();
+  }
+}

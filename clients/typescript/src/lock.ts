@@ -1,0 +1,204 @@
+/** Locks. */
+
+import type { Answer } from "./claim.js";
+import { HoldNotFoundError, SuspendedError, named } from "./errors.js";
+import {
+  type AcquireRequest,
+  type AcquireResponse,
+  type CheckedHold,
+  type Granted,
+  type LockServiceService,
+} from "./gen/sidekeeper/lock/v1/lock.js";
+import { GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams } from "./held.js";
+import type { Lease } from "./lease.js";
+import { type Stub, call, start } from "./transport.js";
+import { type Labels, type Mode, type Queued, type Revocation, contenderFrom, duration, modes, seconds } from "./types.js";
+
+const MAX_HOLDS_PER_CHECK = 1000;
+
+/** How to acquire a lock. The callbacks are called one at a time, as events arrive. */
+export interface LockOptions {
+  readonly mode?: Mode;
+  /** The lease to hold the lock with; by default one of its own that ends with the lock. */
+  readonly lease?: Lease;
+  /** Seconds to wait for the grant: 0 tries once; by default without a limit. */
+  readonly wait?: number;
+  /** Who the caller is, for people: at most 128 bytes. */
+  readonly owner?: string;
+  readonly metadata?: Labels;
+  /** Stops the waiting; it does not end a lock that was returned. */
+  readonly signal?: AbortSignal;
+  readonly onQueued?: (queued: Queued) => void;
+  /** Called about once a second while contact with the ensemble is lost and the lock is not, with its validity in seconds. */
+  readonly onSuspended?: (remaining: number) => void;
+  readonly onResumed?: () => void;
+  readonly onRevocation?: (revocation: Revocation) => void;
+}
+
+/** How to hold a lock while a function runs. */
+export interface WithLockOptions extends LockOptions {
+  /** For how many seconds the lock may be suspended before the signal is aborted; by default until it is lost. */
+  readonly suspensionGrace?: number;
+}
+
+type Event = NonNullable<AcquireResponse["event"]>;
+
+/** A granted hold. Release it, even after it was lost. */
+export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
+  /** Names this hold in calls made without this package: 32 hexadecimal digits. It is a secret. */
+  holdId = "";
+  /** Orders the grants of this lock: pass it to whatever the lock protects, and have that refuse smaller ones. */
+  fencingToken = 0n;
+  /** The latest request to release the lock; undefined if there was none. */
+  revocation: Revocation | undefined;
+
+  /** @internal */
+  constructor(
+    kind: Kind<AcquireRequest, Event, "granted">,
+    readonly name: string,
+    private readonly options: LockOptions,
+  ) {
+    super(kind, `lock ${name}`, options.lease);
+  }
+
+  /** @internal */
+  async acquire(): Promise<this> {
+    const { lease, mode = "exclusive", owner = "", metadata = {}, signal, wait } = this.options;
+    const leaseId = lease?.id ?? "";
+    return this.open({ name: this.name, mode: modes[mode], leaseId, waitTimeout: duration(wait), owner, metadata }, signal);
+  }
+
+  protected grant({ value }: { value: Granted }): string {
+    this.holdId = value.holdId;
+    this.fencingToken = value.fencingToken;
+    return this.holdId;
+  }
+
+  protected override notice(event: Event | undefined): void {
+    switch (event?.$case) {
+      case "queued":
+        this.notify(this.options.onQueued, { position: event.value.position, holders: event.value.holders.map(contenderFrom) });
+        break;
+      case "suspended":
+        this.notify(this.options.onSuspended, seconds(event.value.remaining));
+        break;
+      case "resumed":
+        this.notify(this.options.onResumed, undefined);
+        break;
+      case "revocationRequested": {
+        const { requestedBy, reason, grace } = event.value;
+        this.revocation = { requestedBy, reason, grace: grace === undefined ? undefined : seconds(grace) };
+        this.notify(this.options.onRevocation, this.revocation);
+      }
+    }
+  }
+
+  private notify<News>(callback: ((news: News) => void) | undefined, news: News): void {
+    this.kind.streams.notify(`lock ${this.name}`, callback, news);
+  }
+
+  /**
+   * Releases the lock. For the caller it ends at once; when this settles, the next waiter can be granted it.
+   *
+   * Rejects with LostError if the lock was lost before. Any SidekeeperError means that the sidecar has not confirmed the release: for
+   * the caller the lock has ended all the same, and for others it ends at the latest when its validity would have. Calling it again has
+   * the same outcome.
+   */
+  async release(): Promise<void> {
+    await this.giveUp();
+  }
+}
+
+/** Runs a body while a lock is held, with a signal that is aborted when the body should stop, and releases the lock. */
+export async function runWithLock<T>(
+  lock: Lock,
+  options: WithLockOptions,
+  body: (lock: Lock, signal: AbortSignal) => Promise<T> | T,
+): Promise<T> {
+  const stop = new AbortController();
+  const { signal, suspensionGrace } = options;
+  const abort = (): void => stop.abort(signal?.reason);
+  signal?.addEventListener("abort", abort, { once: true });
+  if (signal?.aborted === true) {
+    abort();
+  }
+  lock.claim.onEnd(() => stop.abort(lock.error));
+  let timer: NodeJS.Timeout | undefined;
+  lock.onSuspension = (suspended) => {
+    clearTimeout(timer);
+    if (suspended && suspensionGrace !== undefined) {
+      const error = new SuspendedError(`lock ${lock.name} has been suspended for ${suspensionGrace} s`);
+      timer = setTimeout(() => stop.abort(error), suspensionGrace * 1000);
+    }
+  };
+  lock.onSuspension(lock.suspended);
+  try {
+    return await runAndRelease(lock, () => body(lock, stop.signal));
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", abort);
+  }
+}
+
+/** Runs a body and releases its lock, whatever the body does. A body that failed fails with its own error. */
+async function runAndRelease<T>(lock: Lock, body: () => Promise<T> | T): Promise<T> {
+  let result: T;
+  try {
+    result = await body();
+  } catch (error) {
+    await lock.release().catch(() => undefined); // it is over for the caller all the same
+    throw error;
+  }
+  await lock.release();
+  return result;
+}
+
+export function lockKind(streams: Streams, stub: Stub<typeof LockServiceService>): Kind<AcquireRequest, Event, "granted"> {
+  return {
+    streams,
+    open: (request) => start(stub.acquire, request),
+    granted: "granted",
+    giveUp: async (holdId) => call(stub.release, { holdId }, GIVE_UP_TIMEOUT),
+    checker: streams.checker(async (ids, timeout) => {
+      const answers: [string, Answer][] = [];
+      for (let first = 0; first < ids.length; first += MAX_HOLDS_PER_CHECK) {
+        answers.push(...(await checkSome(stub, ids.slice(first, first + MAX_HOLDS_PER_CHECK), timeout)));
+      }
+      return new Map(answers);
+    }),
+    acknowledged: true,
+  };
+}
+
+/** Asks about each hold alone if one of them is unknown: the sidecar does not say which. */
+async function checkSome(stub: Stub<typeof LockServiceService>, ids: string[], timeout: number): Promise<Map<string, Answer>> {
+  try {
+    const { holds } = await call(stub.check, { holdIds: ids }, timeout);
+    return new Map(holds.map((hold) => [hold.holdId, answerFrom(hold)]));
+  } catch (error) {
+    if (!(error instanceof HoldNotFoundError)) {
+      throw error;
+    }
+    if (ids.length === 1) {
+      return new Map(ids.map((id) => [id, { validFor: 0, end: error }]));
+    }
+    const each = new Map<string, Answer>();
+    for (const id of ids) {
+      for (const [one, answer] of await checkSome(stub, [id], timeout)) {
+        each.set(one, answer);
+      }
+    }
+    return each;
+  }
+}
+
+function answerFrom(hold: CheckedHold): Answer {
+  switch (hold.reason) {
+    case "":
+      return { validFor: seconds(hold.validFor) };
+    case "RELEASED":
+      return { validFor: 0, givenUp: true };
+    default:
+      return { validFor: 0, end: named(hold.reason, "the sidecar reports that it has ended") };
+  }
+}

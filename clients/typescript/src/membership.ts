@@ -1,0 +1,78 @@
+/** Memberships. */
+
+import type { LostError } from "./errors.js";
+import {
+  type JoinRequest,
+  type JoinResponse,
+  type Joined,
+  type MembershipServiceService,
+} from "./gen/sidekeeper/membership/v1/membership.js";
+import { HeldStream, type Streams } from "./held.js";
+import type { Lease } from "./lease.js";
+import { type Stub, callIdempotent, start } from "./transport.js";
+import type { Labels, OnConflict } from "./types.js";
+
+/** How to join a group. */
+export interface JoinOptions {
+  /** The lease of the membership; by default one of its own that ends with it. */
+  readonly lease?: Lease;
+  readonly owner?: string;
+  /** For other members to see, such as an address: at most 1 KiB in all. */
+  readonly metadata?: Labels;
+  /** By default reject. */
+  readonly onConflict?: OnConflict;
+  /** With wait and replace: the seconds to wait; by default without a limit. */
+  readonly wait?: number;
+  /** Stops the waiting; it does not end a membership that was returned. */
+  readonly signal?: AbortSignal;
+}
+
+/** The caller as a member of a group, valid for as long as its lease is. Leave the group, even after the membership was lost. */
+export class Membership extends HeldStream<JoinRequest, NonNullable<JoinResponse["event"]>, "joined"> {
+  /** Distinguishes this member from all that have or had its name. */
+  incarnation = 0n;
+
+  /** @internal */
+  constructor(
+    streams: Streams,
+    private readonly stub: Stub<typeof MembershipServiceService>,
+    readonly group: string,
+    readonly member: string,
+    private readonly lease: Lease,
+    private readonly ownsLease: boolean,
+  ) {
+    super({ streams, open: (request) => start(stub.join, request), granted: "joined" }, `member ${group}/${member}`, lease);
+  }
+
+  protected grant({ value }: { value: Joined }): string {
+    this.incarnation = value.incarnation;
+    return String(this.incarnation);
+  }
+
+  /** Replaces the metadata that others see, at most 1 KiB in all. Rejects with MemberNotFoundError and other SidekeeperErrors. */
+  async update(metadata: Labels): Promise<void> {
+    const request = { group: this.group, member: this.member, metadata, leaseId: this.lease.id };
+    await callIdempotent(this.stub.update, request);
+  }
+
+  /**
+   * Leaves the group. If the membership has a lease of its own, that is closed, which the sidecar confirms. Rejects with LostError if
+   * the membership was lost before. Calling it again has the same outcome.
+   */
+  async leave(): Promise<void> {
+    await this.giveUp();
+  }
+
+  protected override async giveUpOnce(): Promise<void> {
+    const lost: LostError | undefined = this.error;
+    await this.abandon();
+    if (this.ownsLease) {
+      await this.lease.close().catch((error: unknown) => {
+        throw lost ?? error;
+      });
+    }
+    if (lost !== undefined) {
+      throw lost;
+    }
+  }
+}

@@ -1,0 +1,27 @@
+/** The mechanism by which all is held. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import test from "node:test";
+
+import { ROOT } from "./sidecar.js";
+
+const RECIPES = new Set(
+  (
+    "lock locks group groups member members membership joined semaphore permit permits " +
+    "election leader candidate barrier entry sequence config queue queued"
+  ).split(" "),
+);
+
+void test("the mechanism names no recipe", () => {
+  for (const file of ["held.ts", "claim.ts"]) {
+    const text = readFileSync(path.join(ROOT, "clients/typescript/src", file), "utf8");
+    const words = text.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? [];
+    assert.deepEqual(
+      words.filter((word) => RECIPES.has(word.toLowerCase())),
+      [],
+      file,
+    );
+  }
+});
