@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // lockService answers sidekeeper.lock.v1.LockService.
@@ -20,56 +16,6 @@ type lockService struct {
 
 	services  *Services
 	directory directory
-}
-
-// An order is an AcquireRequest whose fields are in order.
-type order struct {
-	name     name
-	mode     recipes.Mode
-	about    recipes.About
-	leaseID  string
-	patience *time.Duration // nil waits for ever
-}
-
-func parseOrder(request *lockv1.AcquireRequest) (order, error) {
-	asked, err := parseName("name", request.GetName())
-	if err != nil {
-		return order{}, err
-	}
-	mode, err := parseMode(request.GetMode())
-	if err != nil {
-		return order{}, err
-	}
-	about, err := parseAbout(request.GetOwner(), request.GetMetadata())
-	if err != nil {
-		return order{}, err
-	}
-	patience, err := parseDuration("wait_timeout", request.GetWaitTimeout(), 0, longestWait)
-	if err != nil {
-		return order{}, err
-	}
-	if request.GetLeaseId() != "" {
-		err = parseID("lease_id", request.GetLeaseId())
-	}
-	return order{name: asked, mode: mode, about: about, leaseID: request.GetLeaseId(), patience: patience}, err
-}
-
-func (o order) triesOnce() bool { return o.patience != nil && *o.patience == 0 }
-
-func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
-	order, err := parseOrder(request)
-	if err != nil {
-		return err
-	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
-	}
-	a := &acquisition{order: order, lock: l.directory.lock(order.name), box: newOutbox(stream.Send), begun: time.Now()}
-	a.footing = footing{
-		services: l.services, caller: callerOf(stream.Context()), thing: thing{kindLock, order.name.text},
-		left: stream.Context().Done(), slow: a.box.slow, acknowledged: newLatch(),
-	}
-	return a.run(stream.Context())
 }
 
 func (l *lockService) Check(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -24,43 +22,6 @@ type membershipService struct {
 
 func (m *membershipService) group(n name) recipes.Group { return m.services.groupDirectory().group(n) }
 
-// An enrolment is a JoinRequest whose fields are in order.
-type enrolment struct {
-	group    name
-	called   string // the member's name
-	about    recipes.About
-	leaseID  string
-	conflict membershipv1.OnConflict
-	wait     *time.Duration // for how long; nil waits for ever
-}
-
-func parseEnrolment(request *membershipv1.JoinRequest) (enrolment, error) {
-	group, called, err := parseMember(request)
-	if err != nil {
-		return enrolment{}, err
-	}
-	about, err := parseAbout(request.GetOwner(), request.GetMetadata())
-	if err != nil {
-		return enrolment{}, err
-	}
-	wait, err := parseDuration("wait_timeout", request.GetWaitTimeout(), 0, longestWait)
-	if err != nil {
-		return enrolment{}, err
-	}
-	parsed := enrolment{
-		group: group, called: called, about: about, leaseID: request.GetLeaseId(), conflict: request.GetOnConflict(), wait: wait,
-	}
-	switch {
-	case membershipv1.OnConflict_name[int32(parsed.conflict)] == "":
-		return enrolment{}, invalid("on_conflict", parsed.conflict.String(), "REJECT, WAIT or REPLACE")
-	case parsed.rejects() && wait != nil:
-		return enrolment{}, invalid("wait_timeout", wait.String(), "omitted unless on_conflict is WAIT or REPLACE")
-	case parsed.leaseID != "":
-		err = parseID("lease_id", parsed.leaseID)
-	}
-	return parsed, err
-}
-
 type memberRequest interface {
 	GetGroup() string
 	GetMember() string
@@ -74,31 +35,8 @@ func parseMember(request memberRequest) (group name, member string, err error) {
 	return group, member, err
 }
 
-// rejects says whether a member that is there ends the join.
-func (e enrolment) rejects() bool {
-	return e.conflict != membershipv1.OnConflict_ON_CONFLICT_WAIT && e.conflict != membershipv1.OnConflict_ON_CONFLICT_REPLACE
-}
-
 func memberThing(group name, member string) thing {
 	return thing{kindMember, group.text + "/" + member}
-}
-
-func (m *membershipService) Join(
-	request *membershipv1.JoinRequest, stream grpc.ServerStreamingServer[membershipv1.JoinResponse],
-) error {
-	parsed, err := parseEnrolment(request)
-	if err != nil {
-		return err
-	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
-	}
-	j := &joining{enrolment: parsed, recipe: m.group(parsed.group), box: newOutbox(stream.Send)}
-	j.footing = footing{
-		services: m.services, caller: callerOf(stream.Context()), thing: memberThing(parsed.group, parsed.called),
-		left: stream.Context().Done(), slow: j.box.slow, acknowledged: newLatch(),
-	}
-	return j.run(stream.Context())
 }
 
 func (m *membershipService) Update(
