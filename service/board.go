@@ -23,6 +23,12 @@ type boards[K comparable, V any] struct {
 // A looking reads a thing and returns what to wait for before it is read again.
 type looking[V any] func(ctx context.Context) (V, recipes.Changes, error)
 
+// once makes an error of a panic.
+func (l looking[V]) once(ctx context.Context) (view V, changes recipes.Changes, err error) {
+	defer contain(&err)
+	return l(ctx)
+}
+
 // A board is where one thing is shown.
 type board[K comparable, V any] struct {
 	all      *boards[K, V]
@@ -108,7 +114,7 @@ func (b *board[K, V]) run(ctx context.Context) {
 		if !reachable {
 			b.show(func(s *shown[V]) { s.stale = true })
 		}
-		view, changes, err := lookOnce(ctx, look)
+		view, changes, err := look.once(ctx)
 		switch {
 		case err == nil:
 			b.show(func(s *shown[V]) { *s = shown[V]{view: view, seen: true, stale: !reachable} })
@@ -127,19 +133,6 @@ func (b *board[K, V]) pause(ctx context.Context, contact <-chan struct{}) {
 	_ = recipes.Changes{contact}.Wait(ctx)
 }
 
-// lookOnce makes an error of a panic, as the recovery interceptor does for what runs in a handler.
-func lookOnce[V any](ctx context.Context, look looking[V]) (V, recipes.Changes, error) {
-	type sight struct {
-		view    V
-		changes recipes.Changes
-	}
-	seen, err := run(func() (sight, error) {
-		view, changes, err := look(ctx)
-		return sight{view, changes}, err
-	}).wait()
-	return seen.view, seen.changes, err
-}
-
 // fail notes a look that came to nothing. Without contact the last view goes on being shown.
 func (s *shown[V]) fail(err error) {
 	s.stale = true
@@ -154,4 +147,30 @@ func (b *board[K, V]) show(change func(*shown[V])) {
 	change(&b.shown)
 	close(b.changed)
 	b.changed = make(chan struct{})
+}
+
+// relay tells a stream what is shown, at once and whenever it has changed, and returns with what ends the stream.
+func relay[K comparable, V, M any](
+	ctx context.Context, b *board[K, V], drain *drain, box *outbox[M], tell func(now shown[V]) error,
+) error {
+	for {
+		now, changed := b.now()
+		if now.err != nil {
+			return now.err
+		}
+		if now.seen {
+			if err := tell(now); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-drain.notice:
+			return errStopping
+		case <-box.slow:
+			return errSlowReader
+		}
+	}
 }

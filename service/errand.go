@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -18,22 +19,33 @@ func run[T any](ask func() (T, error)) *errand[T] {
 	e := &errand[T]{done: make(chan struct{})}
 	go func() {
 		defer close(e.done)
-		defer e.contain()
+		defer contain(&e.err)
 		e.value, e.err = ask()
 	}()
 	return e
 }
 
 // contain makes an error of a panic, as the recovery interceptor does for what runs in a handler.
-func (e *errand[T]) contain() {
+func contain(err *error) {
 	if reason := recover(); reason != nil {
-		e.err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+		*err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
 	}
 }
 
 func (e *errand[T]) wait() (T, error) {
 	<-e.done
 	return e.value, e.err
+}
+
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // after is closed when the time has passed.

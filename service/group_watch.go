@@ -53,44 +53,22 @@ func (m *membershipService) Watch(
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
-	w := &groupWatching{name: asked, stopping: m.services.drain.notice, box: newOutbox(stream.Send)}
-	board := m.services.groups.watch(asked)
+	w, box, board := &groupWatching{name: asked}, newOutbox(stream.Send), m.services.groups.watch(asked)
 	afterStatus(stream.Context(), func() {
 		board.leave()
-		w.box.wait()
+		box.wait()
 	})
-	return w.run(stream.Context(), board)
+	return relay(stream.Context(), board, m.services.drain, box, func(now shown[*groupSight]) error {
+		box.put(topicPlace, func() (*membershipv1.WatchResponse, bool) { return w.compose(now) })
+		return nil
+	})
 }
 
-// A groupWatching is one Watch stream: look at the board, tell, wait for a change, and start over.
+// A groupWatching is what one Watch stream has sent last; nil before the first. Only who composes touches it.
 type groupWatching struct {
-	name     name
-	stopping <-chan struct{}
-	box      *outbox[*membershipv1.WatchResponse]
-
-	sent      *groupSight // what was sent last; nil before the first. Only who composes touches it.
+	name      name
+	sent      *groupSight
 	sentStale bool
-}
-
-func (w *groupWatching) run(ctx context.Context, board *board[name, *groupSight]) error {
-	for {
-		now, changed := board.now()
-		if now.err != nil {
-			return now.err
-		}
-		if now.seen {
-			w.box.put(topicPlace, func() (*membershipv1.WatchResponse, bool) { return w.compose(now) })
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.stopping:
-			return errStopping
-		case <-w.box.slow:
-			return errSlowReader
-		}
-	}
 }
 
 // compose says what is different from what was sent last, if anything is.

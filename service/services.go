@@ -68,6 +68,7 @@ type Services struct {
 	crowd    crowd
 	drain    *drain
 	members  roll
+	locks    *boards[name, *lockView]
 	groups   *boards[name, *groupSight]
 	watched  watchCount
 	issuers  *issuers
@@ -88,6 +89,7 @@ func New(options Options, ensemble Ensemble) *Services {
 		watched:  watchCount{most: options.MostWatched, tell: options.Events.NodesWatched, nodes: map[context.Context]int{}},
 	}
 	s.audit = newAudit(options.Audit)
+	s.locks = newBoards(ensemble, s.lookAtLock)
 	s.groups = newBoards(ensemble, s.lookAtGroup)
 	s.issuers = newIssuers(options, ensemble, drain)
 	return s
