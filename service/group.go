@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"slices"
 
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -75,44 +74,19 @@ func (m *membershipService) parseOusting(ctx context.Context, request *membershi
 	return recipes.Ousting{By: from.identity, Reason: request.GetReason(), Patience: m.services.patience(after)}, nil
 }
 
-func (m *membershipService) List(ctx context.Context, request *membershipv1.ListRequest) (*membershipv1.ListResponse, error) {
-	page, err := parsePage(request)
-	if err != nil {
-		return nil, err
-	}
-	prefix := request.GetPrefix()
-	if prefix != "" {
-		if _, err := parseName("prefix", prefix); err != nil {
-			return nil, err
-		}
-	}
-	names, err := m.services.groupDirectory().names(ctx, m.services.ensemble)
-	if err != nil {
-		return nil, err
-	}
-	names = slices.DeleteFunc(names, func(n string) bool { return n <= page.after || !(name{n}).under(prefix) })
-	slices.Sort(names)
-	return m.listPage(ctx, names, page.size)
+func (m *membershipService) List(
+	ctx context.Context, request *membershipv1.ListRequest,
+) (response *membershipv1.ListResponse, err error) {
+	response = &membershipv1.ListResponse{}
+	response.Groups, response.NextPageToken, err = listPage(ctx, m.services.ensemble, m.services.groupDirectory(), request, m.listed)
+	return response, err
 }
 
-// listPage looks at the directories of names, in order, until a page is full. One without members will vanish, unless it
-// was made to stay.
-func (m *membershipService) listPage(ctx context.Context, names []string, size int) (*membershipv1.ListResponse, error) {
-	response := &membershipv1.ListResponse{}
-	for i, text := range names {
-		if len(response.GetGroups()) == size || i == mostScanned {
-			response.NextPageToken = nextToken(names[i-1])
-			break
-		}
-		members, permanent, err := m.group(name{text}).Size(ctx, m.services.ensemble)
-		switch {
-		case errors.Is(err, recipes.ErrNoNode), err == nil && members == 0 && !permanent:
-		case err != nil:
-			return nil, err
-		default:
-			found := &membershipv1.Group{Group: text, Members: int32(members), Permanent: permanent}
-			response.Groups = append(response.Groups, found)
-		}
+// listed leaves out groups without members, which will vanish, unless they were made to stay.
+func (m *membershipService) listed(ctx context.Context, found name) (*membershipv1.Group, error) {
+	members, permanent, err := m.group(found).Size(ctx, m.services.ensemble)
+	if errors.Is(err, recipes.ErrNoNode) || err == nil && members == 0 && !permanent {
+		return nil, nil
 	}
-	return response, nil
+	return &membershipv1.Group{Group: found.text, Members: int32(members), Permanent: permanent}, err
 }

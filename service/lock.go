@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // lockService answers sidekeeper.lock.v1.LockService.
@@ -138,6 +139,21 @@ func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (
 		return nil, err
 	}
 	return &lockv1.BreakResponse{Forced: forced}, nil
+}
+
+func (l *lockService) List(ctx context.Context, request *lockv1.ListRequest) (response *lockv1.ListResponse, err error) {
+	response = &lockv1.ListResponse{}
+	response.Locks, response.NextPageToken, err = listPage(ctx, l.services.ensemble, l.directory, request, l.listed)
+	return response, err
+}
+
+// listed leaves out directories in which there is no contender.
+func (l *lockService) listed(ctx context.Context, found name) (*lockv1.Lock, error) {
+	contenders, err := l.directory.lock(found).Contenders(ctx, l.services.ensemble)
+	if errors.Is(err, recipes.ErrDirectory) || err == nil && contenders == 0 {
+		return nil, nil
+	}
+	return &lockv1.Lock{Name: found.text, Contenders: int32(contenders)}, err
 }
 
 // endOf is how a hold's end is told by Check and in metrics.
