@@ -111,20 +111,20 @@ var answers = []answer{
 // unnamed is what the caller is told of everything else.
 var unnamed = answer{errors.New("internal error"), codes.Internal, errorsv1.Reason_REASON_INTERNAL}
 
-// A fault is an error of the table with what its caller may know beyond its kind.
-type fault struct {
+// A detailedError is an error of the table with what its caller may know beyond its kind.
+type detailedError struct {
 	kind  error
 	facts map[string]string // for ErrorInfo
 	text  string            // for people; empty if kind says it all
 }
 
-func (f *fault) Error() string { return strings.TrimSuffix(f.kind.Error()+": "+f.text, ": ") }
-func (f *fault) Unwrap() error { return f.kind }
+func (f *detailedError) Error() string { return strings.TrimSuffix(f.kind.Error()+": "+f.text, ": ") }
+func (f *detailedError) Unwrap() error { return f.kind }
 
 // invalid says that a field of the request breaks a rule.
 func invalid(field, value, rule string) error {
 	value = quoted(value)
-	return &fault{
+	return &detailedError{
 		kind:  errInvalidField,
 		facts: map[string]string{"field": field, "value": value, "rule": rule},
 		text:  fmt.Sprintf("%s is %s: %s", field, value, rule),
@@ -133,7 +133,7 @@ func invalid(field, value, rule string) error {
 
 // limited says which limit is reached, and at how many.
 func limited(kind error, limit string, most int) error {
-	return &fault{
+	return &detailedError{
 		kind:  kind,
 		facts: map[string]string{"limit": limit, "most": fmt.Sprint(most)},
 		text:  fmt.Sprintf("%s is %d", limit, most),
@@ -146,13 +146,13 @@ var nameless = []error{recipes.ErrNoSequence, recipes.ErrNoGroup, recipes.ErrNoK
 // naming says in an error what the call was about, if that is missing.
 func naming(err error, method string, request any) error {
 	names := subjects[method].names
-	if _, told := errors.AsType[*fault](err); told || err == nil || names == nil {
+	if _, told := errors.AsType[*detailedError](err); told || err == nil || names == nil {
 		return err
 	}
 	about := names(request)
 	for _, kind := range nameless {
 		if errors.Is(err, kind) && len(about) == 1 {
-			return &fault{kind: kind, text: about[0]}
+			return &detailedError{kind: kind, text: about[0]}
 		}
 	}
 	return err
@@ -191,7 +191,7 @@ func reasonText(reason errorsv1.Reason) string {
 
 // toStatus makes the status that err leaves with, and the reason for the trailer (empty if it has none). What the
 // error's wrapping says stays here, since it may name what must not leave the sidecar: only the table's text and the facts of a
-// fault go out. An error that is a status already, which only the transport makes, leaves as it is.
+// detailedError go out. An error that is a status already, which only the transport makes, leaves as it is.
 func toStatus(err error) (*status.Status, string) {
 	if err == nil {
 		return nil, ""
@@ -213,7 +213,7 @@ func toStatus(err error) (*status.Status, string) {
 }
 
 func messageOf(err error, known answer) string {
-	if of, ok := errors.AsType[*fault](err); ok {
+	if of, ok := errors.AsType[*detailedError](err); ok {
 		return of.Error()
 	}
 	return known.err.Error()
@@ -223,7 +223,7 @@ func detailsOf(err error, known answer) []protoadapt.MessageV1 {
 	facts := map[string]string{}
 	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonText(known.reason), Metadata: facts}
 	details := []protoadapt.MessageV1{info}
-	if of, ok := errors.AsType[*fault](err); ok {
+	if of, ok := errors.AsType[*detailedError](err); ok {
 		maps.Copy(facts, of.facts)
 	}
 	if known.reason == errorsv1.Reason_REASON_INVALID_FIELD {

@@ -29,7 +29,7 @@ func (m *membershipService) Create(
 	}
 	err = m.group(asked).Make(ctx, m.services.ensemble)
 	if errors.Is(err, recipes.ErrGroupNotEmpty) {
-		return nil, &fault{kind: err, text: "only an empty group can be made to stay"}
+		return nil, &detailedError{kind: err, text: "only an empty group can be made to stay"}
 	}
 	return &membershipv1.CreateResponse{}, err
 }

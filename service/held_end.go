@@ -134,7 +134,7 @@ func (s *heldStream[P, M]) leaveLease(ctx context.Context) {
 	if s.single {
 		s.services.leases.finish(ctx, s.lease)
 	}
-	for _, done := range s.errands {
+	for _, done := range s.calls {
 		<-done
 	}
 }

@@ -43,7 +43,7 @@ func parseHeld(request heldRequest) (params heldParams, err error) {
 type heldRecipe[M any] struct {
 	heldParams
 
-	resource thing // what the stream is about
+	resource resource // what the stream is about
 
 	// again is for places that bear a name: a lease can have a second one only when the first is gone. It says why a second stream is
 	// refused; nil if it shall wait for the first, which is leaving. Where again is nil each second stream is refused.
@@ -89,21 +89,21 @@ type heldStream[P heldPlace, M any] struct {
 	left     <-chan struct{} // closed when the caller has ended the stream
 	box      *outbox[M]
 
-	lease   *lease
-	single  bool // the lease is this stream's alone
-	errands []<-chan struct{}
+	lease  *lease
+	single bool // the lease is this stream's alone
+	calls  []<-chan struct{}
 
-	taking *errand[P] // the newest attempt to take a place
+	taking *call[P] // the newest attempt to take a place
 	place  P
 
-	held    bool     // it has begun to hold
-	contact *contact // from then on
-	looking *errand[nodeState]
-	looked  <-chan struct{} // closed when the look has an answer
-	changed <-chan struct{} // closed when it is worth to look again
-	forced  <-chan struct{} // closed when the hold must end, whatever its caller does
-	notice  <-chan struct{} // closed when the sidecar begins to stop; nil once the recipe knows
-	taken   bool            // the place was removed by another hand
+	held         bool          // it has begun to hold
+	connectivity *connectivity // from then on
+	looking      *call[nodeState]
+	looked       <-chan struct{} // closed when the look has an answer
+	changed      <-chan struct{} // closed when it is worth to look again
+	forced       <-chan struct{} // closed when the hold must end, whatever its caller does
+	notice       <-chan struct{} // closed when the sidecar begins to stop; nil once the recipe knows
+	taken        bool            // the place was removed by another hand
 
 	told         tellings              // of the hold's validity
 	acknowledged *latch                // closed when the caller has said that it does not count on the hold any more
@@ -211,7 +211,7 @@ func await[T any, P heldPlace, M any](ctx context.Context, s *heldStream[P, M], 
 	defer cancel()
 	asked := run(func() (T, error) { return ask(ctx) })
 	if err := s.pause(ctx, asked.done); err != nil {
-		s.errands = append(s.errands, asked.done)
+		s.calls = append(s.calls, asked.done)
 		var nothing T
 		return nothing, err
 	}
@@ -267,14 +267,14 @@ func (s *heldStream[P, M]) meaning(err error) error {
 func (s *heldStream[P, M]) keep(ctx context.Context) error {
 	announcement, first := s.recipe.begin(ctx)
 	s.held = true
-	s.contact = newContact(s.lease.session)
-	defer s.contact.stop()
+	s.connectivity = newConnectivity(s.lease.session)
+	defer s.connectivity.stop()
 	if s.recipe.stopping != nil {
 		s.notice = s.services.drain.notice
 	}
 	s.tell(topicPlace, func() M { return announcement })
-	if s.contact.suspended {
-		s.tellContact()
+	if s.connectivity.suspended {
+		s.tellConnectivity()
 	}
 	looks, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -310,12 +310,12 @@ func (s *heldStream[P, M]) next(ctx, looks context.Context) (over bool, why erro
 	case <-s.notice:
 		s.notice = nil
 		s.recipe.stopping()
-	case <-s.contact.changed:
-		if s.contact.look() {
-			s.tellContact()
+	case <-s.connectivity.changed:
+		if s.connectivity.look() {
+			s.tellConnectivity()
 		}
-	case <-s.contact.tick:
-		s.tellContact()
+	case <-s.connectivity.tick:
+		s.tellConnectivity()
 	case <-s.changed:
 		s.lookAgain(looks)
 	case <-s.looked:
@@ -328,7 +328,7 @@ func (s *heldStream[P, M]) next(ctx, looks context.Context) (over bool, why erro
 func (s *heldStream[P, M]) lookAgain(ctx context.Context) {
 	s.looking = run(func() (nodeState, error) { return s.recipe.look(ctx) })
 	s.looked, s.changed = s.looking.done, nil
-	s.errands = []<-chan struct{}{s.looked}
+	s.calls = []<-chan struct{}{s.looked}
 }
 
 // consider acts on the answer to a look. An error says nothing about the hold, save ErrGone: look again later.
@@ -362,9 +362,9 @@ func (s *heldStream[P, M]) broken() error {
 	return s.recipe.removed
 }
 
-func (s *heldStream[P, M]) tellContact() {
-	suspended := s.contact.suspended
-	s.tell(topicContact, func() M {
+func (s *heldStream[P, M]) tellConnectivity() {
+	suspended := s.connectivity.suspended
+	s.tell(topicConnectivity, func() M {
 		if suspended {
 			return s.recipe.suspended(s.remaining())
 		}

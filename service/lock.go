@@ -46,7 +46,7 @@ func (l *lockService) checked(ctx context.Context, id string) (*lockv1.CheckedHo
 			if why == nil {
 				return &lockv1.CheckedHold{HoldId: id, ValidFor: durationpb.New(validFor), FencingToken: token}, nil
 			}
-			ended = &past{why: why, token: token}
+			ended = &tombstone{why: why, token: token}
 		}
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (l *lockService) Release(ctx context.Context, request *lockv1.ReleaseReques
 		return nil, err
 	}
 	if ended == nil {
-		ended = &past{released: found.released, gone: found.gone}
+		ended = &tombstone{released: found.released, gone: found.gone}
 	}
 	ended.released.close() // of a hold that has ended: nobody counts on it any more
 	select {
@@ -78,7 +78,7 @@ func (l *lockService) Release(ctx context.Context, request *lockv1.ReleaseReques
 }
 
 // findHold returns the caller's hold with this id, or how it has ended.
-func (l *lockService) findHold(ctx context.Context, field, id string) (*hold, *past, error) {
+func (l *lockService) findHold(ctx context.Context, field, id string) (*hold, *tombstone, error) {
 	if err := parseID(field, id); err != nil {
 		return nil, nil, err
 	}

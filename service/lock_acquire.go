@@ -39,10 +39,10 @@ func parseAcquire(request *lockv1.AcquireRequest) (params acquireParams, err err
 type lockStream struct {
 	*heldStream[*recipes.Place, *lockv1.AcquireResponse]
 
-	params     acquireParams
-	lock       recipes.Lock
-	begun      time.Time
-	leaveCrowd func()
+	params       acquireParams
+	lock         recipes.Lock
+	begun        time.Time
+	leaveWaiters func()
 
 	granted *recipes.Hold // when it is its turn
 	hold    *hold
@@ -58,21 +58,21 @@ func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.Server
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
-	if err := l.services.crowd.enter(params.name); err != nil {
+	if err := l.services.waiters.enter(params.name); err != nil {
 		return err
 	}
 	a := &lockStream{
 		heldStream: newHeldStream[*recipes.Place](l.services, stream),
 		params:     params, lock: l.directory.lock(params.name), begun: time.Now(),
-		leaveCrowd: sync.OnceFunc(func() { l.services.crowd.leave(params.name) }),
+		leaveWaiters: sync.OnceFunc(func() { l.services.waiters.leave(params.name) }),
 	}
-	defer a.leaveCrowd()
+	defer a.leaveWaiters()
 	return a.run(stream.Context(), a.lockRecipe())
 }
 
 func (a *lockStream) lockRecipe() heldRecipe[*lockv1.AcquireResponse] {
 	return heldRecipe[*lockv1.AcquireResponse]{
-		heldParams: a.params.heldParams, resource: thing{kindLock, a.params.name.text},
+		heldParams: a.params.heldParams, resource: resource{kindLock, a.params.name.text},
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look, stopping: a.stopping,
 		removed: errLockBroken, revoked: errLockRevoked,
 		end:       func(why error) { a.services.endHold(a.hold, why) },
@@ -86,7 +86,7 @@ func (a *lockStream) lockRecipe() heldRecipe[*lockv1.AcquireResponse] {
 
 // awaitTurn takes a place and returns when it is granted.
 func (a *lockStream) awaitTurn(ctx context.Context) error {
-	defer a.leaveCrowd()
+	defer a.leaveWaiters()
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for the lock")
 	defer span.End()
 	a.services.options.Events.WaitBegun()

@@ -51,12 +51,12 @@ func (s *Services) beginHold(a *lockStream, token int64) (*hold, string) {
 
 // endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
 func (s *Services) endHold(ended *hold, why error) {
-	s.holds.end(ended.key, past{why: why, token: ended.token, released: ended.released, gone: ended.gone})
+	s.holds.end(ended.key, tombstone{why: why, token: ended.token, released: ended.released, gone: ended.gone})
 	s.held.leave()
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)
 	if why != nil {
-		s.options.Log.Info("lock lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key), zap.String(leaseWord, ended.lease.mark),
+		s.options.Log.Info("lock lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key), zap.String(leaseWord, ended.lease.logID),
 			zap.Int64("fencing_token", ended.token), zap.String("reason", endOf(why)))
 	}
 }

@@ -34,7 +34,7 @@ type lockView struct {
 	ageless *lockv1.View // tells this one apart from others
 }
 
-// lookAtLock reads a lock for its board.
+// lookAtLock reads a lock for its broadcast.
 func (s *Services) lookAtLock(ctx context.Context, lock name) (*lockView, recipes.Changes, error) {
 	view, changes, err := s.lockDirectory().lock(lock).WatchView(ctx, s.ensemble)
 	if err != nil {
@@ -64,13 +64,13 @@ func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStre
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
-	box, board := newOutbox(stream.Send), l.services.locks.watch(asked)
+	box, shared := newOutbox(stream.Send), l.services.locks.watch(asked)
 	afterStatus(stream.Context(), func() {
-		board.leave()
+		shared.leave()
 		box.wait()
 	})
 	var told *lockv1.View // without ages; nil before the first
-	return relay(stream.Context(), board, l.services.drain, box, func(now shown[*lockView]) error {
+	return relay(stream.Context(), shared, l.services.drain, box, func(now shown[*lockView]) error {
 		switch {
 		case now.stale && told == nil:
 			return recipes.ErrUnreachable // others are watching, who have seen more than this caller may be told

@@ -35,8 +35,8 @@ func parseMember(request memberRequest) (group name, member string, err error) {
 	return group, member, err
 }
 
-func memberThing(group name, member string) thing {
-	return thing{kindMember, group.text + "/" + member}
+func memberResource(group name, member string) resource {
+	return resource{kindMember, group.text + "/" + member}
 }
 
 func (m *membershipService) Update(
@@ -57,7 +57,7 @@ func (m *membershipService) Update(
 			return nil, err
 		}
 	}
-	found := m.services.members.find(memberThing(group, named), from, with)
+	found := m.services.members.find(memberResource(group, named), from, with)
 	if found == nil {
 		return nil, recipes.ErrNoMember
 	}
@@ -75,7 +75,7 @@ func orTooMuch(err error) error {
 
 // A member is one that has joined through this sidecar, until its stream ends.
 type member struct {
-	thing      thing
+	resource   resource
 	lease      *lease
 	membership *recipes.Membership
 	joined     time.Time
@@ -100,29 +100,29 @@ func (m *member) update(ctx context.Context, said map[string]string) (*membershi
 	return &membershipv1.UpdateResponse{Incarnation: m.membership.Incarnation}, nil
 }
 
-// A roll has the members that have joined through this sidecar.
-type roll struct {
+// A memberList has the members that have joined through this sidecar.
+type memberList struct {
 	mu      sync.Mutex
-	members map[thing][]*member // more than one if a lease was lost and its stream has not ended yet
+	members map[resource][]*member // more than one if a lease was lost and its stream has not ended yet
 }
 
-func (r *roll) add(m *member) {
+func (r *memberList) add(m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.members[m.thing] = append(r.members[m.thing], m)
+	r.members[m.resource] = append(r.members[m.resource], m)
 }
 
-func (r *roll) remove(m *member) {
+func (r *memberList) remove(m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := slices.DeleteFunc(r.members[m.thing], func(other *member) bool { return other == m })
-	if r.members[m.thing] = left; len(left) == 0 {
-		delete(r.members, m.thing)
+	left := slices.DeleteFunc(r.members[m.resource], func(other *member) bool { return other == m })
+	if r.members[m.resource] = left; len(left) == 0 {
+		delete(r.members, m.resource)
 	}
 }
 
 // find returns the caller's member, if with is nil through whichever lease; nil if it has none. The newest counts.
-func (r *roll) find(of thing, from caller, with *lease) *member {
+func (r *memberList) find(of resource, from caller, with *lease) *member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range slices.Backward(r.members[of]) {
@@ -134,8 +134,8 @@ func (r *roll) find(of thing, from caller, with *lease) *member {
 }
 
 // beginMember makes a member of a membership.
-func (s *Services) beginMember(of thing, on *lease, membership *recipes.Membership) *member {
-	made := &member{thing: of, lease: on, membership: membership, joined: time.Now()}
+func (s *Services) beginMember(of resource, on *lease, membership *recipes.Membership) *member {
+	made := &member{resource: of, lease: on, membership: membership, joined: time.Now()}
 	on.has(of, membership.Incarnation)
 	s.members.add(made)
 	s.options.Events.MemberJoined()
@@ -148,7 +148,7 @@ func (s *Services) endMember(ended *member, why error) {
 	reason := "LEFT"
 	if why != nil && !errors.Is(why, context.Canceled) {
 		reason = reasonOf(why)
-		s.options.Log.Info("member lost", zap.String("name", ended.thing.name), zap.String(leaseWord, ended.lease.mark),
+		s.options.Log.Info("member lost", zap.String("name", ended.resource.name), zap.String(leaseWord, ended.lease.logID),
 			zap.Int64("incarnation", ended.membership.Incarnation), zap.String("reason", reason))
 	}
 	s.options.Events.MemberEnded(reason, time.Since(ended.joined))

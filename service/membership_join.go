@@ -71,7 +71,7 @@ func (m *membershipService) Join(
 
 func (j *memberStream) memberRecipe() heldRecipe[*membershipv1.JoinResponse] {
 	return heldRecipe[*membershipv1.JoinResponse]{
-		heldParams: j.params.heldParams, resource: memberThing(j.params.group, j.params.member), again: j.again,
+		heldParams: j.params.heldParams, resource: memberResource(j.params.group, j.params.member), again: j.again,
 		awaitTurn: j.awaitTurn, begin: j.begin, look: j.look,
 		removed: recipes.ErrRemoved,
 		end:     func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
@@ -85,7 +85,7 @@ func (j *memberStream) memberRecipe() heldRecipe[*membershipv1.JoinResponse] {
 // again waits for a member of the same lease that is leaving the group under this name, if it may wait.
 func (j *memberStream) again(leaving bool) error {
 	if j.params.rejects() || !leaving {
-		return &fault{kind: recipes.ErrMemberExists, text: "it stands on the same lease"}
+		return &detailedError{kind: recipes.ErrMemberExists, text: "it stands on the same lease"}
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func ousted(standing recipes.Standing) error {
 	if standing.Reason != "" {
 		text += ": " + quoted(standing.Reason)
 	}
-	return &fault{kind: standing.End, facts: map[string]string{"by": standing.By, "reason": standing.Reason}, text: text}
+	return &detailedError{kind: standing.End, facts: map[string]string{"by": standing.By, "reason": standing.Reason}, text: text}
 }
 
 func joinedEvent(incarnation int64) *membershipv1.JoinResponse {

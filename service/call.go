@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// An errand is a question to the ensemble that may take long, asked in a goroutine of its own so that whoever
+// A call is a question to the ensemble that may take long, asked in a goroutine of its own so that whoever
 // waits for the answer can leave. Whoever starts one waits for its end, at the latest after the stream's status.
-type errand[T any] struct {
+type call[T any] struct {
 	done  chan struct{}
 	value T
 	err   error
 }
 
-func run[T any](ask func() (T, error)) *errand[T] {
-	e := &errand[T]{done: make(chan struct{})}
+func run[T any](ask func() (T, error)) *call[T] {
+	e := &call[T]{done: make(chan struct{})}
 	go func() {
 		defer close(e.done)
 		defer contain(&e.err)
@@ -32,7 +32,7 @@ func contain(err *error) {
 	}
 }
 
-func (e *errand[T]) wait() (T, error) {
+func (e *call[T]) wait() (T, error) {
 	<-e.done
 	return e.value, e.err
 }

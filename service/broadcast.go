@@ -9,18 +9,18 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// Boards show things of the ensemble to all who watch them. A thing is looked at by one goroutine, however many watch
+// Broadcasts show what is of the ensemble to all who watch them. A key is looked at by one goroutine, however many watch
 // it, and by none once nobody does.
-type boards[K comparable, V any] struct {
-	// begin returns how to look at a thing; whatever it needs for that is given up when ctx ends.
-	begin    func(ctx context.Context, thing K) looking[V]
+type broadcasts[K comparable, V any] struct {
+	// begin returns how to look at a key; whatever it needs for that is given up when ctx ends.
+	begin    func(ctx context.Context, key K) looking[V]
 	ensemble Reachability
 
 	mu   sync.Mutex
-	open map[K]*board[K, V]
+	open map[K]*broadcast[K, V]
 }
 
-// A looking reads a thing and returns what to wait for before it is read again.
+// A looking reads a key and returns what to wait for before it is read again.
 type looking[V any] func(ctx context.Context) (V, recipes.Changes, error)
 
 // once makes an error of a panic.
@@ -29,10 +29,10 @@ func (l looking[V]) once(ctx context.Context) (view V, changes recipes.Changes, 
 	return l(ctx)
 }
 
-// A board is where one thing is shown.
-type board[K comparable, V any] struct {
-	all      *boards[K, V]
-	thing    K
+// A broadcast is where one key is shown.
+type broadcast[K comparable, V any] struct {
+	all      *broadcasts[K, V]
+	key      K
 	watchers int           // under the lock of all
 	cancel   func()        // ends the looking
 	done     chan struct{} // closed when it has ended
@@ -42,7 +42,7 @@ type board[K comparable, V any] struct {
 	changed chan struct{} // closed when something else is shown
 }
 
-// What is shown on a board: the newest look, and whether it may be out of date.
+// What is shown on a broadcast: the newest look, and whether it may be out of date.
 type shown[V any] struct {
 	view  V
 	seen  bool  // whether there was a look
@@ -50,30 +50,30 @@ type shown[V any] struct {
 	err   error // why the newest look failed, unless for want of contact with a view to show
 }
 
-func newBoards[K comparable, V any](
-	ensemble Reachability, look func(ctx context.Context, thing K) (V, recipes.Changes, error),
-) *boards[K, V] {
-	return newBoardsOf(ensemble, func(_ context.Context, thing K) looking[V] {
-		return func(ctx context.Context) (V, recipes.Changes, error) { return look(ctx, thing) }
+func newBroadcasts[K comparable, V any](
+	ensemble Reachability, look func(ctx context.Context, key K) (V, recipes.Changes, error),
+) *broadcasts[K, V] {
+	return newBroadcastsOf(ensemble, func(_ context.Context, key K) looking[V] {
+		return func(ctx context.Context) (V, recipes.Changes, error) { return look(ctx, key) }
 	})
 }
 
-// newBoardsOf is for things of which something is kept from one look to the next.
-func newBoardsOf[K comparable, V any](
-	ensemble Reachability, begin func(ctx context.Context, thing K) looking[V],
-) *boards[K, V] {
-	return &boards[K, V]{begin: begin, ensemble: ensemble, open: map[K]*board[K, V]{}}
+// newBroadcastsOf is for things of which something is kept from one look to the next.
+func newBroadcastsOf[K comparable, V any](
+	ensemble Reachability, begin func(ctx context.Context, key K) looking[V],
+) *broadcasts[K, V] {
+	return &broadcasts[K, V]{begin: begin, ensemble: ensemble, open: map[K]*broadcast[K, V]{}}
 }
 
-// watch returns the board of a thing. Whoever watches must leave.
-func (b *boards[K, V]) watch(thing K) *board[K, V] {
+// watch returns the broadcast of a key. Whoever watches must leave.
+func (b *broadcasts[K, V]) watch(key K) *broadcast[K, V] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	found := b.open[thing]
+	found := b.open[key]
 	if found == nil {
 		ctx, cancel := context.WithCancel(context.Background()) //nolint:gosec // called by who leaves last
-		found = &board[K, V]{all: b, thing: thing, cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
-		b.open[thing] = found
+		found = &broadcast[K, V]{all: b, key: key, cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
+		b.open[key] = found
 		go found.run(ctx)
 	}
 	found.watchers++
@@ -81,34 +81,34 @@ func (b *boards[K, V]) watch(thing K) *board[K, V] {
 }
 
 // leave ends the watching. The last who leaves waits until nobody looks any more.
-func (b *board[K, V]) leave() {
+func (b *broadcast[K, V]) leave() {
 	if b.last() {
 		b.cancel()
 		<-b.done
 	}
 }
 
-func (b *board[K, V]) last() bool {
+func (b *broadcast[K, V]) last() bool {
 	b.all.mu.Lock()
 	defer b.all.mu.Unlock()
 	b.watchers--
 	if b.watchers == 0 {
-		delete(b.all.open, b.thing)
+		delete(b.all.open, b.key)
 	}
 	return b.watchers == 0
 }
 
 // now is what is shown, with a channel that is closed when that has changed.
-func (b *board[K, V]) now() (shown[V], <-chan struct{}) {
+func (b *broadcast[K, V]) now() (shown[V], <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.shown, b.changed
 }
 
 // run looks, shows, waits for a change and starts over, until ctx ends.
-func (b *board[K, V]) run(ctx context.Context) {
+func (b *broadcast[K, V]) run(ctx context.Context) {
 	defer close(b.done)
-	look := b.all.begin(ctx, b.thing)
+	look := b.all.begin(ctx, b.key)
 	for ctx.Err() == nil {
 		reachable, contact := b.all.ensemble.Reachable()
 		if !reachable {
@@ -127,7 +127,7 @@ func (b *board[K, V]) run(ctx context.Context) {
 }
 
 // pause waits until it is worth to look again after a failure.
-func (b *board[K, V]) pause(ctx context.Context, contact <-chan struct{}) {
+func (b *broadcast[K, V]) pause(ctx context.Context, contact <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, countdown)
 	defer cancel()
 	_ = recipes.Changes{contact}.Wait(ctx)
@@ -141,7 +141,7 @@ func (s *shown[V]) fail(err error) {
 	}
 }
 
-func (b *board[K, V]) show(change func(*shown[V])) {
+func (b *broadcast[K, V]) show(change func(*shown[V])) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change(&b.shown)
@@ -151,7 +151,7 @@ func (b *board[K, V]) show(change func(*shown[V])) {
 
 // relay tells a stream what is shown, at once and whenever it has changed, and returns with what ends the stream.
 func relay[K comparable, V, M any](
-	ctx context.Context, b *board[K, V], drain *drain, box *outbox[M], tell func(now shown[V]) error,
+	ctx context.Context, b *broadcast[K, V], drain *drain, box *outbox[M], tell func(now shown[V]) error,
 ) error {
 	for {
 		now, changed := b.now()
