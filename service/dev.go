@@ -112,7 +112,7 @@ func (d *devService) holders(lock string) ([]*lease, error) {
 		}
 	}
 	if len(holders) == 0 {
-		return nil, &detailedError{kind: errHoldNotFound, text: "nobody holds " + lock + " through this sidecar"}
+		return nil, &detailedError{kind: errHoldNotFound, text: "no lease of this sidecar holds " + lock}
 	}
 	return holders, nil
 }

@@ -28,25 +28,25 @@ const retryDelay = time.Second
 var (
 	errLeaseLost         = errors.New("the lease has expired or can no longer be proved alive")
 	errLeaseClosed       = errors.New("the lease is closed")
-	errLockBroken        = errors.New("an operator ended the hold, or somebody removed the place by hand")
-	errLockRevoked       = errors.New("the grace of a revocation is over")
-	errHoldStopped       = errors.New("the sidecar went down and its drain time was over")
-	errStopping          = errors.New("the sidecar is going down; nothing is held")
+	errLockBroken        = errors.New("the hold was ended by an operator, or its place was removed by hand")
+	errLockRevoked       = errors.New("the grace period of a revocation expired")
+	errHoldStopped       = errors.New("the sidecar stopped, and its drain timeout expired")
+	errStopping          = errors.New("the sidecar is stopping; nothing is held")
 	errEnsembleLost      = errors.New("the ensemble does not answer; nothing is held")
-	errWaitTimeout       = errors.New("wait_timeout is over")
-	errLockHeld          = errors.New("somebody else holds the lock")
-	errAlreadyContending = errors.New("the lease already waits for or holds this lock")
+	errWaitTimeout       = errors.New("wait_timeout expired")
+	errLockHeld          = errors.New("the lock is held by another caller")
+	errAlreadyContending = errors.New("the lease already holds this lock or waits for it")
 	errLeaseNotFound     = errors.New("no such lease of this caller")
 	errHoldNotFound      = errors.New("no such hold of this caller")
-	errOperatorOnly      = errors.New("offered on the operators' listener only")
-	errPolicyDenied      = errors.New("the policy does not allow it")
-	errInvalidField      = errors.New("a field breaks a rule")
-	errLeaseLimit        = errors.New("the sidecar has as many leases as it may have")
-	errWaiterLimit       = errors.New("the lock has as many waiters as it may have")
-	errStreamLimit       = errors.New("the connection carries as many long-lived streams as it may carry")
-	errSlowReader        = errors.New("the caller did not read its stream")
-	errMemoryLimit       = errors.New("there is no memory to spare for so large an answer")
-	errWatchLimit        = errors.New("more is watched, or would be, than the sidecar may watch")
+	errOperatorOnly      = errors.New("available only on the operators' listener")
+	errPolicyDenied      = errors.New("denied by the policy")
+	errInvalidField      = errors.New("invalid field")
+	errLeaseLimit        = errors.New("lease limit reached")
+	errWaiterLimit       = errors.New("waiter limit reached")
+	errStreamLimit       = errors.New("limit of long-lived streams per connection reached")
+	errSlowReader        = errors.New("the caller does not read its stream")
+	errMemoryLimit       = errors.New("not enough memory for so large an answer")
+	errWatchLimit        = errors.New("watch limit exceeded")
 )
 
 // An answer is what the caller is told of one error.
@@ -135,7 +135,7 @@ func invalid(field, value, rule string) error {
 func limited(kind error, limit string, most int) error {
 	return &detailedError{
 		kind:  kind,
-		facts: map[string]string{"limit": limit, "most": fmt.Sprint(most)},
+		facts: map[string]string{"limit": limit, "max": fmt.Sprint(most)},
 		text:  fmt.Sprintf("%s is %d", limit, most),
 	}
 }
