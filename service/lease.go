@@ -112,10 +112,10 @@ func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*lea
 
 // watchOver returns when the lease must end, with the reason.
 func (l *leaseService) watchOver(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
-	contact := newConnectivity(opened.session)
-	defer contact.stop()
-	if contact.suspended {
-		box.put(topicConnectivity, contactEvent(ctx, opened, true))
+	connectivity := newConnectivity(opened.session)
+	defer connectivity.stop()
+	if connectivity.suspended {
+		box.put(topicConnectivity, connectivityEvent(ctx, opened, true))
 	}
 	for {
 		select {
@@ -129,12 +129,12 @@ func (l *leaseService) watchOver(ctx context.Context, opened *lease, box *outbox
 			return errHoldStopped
 		case <-box.slow:
 			return errSlowReader
-		case <-contact.changed:
-			if contact.look() {
-				box.put(topicConnectivity, contactEvent(ctx, opened, contact.suspended))
+		case <-connectivity.changed:
+			if connectivity.look() {
+				box.put(topicConnectivity, connectivityEvent(ctx, opened, connectivity.suspended))
 			}
-		case <-contact.tick:
-			box.put(topicConnectivity, contactEvent(ctx, opened, true))
+		case <-connectivity.tick:
+			box.put(topicConnectivity, connectivityEvent(ctx, opened, true))
 		}
 	}
 }
@@ -145,7 +145,7 @@ func openedEvent(id string, opened *lease) *leasev1.OpenResponse {
 	}}}
 }
 
-func contactEvent(ctx context.Context, opened *lease, suspended bool) func() (*leasev1.OpenResponse, bool) {
+func connectivityEvent(ctx context.Context, opened *lease, suspended bool) func() (*leasev1.OpenResponse, bool) {
 	return func() (*leasev1.OpenResponse, bool) {
 		remaining := opened.validFor()
 		event := &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: &leasev1.Resumed{}}}
