@@ -26,7 +26,7 @@ func run[T any](ask func() (T, error)) *call[T] {
 }
 
 // contain makes an error of a panic, as the recovery interceptor does for what runs in a handler.
-func contain(err *error) {
+func contain(err *error) { //nolint:gocritic // it sets the result of the function that defers it
 	if reason := recover(); reason != nil {
 		*err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
 	}
