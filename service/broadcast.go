@@ -9,7 +9,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// Broadcasts show what is of the ensemble to all who watch them. A key is looked at by one goroutine, however many watch
+// Broadcasts show what lies in the ensemble to all who watch them. A key is looked at by one goroutine, however many watch
 // it, and by none once nobody does.
 type broadcasts[K comparable, V any] struct {
 	// begin returns how to look at a key; whatever it needs for that is given up when ctx ends.
@@ -42,7 +42,7 @@ type broadcast[K comparable, V any] struct {
 	changed chan struct{} // closed when something else is shown
 }
 
-// What is shown on a broadcast: the newest look, and whether it may be out of date.
+// What a broadcast shows: the newest look, and whether it may be out of date.
 type shown[V any] struct {
 	view  V
 	seen  bool  // whether there was a look

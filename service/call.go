@@ -16,13 +16,13 @@ type call[T any] struct {
 }
 
 func run[T any](ask func() (T, error)) *call[T] {
-	e := &call[T]{done: make(chan struct{})}
+	c := &call[T]{done: make(chan struct{})}
 	go func() {
-		defer close(e.done)
-		defer contain(&e.err)
-		e.value, e.err = ask()
+		defer close(c.done)
+		defer contain(&c.err)
+		c.value, c.err = ask()
 	}()
-	return e
+	return c
 }
 
 // contain makes an error of a panic, as the recovery interceptor does for what runs in a handler.
@@ -32,9 +32,9 @@ func contain(err *error) { //nolint:gocritic // it sets the result of the functi
 	}
 }
 
-func (e *call[T]) wait() (T, error) {
-	<-e.done
-	return e.value, e.err
+func (c *call[T]) wait() (T, error) {
+	<-c.done
+	return c.value, c.err
 }
 
 func wait(ctx context.Context, pause time.Duration) error {
