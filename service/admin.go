@@ -32,14 +32,14 @@ const (
 type administration struct {
 	server   *Server
 	begun    time.Time
-	states   *boards[struct{}, []byte]
+	states   *broadcasts[struct{}, []byte]
 	lookers  chan struct{}
 	stopping chan struct{} // closed when the listener is to close
 }
 
 func newAdministration(server *Server) *administration {
 	a := &administration{server: server, begun: time.Now(), lookers: make(chan struct{}, mostLookers), stopping: make(chan struct{})}
-	a.states = newBoardsOf(server.ensemble, a.look)
+	a.states = newBroadcastsOf(server.ensemble, a.look)
 	return a
 }
 

@@ -36,7 +36,7 @@ func (a audit) ended(h *hold, why error) {
 func (h *hold) fields() []zap.Field {
 	return []zap.Field{
 		zap.String("caller", h.lease.identity), zap.String("name", h.name.text), zap.Int64("fencing_token", h.token),
-		zap.String(leaseWord, h.lease.mark), zap.Stringer("hold", h.key),
+		zap.String(leaseWord, h.lease.logID), zap.Stringer("hold", h.key),
 	}
 }
 

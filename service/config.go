@@ -14,9 +14,9 @@ import (
 type configService struct {
 	configv1.UnsafeConfigServiceServer
 
-	services *Services
-	config   recipes.Config
-	boards   *boards[watchedKeys, *recipes.Mirror]
+	services   *Services
+	config     recipes.Config
+	broadcasts *broadcasts[watchedKeys, *recipes.Mirror]
 }
 
 func (c *configService) Get(ctx context.Context, request *configv1.GetRequest) (*configv1.GetResponse, error) {
@@ -109,7 +109,7 @@ func failureOf(err error, several bool) error {
 		facts["operation"] = strconv.Itoa(failure.Operation)
 		text = "operation " + facts["operation"] + ": " + text
 	}
-	return &fault{kind: failure.Err, facts: facts, text: text}
+	return &detailedError{kind: failure.Err, facts: facts, text: text}
 }
 
 // mostListed bounds a page of keys with their values, in bytes.
@@ -145,6 +145,6 @@ func (c *configService) List(ctx context.Context, request *configv1.ListRequest)
 
 func newConfigService(services *Services) *configService {
 	c := &configService{services: services, config: recipes.Config{Root: services.options.ConfigRoot}}
-	c.boards = newBoardsOf(services.ensemble, c.reflectKeys)
+	c.broadcasts = newBroadcastsOf(services.ensemble, c.reflectKeys)
 	return c
 }

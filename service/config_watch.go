@@ -45,7 +45,7 @@ func (c *configService) Watch(
 	defer c.services.options.Events.KeyWatchEnded()
 	w := &keyWatch{asText: request.GetAsText(), box: newOutbox(stream.Send), pending: map[string]*keyNews{}}
 	afterStatus(stream.Context(), w.box.wait)
-	return w.run(stream.Context(), c.boards.watch(keys), c.services.drain.notice)
+	return w.run(stream.Context(), c.broadcasts.watch(keys), c.services.drain)
 }
 
 // A keyWatch is one Watch stream: what it must tell, which it tells as its caller can take it.
@@ -68,29 +68,17 @@ type keyWatch struct {
 type keyNews struct{ before, after *recipes.Entry }
 
 // run is the stream from the first look to its end.
-func (w *keyWatch) run(ctx context.Context, board *board[watchedKeys, *recipes.Mirror], stopping <-chan struct{}) error {
-	defer board.leave()
-	for {
-		shown, changed := board.now()
-		if shown.err != nil {
-			return shown.err
-		}
-		if shown.seen && w.learn(shown) {
+func (w *keyWatch) run(ctx context.Context, shared *broadcast[watchedKeys, *recipes.Mirror], drain *drain) error {
+	defer shared.leave()
+	return relay(ctx, shared, drain, w.box, func(now shown[*recipes.Mirror]) error {
+		if w.learn(now) {
 			w.box.put(topicPlace, w.compose)
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-stopping:
-			return errStopping
-		case <-w.box.slow:
-			return errSlowReader
-		}
-	}
+		return nil
+	})
 }
 
-// learn takes over what the board shows and says whether there is anything to tell.
+// learn takes over what the broadcast shows and says whether there is anything to tell.
 func (w *keyWatch) learn(shown shown[*recipes.Mirror]) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -236,7 +236,7 @@ func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
 		caller := &stepwise{take: make(chan struct{})}
 		w := &keyWatch{asText: true, box: newOutbox(caller.send), pending: map[string]*keyNews{}}
 		ended := make(chan error, 1)
-		go func() { ended <- w.run(ctx, service.boards.watch(watchedKeys{below: true}), services.drain.notice) }()
+		go func() { ended <- w.run(ctx, service.broadcasts.watch(watchedKeys{below: true}), services.drain) }()
 		synctest.Wait()
 		put := func(keys ...string) {
 			for _, key := range keys {

@@ -107,12 +107,12 @@ func (d *devService) holders(lock string) ([]*lease, error) {
 	}
 	var holders []*lease
 	for _, lease := range d.services.leases.all() {
-		if lease.possessions()[thing{kindLock, held.text}] {
+		if lease.possessions()[resource{kindLock, held.text}] {
 			holders = append(holders, lease)
 		}
 	}
 	if len(holders) == 0 {
-		return nil, &fault{kind: errHoldNotFound, text: "nobody holds " + lock + " through this sidecar"}
+		return nil, &detailedError{kind: errHoldNotFound, text: "no lease of this sidecar holds " + lock}
 	}
 	return holders, nil
 }

@@ -53,15 +53,15 @@ func (d *drain) hasBegun() bool {
 	}
 }
 
-// A tally counts what is open.
-type tally struct {
+// An openCount counts what is open.
+type openCount struct {
 	mu    sync.Mutex
 	count int
 	none  chan struct{} // closed when the count falls to zero; nil if nobody asked
 }
 
 // enter counts one more, if there are fewer than most.
-func (t *tally) enter(most int) bool {
+func (t *openCount) enter(most int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.count >= most {
@@ -71,7 +71,7 @@ func (t *tally) enter(most int) bool {
 	return true
 }
 
-func (t *tally) leave() {
+func (t *openCount) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.count--
@@ -82,7 +82,7 @@ func (t *tally) leave() {
 }
 
 // empty returns a channel that is closed when nothing is open.
-func (t *tally) empty() <-chan struct{} {
+func (t *openCount) empty() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.none == nil {

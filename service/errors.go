@@ -28,25 +28,25 @@ const retryDelay = time.Second
 var (
 	errLeaseLost         = errors.New("the lease has expired or can no longer be proved alive")
 	errLeaseClosed       = errors.New("the lease is closed")
-	errLockBroken        = errors.New("an operator ended the hold, or somebody removed the place by hand")
-	errLockRevoked       = errors.New("the grace of a revocation is over")
-	errHoldStopped       = errors.New("the sidecar went down and its drain time was over")
-	errStopping          = errors.New("the sidecar is going down; nothing is held")
+	errLockBroken        = errors.New("the hold was ended by an operator, or its place was removed by hand")
+	errLockRevoked       = errors.New("the grace period of a revocation expired")
+	errHoldStopped       = errors.New("the sidecar stopped, and its drain timeout expired")
+	errStopping          = errors.New("the sidecar is stopping; nothing is held")
 	errEnsembleLost      = errors.New("the ensemble does not answer; nothing is held")
-	errWaitTimeout       = errors.New("wait_timeout is over")
-	errLockHeld          = errors.New("somebody else holds the lock")
-	errAlreadyContending = errors.New("the lease already waits for or holds this lock")
+	errWaitTimeout       = errors.New("wait_timeout expired")
+	errLockHeld          = errors.New("the lock is held by another caller")
+	errAlreadyContending = errors.New("the lease already holds this lock or waits for it")
 	errLeaseNotFound     = errors.New("no such lease of this caller")
 	errHoldNotFound      = errors.New("no such hold of this caller")
-	errOperatorOnly      = errors.New("offered on the operators' listener only")
-	errPolicyDenied      = errors.New("the policy does not allow it")
-	errInvalidField      = errors.New("a field breaks a rule")
-	errLeaseLimit        = errors.New("the sidecar has as many leases as it may have")
-	errWaiterLimit       = errors.New("the lock has as many waiters as it may have")
-	errStreamLimit       = errors.New("the connection carries as many long-lived streams as it may carry")
-	errSlowReader        = errors.New("the caller did not read its stream")
-	errMemoryLimit       = errors.New("there is no memory to spare for so large an answer")
-	errWatchLimit        = errors.New("more is watched, or would be, than the sidecar may watch")
+	errOperatorOnly      = errors.New("available only on the operators' listener")
+	errPolicyDenied      = errors.New("denied by the policy")
+	errInvalidField      = errors.New("invalid field")
+	errLeaseLimit        = errors.New("lease limit reached")
+	errWaiterLimit       = errors.New("waiter limit reached")
+	errStreamLimit       = errors.New("limit of long-lived streams per connection reached")
+	errSlowReader        = errors.New("the caller does not read its stream")
+	errMemoryLimit       = errors.New("not enough memory for so large an answer")
+	errWatchLimit        = errors.New("watch limit exceeded")
 )
 
 // An answer is what the caller is told of one error.
@@ -111,20 +111,20 @@ var answers = []answer{
 // unnamed is what the caller is told of everything else.
 var unnamed = answer{errors.New("internal error"), codes.Internal, errorsv1.Reason_REASON_INTERNAL}
 
-// A fault is an error of the table with what its caller may know beyond its kind.
-type fault struct {
+// A detailedError is an error of the table with what its caller may know beyond its kind.
+type detailedError struct {
 	kind  error
 	facts map[string]string // for ErrorInfo
 	text  string            // for people; empty if kind says it all
 }
 
-func (f *fault) Error() string { return strings.TrimSuffix(f.kind.Error()+": "+f.text, ": ") }
-func (f *fault) Unwrap() error { return f.kind }
+func (f *detailedError) Error() string { return strings.TrimSuffix(f.kind.Error()+": "+f.text, ": ") }
+func (f *detailedError) Unwrap() error { return f.kind }
 
 // invalid says that a field of the request breaks a rule.
 func invalid(field, value, rule string) error {
 	value = quoted(value)
-	return &fault{
+	return &detailedError{
 		kind:  errInvalidField,
 		facts: map[string]string{"field": field, "value": value, "rule": rule},
 		text:  fmt.Sprintf("%s is %s: %s", field, value, rule),
@@ -133,9 +133,9 @@ func invalid(field, value, rule string) error {
 
 // limited says which limit is reached, and at how many.
 func limited(kind error, limit string, most int) error {
-	return &fault{
+	return &detailedError{
 		kind:  kind,
-		facts: map[string]string{"limit": limit, "most": fmt.Sprint(most)},
+		facts: map[string]string{"limit": limit, "max": fmt.Sprint(most)},
 		text:  fmt.Sprintf("%s is %d", limit, most),
 	}
 }
@@ -146,13 +146,13 @@ var nameless = []error{recipes.ErrNoSequence, recipes.ErrNoGroup, recipes.ErrNoK
 // naming says in an error what the call was about, if that is missing.
 func naming(err error, method string, request any) error {
 	names := subjects[method].names
-	if _, told := errors.AsType[*fault](err); told || err == nil || names == nil {
+	if _, told := errors.AsType[*detailedError](err); told || err == nil || names == nil {
 		return err
 	}
 	about := names(request)
 	for _, kind := range nameless {
 		if errors.Is(err, kind) && len(about) == 1 {
-			return &fault{kind: kind, text: about[0]}
+			return &detailedError{kind: kind, text: about[0]}
 		}
 	}
 	return err
@@ -191,7 +191,7 @@ func reasonText(reason errorsv1.Reason) string {
 
 // toStatus makes the status that err leaves with, and the reason for the trailer (empty if it has none). What the
 // error's wrapping says stays here, since it may name what must not leave the sidecar: only the table's text and the facts of a
-// fault go out. An error that is a status already, which only the transport makes, leaves as it is.
+// detailedError go out. An error that is a status already, which only the transport makes, leaves as it is.
 func toStatus(err error) (*status.Status, string) {
 	if err == nil {
 		return nil, ""
@@ -213,7 +213,7 @@ func toStatus(err error) (*status.Status, string) {
 }
 
 func messageOf(err error, known answer) string {
-	if of, ok := errors.AsType[*fault](err); ok {
+	if of, ok := errors.AsType[*detailedError](err); ok {
 		return of.Error()
 	}
 	return known.err.Error()
@@ -223,7 +223,7 @@ func detailsOf(err error, known answer) []protoadapt.MessageV1 {
 	facts := map[string]string{}
 	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonText(known.reason), Metadata: facts}
 	details := []protoadapt.MessageV1{info}
-	if of, ok := errors.AsType[*fault](err); ok {
+	if of, ok := errors.AsType[*detailedError](err); ok {
 		maps.Copy(facts, of.facts)
 	}
 	if known.reason == errorsv1.Reason_REASON_INVALID_FIELD {

@@ -111,11 +111,11 @@ func TestAnInvalidFieldNamesFieldValueAndRule(t *testing.T) {
 	violation := request.GetFieldViolations()[0]
 	same(t, "violation", violation.GetField()+": "+violation.GetDescription(), "name: short")
 	same(t, "message", seen.Message(),
-		`INVALID_FIELD: a field breaks a rule: name is "`+strings.Repeat("x", 64)+`"…: short`)
+		`INVALID_FIELD: invalid field: name is "`+strings.Repeat("x", 64)+`"…: short`)
 }
 
 func TestALimitSaysWhichAndHowMuch(t *testing.T) {
 	seen, _ := newFailing(t).fail(t, limited(errLeaseLimit, "leases", 7))
 	info, _ := detail[*errdetails.ErrorInfo](seen)
-	same(t, "metadata", info.GetMetadata(), map[string]string{"limit": "leases", "most": "7"})
+	same(t, "metadata", info.GetMetadata(), map[string]string{"limit": "leases", "max": "7"})
 }

@@ -58,7 +58,7 @@ func (g guard) judge(from caller, method string, request any) (verdict, error) {
 
 // deniedByPolicy is the same answer whatever is stored under the name. It tells the caller as whom it was seen.
 func deniedByPolicy(from caller, action string) error {
-	return &fault{
+	return &detailedError{
 		kind:  errPolicyDenied,
 		facts: map[string]string{"caller": from.identity, "action": action},
 		text:  "no rule allows " + from.identity + " " + action + " for what it names",

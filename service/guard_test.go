@@ -153,7 +153,7 @@ func TestADenialTellsTheCallerAsWhomItWasSeenAndNothingOfTheName(t *testing.T) {
 		messages = append(messages, status.Convert(err).Message())
 	}
 	same(t, "messages", slices.Compact(messages),
-		"[POLICY_DENIED: the policy does not allow it: no rule allows socket:app sidekeeper.config.v1.ConfigService/Get for what it names]")
+		"[POLICY_DENIED: denied by the policy: no rule allows socket:app sidekeeper.config.v1.ConfigService/Get for what it names]")
 }
 
 const keysOfBilling = `

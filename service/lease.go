@@ -86,14 +86,14 @@ func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStre
 // keep keeps a lease open for as long as its stream lives.
 func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
 	leases := l.services.leases
-	id, key := leases.book.enter(opened.identity, opened)
+	id, key := leases.ids.enter(opened.identity, opened)
 	afterStatus(ctx, func() {
 		leases.finish(ctx, opened)
 		box.wait()
 	})
 	defer func() { // also after a panic
 		opened.end(errLeaseClosed)
-		leases.book.end(key, past{why: opened.lost(), gone: opened.gone})
+		leases.ids.end(key, tombstone{why: opened.lost(), gone: opened.gone})
 	}()
 	box.put(topicPlace, func() (*leasev1.OpenResponse, bool) { return openedEvent(id, opened), opened.lost() == nil })
 	why := l.watchOver(ctx, opened, box)
@@ -112,10 +112,10 @@ func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*lea
 
 // watchOver returns when the lease must end, with the reason.
 func (l *leaseService) watchOver(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
-	contact := newContact(opened.session)
-	defer contact.stop()
-	if contact.suspended {
-		box.put(topicContact, contactEvent(ctx, opened, true))
+	connectivity := newConnectivity(opened.session)
+	defer connectivity.stop()
+	if connectivity.suspended {
+		box.put(topicConnectivity, connectivityEvent(ctx, opened, true))
 	}
 	for {
 		select {
@@ -129,12 +129,12 @@ func (l *leaseService) watchOver(ctx context.Context, opened *lease, box *outbox
 			return errHoldStopped
 		case <-box.slow:
 			return errSlowReader
-		case <-contact.changed:
-			if contact.look() {
-				box.put(topicContact, contactEvent(ctx, opened, contact.suspended))
+		case <-connectivity.changed:
+			if connectivity.look() {
+				box.put(topicConnectivity, connectivityEvent(ctx, opened, connectivity.suspended))
 			}
-		case <-contact.tick:
-			box.put(topicContact, contactEvent(ctx, opened, true))
+		case <-connectivity.tick:
+			box.put(topicConnectivity, connectivityEvent(ctx, opened, true))
 		}
 	}
 }
@@ -145,7 +145,7 @@ func openedEvent(id string, opened *lease) *leasev1.OpenResponse {
 	}}}
 }
 
-func contactEvent(ctx context.Context, opened *lease, suspended bool) func() (*leasev1.OpenResponse, bool) {
+func connectivityEvent(ctx context.Context, opened *lease, suspended bool) func() (*leasev1.OpenResponse, bool) {
 	return func() (*leasev1.OpenResponse, bool) {
 		remaining := opened.validFor()
 		event := &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: &leasev1.Resumed{}}}
@@ -173,13 +173,13 @@ func (l *leaseService) Close(ctx context.Context, request *leasev1.CloseRequest)
 	if err := parseID("lease_id", request.GetLeaseId()); err != nil {
 		return nil, err
 	}
-	found, ended, ok := l.services.leases.book.find(request.GetLeaseId(), callerOf(ctx).identity)
+	found, ended, ok := l.services.leases.ids.find(request.GetLeaseId(), callerOf(ctx).identity)
 	if !ok {
 		return nil, errLeaseNotFound
 	}
 	if ended == nil {
 		found.close(callerOf(ctx))
-		ended = &past{why: found.lost(), gone: found.gone}
+		ended = &tombstone{why: found.lost(), gone: found.gone}
 	}
 	if !errors.Is(ended.why, errLeaseClosed) {
 		return nil, ended.why
@@ -216,7 +216,7 @@ func (l *leaseService) List(_ context.Context, request *leasev1.ListRequest) (*l
 	return response, nil
 }
 
-// mostPossessions is how many things a lease is described with.
+// mostPossessions is how many possessions a lease is described with.
 const mostPossessions = 100
 
 func (l *lease) described() *leasev1.Lease {

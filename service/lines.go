@@ -31,5 +31,5 @@ func callField(ctx context.Context) zap.Field {
 
 // standsOn notes for the line of the call which lease it stands on. It is called by the call's handler alone.
 func standsOn(ctx context.Context, on *lease) {
-	logging.AddFields(ctx, logging.Fields{leaseWord, on.mark})
+	logging.AddFields(ctx, logging.Fields{leaseWord, on.logID})
 }

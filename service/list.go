@@ -2,55 +2,64 @@ package service
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+const (
+	usualPage   = 100
+	largestPage = 1000
+	tokenForm   = "1 " // what a page token begins with, before it is encoded
 )
 
 // mostScanned bounds how many directories one page looks into. Most hold nobody when their locks are not in use, so
 // a page may be short although others follow.
 const mostScanned = 1000
 
-func (l *lockService) List(ctx context.Context, request *lockv1.ListRequest) (*lockv1.ListResponse, error) {
+type listRequest interface {
+	pageRequest
+	GetPrefix() string
+}
+
+// listPage looks into the directories of the names that are asked for, in order, until a page is full. What is listed as nil, is left
+// out.
+func listPage[E any](
+	ctx context.Context, tree recipes.Tree, d directory, request listRequest, listed func(context.Context, name) (*E, error),
+) (entries []*E, token string, err error) {
 	page, err := parsePage(request)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	prefix := request.GetPrefix()
 	if prefix != "" {
 		if _, err := parseName("prefix", prefix); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	names, err := l.directory.names(ctx, l.services.ensemble)
+	names, err := d.names(ctx, tree)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return n <= page.after || !(name{n}).under(prefix) })
 	slices.Sort(names)
-	return l.listPage(ctx, names, page.size)
-}
-
-// listPage looks into the directories of names, in order, until a page is full.
-func (l *lockService) listPage(ctx context.Context, names []string, size int) (*lockv1.ListResponse, error) {
-	response := &lockv1.ListResponse{}
 	for i, text := range names {
-		if len(response.GetLocks()) == size || i == mostScanned {
-			response.NextPageToken = nextToken(names[i-1])
-			break
+		if len(entries) == page.size || i == mostScanned {
+			return entries, nextToken(names[i-1]), nil
 		}
-		contenders, err := l.directory.lock(name{text}).Contenders(ctx, l.services.ensemble)
-		switch {
-		case errors.Is(err, recipes.ErrDirectory), err == nil && contenders == 0:
-		case err != nil:
-			return nil, err
-		default:
-			response.Locks = append(response.Locks, &lockv1.Lock{Name: text, Contenders: int32(contenders)})
+		entry, err := listed(ctx, name{text})
+		if err != nil {
+			return nil, "", err
+		}
+		if entry != nil {
+			entries = append(entries, entry)
 		}
 	}
-	return response, nil
+	return entries, "", nil
 }
 
 // names are all names in the directory, in no order.
@@ -84,4 +93,44 @@ func (d directory) namesBelow(ctx context.Context, tree recipes.Tree, at string)
 		}
 	}
 	return names, nil
+}
+
+// A page is which part of a list is asked for. It is told by the last entry seen, so that it outlives a sidecar and
+// entries that come and go.
+type page struct {
+	size  int
+	after string // empty for the first page
+}
+
+type pageRequest interface {
+	GetPageSize() int32
+	GetPageToken() string
+}
+
+func parsePage(request pageRequest) (page, error) {
+	size := int(request.GetPageSize())
+	if size < 0 || size > largestPage {
+		return page{}, invalid("page_size", fmt.Sprint(size), fmt.Sprintf("from 0 to %d", largestPage))
+	}
+	if size == 0 {
+		size = usualPage
+	}
+	if request.GetPageToken() == "" {
+		return page{size: size}, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(request.GetPageToken())
+	after, known := strings.CutPrefix(string(text), tokenForm)
+	if err != nil || !known || after == "" {
+		return page{}, invalidToken(request)
+	}
+	return page{size: size, after: after}, nil
+}
+
+func invalidToken(request pageRequest) error {
+	return invalid("page_token", request.GetPageToken(), "next_page_token of the page before")
+}
+
+// nextToken asks for what comes after this entry.
+func nextToken(last string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(tokenForm + last))
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -20,56 +17,6 @@ type lockService struct {
 
 	services  *Services
 	directory directory
-}
-
-// An order is an AcquireRequest whose fields are in order.
-type order struct {
-	name     name
-	mode     recipes.Mode
-	about    recipes.About
-	leaseID  string
-	patience *time.Duration // nil waits for ever
-}
-
-func parseOrder(request *lockv1.AcquireRequest) (order, error) {
-	asked, err := parseName("name", request.GetName())
-	if err != nil {
-		return order{}, err
-	}
-	mode, err := parseMode(request.GetMode())
-	if err != nil {
-		return order{}, err
-	}
-	about, err := parseAbout(request.GetOwner(), request.GetMetadata())
-	if err != nil {
-		return order{}, err
-	}
-	patience, err := parseDuration("wait_timeout", request.GetWaitTimeout(), 0, longestWait)
-	if err != nil {
-		return order{}, err
-	}
-	if request.GetLeaseId() != "" {
-		err = parseID("lease_id", request.GetLeaseId())
-	}
-	return order{name: asked, mode: mode, about: about, leaseID: request.GetLeaseId(), patience: patience}, err
-}
-
-func (o order) triesOnce() bool { return o.patience != nil && *o.patience == 0 }
-
-func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
-	order, err := parseOrder(request)
-	if err != nil {
-		return err
-	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
-	}
-	a := &acquisition{order: order, lock: l.directory.lock(order.name), box: newOutbox(stream.Send), begun: time.Now()}
-	a.footing = footing{
-		services: l.services, caller: callerOf(stream.Context()), thing: thing{kindLock, order.name.text},
-		left: stream.Context().Done(), slow: a.box.slow, acknowledged: newLatch(),
-	}
-	return a.run(stream.Context())
 }
 
 func (l *lockService) Check(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
@@ -99,7 +46,7 @@ func (l *lockService) checked(ctx context.Context, id string) (*lockv1.CheckedHo
 			if why == nil {
 				return &lockv1.CheckedHold{HoldId: id, ValidFor: durationpb.New(validFor), FencingToken: token}, nil
 			}
-			ended = &past{why: why, token: token}
+			ended = &tombstone{why: why, token: token}
 		}
 	}
 	if err != nil {
@@ -116,7 +63,7 @@ func (l *lockService) Release(ctx context.Context, request *lockv1.ReleaseReques
 		return nil, err
 	}
 	if ended == nil {
-		ended = &past{released: found.released, gone: found.gone}
+		ended = &tombstone{released: found.released, gone: found.gone}
 	}
 	ended.released.close() // of a hold that has ended: nobody counts on it any more
 	select {
@@ -131,7 +78,7 @@ func (l *lockService) Release(ctx context.Context, request *lockv1.ReleaseReques
 }
 
 // findHold returns the caller's hold with this id, or how it has ended.
-func (l *lockService) findHold(ctx context.Context, field, id string) (*hold, *past, error) {
+func (l *lockService) findHold(ctx context.Context, field, id string) (*hold, *tombstone, error) {
 	if err := parseID(field, id); err != nil {
 		return nil, nil, err
 	}
@@ -192,6 +139,21 @@ func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (
 		return nil, err
 	}
 	return &lockv1.BreakResponse{Forced: forced}, nil
+}
+
+func (l *lockService) List(ctx context.Context, request *lockv1.ListRequest) (response *lockv1.ListResponse, err error) {
+	response = &lockv1.ListResponse{}
+	response.Locks, response.NextPageToken, err = listPage(ctx, l.services.ensemble, l.directory, request, l.listed)
+	return response, err
+}
+
+// listed leaves out directories in which there is no contender.
+func (l *lockService) listed(ctx context.Context, found name) (*lockv1.Lock, error) {
+	contenders, err := l.directory.lock(found).Contenders(ctx, l.services.ensemble)
+	if errors.Is(err, recipes.ErrDirectory) || err == nil && contenders == 0 {
+		return nil, nil
+	}
+	return &lockv1.Lock{Name: found.text, Contenders: int32(contenders)}, err
 }
 
 // endOf is how a hold's end is told by Check and in metrics.

@@ -118,7 +118,7 @@ func FuzzIDs(f *testing.F) {
 		f.Add(id, "uid:1")
 		f.Add(id, "uid:2")
 	}
-	var leases book[string]
+	var leases idRegistry[string]
 	key, _ := leases.enter("uid:1", "lease")
 	f.Fuzz(func(t *testing.T, id, identity string) {
 		if _, _, found := leases.find(id, identity); found && (id != key || identity != "uid:1") {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"path"
-	"slices"
 	"strings"
 
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
@@ -130,43 +129,24 @@ func (s *sequenceService) Delete(ctx context.Context, request *sequencev1.Delete
 	return &sequencev1.DeleteResponse{}, nil
 }
 
-func (s *sequenceService) List(ctx context.Context, request *sequencev1.ListRequest) (*sequencev1.ListResponse, error) {
-	page, err := parsePage(request)
-	if err != nil {
-		return nil, err
-	}
-	prefix := request.GetPrefix()
-	if prefix != "" {
-		if _, err := parseName("prefix", prefix); err != nil {
-			return nil, err
-		}
-	}
-	names, err := s.directory.names(ctx, s.services.ensemble)
-	if err != nil {
-		return nil, err
-	}
-	names = slices.DeleteFunc(names, func(n string) bool { return n <= page.after || !(name{n}).under(prefix) })
-	slices.Sort(names)
-	return s.listPage(ctx, names, page.size)
+func (s *sequenceService) List(
+	ctx context.Context, request *sequencev1.ListRequest,
+) (response *sequencev1.ListResponse, err error) {
+	response = &sequencev1.ListResponse{}
+	response.Sequences, response.NextPageToken, err = listPage(ctx, s.services.ensemble, s.directory, request, s.listed)
+	return response, err
 }
 
-// listPage looks at the first of names. One may have gone since they were listed.
-func (s *sequenceService) listPage(ctx context.Context, names []string, size int) (*sequencev1.ListResponse, error) {
-	response := &sequencev1.ListResponse{}
-	if len(names) > size {
-		names = names[:size]
-		response.NextPageToken = nextToken(names[size-1])
+// listed leaves out a sequence that has gone since the names were listed.
+func (s *sequenceService) listed(ctx context.Context, found name) (*sequencev1.Sequence, error) {
+	count, err := s.directory.sequence(found).Peek(ctx, s.services.ensemble)
+	switch {
+	case errors.Is(err, recipes.ErrNoSequence):
+		return nil, nil
+	case err != nil && !errors.Is(err, recipes.ErrMalformed):
+		return nil, err
 	}
-	for _, text := range names {
-		count, err := s.directory.sequence(name{text}).Peek(ctx, s.services.ensemble)
-		switch {
-		case err == nil, errors.Is(err, recipes.ErrMalformed):
-			response.Sequences = append(response.Sequences, &sequencev1.Sequence{
-				Name: text, LastIssued: count.Last, Incarnation: count.Incarnation, Malformed: err != nil,
-			})
-		case !errors.Is(err, recipes.ErrNoSequence):
-			return nil, err
-		}
-	}
-	return response, nil
+	return &sequencev1.Sequence{
+		Name: found.text, LastIssued: count.Last, Incarnation: count.Incarnation, Malformed: err != nil,
+	}, nil
 }

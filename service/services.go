@@ -2,7 +2,7 @@
 // session, runs a recipe and replies.
 //
 // Every long-lived stream is one goroutine in one select. What may block runs beside it: questions to the ensemble as
-// errands, messages to the caller in an outbox. So no slow ensemble and no slow reader keeps a stream from ending in
+// calls, messages to the caller in an outbox. So no slow ensemble and no slow reader keeps a stream from ending in
 // time.
 //
 // Ends come before hand-overs: a handler first zeroes what Check answers (settle), then returns its status, and only
@@ -63,12 +63,13 @@ type Services struct {
 	options  Options
 	ensemble Ensemble
 	leases   *leases
-	holds    book[*hold]
-	held     tally // the holds that have not ended
-	crowd    crowd
+	holds    idRegistry[*hold]
+	held     openCount // the holds that have not ended
+	waiters  waiterLimit
 	drain    *drain
-	members  roll
-	groups   *boards[name, *groupSight]
+	members  memberList
+	locks    *broadcasts[name, *lockView]
+	groups   *broadcasts[name, *groupView]
 	watched  watchCount
 	issuers  *issuers
 	audit    audit
@@ -82,13 +83,14 @@ func New(options Options, ensemble Ensemble) *Services {
 		options:  options,
 		ensemble: ensemble,
 		leases:   newLeases(options, ensemble, drain),
-		crowd:    crowd{most: options.MostWaiters, waiting: map[name]int{}},
+		waiters:  waiterLimit{most: options.MostWaiters, waiting: map[name]int{}},
 		drain:    drain,
-		members:  roll{members: map[thing][]*member{}},
+		members:  memberList{members: map[resource][]*member{}},
 		watched:  watchCount{most: options.MostWatched, tell: options.Events.NodesWatched, nodes: map[context.Context]int{}},
 	}
 	s.audit = newAudit(options.Audit)
-	s.groups = newBoards(ensemble, s.lookAtGroup)
+	s.locks = newBroadcasts(ensemble, s.lookAtLock)
+	s.groups = newBroadcasts(ensemble, s.lookAtGroup)
 	s.issuers = newIssuers(options, ensemble, drain)
 	return s
 }
@@ -117,7 +119,7 @@ func (s *Services) Drain(ctx context.Context, timeout time.Duration) error {
 	case <-ctx.Done():
 	}
 	s.drain.finish()
-	for _, open := range []*tally{&s.leases.sessions, &s.issuers.fetches} {
+	for _, open := range []*openCount{&s.leases.sessions, &s.issuers.fetches} {
 		select {
 		case <-open.empty():
 		case <-ctx.Done():
@@ -183,14 +185,14 @@ func (noEvents) KeyWatchBegun()                    {}
 func (noEvents) KeyWatchEnded()                    {}
 func (noEvents) NodesWatched(int)                  {}
 
-// A crowd counts the callers that wait for each lock through this sidecar.
-type crowd struct {
+// A waiterLimit counts the callers that wait for each lock through this sidecar.
+type waiterLimit struct {
 	most    int
 	mu      sync.Mutex
 	waiting map[name]int
 }
 
-func (c *crowd) enter(lock name) error {
+func (c *waiterLimit) enter(lock name) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting[lock] >= c.most {
@@ -200,7 +202,7 @@ func (c *crowd) enter(lock name) error {
 	return nil
 }
 
-func (c *crowd) leave(lock name) {
+func (c *waiterLimit) leave(lock name) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting[lock]--

@@ -12,10 +12,10 @@ const unsentTooLong = 10 * time.Second
 type topic int
 
 const (
-	topicPlace      topic = iota // opened; queued, granted; joined; a view
-	topicContact                 // suspended, resumed
-	topicRevocation              // revocation requested
-	topicMetadata                // updated
+	topicPlace        topic = iota // opened; queued, granted; joined; a view
+	topicConnectivity              // suspended, resumed
+	topicRevocation                // revocation requested
+	topicMetadata                  // updated
 )
 
 // An outbox sends a stream's messages without ever keeping its handler waiting. It holds at most one unsent message of

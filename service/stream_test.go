@@ -33,8 +33,8 @@ func TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller(t *testi
 		synctest.Wait() // it is being sent
 		box.put(topicPlace, says("queued 1"))
 		box.put(topicPlace, says("granted"))
-		box.put(topicContact, says("suspended"))
-		box.put(topicContact, says("resumed"))
+		box.put(topicConnectivity, says("suspended"))
+		box.put(topicConnectivity, says("resumed"))
 		box.put(topicRevocation, func() (string, bool) { return "too late", false })
 		for range 3 {
 			reader.reads <- struct{}{}

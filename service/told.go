@@ -10,7 +10,7 @@ import (
 // fast: each is right within 1 %.
 const clocks = 50
 
-// A tellings knows who may count on something: for each connection, until when it was told that the thing is valid. Whatever
+// A tellings knows who may count on something: for each connection, until when it was told that the hold is valid. Whatever
 // is told of a validity is noted before it leaves.
 type tellings struct {
 	mu     sync.Mutex
@@ -18,7 +18,7 @@ type tellings struct {
 	closed bool
 }
 
-// note notes that a caller is about to be told this validity. It returns false, and the caller must not be told, if the thing
+// note notes that a caller is about to be told this validity. It returns false, and the caller must not be told, if the hold
 // has ended.
 func (t *tellings) note(to caller, validity time.Duration) bool {
 	t.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,4 +166,29 @@ func importsOf(t *testing.T, file file) []string {
 	}
 
 	return imported
+}
+
+// heldRecipes are words of the recipes that stand on the mechanism of held streams, which names none of them.
+var heldRecipes = regexp.MustCompile(`(?i)[^c]lock|member|group|semaphore|candidate|barrier`)
+
+func TestTheMechanismOfHeldStreamsNamesNoRecipe(t *testing.T) {
+	t.Parallel()
+
+	var read int
+
+	for _, file := range files(t, ".go") {
+		if !strings.HasPrefix(file.path, "service/held_") || file.isTest() {
+			continue
+		}
+
+		read++
+
+		if named := heldRecipes.FindString(file.text); named != "" {
+			t.Errorf("%s says %q: what is a recipe's own stands in its heldRecipe", file.path, named)
+		}
+	}
+
+	if read == 0 {
+		t.Error("there is no service/held_*.go")
+	}
 }

@@ -132,6 +132,20 @@ func TestAWatchOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {
 	w.sees("1 + 0")
 }
 
+// What others see of a lock may be out of date, and a lock's view does not say so.
+func TestAWatchThatBeginsWithoutContactShowsNothingThatOthersHaveSeen(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	first := s.watch("orders")
+	first.sees("0 + 0")
+	shared := s.services.locks.watch(name{"orders"})
+	defer shared.leave()
+	shared.show(func(now *shown[*lockView]) { now.stale = true })
+	s.watch("orders").sees("Unavailable ENSEMBLE_UNREACHABLE")
+	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	first.sees("1 + 0")
+}
+
 func TestAPlaceOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

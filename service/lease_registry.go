@@ -22,17 +22,17 @@ type lease struct {
 	session  Session
 	opened   time.Time
 	serial   int64  // grows from lease to lease, also when the sidecar starts again
-	mark     string // what stands for it in the log and before operators; its id is a secret
+	logID    string // what stands for it in the log and before operators; its id is a secret
 
 	told  tellings      // of the lease's validity, which is that of all that stands on it
 	ended chan struct{} // closed by end
 	gone  chan struct{} // closed when the session is over, and with it all that the lease owned
 
-	mu      sync.Mutex
-	why     error   // set before ended is closed
-	closer  *ending // the connection over which its caller has closed it; nil unless it did
-	streams tally   // of the calls that stand on it
-	things  map[thing]*possession
+	mu        sync.Mutex
+	why       error     // set before ended is closed
+	closer    *ending   // the connection over which its caller has closed it; nil unless it did
+	streams   openCount // of the calls that stand on it
+	resources map[resource]*possession
 }
 
 // end says why the lease has ended. What ended it first counts.
@@ -111,8 +111,8 @@ type leases struct {
 	options  Options
 	ensemble Ensemble
 	drain    *drain
-	book     book[*lease] // those that have an id
-	sessions tally        // those that have not finished, and those that are being opened
+	ids      idRegistry[*lease] // those that have an id
+	sessions openCount          // those that have not finished, and those that are being opened
 
 	mu     sync.Mutex
 	open   map[*lease]struct{}
@@ -135,11 +135,11 @@ func (l *leases) begin(ctx context.Context, from caller, about recipes.About, ti
 	}
 	made := &lease{
 		identity: from.identity, about: about, session: session, opened: time.Now(),
-		ended: make(chan struct{}), gone: make(chan struct{}), things: map[thing]*possession{},
+		ended: make(chan struct{}), gone: make(chan struct{}), resources: map[resource]*possession{},
 	}
 	l.mu.Lock()
 	l.serial = max(l.serial+1, made.opened.UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases
-	made.serial, made.mark = l.serial, markOf(l.serial)
+	made.serial, made.logID = l.serial, logIDOf(l.serial)
 	l.open[made] = struct{}{}
 	l.mu.Unlock()
 	l.options.Events.LeaseOpened()
@@ -173,7 +173,7 @@ func (l *leases) find(from caller, id string) (*lease, error) {
 	if err := parseID("lease_id", id); err != nil {
 		return nil, err
 	}
-	found, past, ok := l.book.find(id, from.identity)
+	found, past, ok := l.ids.find(id, from.identity)
 	switch {
 	case !ok:
 		return nil, errLeaseNotFound
@@ -208,13 +208,13 @@ func (l *leases) note(ended *lease) {
 // fields are a lease in the log; its id is a secret.
 func (l *lease) fields() []zap.Field {
 	return []zap.Field{
-		zap.String(leaseWord, l.mark), zap.String("caller", l.identity), zap.String("owner", l.about.Owner),
+		zap.String(leaseWord, l.logID), zap.String("caller", l.identity), zap.String("owner", l.about.Owner),
 		zap.Duration("ttl", l.session.Timeout()), zap.Duration("age", time.Since(l.opened)),
 	}
 }
 
-// markOf is eight digits for the serial number of a lease.
-func markOf(serial int64) string { return digestOf(strconv.FormatInt(serial, 10)).String() }
+// logIDOf is eight digits for the serial number of a lease.
+func logIDOf(serial int64) string { return digestOf(strconv.FormatInt(serial, 10)).String() }
 
 // all returns the open leases, in no order.
 func (l *leases) all() []*lease {

@@ -64,7 +64,7 @@ func crowded(tb testing.TB, leases int) *Services {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		lock := thing{kindLock, fmt.Sprint("lock-", i)}
+		lock := resource{kindLock, fmt.Sprint("lock-", i)}
 		made.begin(lock, nil)
 		made.has(lock, int64(i))
 	}

@@ -23,7 +23,7 @@ type issuers struct {
 	directory directory
 	drain     *drain
 	events    Events
-	fetches   tally // under way, in goroutines of their own; Drain waits for them
+	fetches   openCount // under way, in goroutines of their own; Drain waits for them
 
 	mu    sync.Mutex
 	known map[name]*issuer

@@ -54,8 +54,8 @@ func (n *notice) become(text string, err error, away bool) {
 	n.changed = make(chan struct{})
 }
 
-// told is what the board shows once all is quiet.
-func told(b *board[string, string]) string {
+// told is what the broadcast shows once all is quiet.
+func told(b *broadcast[string, string]) string {
 	synctest.Wait()
 	s, _ := b.now()
 	return fmt.Sprintf("%q seen %t stale %t: %v", s.view, s.seen, s.stale, s.err)
@@ -83,7 +83,7 @@ func TestABoardShowsWhatIsThere(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				n := newNotice()
-				board := newBoards(n, n.look).watch("thing")
+				board := newBroadcasts(n, n.look).watch("thing")
 				defer board.leave()
 				synctest.Wait()
 				c.changes(n)
@@ -98,9 +98,9 @@ func TestABoardShowsWhatIsThere(t *testing.T) {
 func TestAThingIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()
-		all := newBoards(n, n.look)
+		all := newBroadcasts(n, n.look)
 		first := all.watch("thing")
-		var others []*board[string, string]
+		var others []*broadcast[string, string]
 		for range 99 {
 			others = append(others, all.watch("thing"))
 		}
@@ -120,7 +120,7 @@ func TestAThingIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
 func TestAThingThatNobodyWatchesIsNotLookedAt(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()
-		all := newBoards(n, n.look)
+		all := newBroadcasts(n, n.look)
 		board := all.watch("thing")
 		synctest.Wait()
 		board.leave()
@@ -135,7 +135,7 @@ func TestAThingThatNobodyWatchesIsNotLookedAt(t *testing.T) {
 func TestALookThatPanicsIsAnError(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()
-		board := newBoards(n, func(context.Context, string) (string, recipes.Changes, error) { panic("hostile") }).watch("thing")
+		board := newBroadcasts(n, func(context.Context, string) (string, recipes.Changes, error) { panic("hostile") }).watch("thing")
 		defer board.leave()
 		synctest.Wait()
 		if s, _ := board.now(); s.err == nil || errors.Is(s.err, recipes.ErrUnreachable) {

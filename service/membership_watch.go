@@ -12,8 +12,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// A groupSight is a view of a group that all its watchers share. It is not modified.
-type groupSight struct {
+// A groupView is a view of a group that all its watchers share. It is not modified.
+type groupView struct {
 	recipes.GroupView
 
 	onWire *membershipv1.View
@@ -23,8 +23,8 @@ type groupSight struct {
 // freshness is how old the ages in a shared view may be.
 const freshness = time.Second
 
-// lookAtGroup reads a group for its board.
-func (s *Services) lookAtGroup(ctx context.Context, group name) (*groupSight, recipes.Changes, error) {
+// lookAtGroup reads a group for its broadcast.
+func (s *Services) lookAtGroup(ctx context.Context, group name) (*groupView, recipes.Changes, error) {
 	view, changes, err := s.groupDirectory().group(group).WatchView(ctx, s.ensemble)
 	if err == nil {
 		err = s.watched.note(ctx, len(changes))
@@ -32,11 +32,11 @@ func (s *Services) lookAtGroup(ctx context.Context, group name) (*groupSight, re
 	if err != nil {
 		return nil, nil, err
 	}
-	return &groupSight{GroupView: view, onWire: groupViewOnWire(group, view), at: time.Now()}, changes, nil
+	return &groupView{GroupView: view, onWire: groupViewOnWire(group, view), at: time.Now()}, changes, nil
 }
 
 // message is the view as it is now, with everybody's age.
-func (g *groupSight) message(group name) *membershipv1.View {
+func (g *groupView) message(group name) *membershipv1.View {
 	if time.Since(g.at) < freshness {
 		return g.onWire
 	}
@@ -53,48 +53,26 @@ func (m *membershipService) Watch(
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
-	w := &groupWatching{name: asked, stopping: m.services.drain.notice, box: newOutbox(stream.Send)}
-	board := m.services.groups.watch(asked)
+	w, box, shared := &groupWatcher{name: asked}, newOutbox(stream.Send), m.services.groups.watch(asked)
 	afterStatus(stream.Context(), func() {
-		board.leave()
-		w.box.wait()
+		shared.leave()
+		box.wait()
 	})
-	return w.run(stream.Context(), board)
+	return relay(stream.Context(), shared, m.services.drain, box, func(now shown[*groupView]) error {
+		box.put(topicPlace, func() (*membershipv1.WatchResponse, bool) { return w.compose(now) })
+		return nil
+	})
 }
 
-// A groupWatching is one Watch stream: look at the board, tell, wait for a change, and start over.
-type groupWatching struct {
-	name     name
-	stopping <-chan struct{}
-	box      *outbox[*membershipv1.WatchResponse]
-
-	sent      *groupSight // what was sent last; nil before the first. Only who composes touches it.
+// A groupWatcher is what one Watch stream has sent last; nil before the first. Only who composes touches it.
+type groupWatcher struct {
+	name      name
+	sent      *groupView
 	sentStale bool
 }
 
-func (w *groupWatching) run(ctx context.Context, board *board[name, *groupSight]) error {
-	for {
-		now, changed := board.now()
-		if now.err != nil {
-			return now.err
-		}
-		if now.seen {
-			w.box.put(topicPlace, func() (*membershipv1.WatchResponse, bool) { return w.compose(now) })
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.stopping:
-			return errStopping
-		case <-w.box.slow:
-			return errSlowReader
-		}
-	}
-}
-
 // compose says what is different from what was sent last, if anything is.
-func (w *groupWatching) compose(now shown[*groupSight]) (*membershipv1.WatchResponse, bool) {
+func (w *groupWatcher) compose(now shown[*groupView]) (*membershipv1.WatchResponse, bool) {
 	before := w.sent
 	if before == now.view && w.sentStale == now.stale {
 		return nil, false
@@ -102,7 +80,7 @@ func (w *groupWatching) compose(now shown[*groupSight]) (*membershipv1.WatchResp
 	response := &membershipv1.WatchResponse{Stale: now.stale}
 	same := before != nil && w.sentStale == now.stale
 	if before == nil {
-		before = &groupSight{}
+		before = &groupView{}
 	}
 	different := tellApart(before.GroupView, now.view.GroupView, response)
 	w.sent, w.sentStale = now.view, now.stale

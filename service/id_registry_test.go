@@ -9,32 +9,32 @@ import (
 
 func TestABookRemembersEndsForTenMinutes(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var b book[int]
+		var b idRegistry[int]
 		id, key := b.enter("me", 7)
 		_, _, ok := b.find(id, "somebody else")
 		same(t, "found by somebody else", ok, false)
 		live, ended, ok := b.find(id, "me")
 		same(t, "found", []any{live, ended == nil, ok}, []any{7, true, true})
-		b.end(key, past{why: errLockBroken, token: 3})
-		b.end(key, past{why: errLeaseLost})
+		b.end(key, tombstone{why: errLockBroken, token: 3})
+		b.end(key, tombstone{why: errLeaseLost})
 		live, ended, _ = b.find(id, "me")
 		same(t, "ended", []any{live, ended.why, ended.token}, []any{0, errLockBroken, 3})
 		<-time.After(remembered + 1)
 		_, _, ok = b.find(id, "me")
 		same(t, "found after ten minutes", ok, false)
 		_, other := b.enter("me", 8)
-		b.end(other, past{})
+		b.end(other, tombstone{})
 		same(t, "entries", len(b.entries), 1)
 	})
 }
 
 func TestABookForgetsTheOldestOfTooManyEnds(t *testing.T) {
-	var b book[int]
+	var b idRegistry[int]
 	first, key := b.enter("me", 0)
-	b.end(key, past{})
+	b.end(key, tombstone{})
 	for i := range mostRemember {
 		_, key := b.enter("me", i)
-		b.end(key, past{})
+		b.end(key, tombstone{})
 	}
 	_, _, ok := b.find(first, "me")
 	same(t, "the oldest is found", ok, false)

@@ -5,8 +5,8 @@ import "time"
 // countdown is how often a suspended lease is told how long it still has.
 const countdown = time.Second
 
-// A contact follows whether a lease's session hears of the ensemble.
-type contact struct {
+// A connectivity follows whether a lease's session hears of the ensemble.
+type connectivity struct {
 	session   Session
 	suspended bool
 	changed   <-chan struct{}
@@ -14,14 +14,14 @@ type contact struct {
 	tick      <-chan time.Time // nil unless suspended
 }
 
-func newContact(session Session) *contact {
-	c := &contact{session: session}
+func newConnectivity(session Session) *connectivity {
+	c := &connectivity{session: session}
 	c.look()
 	return c
 }
 
 // look reads the state again and says whether there is news: it has changed, or contact is missing.
-func (c *contact) look() bool {
+func (c *connectivity) look() bool {
 	before := c.suspended
 	c.suspended, c.changed = c.session.Suspended()
 	c.stop()
@@ -32,7 +32,7 @@ func (c *contact) look() bool {
 	return before || c.suspended
 }
 
-func (c *contact) stop() {
+func (c *connectivity) stop() {
 	if c.ticker != nil {
 		c.ticker.Stop()
 		c.ticker, c.tick = nil, nil

@@ -92,7 +92,7 @@ const mostShown = 200
 
 // Stock is the part of a State that the services know.
 func (s *Services) Stock() State {
-	stock := newStocktaking()
+	stock := newSnapshot()
 	all := s.leases.all()
 	slices.SortFunc(all, func(a, b *lease) int { return cmp.Compare(a.serial, b.serial) })
 	for _, open := range all {
@@ -103,23 +103,23 @@ func (s *Services) Stock() State {
 	return stock.finish()
 }
 
-// A stocktaking goes from lease to lease.
-type stocktaking struct {
+// A snapshot goes from lease to lease.
+type snapshot struct {
 	now   time.Time
 	state State
 	locks map[string]*ThingState
 }
 
-func newStocktaking() *stocktaking {
-	return &stocktaking{
+func newSnapshot() *snapshot {
+	return &snapshot{
 		now: time.Now(), state: State{Leases: []LeaseState{}, Locks: []ThingState{}, Members: []MemberState{}}, locks: map[string]*ThingState{},
 	}
 }
 
-func (s *stocktaking) take(open *lease) {
+func (s *snapshot) take(open *lease) {
 	suspended, _ := open.session.Suspended()
 	seen := LeaseState{
-		Mark: open.mark, Owner: open.about.Owner, Caller: open.identity, Suspended: suspended,
+		Mark: open.logID, Owner: open.about.Owner, Caller: open.identity, Suspended: suspended,
 		ValidFor: open.validFor().Seconds(), TTL: open.session.Timeout().Seconds(), Age: s.now.Sub(open.opened).Seconds(),
 	}
 	for of, had := range open.holdings() {
@@ -145,14 +145,14 @@ func (s *stocktaking) take(open *lease) {
 	s.state.Leases = append(s.state.Leases, seen)
 }
 
-func (s *stocktaking) lock(name string) *ThingState {
+func (s *snapshot) lock(name string) *ThingState {
 	if s.locks[name] == nil {
 		s.locks[name] = &ThingState{Name: name, Holders: []Party{}, Waiters: []Party{}}
 	}
 	return s.locks[name]
 }
 
-func (s *stocktaking) count(seen LeaseState) {
+func (s *snapshot) count(seen LeaseState) {
 	counts := &s.state.Counts
 	counts.Leases++
 	counts.Holds += seen.Holds
@@ -164,7 +164,7 @@ func (s *stocktaking) count(seen LeaseState) {
 }
 
 // finish puts everything in an order that does not change while nothing happens, and keeps what is shown.
-func (s *stocktaking) finish() State {
+func (s *snapshot) finish() State {
 	state := &s.state
 	for _, lock := range s.locks {
 		byPatience(lock.Holders)
@@ -190,7 +190,7 @@ func byPatience(parties []Party) {
 	slices.SortFunc(parties, func(a, b Party) int { return cmp.Or(-cmp.Compare(a.For, b.For), cmp.Compare(a.Mark, b.Mark)) })
 }
 
-// A holding is what a lease has of a thing, as it was at one moment.
+// A holding is what a lease has of a resource, as it was at one moment.
 type holding struct {
 	held  bool
 	since time.Time
@@ -198,11 +198,11 @@ type holding struct {
 }
 
 // holdings is a copy of what the lease has and waits for.
-func (l *lease) holdings() map[thing]holding {
+func (l *lease) holdings() map[resource]holding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make(map[thing]holding, len(l.things))
-	for of, had := range l.things {
+	all := make(map[resource]holding, len(l.resources))
+	for of, had := range l.resources {
 		all[of] = holding{had.held, had.since, had.token}
 	}
 	return all

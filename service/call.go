@@ -1,0 +1,65 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// A call is a question to the ensemble that may take long, asked in a goroutine of its own so that whoever
+// waits for the answer can leave. Whoever starts one waits for its end, at the latest after the stream's status.
+type call[T any] struct {
+	done  chan struct{}
+	value T
+	err   error
+}
+
+func run[T any](ask func() (T, error)) *call[T] {
+	c := &call[T]{done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		defer contain(&c.err)
+		c.value, c.err = ask()
+	}()
+	return c
+}
+
+// contain makes an error of a panic, as the recovery interceptor does for what runs in a handler.
+func contain(err *error) { //nolint:gocritic // it sets the result of the function that defers it
+	if reason := recover(); reason != nil {
+		*err = fmt.Errorf("panic: %v\n%s", reason, debug.Stack())
+	}
+}
+
+func (c *call[T]) wait() (T, error) {
+	<-c.done
+	return c.value, c.err
+}
+
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// after is closed when the time has passed.
+func after(pause time.Duration) <-chan struct{} {
+	done := make(chan struct{})
+	time.AfterFunc(pause, func() { close(done) })
+	return done
+}
+
+func isClosed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,381 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// heldParams is what each request for a held stream says, with its fields in order.
+type heldParams struct {
+	leaseID string         // of the lease that it stands on; if empty, it gets one for itself alone
+	about   recipes.About  // what the caller says about itself
+	wait    *time.Duration // for how long it waits for its turn; nil for ever
+}
+
+type heldRequest interface {
+	GetLeaseId() string
+	GetOwner() string
+	GetMetadata() map[string]string
+	GetWaitTimeout() *durationpb.Duration
+}
+
+func parseHeld(request heldRequest) (params heldParams, err error) {
+	params.leaseID = request.GetLeaseId()
+	if params.about, err = parseAbout(request.GetOwner(), request.GetMetadata()); err != nil {
+		return params, err
+	}
+	if params.wait, err = parseDuration("wait_timeout", request.GetWaitTimeout(), 0, longestWait); err != nil {
+		return params, err
+	}
+	if params.leaseID != "" {
+		err = parseID("lease_id", params.leaseID)
+	}
+	return params, err
+}
+
+// A heldRecipe is what tells the held streams of one recipe from those of the others: its place, its turn and its words.
+type heldRecipe[M any] struct {
+	heldParams
+
+	resource resource // what the stream is about
+
+	// again is for places that bear a name: a lease can have a second one only when the first is gone. It says why a second stream is
+	// refused; nil if it shall wait for the first, which is leaving. Where again is nil each second stream is refused.
+	again func(leaving bool) error
+
+	awaitTurn func(ctx context.Context) error // takes a place (see take), and returns when it may be held
+	begin     func(ctx context.Context) (announcement M, first nodeState)
+	look      func(ctx context.Context) (nodeState, error) // at the place; recipes.ErrGone if there is none. Any other error says nothing
+	stopping  func()                                       // called once, when the sidecar begins to stop; may be nil
+
+	removed error // why the hold has ended, if its place was removed by another hand
+	revoked error // and if forced is closed
+
+	end     func(why error)      // ends the hold on our side, before the status; why is nil if its caller gave it up
+	awaited func(why error) bool // whether others wait for the end of a hold that excludes nobody; nil if each excludes others
+	gone    func()               // called when the ensemble has let go of the place of an ended hold; may be nil
+
+	suspended func(remaining time.Duration) M
+	resumed   func() M
+}
+
+// A heldPlace is what a stream has in the ensemble while it waits and holds.
+type heldPlace interface {
+	comparable
+
+	Gone() <-chan struct{}
+	Disregard()
+	Leave(ctx context.Context)
+}
+
+// A nodeState is what a look at a place has shown.
+type nodeState struct {
+	act     func() error    // acts on it, and says why the hold must end, if it must; may be nil
+	changed <-chan struct{} // closed when it is worth to look again
+}
+
+// A heldStream takes a lease, takes a place, waits for its turn, holds, ends with a reason, and gives up what it has taken after
+// its status, however it ends. P is its place, and M what it sends.
+type heldStream[P heldPlace, M any] struct {
+	recipe   heldRecipe[M]
+	services *Services
+	caller   caller
+	left     <-chan struct{} // closed when the caller has ended the stream
+	box      *outbox[M]
+
+	lease  *lease
+	single bool // the lease is this stream's alone
+	calls  []<-chan struct{}
+
+	taking *call[P] // the newest attempt to take a place
+	place  P
+
+	held         bool          // it has begun to hold
+	connectivity *connectivity // from then on
+	looking      *call[nodeState]
+	looked       <-chan struct{} // closed when the look has an answer
+	changed      <-chan struct{} // closed when it is worth to look again
+	forced       <-chan struct{} // closed when the hold must end, whatever its caller does
+	notice       <-chan struct{} // closed when the sidecar begins to stop; nil once the recipe knows
+	taken        bool            // the place was removed by another hand
+
+	told         tellings              // of the hold's validity
+	acknowledged *latch                // closed when the caller has said that it does not count on the hold any more
+	counting     map[*ending]time.Time // who may go on counting on the hold after its end, and until when
+	gaveUp       bool                  // the caller has ended the stream itself
+}
+
+func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStreamingServer[M]) *heldStream[P, *M] {
+	ctx := stream.Context()
+	return &heldStream[P, *M]{
+		services: services, caller: callerOf(ctx), left: ctx.Done(), box: newOutbox(stream.Send), acknowledged: newLatch(),
+	}
+}
+
+// run is the stream from end to end. It returns the status it ends with; what it has taken is given up after that.
+func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error {
+	s.recipe = recipe
+	waiting, cancel := s.boundWait(ctx)
+	defer cancel()
+	err := s.takeLease(waiting)
+	if err != nil {
+		return err
+	}
+	afterStatus(ctx, func() { s.giveUp(ctx) })
+	defer func() { s.settle(ctx, err) }() // also after a panic
+	err = errInterrupted
+	err = s.meaning(recipe.awaitTurn(waiting))
+	if err != nil {
+		return err
+	}
+	err = errInterrupted
+	err = s.keep(ctx)
+	return err
+}
+
+var errInterrupted = errors.New("interrupted by a panic")
+
+// boundWait gives the waiting an end of its own, without touching the stream's.
+func (s *heldStream[P, M]) boundWait(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.recipe.wait == nil {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, *s.recipe.wait, errWaitTimeout)
+}
+
+// takeLease finds the lease that the stream names or, if it names none, begins one for this stream alone.
+func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
+	if s.services.drain.hasBegun() {
+		return errStopping
+	}
+	if s.recipe.leaseID == "" {
+		s.single = true
+		s.lease, err = s.services.leases.begin(ctx, s.caller, s.recipe.about, s.services.options.SessionTimeout)
+		if err == nil {
+			s.lease.begin(s.recipe.resource, s.left)
+		}
+		return err
+	}
+	if s.lease, err = s.services.leases.find(s.caller, s.recipe.leaseID); err != nil {
+		return err
+	}
+	standsOn(ctx, s.lease)
+	for {
+		err := s.lease.enter(s.recipe.resource, s.left)
+		if !errors.Is(err, errAlreadyContending) || s.recipe.again == nil {
+			return err
+		}
+		leaving := s.lease.leaving(s.recipe.resource)
+		if refused := s.recipe.again(leaving != nil); refused != nil {
+			return refused
+		}
+		if err := s.pause(ctx, leaving); err != nil {
+			return err
+		}
+	}
+}
+
+// about is what the caller says about itself in its request, and for the rest what it said of its lease.
+func (s *heldStream[P, M]) about() recipes.About {
+	about := s.recipe.about
+	if about.Owner == "" {
+		about.Owner = s.lease.about.Owner
+	}
+	if len(about.Metadata) == 0 {
+		about.Metadata = s.lease.about.Metadata
+	}
+	about.Timeout = s.lease.session.Timeout()
+	return about
+}
+
+// take takes a place. That cannot be cancelled: if the stream ends first, giveUp waits for the place to leave it.
+func (s *heldStream[P, M]) take(ctx context.Context, join func(recipes.About) (P, error)) (err error) {
+	about := s.about()
+	s.taking = run(func() (P, error) { return join(about) })
+	if err := s.pause(ctx, s.taking.done); err != nil {
+		return err
+	}
+	s.place, err = s.taking.wait()
+	return err
+}
+
+// await runs one question to the ensemble beside the stream, so that the stream can end before there is an answer.
+func await[T any, P heldPlace, M any](ctx context.Context, s *heldStream[P, M], ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	asked := run(func() (T, error) { return ask(ctx) })
+	if err := s.pause(ctx, asked.done); err != nil {
+		s.calls = append(s.calls, asked.done)
+		var nothing T
+		return nothing, err
+	}
+	return asked.wait()
+}
+
+// outwait has whoever waits try again later if the ensemble did not answer: what the stream has is kept for as long as its lease
+// lives.
+func (s *heldStream[P, M]) outwait(ctx context.Context, err error) error {
+	if errors.Is(err, recipes.ErrUnreachable) {
+		return s.pause(ctx, after(countdown))
+	}
+	return err
+}
+
+// pause returns when one of the channels is closed, or with what ends the waiting.
+func (s *heldStream[P, M]) pause(ctx context.Context, first <-chan struct{}, others ...<-chan struct{}) error {
+	others = append(others, nil, nil)
+	select {
+	case <-first:
+		return nil
+	case <-others[0]:
+		return nil
+	case <-others[1]:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.lease.session.Done():
+		return recipes.ErrSessionEnded
+	case <-s.lease.ended:
+		return s.lease.lost()
+	case <-s.services.drain.notice:
+		return errStopping
+	case <-s.box.slow:
+		return errSlowReader
+	}
+}
+
+// meaning says what an error means to a caller that holds nothing yet: a lease of its own that is lost took nothing
+// along, so that it can try again.
+func (s *heldStream[P, M]) meaning(err error) error {
+	switch lost := s.lease.lost(); {
+	case errors.Is(err, recipes.ErrSessionEnded), errors.Is(err, recipes.ErrGone) && lost != nil:
+		if s.single {
+			return errEnsembleLost
+		}
+		return lost
+	}
+	return err
+}
+
+// keep tells the caller that it holds, and returns when it does not any more, with the reason; nil if it was released.
+func (s *heldStream[P, M]) keep(ctx context.Context) error {
+	announcement, first := s.recipe.begin(ctx)
+	s.held = true
+	s.connectivity = newConnectivity(s.lease.session)
+	defer s.connectivity.stop()
+	if s.recipe.stopping != nil {
+		s.notice = s.services.drain.notice
+	}
+	s.tell(topicPlace, func() M { return announcement })
+	if s.connectivity.suspended {
+		s.tellConnectivity()
+	}
+	looks, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if why := s.see(first); why != nil {
+		return why
+	}
+	for {
+		if over, why := s.next(ctx, looks); over {
+			return why
+		}
+	}
+}
+
+// next waits for one event and says whether it was the end.
+func (s *heldStream[P, M]) next(ctx, looks context.Context) (over bool, why error) {
+	select {
+	case <-ctx.Done():
+		return true, ctx.Err()
+	case <-s.lease.session.Done():
+		return true, errLeaseLost
+	case <-s.lease.ended:
+		return true, s.lease.lost()
+	case <-s.acknowledged.closed:
+		return true, nil
+	case <-s.place.Gone():
+		return true, s.broken()
+	case <-s.forced:
+		return true, s.recipe.revoked
+	case <-s.services.drain.over:
+		return true, errHoldStopped
+	case <-s.box.slow:
+		return true, errSlowReader
+	case <-s.notice:
+		s.notice = nil
+		s.recipe.stopping()
+	case <-s.connectivity.changed:
+		if s.connectivity.look() {
+			s.tellConnectivity()
+		}
+	case <-s.connectivity.tick:
+		s.tellConnectivity()
+	case <-s.changed:
+		s.lookAgain(looks)
+	case <-s.looked:
+		why = s.consider()
+	}
+	return why != nil, why
+}
+
+// lookAgain asks what has become of the place.
+func (s *heldStream[P, M]) lookAgain(ctx context.Context) {
+	s.looking = run(func() (nodeState, error) { return s.recipe.look(ctx) })
+	s.looked, s.changed = s.looking.done, nil
+	s.calls = []<-chan struct{}{s.looked}
+}
+
+// consider acts on the answer to a look. An error says nothing about the hold, save ErrGone: look again later.
+func (s *heldStream[P, M]) consider() error {
+	seen, err := s.looking.wait()
+	s.looked = nil
+	switch {
+	case errors.Is(err, recipes.ErrGone):
+		return s.broken()
+	case err != nil:
+		s.changed = after(countdown)
+		return nil //nolint:nilerr // the lease alone decides whether the hold stands
+	}
+	return s.see(seen)
+}
+
+func (s *heldStream[P, M]) see(state nodeState) error {
+	s.changed = state.changed
+	if state.act == nil {
+		return nil
+	}
+	return state.act()
+}
+
+// broken says why the place is gone: with the session, or by another hand.
+func (s *heldStream[P, M]) broken() error {
+	s.taken = true
+	if why := s.lease.lost(); why != nil {
+		return why
+	}
+	return s.recipe.removed
+}
+
+func (s *heldStream[P, M]) tellConnectivity() {
+	suspended := s.connectivity.suspended
+	s.tell(topicConnectivity, func() M {
+		if suspended {
+			return s.recipe.suspended(s.remaining())
+		}
+		return s.recipe.resumed()
+	})
+}
+
+// tell sends an event, unless the hold is not the caller's any more when the event's turn has come.
+func (s *heldStream[P, M]) tell(about topic, compose func() M) {
+	s.box.put(about, func() (M, bool) {
+		event := compose()
+		return event, s.mayTell()
+	})
+}

@@ -1,0 +1,105 @@
+package service
+
+import (
+	"math"
+	"time"
+)
+
+// A resource is what a lease can have: a lock, or a place in a group.
+type resource struct {
+	kind string
+	name string
+}
+
+// The kinds of resources.
+const (
+	kindLock   = "lock"
+	kindMember = "member"
+)
+
+// A possession is what a lease has of a resource.
+type possession struct {
+	held    bool            // it has it; otherwise it waits for it
+	since   time.Time       // when it began to wait for it, or has it
+	token   int64           // of a lock it has, the fencing token; of a member, the incarnation
+	left    <-chan struct{} // closed when the caller has ended the stream
+	yielded bool            // the stream is over
+	gone    chan struct{}   // closed when it is dropped
+}
+
+// enter has one more stream stand on the lease, for the sake of a resource that it does not have or wait for yet. left is
+// closed when the caller ends the stream.
+func (l *lease) enter(of resource, left <-chan struct{}) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.lostLocked(); err != nil {
+		return err
+	}
+	if l.resources[of] != nil {
+		return &detailedError{kind: errAlreadyContending, facts: map[string]string{"name": of.name}}
+	}
+	l.beginLocked(of, left)
+	return nil
+}
+
+// begin has the one stream that a lease was made for stand on it.
+func (l *lease) begin(of resource, left <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.beginLocked(of, left)
+}
+
+func (l *lease) beginLocked(of resource, left <-chan struct{}) {
+	l.resources[of] = &possession{since: time.Now(), left: left, gone: make(chan struct{})}
+	l.streams.enter(math.MaxInt)
+}
+
+func (l *lease) has(of resource, token int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := l.resources[of]
+	found.held, found.since, found.token = true, time.Now(), token
+}
+
+// yield says that the stream is over that had the resource, and that the lease will drop it once it is gone.
+func (l *lease) yield(of resource) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.resources[of].yielded = true
+}
+
+// leaving is closed when a resource is dropped that the lease gives up, or has dropped already; nil if the lease has it and
+// does not give it up. A caller that ends one stream and then begins another finds the first one leaving.
+func (l *lease) leaving(of resource) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := l.resources[of]
+	switch {
+	case found == nil:
+		return after(0)
+	case found.yielded, isClosed(found.left):
+		return found.gone
+	}
+	return nil
+}
+
+// drop lets the lease have or wait for the resource again. The stream stands on the lease until streams.leave.
+func (l *lease) drop(of resource) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if found := l.resources[of]; found != nil {
+		close(found.gone)
+	}
+	delete(l.resources, of)
+}
+
+// possessions is a copy of what the lease waits for and (true) has.
+func (l *lease) possessions() map[resource]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held := make(map[resource]bool, len(l.resources))
+	for of, possession := range l.resources {
+		held[of] = possession.held
+	}
+	return held
+}

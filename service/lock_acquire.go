@@ -1,0 +1,179 @@
+package service
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// acquireParams is an AcquireRequest whose fields are in order.
+type acquireParams struct {
+	heldParams
+
+	name name
+	mode recipes.Mode
+	once bool // it does not wait at all
+}
+
+func parseAcquire(request *lockv1.AcquireRequest) (params acquireParams, err error) {
+	if params.name, err = parseName("name", request.GetName()); err != nil {
+		return params, err
+	}
+	if params.mode, err = parseMode(request.GetMode()); err != nil {
+		return params, err
+	}
+	params.heldParams, err = parseHeld(request)
+	if params.wait != nil && *params.wait == 0 {
+		params.once, params.wait = true, nil
+	}
+	return params, err
+}
+
+// A lockStream is one Acquire stream: a held stream whose place is one in the lock's queue.
+type lockStream struct {
+	*heldStream[*recipes.Place, *lockv1.AcquireResponse]
+
+	params       acquireParams
+	lock         recipes.Lock
+	begun        time.Time
+	leaveWaiters func()
+
+	granted *recipes.Hold // when it is its turn
+	hold    *hold
+	asked   request // the newest that the caller was told
+}
+
+// Acquire tells whoever is one too many for the lock's queue so before a session is opened for it.
+func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
+	params, err := parseAcquire(request)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	if err := l.services.waiters.enter(params.name); err != nil {
+		return err
+	}
+	a := &lockStream{
+		heldStream: newHeldStream[*recipes.Place](l.services, stream),
+		params:     params, lock: l.directory.lock(params.name), begun: time.Now(),
+		leaveWaiters: sync.OnceFunc(func() { l.services.waiters.leave(params.name) }),
+	}
+	defer a.leaveWaiters()
+	return a.run(stream.Context(), a.lockRecipe())
+}
+
+func (a *lockStream) lockRecipe() heldRecipe[*lockv1.AcquireResponse] {
+	return heldRecipe[*lockv1.AcquireResponse]{
+		heldParams: a.params.heldParams, resource: resource{kindLock, a.params.name.text},
+		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look, stopping: a.stopping,
+		removed: errLockBroken, revoked: errLockRevoked,
+		end:       func(why error) { a.services.endHold(a.hold, why) },
+		gone:      func() { a.services.forgoHold(a.hold) },
+		suspended: holdSuspendedEvent,
+		resumed: func() *lockv1.AcquireResponse {
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
+		},
+	}
+}
+
+// awaitTurn takes a place and returns when it is granted.
+func (a *lockStream) awaitTurn(ctx context.Context) error {
+	defer a.leaveWaiters()
+	ctx, span := tracerOf(ctx).Start(ctx, "wait for the lock")
+	defer span.End()
+	a.services.options.Events.WaitBegun()
+	defer func() { a.services.options.Events.WaitEnded(a.granted != nil, time.Since(a.begun)) }()
+	err := a.take(ctx, func(about recipes.About) (*recipes.Place, error) {
+		return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
+	})
+	news := queueNews{box: a.box}
+	for err == nil && a.granted == nil {
+		err = a.outwait(ctx, a.lookAtQueue(ctx, &news))
+	}
+	return err
+}
+
+// lookAtQueue asks whose turn it is, and has the place granted in one go if it is its own. Otherwise it tells the caller so and returns
+// when it is worth to look again.
+func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews) error {
+	var granted *recipes.Hold
+	turn, err := await(ctx, a.heldStream, func(ctx context.Context) (turn recipes.Turn, err error) {
+		if turn, err = a.place.Look(ctx); err == nil && turn.First && !turn.Revocation.Break {
+			granted, err = a.place.Grant(ctx)
+		}
+		return turn, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case turn.Revocation.Break:
+		return errLockBroken
+	case turn.First:
+		a.granted = granted
+		return nil
+	case a.params.once:
+		return errLockHeld
+	}
+	for {
+		due := news.due(turn)
+		err := a.pause(ctx, turn.Changed, turn.Marked, due)
+		if err != nil || !isClosed(due) {
+			return err
+		}
+		glance := turn // of a place right behind the holder, Look has told everything
+		if turn.Position > 1 {
+			if glance, err = await(ctx, a.heldStream, a.place.Glance); err != nil {
+				return err
+			}
+		}
+		news.tell(glance)
+	}
+}
+
+// queueNews tells a waiting caller how it stands: at once, and again when that has changed. How often it is worth to look
+// grows with the distance, up front once a second, so that a long queue does not keep reading itself.
+type queueNews struct {
+	box  *outbox[*lockv1.AcquireResponse]
+	told *lockv1.Queued // without ages
+	next time.Time
+}
+
+const (
+	glanceLeast   = time.Second
+	glancePerRank = 250 * time.Millisecond
+)
+
+// due is closed when it is time to tell again; nil if only the predecessor can change anything.
+func (q *queueNews) due(turn recipes.Turn) <-chan struct{} {
+	if q.told != nil && turn.Position == 1 && q.told.GetPosition() == 1 {
+		return nil
+	}
+	return after(time.Until(q.next))
+}
+
+func (q *queueNews) tell(turn recipes.Turn) {
+	q.next = time.Now().Add(max(glanceLeast, time.Duration(turn.Position)*glancePerRank))
+	queued := &lockv1.Queued{Position: int32(turn.Position)}
+	ageless := &lockv1.Queued{Position: int32(turn.Position)}
+	for _, holder := range turn.Holders {
+		queued.Holders = append(queued.Holders, contenderOnWire(holder))
+		holder.Age = 0
+		ageless.Holders = append(ageless.Holders, contenderOnWire(holder))
+	}
+	if proto.Equal(ageless, q.told) {
+		return
+	}
+	q.told = ageless
+	q.box.put(topicPlace, func() (*lockv1.AcquireResponse, bool) {
+		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: queued}}, true
+	})
+}

@@ -1,0 +1,152 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A hold is a granted place, from its grant until its stream ends.
+type hold struct {
+	key     digest
+	name    name
+	token   int64
+	lease   *lease
+	granted time.Time
+
+	told     *tellings
+	released *latch        // closed when Release has asked: that the hold ends or, once it has ended, that its place goes
+	gone     chan struct{} // closed when its place is gone from the ensemble
+}
+
+// tell is for how long the hold is certainly its caller's, noted as told to whoever asks.
+func (h *hold) tell(to caller) time.Duration {
+	validFor := h.lease.validFor()
+	if !h.told.note(to, validFor) {
+		return 0
+	}
+	return validFor
+}
+
+// beginHold makes a hold of the grant of an Acquire stream and binds it to its caller.
+func (s *Services) beginHold(a *lockStream, token int64) (*hold, string) {
+	made := &hold{
+		name: a.params.name, token: token, lease: a.lease, granted: time.Now(),
+		told: &a.told, released: a.acknowledged, gone: make(chan struct{}),
+	}
+	s.held.enter(math.MaxInt)
+	a.lease.has(a.recipe.resource, token)
+	var id string
+	id, made.key = s.holds.enter(a.lease.identity, made)
+	s.audit.granted(made)
+	return made, id
+}
+
+// endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
+func (s *Services) endHold(ended *hold, why error) {
+	s.holds.end(ended.key, tombstone{why: why, token: ended.token, released: ended.released, gone: ended.gone})
+	s.held.leave()
+	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
+	s.audit.ended(ended, why)
+	if why != nil {
+		s.options.Log.Info("lock lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key), zap.String(leaseWord, ended.lease.logID),
+			zap.Int64("fencing_token", ended.token), zap.String("reason", endOf(why)))
+	}
+}
+
+// forgoHold says that the ensemble has let go of an ended hold's place. If the lease was lost on the way the ensemble has
+// not said so: then the release of the hold was not its end.
+func (s *Services) forgoHold(ended *hold) {
+	if errors.Is(ended.lease.lost(), errLeaseLost) {
+		s.holds.amendRelease(ended.key, errLeaseLost)
+	}
+	close(ended.gone)
+}
+
+// A request is a revocation as its holder counts it.
+type request struct {
+	told       bool // false only before there was any
+	by, reason string
+	deadline   time.Time // zero if the hold is never ended by force
+}
+
+// begin makes a hold of the granted place.
+func (a *lockStream) begin(ctx context.Context) (*lockv1.AcquireResponse, nodeState) {
+	var id string
+	a.hold, id = a.services.beginHold(a, a.granted.Token)
+	tellGrant(ctx, a.granted.Token)
+	return grantedEvent(id, a.granted.Token), a.asks(a.granted.Revocation, a.granted.Changed)
+}
+
+// look asks what is asked of the hold.
+func (a *lockStream) look(ctx context.Context) (nodeState, error) {
+	revocation, changed, err := a.granted.Look(ctx)
+	return a.asks(revocation, changed), err
+}
+
+// asks is a state in which this is asked of the hold.
+func (a *lockStream) asks(revocation recipes.Revocation, changed <-chan struct{}) nodeState {
+	return nodeState{changed: changed, act: func() error {
+		switch {
+		case revocation.Break:
+			return errLockBroken
+		case revocation.Asked:
+			a.request(a.counted(revocation))
+		}
+		return nil
+	}}
+}
+
+func (a *lockStream) stopping() {
+	a.request(request{true, "sidekeeper", "the sidecar is stopping", a.services.drain.deadline})
+}
+
+// counted begins to count a revocation's grace. A deadline that is running stands, unless the new one is sooner.
+func (a *lockStream) counted(asked recipes.Revocation) request {
+	counted := request{told: true, by: asked.By, reason: asked.Reason, deadline: a.asked.deadline}
+	if asked.Grace == nil {
+		return counted
+	}
+	deadline := time.Now().Add(*asked.Grace)
+	if counted.deadline.IsZero() || deadline.Before(counted.deadline) {
+		counted.deadline = deadline
+		a.forced = after(*asked.Grace)
+	}
+	return counted
+}
+
+// request tells the caller what is asked of it, once.
+func (a *lockStream) request(asked request) {
+	if asked == a.asked {
+		return
+	}
+	a.asked = asked
+	a.tell(topicRevocation, func() *lockv1.AcquireResponse { return revocationEvent(asked) })
+}
+
+func grantedEvent(id string, token int64) *lockv1.AcquireResponse {
+	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{
+		Granted: &lockv1.Granted{HoldId: id, FencingToken: token},
+	}}
+}
+
+func holdSuspendedEvent(remaining time.Duration) *lockv1.AcquireResponse {
+	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{
+		Suspended: &lockv1.Suspended{Remaining: durationpb.New(remaining)},
+	}}
+}
+
+func revocationEvent(asked request) *lockv1.AcquireResponse {
+	event := &lockv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason}
+	if !asked.deadline.IsZero() {
+		event.Grace = durationpb.New(max(0, time.Until(asked.deadline)))
+	}
+	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: event}}
+}

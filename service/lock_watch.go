@@ -1,0 +1,108 @@
+package service
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+func (l *lockService) Get(ctx context.Context, request *lockv1.GetRequest) (*lockv1.GetResponse, error) {
+	asked, err := parseName("name", request.GetName())
+	if err != nil {
+		return nil, err
+	}
+	view, err := l.directory.lock(asked).View(ctx, l.services.ensemble)
+	if err != nil {
+		return nil, err
+	}
+	return &lockv1.GetResponse{View: viewOnWire(asked, view)}, nil
+}
+
+// A lockView is a view of a lock that all its watchers share. It is not modified.
+type lockView struct {
+	recipes.View
+
+	at      time.Time
+	ageless *lockv1.View // tells this one apart from others
+}
+
+// lookAtLock reads a lock for its broadcast.
+func (s *Services) lookAtLock(ctx context.Context, lock name) (*lockView, recipes.Changes, error) {
+	view, changes, err := s.lockDirectory().lock(lock).WatchView(ctx, s.ensemble)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := &lockView{View: view, at: time.Now(), ageless: viewOnWire(lock, view)}
+	for _, contender := range slices.Concat(seen.ageless.GetHolders(), seen.ageless.GetWaiters()) {
+		contender.Age = nil
+	}
+	return seen, changes, nil
+}
+
+// message is the view as it is now, with everybody's age.
+func (v *lockView) message(of name) *lockv1.View {
+	onWire := viewOnWire(of, v.View)
+	for _, contender := range slices.Concat(onWire.GetHolders(), onWire.GetWaiters()) {
+		contender.Age = durationpb.New(contender.GetAge().AsDuration() + time.Since(v.at))
+	}
+	return onWire
+}
+
+func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
+	asked, err := parseName("name", request.GetName())
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	box, shared := newOutbox(stream.Send), l.services.locks.watch(asked)
+	afterStatus(stream.Context(), func() {
+		shared.leave()
+		box.wait()
+	})
+	var told *lockv1.View // without ages; nil before the first
+	return relay(stream.Context(), shared, l.services.drain, box, func(now shown[*lockView]) error {
+		switch {
+		case now.stale && told == nil:
+			return recipes.ErrUnreachable // others are watching, who have seen more than this caller may be told
+		case !proto.Equal(now.view.ageless, told):
+			told = now.view.ageless
+			box.put(topicPlace, func() (*lockv1.WatchResponse, bool) {
+				return &lockv1.WatchResponse{View: now.view.message(asked)}, true
+			})
+		}
+		return nil
+	})
+}
+
+func viewOnWire(of name, view recipes.View) *lockv1.View {
+	return &lockv1.View{
+		Name: of.text, Holders: contendersOnWire(view.Holders), Waiters: contendersOnWire(view.Waiters),
+		WaitersOmitted: int32(view.Omitted),
+	}
+}
+
+func contendersOnWire(contenders []recipes.Contender) []*lockv1.Contender {
+	onWire := make([]*lockv1.Contender, 0, len(contenders))
+	for _, contender := range contenders {
+		onWire = append(onWire, contenderOnWire(contender))
+	}
+	return onWire
+}
+
+func contenderOnWire(contender recipes.Contender) *lockv1.Contender {
+	return &lockv1.Contender{
+		Mode: modeOnWire(contender.Mode), Owner: contender.Owner, Metadata: contender.Metadata,
+		FencingToken: contender.Token, Age: durationpb.New(contender.Age), Foreign: contender.Foreign,
+		RevocationRequested: contender.Revoked,
+	}
+}

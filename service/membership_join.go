@@ -1,0 +1,186 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// joinParams is a JoinRequest whose fields are in order.
+type joinParams struct {
+	heldParams
+
+	group    name
+	member   string
+	conflict membershipv1.OnConflict
+}
+
+func parseJoin(request *membershipv1.JoinRequest) (params joinParams, err error) {
+	if params.group, params.member, err = parseMember(request); err != nil {
+		return params, err
+	}
+	if params.heldParams, err = parseHeld(request); err != nil {
+		return params, err
+	}
+	params.conflict = request.GetOnConflict()
+	switch {
+	case membershipv1.OnConflict_name[int32(params.conflict)] == "":
+		return params, invalid("on_conflict", params.conflict.String(), "REJECT, WAIT or REPLACE")
+	case params.rejects() && params.wait != nil:
+		return params, invalid("wait_timeout", params.wait.String(), "omitted unless on_conflict is WAIT or REPLACE")
+	}
+	return params, nil
+}
+
+// rejects says whether a member that is there ends the join.
+func (p joinParams) rejects() bool {
+	return p.conflict != membershipv1.OnConflict_ON_CONFLICT_WAIT && p.conflict != membershipv1.OnConflict_ON_CONFLICT_REPLACE
+}
+
+// A memberStream is one Join stream: a held stream whose place is a member's node, for whose name it waits if it must.
+type memberStream struct {
+	*heldStream[*recipes.Membership, *membershipv1.JoinResponse]
+
+	params joinParams
+	group  recipes.Group
+	member *member           // once joined
+	known  map[string]string // the metadata that the caller knows of
+}
+
+func (m *membershipService) Join(
+	request *membershipv1.JoinRequest, stream grpc.ServerStreamingServer[membershipv1.JoinResponse],
+) error {
+	params, err := parseJoin(request)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	j := &memberStream{heldStream: newHeldStream[*recipes.Membership](m.services, stream), params: params, group: m.group(params.group)}
+	return j.run(stream.Context(), j.memberRecipe())
+}
+
+func (j *memberStream) memberRecipe() heldRecipe[*membershipv1.JoinResponse] {
+	return heldRecipe[*membershipv1.JoinResponse]{
+		heldParams: j.params.heldParams, resource: memberResource(j.params.group, j.params.member), again: j.again,
+		awaitTurn: j.awaitTurn, begin: j.begin, look: j.look,
+		removed: recipes.ErrRemoved,
+		end:     func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
+		suspended: memberSuspendedEvent,
+		resumed: func() *membershipv1.JoinResponse {
+			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: &membershipv1.Resumed{}}}
+		},
+	}
+}
+
+// again waits for a member of the same lease that is leaving the group under this name, if it may wait.
+func (j *memberStream) again(leaving bool) error {
+	if j.params.rejects() || !leaving {
+		return &detailedError{kind: recipes.ErrMemberExists, text: "it stands on the same lease"}
+	}
+	return nil
+}
+
+// awaitTurn makes the member, as soon as the name is free.
+func (j *memberStream) awaitTurn(ctx context.Context) error {
+	for {
+		err := j.take(ctx, func(about recipes.About) (*recipes.Membership, error) {
+			return j.group.Join(ctx, j.lease.session, j.params.member, about)
+		})
+		if err == nil {
+			_, err = await(ctx, j.heldStream, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, j.lease.session.Prove(ctx)
+			})
+			return err
+		}
+		if errors.Is(err, recipes.ErrMemberExists) && !j.params.rejects() {
+			_, err = await(ctx, j.heldStream, j.awaitName)
+			err = j.outwait(ctx, err)
+		}
+		if err != nil {
+			return orTooMuch(err)
+		}
+	}
+}
+
+// awaitName returns when the name may be free.
+func (j *memberStream) awaitName(ctx context.Context) (struct{}, error) {
+	ensemble := j.services.ensemble
+	if j.params.conflict == membershipv1.OnConflict_ON_CONFLICT_WAIT {
+		return struct{}{}, j.group.AwaitFree(ctx, ensemble, j.params.member)
+	}
+	_, err := j.group.Oust(ctx, ensemble, j.params.member, recipes.Ousting{
+		Replace: true, By: j.caller.identity, Reason: j.about().Owner, Patience: j.services.patience(nil),
+	})
+	return struct{}{}, err
+}
+
+// begin makes a member of the node. The first look is due at once.
+func (j *memberStream) begin(context.Context) (*membershipv1.JoinResponse, nodeState) {
+	j.member = j.services.beginMember(j.recipe.resource, j.lease, j.place)
+	j.known = j.about().Metadata
+	return joinedEvent(j.place.Incarnation), nodeState{changed: after(0)}
+}
+
+// look asks what has become of the member's node.
+func (j *memberStream) look(ctx context.Context) (nodeState, error) {
+	standing, changed, err := j.place.Look(ctx)
+	if errors.Is(err, recipes.ErrRemoved) {
+		err = recipes.ErrGone
+	}
+	return nodeState{changed: changed, act: func() error { return j.react(standing) }}, err
+}
+
+// react acts on what a look has shown.
+func (j *memberStream) react(standing recipes.Standing) error {
+	if standing.End != nil {
+		return ousted(standing)
+	}
+	if !maps.Equal(standing.Metadata, j.known) {
+		j.known = standing.Metadata
+		j.tell(topicMetadata, func() *membershipv1.JoinResponse { return updatedEvent(standing.Metadata) })
+	}
+	return nil
+}
+
+// isAwaited says whether others wait for a member's end, which locks nothing: somebody else who takes its name, or all callers of a
+// sidecar that stops.
+func isAwaited(why error) bool {
+	return errors.Is(why, recipes.ErrReplaced) || errors.Is(why, recipes.ErrRemoved) || errors.Is(why, errHoldStopped)
+}
+
+// ousted says who has asked for the member's end.
+func ousted(standing recipes.Standing) error {
+	text := "asked for by " + quoted(standing.By)
+	if standing.Reason != "" {
+		text += ": " + quoted(standing.Reason)
+	}
+	return &detailedError{kind: standing.End, facts: map[string]string{"by": standing.By, "reason": standing.Reason}, text: text}
+}
+
+func joinedEvent(incarnation int64) *membershipv1.JoinResponse {
+	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Joined{
+		Joined: &membershipv1.Joined{Incarnation: incarnation},
+	}}
+}
+
+func updatedEvent(said map[string]string) *membershipv1.JoinResponse {
+	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Updated{
+		Updated: &membershipv1.Updated{Metadata: said},
+	}}
+}
+
+func memberSuspendedEvent(remaining time.Duration) *membershipv1.JoinResponse {
+	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{
+		Suspended: &membershipv1.Suspended{Remaining: durationpb.New(remaining)},
+	}}
+}
