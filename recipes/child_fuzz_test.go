@@ -99,7 +99,4 @@ func (d directoryOf) Get(context.Context, string) (Node, error) { return Node{},
 func (d directoryOf) Watch(context.Context, string) (Node, <-chan struct{}, error) {
 	return Node{}, nil, nil
 }
-func (d directoryOf) CatchUp(context.Context) error                    { return nil }
-func (d directoryOf) Set(context.Context, string, []byte, int32) error { return ErrNoNode }
-
-func (d directoryOf) Remove(context.Context, string) error { return ErrNoNode }
+func (d directoryOf) CatchUp(context.Context) error { return nil }

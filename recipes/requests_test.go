@@ -11,7 +11,7 @@ import (
 func requests(s *embedded.Session) int {
 	sum := 0
 	for _, name := range []string{
-		"Enqueue", "Dequeue", "Children", "WatchChildren", "Get", "Watch", "CatchUp", "Set", "Remove",
+		"Enqueue", "Dequeue", "Children", "WatchChildren", "Get", "Watch", "CatchUp", "Commit",
 	} {
 		sum += s.Count(name)
 	}

@@ -12,13 +12,13 @@ const maxAttempts = 8
 
 // Revoke asks every holder to let go, and returns how many it asked. With a grace, holders that are Sidekeeper's are ended
 // by force when it is over. ErrOutcomeUnknown if a reply was lost: asking again is safe.
-func (l Lock) Revoke(ctx context.Context, tree Tree, by, reason string, grace *time.Duration) (asked int, err error) {
-	contenders, _, err := l.queue(ctx, tree)
+func (l Lock) Revoke(ctx context.Context, store Store, by, reason string, grace *time.Duration) (asked int, err error) {
+	contenders, _, err := l.queue(ctx, store)
 	if err != nil {
 		return 0, err
 	}
 	for _, holder := range contenders.holders() {
-		_, err := l.ask(ctx, tree, holder, Revocation{By: by, Reason: reason, Grace: grace}, 0)
+		_, err := l.ask(ctx, store, holder, Revocation{By: by, Reason: reason, Grace: grace}, 0)
 		if errors.Is(err, ErrNoNode) {
 			continue
 		}
@@ -33,22 +33,22 @@ func (l Lock) Revoke(ctx context.Context, tree Tree, by, reason string, grace *t
 // Break ends the hold, or the wait, of the contender with this fencing token, and returns when its node is gone. The
 // contender is asked first; when patience is over, counted from when that stands in the node, the node is removed from outside,
 // and forced says so: then the holder may not have known in time. ErrTokenMismatch if there is no such contender.
-func (l Lock) Break(ctx context.Context, tree Tree, token int64, by, reason string, patience Patience) (forced bool, err error) {
-	contender, about, err := l.find(ctx, tree, token)
+func (l Lock) Break(ctx context.Context, store Store, token int64, by, reason string, patience Patience) (forced bool, err error) {
+	contender, about, err := l.find(ctx, store, token)
 	if err != nil {
 		return false, err
 	}
 	err = errOverwritten
 	for errors.Is(err, errOverwritten) {
 		var said Revocation
-		said, err = l.ask(ctx, tree, contender, Revocation{By: by, Reason: reason, Break: true}, token)
+		said, err = l.ask(ctx, store, contender, Revocation{By: by, Reason: reason, Break: true}, token)
 		if err == nil {
-			err = l.awaitRemoval(ctx, tree, contender, token, said, patience.with(about.Timeout))
+			err = l.awaitRemoval(ctx, store, contender, token, said, patience.with(about.Timeout))
 		}
 	}
 	switch {
 	case errors.Is(err, errOverdue):
-		return l.remove(ctx, tree, contender)
+		return l.remove(ctx, store, contender)
 	case errors.Is(err, ErrNoNode):
 		return false, nil
 	}
@@ -57,10 +57,10 @@ func (l Lock) Break(ctx context.Context, tree Tree, token int64, by, reason stri
 
 // ask marks one contender's node, unless the mark says so already, and returns what the mark says. ErrNoNode if the node is
 // gone, or if it is another than token's, where that is not 0.
-func (l Lock) ask(ctx context.Context, tree Tree, c child, asked Revocation, token int64) (said Revocation, _ error) {
+func (l Lock) ask(ctx context.Context, store Store, c child, asked Revocation, token int64) (said Revocation, _ error) {
 	var failure error
 	for range maxAttempts {
-		node, err := tree.Get(ctx, l.child(c))
+		node, err := store.Get(ctx, l.child(c))
 		if err != nil {
 			return Revocation{}, err
 		}
@@ -71,11 +71,11 @@ func (l Lock) ask(ctx context.Context, tree Tree, c child, asked Revocation, tok
 		if bytes.Equal(marked, node.Data) {
 			return revocationIn(marked), nil
 		}
-		failure = tree.Set(ctx, l.child(c), marked, node.Version)
+		_, failure = store.Commit(ctx, Set(l.child(c), marked, node.Version))
 		if !errors.Is(failure, ErrBadVersion) && !errors.Is(failure, ErrOutcomeUnknown) {
 			return revocationIn(marked), failure
 		}
-		if err := tree.CatchUp(ctx); err != nil {
+		if err := store.CatchUp(ctx); err != nil {
 			return Revocation{}, errors.Join(failure, err)
 		}
 	}
@@ -151,14 +151,14 @@ func (l Lock) awaitRemoval(
 }
 
 // remove deletes the contender's node from outside. After a lost reply it counts as forced if the node is gone.
-func (l Lock) remove(ctx context.Context, tree Tree, c child) (forced bool, err error) {
+func (l Lock) remove(ctx context.Context, store Store, c child) (forced bool, err error) {
 	for range maxAttempts {
-		err = tree.Remove(ctx, l.child(c))
+		_, err = store.Commit(ctx, Delete(l.child(c), -1))
 		if !errors.Is(err, ErrOutcomeUnknown) {
 			break
 		}
 		forced = true
-		if err := tree.CatchUp(ctx); err != nil {
+		if err := store.CatchUp(ctx); err != nil {
 			return false, errors.Join(ErrOutcomeUnknown, err)
 		}
 	}

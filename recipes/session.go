@@ -63,12 +63,6 @@ type Tree interface {
 
 	// CatchUp returns when the Tree shows everything that had been committed when it was called.
 	CatchUp(ctx context.Context) error
-
-	// Set replaces a node's data if it has this version, −1 for any. ErrOutcomeUnknown if the reply was lost.
-	Set(ctx context.Context, path string, data []byte, version int32) error
-
-	// Remove deletes a node whatever its version. ErrOutcomeUnknown if the reply was lost.
-	Remove(ctx context.Context, path string) error
 }
 
 // A Session is what recipes need of one ZooKeeper session that owns things. Its calls return when the server has

@@ -17,7 +17,7 @@ import (
 func (w world) slow(path string) *embedded.Reader {
 	reader := w.NewReader()
 	reader.Before(func(operation embedded.Operation) error {
-		if operation.Path == path && (operation.Name == "Commit" || operation.Name == "Set") {
+		if operation.Path == path && operation.Name == "Commit" {
 			reader.Before(nil)
 			<-time.After(3 * time.Second)
 		}

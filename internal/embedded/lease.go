@@ -203,13 +203,3 @@ func (s *Session) Watch(ctx context.Context, path string) (recipes.Node, <-chan 
 func (s *Session) CatchUp(ctx context.Context) error {
 	return s.reader.catchUp(ctx, s.line, s.over())
 }
-
-// Set implements recipes.Tree.
-func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) error {
-	return s.reader.replace(ctx, s.line, s.over(), path, data, version)
-}
-
-// Remove implements recipes.Tree.
-func (s *Session) Remove(ctx context.Context, path string) error {
-	return s.reader.remove(ctx, s.line, s.over(), path)
-}

@@ -73,16 +73,6 @@ func (r *Reader) Watch(ctx context.Context, path string) (recipes.Node, <-chan s
 // CatchUp implements recipes.Tree.
 func (r *Reader) CatchUp(ctx context.Context) error { return r.catchUp(ctx, r.line, over{}) }
 
-// Set implements recipes.Tree.
-func (r *Reader) Set(ctx context.Context, path string, data []byte, version int32) error {
-	return r.replace(ctx, r.line, over{}, path, data, version)
-}
-
-// Remove implements recipes.Tree.
-func (r *Reader) Remove(ctx context.Context, path string) error {
-	return r.remove(ctx, r.line, over{}, path)
-}
-
 func (r *Reader) children(ctx context.Context, l *line, o over, path string) (names []string, err error) {
 	err = l.call(ctx, o, Operation{"Children", path}, func() error {
 		r.mu.Lock()
@@ -144,28 +134,6 @@ func (r *Reader) catchUp(ctx context.Context, l *line, o over) error {
 	return l.call(ctx, o, Operation{Name: "CatchUp"}, func() error {
 		r.set(r.view.catchUp)
 		return nil
-	})
-}
-
-func (r *Reader) replace(ctx context.Context, l *line, o over, path string, data []byte, version int32) error {
-	return r.write(ctx, l, o, Operation{"Set", path}, func(t *transaction) error {
-		_, err := t.set(path, bytes.Clone(data), version)
-		return err
-	})
-}
-
-func (r *Reader) remove(ctx context.Context, l *line, o over, path string) error {
-	return r.write(ctx, l, o, Operation{"Remove", path}, func(t *transaction) error { return t.delete(path, -1) })
-}
-
-// write does a transaction in nobody's name.
-func (r *Reader) write(
-	ctx context.Context, l *line, o over, operation Operation, change func(*transaction) error,
-) error {
-	return l.call(ctx, o, operation, func() error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.view.ensemble.write(caller{}, change)
 	})
 }
 

@@ -111,21 +111,21 @@ func TestHooksStepBetweenAnOperationAndItsReply(t *testing.T) {
 		create(t, e, "/q/a")
 		s := e.OpenSession(10 * time.Second)
 		s.After(func(o embedded.Operation) error {
-			if o.Name == "Remove" {
+			if o.Name == "Commit" {
 				return recipes.ErrOutcomeUnknown
 			}
 			return nil
 		})
-		if err := s.Remove(t.Context(), "/q/a"); !errors.Is(err, recipes.ErrOutcomeUnknown) {
-			t.Errorf("Remove answers %v", err)
+		if _, err := s.Commit(t.Context(), recipes.Delete("/q/a", -1)); !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			t.Errorf("Commit answers %v", err)
 		}
 		if len(e.Names("/q")) != 0 {
 			t.Error("the node was not removed")
 		}
 		s.After(nil)
 		s.Before(func(embedded.Operation) error { return recipes.ErrUnreachable })
-		if err := s.Set(t.Context(), "/q", []byte("x"), -1); !errors.Is(err, recipes.ErrUnreachable) {
-			t.Errorf("Set answers %v", err)
+		if _, err := s.Commit(t.Context(), recipes.Set("/q", []byte("x"), -1)); !errors.Is(err, recipes.ErrUnreachable) {
+			t.Errorf("Commit answers %v", err)
 		}
 		if node, _ := e.Read("/q"); node.Data != nil {
 			t.Error("the node was changed")
@@ -139,7 +139,7 @@ func TestDelayTakesTimeAndVersionsAndRightsAreChecked(t *testing.T) {
 		r := e.NewReader()
 		r.Delay(time.Second)
 		start := time.Now()
-		if err := r.Set(t.Context(), "/q", nil, 7); !errors.Is(err, recipes.ErrBadVersion) {
+		if _, err := r.Commit(t.Context(), recipes.Set("/q", nil, 7)); !errors.Is(err, recipes.ErrBadVersion) {
 			t.Errorf("Set with a wrong version answers %v", err)
 		}
 		if took := time.Since(start); took != time.Second {

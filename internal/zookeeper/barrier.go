@@ -141,7 +141,7 @@ func (s *Session) checks(round instant) []check {
 		if n := len(checks); n > 0 && (size > maxPlaceData || n == mostChecks || s.proof.static) {
 			break
 		}
-		checks = append(checks, check{place, seen.version, seen, s.places[place]})
+		checks = append(checks, check{place, seen.version, seen, s.places[place].gone})
 	}
 	return checks
 }

@@ -186,7 +186,7 @@ func (s *Session) look() {
 
 // placeGone tells that somebody else deleted a place. The lock is held.
 func (s *Session) placeGone(path string, gone chan struct{}) {
-	if gone != nil && s.places[path] == gone {
+	if gone != nil && s.places[path].gone == gone {
 		s.uncover(path)
 		s.forget(path)
 		close(gone)

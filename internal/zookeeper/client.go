@@ -25,12 +25,13 @@ const (
 // A Client is one sidecar's access to one ensemble: it opens a session for each lease, and keeps one of its own, the reader,
 // that lists and watches for all of them. Close it after its sessions.
 type Client struct {
+	tree
+
 	config     Config
 	permanent  map[string]bool
 	handshakes gate
 	openings   gate
 	burials    gate
-	reader     *reader
 	vigil      *vigil
 	silences   *silences
 	dice       *rand.Rand
@@ -60,7 +61,7 @@ func New(config Config) (*Client, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c.life, c.stop = ctx, stop
-	c.reader = &reader{client: c, changed: make(chan struct{})}
+	c.tree = tree{reader: &reader{client: c, changed: make(chan struct{})}}
 	c.work.Go(func() { c.reader.run(ctx) })
 	if config.Auth != nil {
 		c.work.Go(func() { c.followCredentials(ctx) })
@@ -117,7 +118,7 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 }
 
 func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
-	return &Session{
+	s := &Session{
 		client:     c,
 		auth:       c.introduction(),
 		log:        c.config.Log,
@@ -126,14 +127,14 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 		done:       make(chan struct{}),
 		refusals:   make(map[string]bool),
 		changed:    make(chan struct{}),
-		places:     make(map[string]chan struct{}),
+		places:     make(map[string]ownedNode),
 		making:     make(chan struct{}, 1),
 		quitted:    make(chan struct{}),
-		sizes:      make(map[string]int),
 		sightings:  make(map[string]*sighting),
-		members:    make(map[string]bool),
 		ready:      make(chan struct{}),
 	}
+	s.tree = tree{reader: c.reader, owner: s}
+	return s
 }
 
 // start lets the library connect.

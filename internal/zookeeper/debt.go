@@ -34,7 +34,7 @@ func settled(err error) bool {
 func (s *Session) strike(place string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.places[place] == nil {
+	if s.places[place].gone == nil {
 		s.forget(place)
 	}
 }
@@ -44,7 +44,8 @@ func (s *Session) disown(place string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uncover(place)
-	if _, mine := s.places[place]; mine {
-		s.places[place] = nil
+	if owned, mine := s.places[place]; mine {
+		owned.gone = nil
+		s.places[place] = owned
 	}
 }

@@ -229,26 +229,27 @@ func (s *Session) unreserve(size int) {
 	s.bytes -= size
 }
 
+// An ownedNode is what a session knows of one of its ephemeral nodes.
+type ownedNode struct {
+	gone   chan struct{} // closed when somebody else deleted it; nil while it is being given up
+	size   int           // what it counts of the session's bytes
+	member bool          // somebody else may have made it since: Create's, not Enqueue's
+}
+
 // own enters a place into the books; a member's name may be somebody else's later.
 func (s *Session) own(place string, size int, member bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gone := make(chan struct{})
 	s.forget(place) // a member of that name that is being given up
-	s.places[place] = gone
-	s.sizes[place] = size
-	if member {
-		s.members[place] = true
-	}
+	s.places[place] = ownedNode{gone, size, member}
 	return gone
 }
 
 // forget drops a place from the books. The lock is held.
 func (s *Session) forget(place string) {
-	s.bytes -= s.sizes[place]
+	s.bytes -= s.places[place].size
 	delete(s.places, place)
-	delete(s.sizes, place)
-	delete(s.members, place)
 }
 
 // Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended. What the
@@ -277,8 +278,8 @@ func (s *Session) possessions() (places, members []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true
-	for place := range s.places {
-		if s.members[place] {
+	for place, owned := range s.places {
+		if owned.member {
 			members = append(members, place)
 		} else {
 			places = append(places, place)

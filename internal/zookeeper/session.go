@@ -28,6 +28,8 @@ var (
 // longer be proved alive (see the package comment), or when it is closed. It never becomes another session, whatever
 // the library would like. All its calls return when it ends.
 type Session struct {
+	tree
+
 	client *Client
 	conn   *zk.Conn
 	log    *zap.Logger
@@ -51,14 +53,12 @@ type Session struct {
 	witness    *view           // the reader's while they did
 	connected  bool
 	suspended  bool
-	changed    chan struct{}            // closed and made anew when connected or suspended changes
-	guard      *time.Timer              // looks at the deadline
-	places     map[string]chan struct{} // closed when somebody else deleted it; nil for one that is being given up
-	sizes      map[string]int           // what each place counts
-	members    map[string]bool          // which places others may have made since: Create's, not Enqueue's
-	bytes      int                      // of the places' paths
-	sightings  map[string]*sighting     // of the places that bound the validity
-	barrier    instant                  // the oldest of theirs
+	changed    chan struct{} // closed and made anew when connected or suspended changes
+	guard      *time.Timer   // looks at the deadline
+	places     map[string]ownedNode
+	bytes      int                  // of the places' paths
+	sightings  map[string]*sighting // of the places that bound the validity
+	barrier    instant              // the oldest of theirs
 	closing    bool
 	buried     bool
 	err        error

@@ -174,15 +174,6 @@ func (v *view) watched(ctx context.Context, path string) *watched {
 	return w
 }
 
-// watchChildren lists a node's children and arms a watch, or one for its creation if it is missing.
-func (v *view) watchChildren(a asker, path string) (watchedList, error) {
-	w, err := v.listed(a, path)
-	if err != nil {
-		return watchedList{}, err
-	}
-	return watchedList{w.names, w.changed, w.err}, nil
-}
-
 // listed returns the watch on a node's list of children, armed, or that on its creation: then its error is ErrNoNode.
 func (v *view) listed(a asker, path string) (*watched, error) {
 	w, arm := v.share(v.lists, path)
