@@ -110,7 +110,7 @@ func (w world) stranger(name, data string) (path string, session *embedded.Sessi
 	return path, session
 }
 
-// An ousting is an Oust that is under way.
+// An ousting is an Evict that is under way.
 type ousting struct {
 	mu     sync.Mutex
 	done   bool
@@ -132,15 +132,15 @@ func (o *ousting) String() string {
 
 const forceAfter = 20 * time.Second
 
-func after(d time.Duration) recipes.Patience { return recipes.Patience{After: &d} }
+func after(d time.Duration) recipes.ForceAfter { return recipes.ForceAfter{After: &d} }
 
-func (w world) oust(name string) *ousting { return w.oustThrough(w.living, w.NewReader(), name) }
+func (w world) evict(name string) *ousting { return w.oustThrough(w.living, w.NewReader(), name) }
 
 func (w world) oustThrough(ctx context.Context, store recipes.Store, name string) *ousting {
 	o := &ousting{}
 	go func() {
-		forced, err := shop.Oust(ctx, store, name, recipes.Ousting{
-			Replace: true, By: "uid:7", Reason: "restarted", Patience: after(forceAfter),
+		forced, err := shop.Evict(ctx, store, name, recipes.Eviction{
+			Replace: true, By: "uid:7", Reason: "restarted", ForceAfter: after(forceAfter),
 		})
 		o.mu.Lock()
 		defer o.mu.Unlock()

@@ -178,7 +178,7 @@ func (s *stage) standing() []recipes.Node {
 	return nodes
 }
 
-// disturb lets readers lag, cuts sessions off or expires them, deletes places by hand, puts data and strangers there.
+// disturb lets readers lag, cuts sessions off or expires them, deletes places by hand, puts data and foreign children there.
 func (s *stage) disturb(seed uint64) func() {
 	dice := rand.New(rand.NewPCG(seed, 2))
 	return func() {

@@ -270,7 +270,7 @@ func TestASequenceWithThingsOfOthersIsNotDeleted(t *testing.T) {
 	inBubble(t, func(w world) {
 		reader, _ := w.made(1)
 		_, _ = w.Create(invoices.Path+"/theirs", nil, embedded.Persistent, 0)
-		if err := invoices.Delete(w.Context(), reader); !errors.Is(err, recipes.ErrStrangers) {
+		if err := invoices.Delete(w.Context(), reader); !errors.Is(err, recipes.ErrForeignChildren) {
 			t.Error(err)
 		}
 		if numbers, err := w.next(reader, 1); err != nil || numbers.First != 1 {

@@ -108,8 +108,8 @@ func (j *joining) awaitName(ctx context.Context) (struct{}, error) {
 	if j.conflict == membershipv1.OnConflict_ON_CONFLICT_WAIT {
 		return struct{}{}, j.recipe.AwaitFree(ctx, ensemble, j.called)
 	}
-	_, err := j.recipe.Oust(ctx, ensemble, j.called, recipes.Ousting{
-		Replace: true, By: j.caller.identity, Reason: j.aboutWith(j.about).Owner, Patience: j.services.patience(nil),
+	_, err := j.recipe.Evict(ctx, ensemble, j.called, recipes.Eviction{
+		Replace: true, By: j.caller.identity, Reason: j.aboutWith(j.about).Owner, ForceAfter: j.services.patience(nil),
 	})
 	return struct{}{}, err
 }

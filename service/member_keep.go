@@ -26,7 +26,7 @@ type attendance struct {
 
 // A bearing is what a look at the member's node has shown.
 type bearing struct {
-	recipes.Standing
+	recipes.MemberState
 	changed <-chan struct{}
 }
 
@@ -99,7 +99,7 @@ func (a *attendance) consider() error {
 		a.changed = after(countdown)
 		return nil //nolint:nilerr // the lease alone decides whether the member stands
 	case seen.End != nil:
-		return ousted(seen.Standing)
+		return ousted(seen.MemberState)
 	}
 	a.changed = seen.changed
 	if !maps.Equal(seen.Metadata, a.told) {
@@ -118,7 +118,7 @@ func (a *attendance) removed() error {
 }
 
 // ousted says who has asked for the member's end.
-func ousted(standing recipes.Standing) error {
+func ousted(standing recipes.MemberState) error {
 	text := "asked for by " + quoted(standing.By)
 	if standing.Reason != "" {
 		text += ": " + quoted(standing.Reason)

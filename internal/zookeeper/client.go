@@ -27,17 +27,17 @@ const (
 type Client struct {
 	tree
 
-	config     Config
-	permanent  map[string]bool
-	handshakes gate
-	openings   gate
-	burials    gate
-	vigil      *vigil
-	silences   *silences
-	dice       *rand.Rand
-	life       context.Context //nolint:containedctx // ends with Close
-	stop       context.CancelFunc
-	work       sync.WaitGroup
+	config        Config
+	permanent     map[string]bool
+	handshakes    gate
+	openings      gate
+	lateClosings  gate
+	deadlineWatch *deadlineWatch
+	silentServers *silentServers
+	random        *rand.Rand
+	life          context.Context //nolint:containedctx // ends with Close
+	stop          context.CancelFunc
+	work          sync.WaitGroup
 }
 
 // New checks the settings and starts connecting. A setting that cannot be safe is an error; an ensemble that does not
@@ -47,14 +47,14 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		config:     config,
-		permanent:  make(map[string]bool),
-		handshakes: make(gate, handshakesAtOnce),
-		openings:   make(gate, openingsAtOnce),
-		burials:    make(gate, burialsAtOnce),
-		vigil:      &vigil{clock: config.Clock, sessions: make(map[*Session]struct{})},
-		silences:   &silences{servers: len(config.Servers), since: make(map[string]time.Time)},
-		dice:       rand.New(config.Random),
+		config:        config,
+		permanent:     make(map[string]bool),
+		handshakes:    make(gate, handshakesAtOnce),
+		openings:      make(gate, openingsAtOnce),
+		lateClosings:  make(gate, lateClosingsAtOnce),
+		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
+		silentServers: &silentServers{servers: len(config.Servers), since: make(map[string]time.Time)},
+		random:        rand.New(config.Random),
 	}
 	for _, dir := range config.Directories {
 		c.permanent[dir] = true
@@ -113,25 +113,25 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 	if !s.startWork() {
 		return nil, s.Err()
 	}
-	go s.heart()
+	go s.heartbeatLoop()
 	return s, nil
 }
 
 func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 	s := &Session{
-		client:     c,
-		auth:       c.introduction(),
-		log:        c.config.Log,
-		brief:      brief,
-		negotiated: timeout,
-		done:       make(chan struct{}),
-		refusals:   make(map[string]bool),
-		changed:    make(chan struct{}),
-		places:     make(map[string]ownedNode),
-		making:     make(chan struct{}, 1),
-		quitted:    make(chan struct{}),
-		sightings:  make(map[string]*sighting),
-		ready:      make(chan struct{}),
+		client:        c,
+		auth:          c.introduction(),
+		log:           c.config.Log,
+		brief:         brief,
+		negotiated:    timeout,
+		done:          make(chan struct{}),
+		refusals:      make(map[string]bool),
+		changed:       make(chan struct{}),
+		places:        make(map[string]ownedNode),
+		making:        make(chan struct{}, 1),
+		quitted:       make(chan struct{}),
+		placeBarriers: make(map[string]*placeBarrier),
+		ready:         make(chan struct{}),
 	}
 	s.tree = tree{reader: c.reader, owner: s}
 	return s

@@ -76,7 +76,7 @@ func (s *Session) find(ctx context.Context, dir, prefix string) (name string, er
 		if err == nil || errors.Is(err, recipes.ErrSessionEnded) {
 			return name, err
 		}
-		s.rest(s.client.forbearance(refusals))
+		s.rest(s.client.retryPause(refusals))
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *Session) flush(ctx context.Context) error {
 		case err == nil, errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrDenied):
 			return nil // committed, with whatever verdict
 		case !errors.Is(err, recipes.ErrOutcomeUnknown):
-			s.rest(s.client.forbearance(refusals))
+			s.rest(s.client.retryPause(refusals))
 			refusals++
 		}
 	}
@@ -190,7 +190,7 @@ func (s *Session) makeNode(ctx context.Context, operation string, create func(*z
 
 // Dequeue deletes a place; see recipes.Session.
 func (s *Session) Dequeue(ctx context.Context, place string) {
-	s.giveAway(place, func() error { return s.delete(ctx, place) })
+	s.release(place, func() error { return s.delete(ctx, place) })
 }
 
 // delete deletes a place, once or, where replies are lost, until it is certain what became of it. The name holds a uuid, so that
@@ -256,8 +256,8 @@ func (s *Session) forget(place string) {
 // ensemble refuses to delete goes with the session. One that was lost is closed at the ensemble as soon as that can be reached, which is
 // not waited for: so Close it once nobody takes what it owned for his own.
 func (s *Session) Close(ctx context.Context) {
-	defer s.bury()
-	places, members := s.possessions()
+	defer s.closeLost()
+	places, members := s.ownedPaths()
 	for _, member := range members {
 		_ = s.deleteOwn(ctx, member)
 	}
@@ -273,8 +273,8 @@ func (s *Session) Close(ctx context.Context) {
 	}
 }
 
-// possessions begins the end: the session may own nothing new.
-func (s *Session) possessions() (places, members []string) {
+// ownedPaths begins the end: the session may own nothing new.
+func (s *Session) ownedPaths() (places, members []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true
@@ -338,7 +338,7 @@ func (s *Session) quit() {
 		return
 	}
 	defer close(s.quitted)
-	patience := time.NewTimer(quitPatience)
+	patience := time.NewTimer(quitTimeout)
 	defer patience.Stop()
 	select {
 	case s.making <- struct{}{}:
@@ -347,7 +347,7 @@ func (s *Session) quit() {
 	s.conn.Close()
 }
 
-const quitPatience = 2 * time.Second
+const quitTimeout = 2 * time.Second
 
 // uuid returns 128 random bits in the canonical form.
 func uuid() string {

@@ -31,8 +31,8 @@ type view struct {
 	mu        sync.Mutex
 	nodes     map[string]*watched // by path, while their watch is armed or being armed
 	lists     map[string]*watched
-	listings  flights[[]string]
-	catchings flights[struct{}]
+	listings  sharedRequests[[]string]
+	catchings sharedRequests[struct{}]
 }
 
 // run keeps a view until ctx ends.

@@ -38,31 +38,31 @@ type Session struct {
 	fenced atomic.Bool   // nothing more is written or dialled
 	done   chan struct{} // closed when the session has ended
 
-	mu         sync.Mutex
-	auth       []byte // is sent behind each handshake: the credentials of when the session was opened, or the reader's newest
-	id         int64
-	password   [passwordBytes]byte // which servers want of whoever comes back to the session
-	negotiated time.Duration
-	interval   time.Duration // between heartbeats
-	proof      proof
-	wire       *wire           // the present connection, if any
-	address    string          // of that connection
-	generation int             // of connections that have answered the handshake
-	attempts   int             // dials since the last heartbeat that was answered
-	refusals   map[string]bool // servers that closed the connection instead of answering the handshake
-	witness    *view           // the reader's while they did
-	connected  bool
-	suspended  bool
-	changed    chan struct{} // closed and made anew when connected or suspended changes
-	guard      *time.Timer   // looks at the deadline
-	places     map[string]ownedNode
-	bytes      int                  // of the places' paths
-	sightings  map[string]*sighting // of the places that bound the validity
-	barrier    instant              // the oldest of theirs
-	closing    bool
-	buried     bool
-	err        error
-	ended      instant // when err was set
+	mu            sync.Mutex
+	auth          []byte // is sent behind each handshake: the credentials of when the session was opened, or the reader's newest
+	id            int64
+	password      [passwordBytes]byte // which servers want of whoever comes back to the session
+	negotiated    time.Duration
+	interval      time.Duration // between heartbeats
+	proof         proof
+	wire          *wire           // the present connection, if any
+	address       string          // of that connection
+	generation    int             // of connections that have answered the handshake
+	attempts      int             // dials since the last heartbeat that was answered
+	refusals      map[string]bool // servers that closed the connection instead of answering the handshake
+	refusedView   *view           // the reader's while they did
+	connected     bool
+	suspended     bool
+	changed       chan struct{} // closed and made anew when connected or suspended changes
+	guard         *time.Timer   // looks at the deadline
+	places        map[string]ownedNode
+	bytes         int                      // of the places' paths
+	placeBarriers map[string]*placeBarrier // of the places that bound the validity
+	barrier       instant                  // the oldest of theirs
+	closing       bool
+	closedLate    bool
+	err           error
+	ended         instant // when err was set
 
 	making   chan struct{} // held while the library makes a container; see quit
 	quitting atomic.Bool
@@ -124,7 +124,7 @@ func (s *Session) timeout() time.Duration {
 }
 
 // patience is how long one server may take for a connection or a handshake.
-func (s *Session) patience() time.Duration { return max(time.Second/2, s.timeout()/6) }
+func (s *Session) serverTimeout() time.Duration { return max(time.Second/2, s.timeout()/6) }
 
 // change tells those who wait that connected or suspended has changed. The lock is held.
 func (s *Session) change() {
@@ -177,9 +177,9 @@ func (s *Session) handshakeRefused(w *wire) {
 	if s.wire != w {
 		return
 	}
-	if s.witness != present {
+	if s.refusedView != present {
 		clear(s.refusals)
-		s.witness = present
+		s.refusedView = present
 	}
 	s.refusals[s.address] = true
 	s.change()
@@ -188,7 +188,7 @@ func (s *Session) handshakeRefused(w *wire) {
 // isRefused says whether every server refuses this session, while the one that the reader is attached to serves. The lock is held.
 func (s *Session) isRefused() bool {
 	present, _ := s.client.reader.current()
-	return present != nil && present == s.witness && present.session.Err() == nil &&
+	return present != nil && present == s.refusedView && present.session.Err() == nil &&
 		len(s.refusals) == len(s.client.config.Servers) && s.refusals[s.client.reader.address()]
 }
 
@@ -211,7 +211,7 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 	}
 	s.generation++
 	clear(s.refusals)
-	s.client.silences.end(s.address)
+	s.client.silentServers.end(s.address)
 	if s.id != 0 && timeout < s.negotiated {
 		s.mu.Unlock()
 		s.lose(errShortened) // the ensemble ends it sooner than the proof would have it
@@ -231,9 +231,9 @@ func (s *Session) established(id int64, timeout time.Duration, handshake exchang
 	s.interval = s.client.config.interval(timeout)
 	s.proof = s.client.config.proof(timeout)
 	s.proof.opened(handshake)
-	s.guard = time.AfterFunc(s.proof.deadline.since(s.now()), s.look)
+	s.guard = time.AfterFunc(s.proof.deadline.since(s.now()), s.checkDeadline)
 	if !s.brief {
-		s.client.vigil.join(s)
+		s.client.deadlineWatch.join(s)
 	}
 }
 
@@ -279,7 +279,7 @@ func (s *Session) lose(err error) {
 	w := s.wire
 	if s.guard != nil {
 		s.guard.Stop()
-		s.client.vigil.leave(s)
+		s.client.deadlineWatch.leave(s)
 	}
 	s.change()
 	s.client.discard(s) // announced before anybody can learn of the end and close the client

@@ -230,15 +230,15 @@ func nodeOf(data []byte, stat *zk.Stat) recipes.Node {
 	}
 }
 
-// flights let callers who ask the same thing share one request, provided it was not sent before they asked.
-type flights[T any] struct {
+// sharedRequests let callers who ask the same thing share one request, provided it was not sent before they asked.
+type sharedRequests[T any] struct {
 	mu      sync.Mutex
 	waiting map[string]*future[T] // not sent yet
 	sent    map[string]*future[T]
 }
 
 // join asks, together with all who come before the request is sent; it is sent when the one before it has been answered.
-func (f *flights[T]) join(s *Session, key string, request func() (T, error)) *future[T] {
+func (f *sharedRequests[T]) join(s *Session, key string, request func() (T, error)) *future[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.waiting == nil {
@@ -260,14 +260,14 @@ func (f *flights[T]) join(s *Session, key string, request func() (T, error)) *fu
 	})
 }
 
-func (f *flights[T]) leave(key string, mine *future[T]) {
+func (f *sharedRequests[T]) leave(key string, mine *future[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.waiting, key)
 	f.sent[key] = mine
 }
 
-func (f *flights[T]) land(key string, mine *future[T]) {
+func (f *sharedRequests[T]) land(key string, mine *future[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.sent[key] == mine {

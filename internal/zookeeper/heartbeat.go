@@ -13,18 +13,18 @@ import (
 // jitter is by how much of itself the interval between two heartbeats varies, so that a thousand leases spread.
 const jitter = 0.1
 
-// heart proves the session for as long as it lives: one heartbeat at a time, each sent after the one before was answered,
+// heartbeatLoop proves the session for as long as it lives: one heartbeat at a time, each sent after the one before was answered,
 // about every interval, and at once on a new connection. The handshake has just proved the session.
-func (s *Session) heart() {
+func (s *Session) heartbeatLoop() {
 	defer s.work.Done()
 	pause, failures, failing := s.interval, 0, instant(0)
 	generation, _ := s.connection()
 	for s.restSince(generation, pause) {
 		began := s.now()
 		var err error
-		if generation, err = s.heartbeats(began); err == nil {
+		if generation, err = s.heartbeatRound(began); err == nil {
 			failures = 0
-			spread := 1 + jitter*(2*s.client.dice.Float64()-1)
+			spread := 1 + jitter*(2*s.client.random.Float64()-1)
 			pause = max(time.Millisecond, time.Duration(spread*float64(s.interval))-s.now().since(began))
 		} else {
 			if failures++; failures == 1 {
@@ -32,7 +32,7 @@ func (s *Session) heart() {
 			}
 			pause = s.failed(failures, failing)
 		}
-		s.look()
+		s.checkDeadline()
 	}
 }
 
@@ -76,8 +76,8 @@ func (s *Session) connection() (generation int, changed <-chan struct{}) {
 	return s.generation, s.changed
 }
 
-// heartbeats sends one heartbeat, or as many as it takes to ask for every place.
-func (s *Session) heartbeats(round instant) (generation int, err error) {
+// heartbeatRound sends one heartbeat, or as many as it takes to ask for every place.
+func (s *Session) heartbeatRound(round instant) (generation int, err error) {
 	for {
 		generation, err = s.heartbeat(s.checks(round))
 		if err != nil || len(s.checks(round)) == 0 {
@@ -98,7 +98,7 @@ func (s *Session) heartbeat(checks []check) (generation int, err error) {
 	stuck := time.AfterFunc(s.interval*3/2, func() { s.giveUp(generation) })
 	defer stuck.Stop()
 	sent := s.now()
-	told, err := s.beat(checks)
+	told, err := s.sendHeartbeat(checks)
 	answered := s.now()
 	s.client.config.Observe(context.Background(), "heartbeat", answered.since(sent), err != nil)
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *Session) heartbeat(checks []check) (generation int, err error) {
 	return generation, nil
 }
 
-// beat is one request that proves the session: a transaction with the checks, or a plain read.
-func (s *Session) beat(checks []check) (answer, error) {
+// sendHeartbeat is one request that proves the session: a transaction with the checks, or a plain read.
+func (s *Session) sendHeartbeat(checks []check) (answer, error) {
 	if s.proof.static {
 		return s.read(checks)
 	}
@@ -171,8 +171,8 @@ func (s *Session) giveUp(generation int) {
 	}
 }
 
-// look ends the session if its deadline has passed, and else arranges for the next look.
-func (s *Session) look() {
+// checkDeadline ends the session if its deadline has passed, and otherwise sets the timer for it.
+func (s *Session) checkDeadline() {
 	s.mu.Lock()
 	remaining, why := s.validUntil().since(s.now()), s.overdue()
 	if remaining > 0 && s.err == nil {

@@ -102,8 +102,8 @@ func (p *Place) ahead(ctx context.Context) (queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	contenders, strangers := readQueue(names)
-	if p.lock.Nested && strangers > 0 {
+	contenders, foreignChildren := readQueue(names)
+	if p.lock.Nested && foreignChildren > 0 {
 		return nil, ErrDirectory
 	}
 	contenders, err = p.inOrder(ctx, contenders)

@@ -54,7 +54,7 @@ func (w world) breaking(reader *embedded.Reader, token int64) func() (bool, erro
 
 func (w world) ousting(reader *embedded.Reader) func() (bool, error) {
 	return func() (bool, error) {
-		return shop.Oust(w.Context(), reader, "a", recipes.Ousting{By: "uid:7", Patience: after(forceAfter)})
+		return shop.Evict(w.Context(), reader, "a", recipes.Eviction{By: "uid:7", ForceAfter: after(forceAfter)})
 	}
 }
 
@@ -67,7 +67,7 @@ func TestTheTimeThatIsLeftBeginsWhenItIsAskedFor(t *testing.T) {
 		w.enlist("a")
 		w.enlist("b")
 		began := time.Now()
-		forced, err := shop.Dissolve(w.Context(), w.slow(shop.Path+"/b"), recipes.Ousting{Patience: after(forceAfter)})
+		forced, err := shop.Dissolve(w.Context(), w.slow(shop.Path+"/b"), recipes.Eviction{ForceAfter: after(forceAfter)})
 		if took := time.Since(began); forced != 2 || err != nil || took != 3*time.Second+forceAfter {
 			w.Errorf("%d forced after %v, %v", forced, took, err)
 		}

@@ -129,7 +129,7 @@ func (q *queueOfAsks) takeFitting(last int64) int64 {
 }
 
 // answer gives those that took part their numbers, from first on.
-func (q *queueOfAsks) answer(first int64, left sighting) {
+func (q *queueOfAsks) answer(first int64, left sequenceState) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, a := range q.taken {

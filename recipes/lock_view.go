@@ -22,10 +22,10 @@ type Contender struct {
 
 // View is who holds a lock and who waits for it, each in order. Those that came or went while it was read may be missing.
 type View struct {
-	Holders   []Contender
-	Waiters   []Contender
-	Omitted   int // waiters left out because the view would be too large
-	Strangers int // children of the lock's directory that are no contenders
+	Holders         []Contender
+	Waiters         []Contender
+	Omitted         int // waiters left out because the view would be too large
+	ForeignChildren int // children of the lock's directory that are no contenders
 }
 
 // contender is what the node of a child tells.
@@ -55,18 +55,18 @@ func (l Lock) Contenders(ctx context.Context, tree Tree) (int, error) {
 
 // View reads who holds the lock and who waits for it. A lock that nobody has asked for has an empty view.
 func (l Lock) View(ctx context.Context, tree Tree) (View, error) {
-	contenders, strangers, err := l.queue(ctx, tree)
+	contenders, foreignChildren, err := l.queue(ctx, tree)
 	if err != nil {
 		return View{}, err
 	}
-	return l.view(contenders, strangers, l.reader(ctx, tree))
+	return l.view(contenders, foreignChildren, l.reader(ctx, tree))
 }
 
 // WatchView reads as View does and returns what to wait for before the view is read again.
 func (l Lock) WatchView(ctx context.Context, tree Tree) (View, Changes, error) {
 	names, changed, err := tree.WatchChildren(ctx, l.Path)
 	changes := Changes{changed}
-	contenders, strangers, err := l.contenders(names, err)
+	contenders, foreignChildren, err := l.contenders(names, err)
 	if err == nil {
 		contenders, err = l.inOrder(ctx, tree, contenders)
 	}
@@ -84,31 +84,31 @@ func (l Lock) WatchView(ctx context.Context, tree Tree) (View, Changes, error) {
 		}
 		return node, err
 	}
-	view, err := l.view(contenders, strangers, read)
+	view, err := l.view(contenders, foreignChildren, read)
 	return view, changes, err
 }
 
 // queue lists the contenders in order.
-func (l Lock) queue(ctx context.Context, tree Tree) (ordered queue, strangers int, _ error) {
+func (l Lock) queue(ctx context.Context, tree Tree) (ordered queue, foreignChildren int, _ error) {
 	names, err := tree.Children(ctx, l.Path)
-	contenders, strangers, err := l.contenders(names, err)
+	contenders, foreignChildren, err := l.contenders(names, err)
 	if err != nil {
 		return nil, 0, err
 	}
 	ordered, err = l.inOrder(ctx, tree, contenders)
-	return ordered, strangers, err
+	return ordered, foreignChildren, err
 }
 
 // contenders picks them out of a list. A directory that is missing has none.
-func (l Lock) contenders(names []string, err error) (contenders queue, strangers int, _ error) {
+func (l Lock) contenders(names []string, err error) (contenders queue, foreignChildren int, _ error) {
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return nil, 0, err
 	}
-	contenders, strangers = readQueue(names)
-	if l.Nested && strangers > 0 {
-		return nil, strangers, ErrDirectory
+	contenders, foreignChildren = readQueue(names)
+	if l.Nested && foreignChildren > 0 {
+		return nil, foreignChildren, ErrDirectory
 	}
-	return contenders, strangers, nil
+	return contenders, foreignChildren, nil
 }
 
 func (l Lock) inOrder(ctx context.Context, tree Tree, contenders queue) (queue, error) {
@@ -120,8 +120,8 @@ func (l Lock) inOrder(ctx context.Context, tree Tree, contenders queue) (queue, 
 }
 
 // view reads each contender, until the view has its size.
-func (l Lock) view(contenders queue, strangers int, read func(child) (Node, error)) (View, error) {
-	view := View{Strangers: strangers}
+func (l Lock) view(contenders queue, foreignChildren int, read func(child) (Node, error)) (View, error) {
+	view := View{ForeignChildren: foreignChildren}
 	holders := len(contenders.holders())
 	size := 0
 	for i, c := range contenders {

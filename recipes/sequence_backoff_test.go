@@ -9,7 +9,7 @@ import (
 
 func TestAChangeThatTookLongDoesNotSlowThoseAfterIt(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		p := pace{}
+		p := backoff{}
 		for range 10 {
 			p.won(time.Millisecond)
 		}
@@ -27,7 +27,7 @@ func TestAChangeThatTookLongDoesNotSlowThoseAfterIt(t *testing.T) {
 		if stood := time.Until(p.next); stood < 5*time.Millisecond {
 			t.Errorf("it stands back for %v though changes have become slow", stood)
 		}
-		time.Sleep(rivalry)
+		time.Sleep(contentionLasts)
 		p.won(10 * time.Millisecond)
 		if time.Until(p.next) > 0 {
 			t.Error("it stands back though nobody else was seen lately")
@@ -37,7 +37,7 @@ func TestAChangeThatTookLongDoesNotSlowThoseAfterIt(t *testing.T) {
 
 func TestWhoeverIsOvertakenOftenTriesAgainSooner(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		p := pace{}
+		p := backoff{}
 		p.won(100 * time.Millisecond)
 		for range 20 {
 			p.lost(100 * time.Millisecond)

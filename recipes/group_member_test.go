@@ -78,7 +78,7 @@ func TestAMemberSeesWhatBecomesOfItsNode(t *testing.T) {
 			w.delete(path)
 			w.stranger("a", "")
 		}, "removed by hand"},
-		{"a replacement", func(w world, _ member, _ string) { w.oust("a") }, "replaced by uid:7: restarted"},
+		{"a replacement", func(w world, _ member, _ string) { w.evict("a") }, "replaced by uid:7: restarted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(w world) {

@@ -5,7 +5,7 @@ import "testing"
 func TestAWriteNeverLeavesAVersionThatMeansAny(t *testing.T) {
 	for _, version := range []int32{-3, -2, 0, 1 << 30} {
 		left := version
-		for _, change := range (Sequence{Path: "/s"}).changes(sighting{guard: "_i_", version: version}, 1) {
+		for _, change := range (Sequence{Path: "/s"}).changes(sequenceState{guard: "_i_", version: version}, 1) {
 			if change.Kind == KindCheck {
 				continue
 			}

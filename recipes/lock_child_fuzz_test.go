@@ -56,9 +56,9 @@ func FuzzDirectoriesOfContenders(f *testing.F) {
 		names := strings.Split(listed, "\n")
 		slices.Sort(names)
 		names = slices.Compact(names) // as in a directory
-		contenders, strangers := readQueue(names)
-		if len(contenders)+strangers != len(names) {
-			t.Fatalf("%d contenders and %d strangers of %d", len(contenders), strangers, len(names))
+		contenders, foreignChildren := readQueue(names)
+		if len(contenders)+foreignChildren != len(names) {
+			t.Fatalf("%d contenders and %d foreignChildren of %d", len(contenders), foreignChildren, len(names))
 		}
 		ordered := contenders.inOrder()
 		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })

@@ -129,7 +129,7 @@ func (m *Mirror) follow(keys []string) error {
 
 // A reflection is what was read of one key.
 type reflection struct {
-	sight
+	nodeState
 
 	names []string // of what lies in it
 	done  bool
@@ -144,7 +144,7 @@ func (m *Mirror) reflect(ctx context.Context, key string) (reflection, error) {
 		if err != nil && !missing {
 			return reflection{}, err
 		}
-		read := reflection{sight: sight{node, !missing}, done: true}
+		read := reflection{nodeState: nodeState{node, !missing}, done: true}
 		if m.sought.Below && !missing || missing && m.isSought(key) {
 			read.names, err = m.tree.FollowChildren(ctx, path, m.notices)
 		}

@@ -99,8 +99,8 @@ func TestStrangersInTheDirectoryAreNotMinded(t *testing.T) {
 		first, second := w.join(recipes.Exclusive), w.join(recipes.Exclusive)
 		w.expect("holding, waiting", first, second)
 		view, err := orders.View(w.Context(), first.session)
-		if err != nil || len(view.Holders) != 1 || len(view.Waiters) != 1 || view.Strangers != 3007 {
-			w.Errorf("%d strangers, %v", view.Strangers, err)
+		if err != nil || len(view.Holders) != 1 || len(view.Waiters) != 1 || view.ForeignChildren != 3007 {
+			w.Errorf("%d foreignChildren, %v", view.ForeignChildren, err)
 		}
 		first.quit()
 		w.expect("holding", second)

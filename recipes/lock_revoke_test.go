@@ -200,7 +200,7 @@ func TestAPlaceIsLeftToItsSidecarUntilItsSessionMustHaveExpired(t *testing.T) {
 		`{"sidekeeper":1,"timeout_ms":9223372036854775808000}`: 42 * time.Second,
 	} {
 		inBubble(t, func(w world) {
-			until := recipes.Patience{Timeout: 40 * time.Second, Tick: 2 * time.Second}
+			until := recipes.ForceAfter{Timeout: 40 * time.Second, Tick: 2 * time.Second}
 			path := w.foreign("_c_"+hex32+"-lock-", embedded.EphemeralSequential, data)
 			node, err := w.Read(path)
 			if err != nil {
@@ -213,7 +213,7 @@ func TestAPlaceIsLeftToItsSidecarUntilItsSessionMustHaveExpired(t *testing.T) {
 				w.Errorf("%s: a place is ended after %v: %v %v", data, took, forced, err)
 			}
 			began = time.Now()
-			forced, err = shop.Oust(w.Context(), w.NewReader(), "a", recipes.Ousting{Patience: until})
+			forced, err = shop.Evict(w.Context(), w.NewReader(), "a", recipes.Eviction{ForceAfter: until})
 			if took := time.Since(began); !forced || err != nil || took != want {
 				w.Errorf("%s: a member is ended after %v: %v %v", data, took, forced, err)
 			}

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// An Ousting is who asks for a member's end, why, and for how long the member's sidecar is left to it.
-type Ousting struct {
+// An Eviction is who asks for a member's end, why, and for how long the member's sidecar is left to it.
+type Eviction struct {
 	Replace bool // somebody else takes the member's place; otherwise it is removed
 	By      string
 	Reason  string
-	Patience
+	ForceAfter
 }
 
 // AwaitFree returns when the group has no member of this name.
@@ -31,10 +31,10 @@ func (g Group) AwaitFree(ctx context.Context, tree Tree, name string) error {
 	return err
 }
 
-// Oust asks the member's sidecar to end it and returns when it is gone. If it is still there when the time is over, it is
+// Evict asks the member's sidecar to end it and returns when it is gone. If it is still there when the time is over, it is
 // removed from outside, and forced says so: then the member may not have known in time. The time is counted from when what is
 // asked stands in the member's node. A member that is not ours is not asked. Whoever joins under the name in the meantime is let be.
-func (g Group) Oust(ctx context.Context, store Store, name string, order Ousting) (forced bool, err error) {
+func (g Group) Evict(ctx context.Context, store Store, name string, order Eviction) (forced bool, err error) {
 	node, _, err := g.find(ctx, store, name)
 	if errors.Is(err, ErrNoNode) {
 		return false, nil
@@ -43,11 +43,11 @@ func (g Group) Oust(ctx context.Context, store Store, name string, order Ousting
 		return false, err
 	}
 	form, _ := decodeMember(node.Data)
-	return g.oust(ctx, store, name, node.Czxid, order, &ultimatum{patience: order.with(toldTimeout(form.Timeout))})
+	return g.evict(ctx, store, name, node.Czxid, order, &evictionDeadline{patience: order.with(toldTimeout(form.Timeout))})
 }
 
-// An ultimatum is for how long a member that is asked to go is left to its sidecar.
-type ultimatum struct {
+// An evictionDeadline is for how long a member that is asked to go is left to its sidecar.
+type evictionDeadline struct {
 	patience time.Duration
 	over     time.Time // zero before the member is asked
 	mark     int32     // the version of its data in which it was asked last
@@ -55,7 +55,7 @@ type ultimatum struct {
 
 // stands notes that the member is asked to go in this version of its data. The time begins anew unless it was asked all the while:
 // who writes on top of that, and knows of it, leaves it standing.
-func (u *ultimatum) stands(mark int32) {
+func (u *evictionDeadline) stands(mark int32) {
 	if u.over.IsZero() || mark > u.mark+1 {
 		u.over = time.Now().Add(u.patience)
 	}
@@ -74,9 +74,9 @@ func (g Group) find(ctx context.Context, tree Tree, name string) (Node, <-chan s
 	return tree.Watch(ctx, g.member(name))
 }
 
-// oust returns when this incarnation is gone. Somebody may overwrite what the member is asked, so it is asked after every change.
-func (g Group) oust(
-	ctx context.Context, store Store, name string, incarnation int64, order Ousting, until *ultimatum,
+// evict returns when this incarnation is gone. Somebody may overwrite what the member is asked, so it is asked after every change.
+func (g Group) evict(
+	ctx context.Context, store Store, name string, incarnation int64, order Eviction, until *evictionDeadline,
 ) (forced bool, err error) {
 	overdue := time.NewTimer(until.patience)
 	defer overdue.Stop()
@@ -103,7 +103,7 @@ func (g Group) oust(
 // ask writes into the member's node what is asked of it, unless that stands there or the node is not ours, and returns what
 // tells of a change, with the version of the data in which it stands; 0 if the node is not ours. ErrNoNode if this incarnation is gone.
 func (g Group) ask(
-	ctx context.Context, store Store, name string, incarnation int64, order Ousting,
+	ctx context.Context, store Store, name string, incarnation int64, order Eviction,
 ) (mark int32, changed <-chan struct{}, _ error) {
 	var failure error
 	for range maxAttempts {
@@ -121,7 +121,7 @@ func (g Group) ask(
 		case form.End != nil:
 			return node.Version, changed, nil
 		}
-		form.End = &endMark{Replaced: order.Replace, By: order.By, Reason: order.Reason}
+		form.End = &endRequest{Replaced: order.Replace, By: order.By, Reason: order.Reason}
 		_, failure = store.Commit(ctx, Set(g.member(name), form.encode(), node.Version))
 		if failure != nil && !isMoved(failure) && !errors.Is(failure, ErrOutcomeUnknown) {
 			return 0, nil, failure

@@ -11,8 +11,8 @@ import (
 // maxForeignText bounds, in bytes, what is shown of what a foreign member wrote about itself.
 const maxForeignText = 1 << 10
 
-// maxMarkText bounds, in bytes, what is told of who asks for a member's end and why.
-const maxMarkText = 256
+// maxEndText bounds, in bytes, what is told of who asks for a member's end and why.
+const maxEndText = 256
 
 // maxMemberData is longer than what we ever write: anything longer is not ours.
 const maxMemberData = 16 << 10
@@ -24,11 +24,11 @@ type memberForm struct {
 	Owner    string            `json:"owner,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Timeout  int64             `json:"timeout_ms,omitempty"` // of the session
-	End      *endMark          `json:"end,omitempty"`
+	End      *endRequest       `json:"end,omitempty"`
 }
 
-// endMark asks a member's sidecar to end it.
-type endMark struct {
+// endRequest asks a member's sidecar to end it.
+type endRequest struct {
 	Replaced bool   `json:"replaced,omitempty"` // otherwise it is removed
 	By       string `json:"by,omitempty"`
 	Reason   string `json:"reason,omitempty"`
@@ -67,8 +67,8 @@ type Membership struct {
 	session  MemberSession
 	gone     <-chan struct{}
 	updating sync.Mutex
-	version  int32    // of the node's data as the newest update has left them
-	end      *endMark // that stands in them
+	version  int32       // of the node's data as the newest update has left them
+	end      *endRequest // that stands in them
 	leave    sync.Once
 	seen     bool // the tree has shown the node
 }
@@ -88,8 +88,8 @@ func (g Group) Join(ctx context.Context, session MemberSession, name string, abo
 	}, nil
 }
 
-// A Standing is what a member's node says of it.
-type Standing struct {
+// A MemberState is what a member's node says of it.
+type MemberState struct {
 	Metadata map[string]string
 	End      error  // ErrReplaced or ErrRemoved if somebody asks for the member's end; else nil
 	By       string // who asks, if that is known
@@ -98,35 +98,35 @@ type Standing struct {
 
 // Look reads the member's node. The channel is closed when it is worth to look again. ErrRemoved if somebody else has
 // deleted the node; other errors are those of the session, and say nothing about the member.
-func (m *Membership) Look(ctx context.Context) (Standing, <-chan struct{}, error) {
+func (m *Membership) Look(ctx context.Context) (MemberState, <-chan struct{}, error) {
 	own, changed, seen, err := m.session.WatchOwn(ctx, m.path())
 	if !m.seen && (errors.Is(err, ErrNoNode) || err == nil && own.Czxid < m.Incarnation) { // perhaps the reader is late
 		if err := m.session.CatchUp(ctx); err != nil {
-			return Standing{}, nil, err
+			return MemberState{}, nil, err
 		}
 		own, changed, seen, err = m.session.WatchOwn(ctx, m.path())
 	}
 	switch {
 	case errors.Is(err, ErrNoNode), err == nil && own.Czxid != m.Incarnation:
-		return Standing{}, nil, ErrRemoved
+		return MemberState{}, nil, ErrRemoved
 	case err != nil:
-		return Standing{}, nil, err
+		return MemberState{}, nil, err
 	}
 	m.seen = true
-	standing := standingIn(own.Data)
+	standing := memberStateIn(own.Data)
 	if standing.End == nil {
 		seen()
 	}
 	return standing, changed, nil
 }
 
-// standingIn reads a member's data. What others have made of it may say nothing.
-func standingIn(data []byte) Standing {
+// memberStateIn reads a member's data. What others have made of it may say nothing.
+func memberStateIn(data []byte) MemberState {
 	form, _ := decodeMember(data)
-	standing := Standing{Metadata: form.Metadata}
+	standing := MemberState{Metadata: form.Metadata}
 	if form.End != nil {
 		standing.End = ErrRemoved
-		standing.By, standing.Reason = clipped(form.End.By, maxMarkText), clipped(form.End.Reason, maxMarkText)
+		standing.By, standing.Reason = clipped(form.End.By, maxEndText), clipped(form.End.Reason, maxEndText)
 		if form.End.Replaced {
 			standing.End = ErrReplaced
 		}

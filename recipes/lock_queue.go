@@ -11,7 +11,7 @@ import (
 type queue []child
 
 // readQueue picks the contenders out of a directory's children and counts the others. The queue is not in order yet.
-func readQueue(names []string) (contenders queue, strangers int) {
+func readQueue(names []string) (contenders queue, foreignChildren int) {
 	contenders = make(queue, 0, len(names))
 	for _, name := range names {
 		if c, ok := parseChild(name); ok {

@@ -62,7 +62,7 @@ func (w *wire) check(reply []byte) error {
 	if xid >= 0 && due.xid != xid {
 		return fmt.Errorf("%w: to request %d, where request %d is to be answered", errMalformed, xid, due.xid)
 	}
-	body := skim{rest: reply[replyHead:]}
+	body := replyScanner{rest: reply[replyHead:]}
 	switch {
 	case xid == eventXid:
 		body.skip(8) // kind and state
@@ -128,13 +128,13 @@ func (w *wire) answered(xid int32) question {
 	return due
 }
 
-// A skim goes over a reply without taking anything from it. The first mistake makes it bad for good.
-type skim struct {
+// A replyScanner goes over a reply without taking anything from it. The first mistake makes it bad for good.
+type replyScanner struct {
 	rest []byte
 	bad  bool
 }
 
-func (s *skim) reply(kind int32) {
+func (s *replyScanner) reply(kind int32) {
 	switch kind {
 	case opCreate, opCreateContainer:
 		s.bytes()
@@ -155,7 +155,7 @@ func (s *skim) reply(kind int32) {
 }
 
 // results goes over the results of a multi, up to the mark that there are no more.
-func (s *skim) results() {
+func (s *replyScanner) results() {
 	for !s.bad {
 		kind, done := int32(s.number()), s.flag()
 		s.skip(4)
@@ -174,7 +174,7 @@ func (s *skim) results() {
 	}
 }
 
-func (s *skim) skip(n int) {
+func (s *replyScanner) skip(n int) {
 	if s.bad || n < 0 || n > len(s.rest) {
 		s.bad = true
 		return
@@ -182,7 +182,7 @@ func (s *skim) skip(n int) {
 	s.rest = s.rest[n:]
 }
 
-func (s *skim) number() int {
+func (s *replyScanner) number() int {
 	from := s.rest
 	if s.skip(4); s.bad {
 		return 0
@@ -190,21 +190,21 @@ func (s *skim) number() int {
 	return int(int32(binary.BigEndian.Uint32(from)))
 }
 
-func (s *skim) flag() bool {
+func (s *replyScanner) flag() bool {
 	from := s.rest
 	s.skip(1)
 	return !s.bad && from[0] != 0
 }
 
 // bytes are also a string. Only data may be missing, which is a length of −1; for the library a string is then too long.
-func (s *skim) bytes() {
+func (s *replyScanner) bytes() {
 	if n := s.number(); n != -1 {
 		s.skip(n)
 	}
 }
 
 // list goes over so many entries, each of which has four bytes at least.
-func (s *skim) list(entry func()) {
+func (s *replyScanner) list(entry func()) {
 	count := s.number()
 	if count < 0 || count > len(s.rest)/4 {
 		s.bad = true

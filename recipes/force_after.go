@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Patience is for how long a contender's or a member's sidecar is left to end it, before it is ended from outside.
-type Patience struct {
+// ForceAfter is for how long a contender's or a member's sidecar is left to end it, before it is ended from outside.
+type ForceAfter struct {
 	After   *time.Duration // nil: until its session must have expired
 	Timeout time.Duration  // of sessions whose nodes do not tell theirs
 	Tick    time.Duration  // how much later than its timeout the ensemble may expire a session
@@ -16,7 +16,7 @@ type Patience struct {
 const longestTold = 10 * time.Minute
 
 // with is for how long one is left to it that tells this of its session's timeout; 0 tells nothing.
-func (p Patience) with(told time.Duration) time.Duration {
+func (p ForceAfter) with(told time.Duration) time.Duration {
 	if p.After != nil {
 		return *p.After
 	}

@@ -12,7 +12,7 @@ import (
 // dissolve removes the group with its members.
 func (w world) dissolve() (forced int, took time.Duration, err error) {
 	began := time.Now()
-	forced, err = shop.Dissolve(w.Context(), w.NewReader(), recipes.Ousting{By: "uid:0", Reason: "moved", Patience: after(forceAfter)})
+	forced, err = shop.Dissolve(w.Context(), w.NewReader(), recipes.Eviction{By: "uid:0", Reason: "moved", ForceAfter: after(forceAfter)})
 	return forced, time.Since(began), err
 }
 
@@ -94,7 +94,7 @@ func TestMembersThatKeepComingBackKeepTheirGroup(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := shop.Dissolve(w.Context(), store, recipes.Ousting{Patience: after(forceAfter)})
+		_, err := shop.Dissolve(w.Context(), store, recipes.Eviction{ForceAfter: after(forceAfter)})
 		if !errors.Is(err, recipes.ErrGroupNotEmpty) {
 			w.Errorf("dissolved with %v", err)
 		}

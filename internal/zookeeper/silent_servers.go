@@ -7,38 +7,38 @@ import (
 )
 
 const (
-	// longestStay is how long a handshake may take before others need not wait for it; a server that is well answers within a few
+	// silentAfter is how long a handshake may take before others need not wait for it; a server that is well answers within a few
 	// milliseconds.
-	longestStay = 200 * time.Millisecond
-	// silenceLasts is how long a server that has not answered by then is avoided while there are others.
-	silenceLasts = 5 * time.Second
+	silentAfter = 200 * time.Millisecond
+	// avoidedFor is how long a server that has not answered by then is avoided while there are others.
+	avoidedFor = 5 * time.Second
 )
 
 var errSilent = errors.New("server was silent just now")
 
 // Silences are the servers that left a handshake unanswered, whoever's it was: each session that finds out for itself loses a good
 // part of its time.
-type silences struct {
+type silentServers struct {
 	servers int // that there are
 
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-func (s *silences) begin(server string) {
+func (s *silentServers) begin(server string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.since[server] = time.Now()
 }
 
-func (s *silences) end(server string) {
+func (s *silentServers) end(server string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.since, server)
 }
 
 // note begins or ends a silence.
-func (s *silences) note(server string, answers bool) {
+func (s *silentServers) note(server string, answers bool) {
 	if answers {
 		s.end(server)
 	} else {
@@ -47,12 +47,12 @@ func (s *silences) note(server string, answers bool) {
 }
 
 // avoids says whether a session should go to another server.
-func (s *silences) avoids(server string) bool {
+func (s *silentServers) avoids(server string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	silent := 0
 	for other, since := range s.since {
-		if time.Since(since) < silenceLasts {
+		if time.Since(since) < avoidedFor {
 			silent++
 		} else {
 			delete(s.since, other)

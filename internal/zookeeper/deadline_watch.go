@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// longestNap is for how long a session may be over, on a machine that was suspended, before anybody here notices.
-const longestNap = 200 * time.Millisecond
+// deadlineCheckInterval is for how long a session may be over, on a machine that was suspended, before anybody here notices.
+const deadlineCheckInterval = 200 * time.Millisecond
 
-// A vigil looks at the deadlines of all leases' sessions again and again. Each has a timer of its own, which fires in time while
+// A deadlineWatch looks at the deadlines of all leases' sessions again and again. Each has a timer of its own, which fires in time while
 // the machine runs; but timers stand still while it is suspended, and deadlines do not. Sessions lock themselves first.
-type vigil struct {
+type deadlineWatch struct {
 	clock func() time.Duration
 
 	mu       sync.Mutex
@@ -20,16 +20,16 @@ type vigil struct {
 	rounds   *time.Timer // nil while there are no sessions
 }
 
-func (v *vigil) join(s *Session) {
+func (v *deadlineWatch) join(s *Session) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.sessions[s] = struct{}{}
 	if v.rounds == nil {
-		v.rounds = time.AfterFunc(longestNap, v.round)
+		v.rounds = time.AfterFunc(deadlineCheckInterval, v.round)
 	}
 }
 
-func (v *vigil) leave(s *Session) {
+func (v *deadlineWatch) leave(s *Session) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.sessions, s)
@@ -40,27 +40,27 @@ func (v *vigil) leave(s *Session) {
 }
 
 // round ends the sessions that are over.
-func (v *vigil) round() {
+func (v *deadlineWatch) round() {
 	now := instant(v.clock())
 	for _, s := range v.all() {
 		if s.isOver(now) {
-			s.look()
+			s.checkDeadline()
 		}
 	}
 	v.again()
 }
 
-func (v *vigil) all() []*Session {
+func (v *deadlineWatch) all() []*Session {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Collect(maps.Keys(v.sessions))
 }
 
-func (v *vigil) again() {
+func (v *deadlineWatch) again() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.rounds != nil {
-		v.rounds.Reset(longestNap)
+		v.rounds.Reset(deadlineCheckInterval)
 	}
 }
 

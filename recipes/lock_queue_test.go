@@ -117,8 +117,8 @@ func TestStrangersAreCountedAndNotMinded(t *testing.T) {
 	for i := range 5000 {
 		names = append(names, fmt.Sprintf("stranger-%010d", i))
 	}
-	contenders, strangers := readQueue(names)
-	if got := line(contenders.inOrder()); got != "m1 m2" || strangers != 5004 {
-		t.Errorf("%s and %d strangers", got, strangers)
+	contenders, foreignChildren := readQueue(names)
+	if got := line(contenders.inOrder()); got != "m1 m2" || foreignChildren != 5004 {
+		t.Errorf("%s and %d foreignChildren", got, foreignChildren)
 	}
 }

@@ -37,8 +37,8 @@ func TestAViewShowsWhoHoldsAndWhoWaits(t *testing.T) {
 			`read "read" 1m0s foreign=false revoked=true`, `read "" 1m0s foreign=true revoked=true`,
 			`write "write" 1m0s foreign=false revoked=false`, `read "read" 0s foreign=false revoked=false`,
 		}
-		if diff := cmp.Diff(want, lines); diff != "" || len(got.Holders) != 2 || got.Strangers != 1 {
-			w.Error(diff, got.Strangers)
+		if diff := cmp.Diff(want, lines); diff != "" || len(got.Holders) != 2 || got.ForeignChildren != 1 {
+			w.Error(diff, got.ForeignChildren)
 		}
 		if n, err := orders.Contenders(w.Context(), w.NewReader()); n != 4 || err != nil {
 			w.Errorf("%d contenders, %v", n, err)

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	burialsAtOnce = 8 // beside the handshakes of sessions that live
+	lateClosingsAtOnce = 8 // beside the handshakes of sessions that live
 
-	burialDial = time.Second / 2 // for a connection
-	burialTime = time.Second     // for the answers
+	lateClosingDial = time.Second / 2 // for a connection
+	lateClosingTime = time.Second     // for the answers
 
 	closeXid = 1
 	opClose  = -11
@@ -24,21 +24,21 @@ const (
 	expiredAlready = -112 // as KeeperException numbers it
 )
 
-// bury has the ensemble close the session if it was lost because it could not be proved any more: what it owned would else stand
+// closeLost has the ensemble close the session if it was lost because it could not be proved any more: what it owned would else stand
 // until it expires, which packets that were under way may put off. See the package comment for when and how. It does not wait.
-func (s *Session) bury() {
+func (s *Session) closeLost() {
 	s.mu.Lock()
-	lost := (errors.Is(s.err, errUnproved) || errors.Is(s.err, errUnseen)) && !s.brief && !s.buried
-	s.buried = s.buried || lost
+	lost := (errors.Is(s.err, errUnproved) || errors.Is(s.err, errUnseen)) && !s.brief && !s.closedLate
+	s.closedLate = s.closedLate || lost
 	s.mu.Unlock()
 	if lost {
-		s.client.work.Go(s.burial)
+		s.client.work.Go(s.lateClosing)
 	}
 }
 
-// burial tries until the session is closed or has expired by itself, at one server after the other. A server that takes the words and
+// lateClosing tries until the session is closed or has expired by itself, at one server after the other. A server that takes the frames and
 // does not answer may have renewed the session in vain: it is not asked again.
-func (s *Session) burial() {
+func (s *Session) lateClosing() {
 	ctx, cancel := context.WithTimeout(s.client.life, s.timeout()+2*s.client.config.TickTime)
 	defer cancel()
 	pause(ctx, s.expiry().since(s.now()))
@@ -69,16 +69,16 @@ func (s *Session) expiry() instant {
 // says whether the server may have heeded a part of it; one that is without a leader hangs up at once. No error means that there is
 // no such session any more.
 func (s *Session) closeAt(ctx context.Context, server string) (taken bool, err error) {
-	leave, err := s.client.burials.enter(ctx.Done())
+	leave, err := s.client.lateClosings.enter(ctx.Done())
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	if s.client.silences.avoids(server) {
+	if s.client.silentServers.avoids(server) {
 		return false, errSilent
 	}
-	defer func() { s.client.silences.note(server, err == nil) }()
-	dialing, cancel := context.WithTimeout(ctx, burialDial)
+	defer func() { s.client.silentServers.note(server, err == nil) }()
+	dialing, cancel := context.WithTimeout(ctx, lateClosingDial)
 	defer cancel()
 	conn, err := s.client.connect(dialing, server)
 	if err != nil {
@@ -86,17 +86,17 @@ func (s *Session) closeAt(ctx context.Context, server string) (taken bool, err e
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	_ = conn.SetDeadline(time.Now().Add(burialTime))
-	if _, err := conn.Write(s.lastWords()); err != nil {
+	_ = conn.SetDeadline(time.Now().Add(lateClosingTime))
+	if _, err := conn.Write(s.closeFrames()); err != nil {
 		return true, err
 	}
-	err = awaitFarewell(conn)
+	err = awaitCloseReply(conn)
 	return !errors.Is(err, io.EOF), err
 }
 
-// lastWords are a handshake for the session, who we are, and the request to close it. It asks for the shortest timeout there is: if
+// closeFrames are a handshake for the session, who we are, and the request to close it. It asks for the shortest timeout there is: if
 // only the handshake is heeded, the session is to last no longer for it than it must.
-func (s *Session) lastWords() []byte {
+func (s *Session) closeFrames() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := binary.BigEndian.AppendUint32(nil, connectSessionID+8+4+passwordBytes-frameLength)
@@ -111,8 +111,8 @@ func (s *Session) lastWords() []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(kind))
 }
 
-// awaitFarewell reads what a server answers to lastWords.
-func awaitFarewell(conn net.Conn) error {
+// awaitCloseReply reads what a server answers to closeFrames.
+func awaitCloseReply(conn net.Conn) error {
 	greeting, err := readReply(conn)
 	if err != nil {
 		return err

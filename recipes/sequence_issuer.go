@@ -30,10 +30,10 @@ type Issuer struct {
 	reserve reserve
 
 	// Of whoever leads:
-	known   sighting // its guard is empty if nothing is known
-	current bool     // known is what our last compare-and-set has left
-	highest Count    // what was known of the newest incarnation, and never less
-	pace    pace
+	known   sequenceState // its guard is empty if nothing is known
+	current bool          // known is what our last compare-and-set has left
+	highest Count         // what was known of the newest incarnation, and never less
+	backoff backoff
 }
 
 // NewIssuer makes an issuer. It holds nothing that must be given up.
@@ -78,11 +78,11 @@ func (i *Issuer) lead(ctx context.Context, own *ask) {
 
 // round makes one compare-and-set for all that wait. It returns nil also if that has to be done again.
 func (i *Issuer) round(ctx context.Context) error {
-	if err := i.pace.await(ctx); err != nil {
+	if err := i.backoff.await(ctx); err != nil {
 		return err
 	}
 	i.queue.take() // what is read now is their answer too, if it is bad news
-	from, err := i.sight(ctx)
+	from, err := i.state(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,12 +96,12 @@ func (i *Issuer) round(ctx context.Context) error {
 	switch {
 	case err == nil:
 		i.known, i.current, i.highest = left, true, left.count()
-		i.pace.won(time.Since(began))
+		i.backoff.won(time.Since(began))
 		i.queue.answer(from.last+1, left)
 	case isOvertaken(err):
-		i.pace.lost(time.Since(began))
+		i.backoff.lost(time.Since(began))
 		if !errors.Is(err, ErrBadVersion) {
-			i.known = sighting{}
+			i.known = sequenceState{}
 		}
 		return nil
 	case errors.Is(err, ErrOutcomeUnknown) && ctx.Err() == nil:
@@ -110,9 +110,9 @@ func (i *Issuer) round(ctx context.Context) error {
 	return err
 }
 
-// sight finds out what the next compare-and-set starts from. What refused one has been shown by the refusal, so that the
+// state finds out what the next compare-and-set starts from. What refused one has been shown by the refusal, so that the
 // node need only be read again; that there are too few numbers, or that they go back, is believed when the tree has caught up.
-func (i *Issuer) sight(ctx context.Context) (_ sighting, err error) {
+func (i *Issuer) state(ctx context.Context) (_ sequenceState, err error) {
 	if i.current && i.queue.fit(i.known.last) {
 		return i.known, nil
 	}

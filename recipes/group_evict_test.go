@@ -14,7 +14,7 @@ func TestAMemberThatAttendsGoesWhenItIsAsked(t *testing.T) {
 		m := w.enlist("a")
 		w.attend(m)
 		began := time.Now()
-		w.wantOusting(w.oust("a"), "gone, forced false")
+		w.wantOusting(w.evict("a"), "gone, forced false")
 		if took := time.Since(began); took != 0 {
 			w.Errorf("it took %v", took)
 		}
@@ -25,7 +25,7 @@ func TestAMemberThatAttendsGoesWhenItIsAsked(t *testing.T) {
 func TestAMemberThatDoesNotAttendIsRemovedWhenItsTimeIsOver(t *testing.T) {
 	inBubble(t, func(w world) {
 		m := w.enlist("a")
-		o := w.oust("a")
+		o := w.evict("a")
 		<-time.After(forceAfter - time.Millisecond)
 		w.wantOusting(o, "waiting")
 		w.wantInside("a")
@@ -41,7 +41,7 @@ func TestAMemberThatDoesNotAttendIsRemovedWhenItsTimeIsOver(t *testing.T) {
 func TestAForeignMemberIsNotWrittenTo(t *testing.T) {
 	inBubble(t, func(w world) {
 		path, _ := w.stranger("a", `{"theirs":true}`)
-		o := w.oust("a")
+		o := w.evict("a")
 		<-time.After(forceAfter / 2)
 		node, err := w.Read(path)
 		if err != nil || string(node.Data) != `{"theirs":true}` || node.Version != 0 {
@@ -80,7 +80,7 @@ func TestWhoeverJoinsInTheMeantimeIsLetBe(t *testing.T) {
 func TestAnUpdateDoesNotMakeAMemberDeaf(t *testing.T) {
 	inBubble(t, func(w world) {
 		m := w.enlist("a")
-		o := w.oust("a")
+		o := w.evict("a")
 		if err := m.Update(w.living, map[string]string{"port": "2"}); err != nil {
 			w.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestALostReplyIsFoundOut(t *testing.T) {
 }
 
 func TestAMemberThatIsNotThereNeedNotBeOusted(t *testing.T) {
-	inBubble(t, func(w world) { w.wantOusting(w.oust("a"), "gone, forced false") })
+	inBubble(t, func(w world) { w.wantOusting(w.evict("a"), "gone, forced false") })
 }
 
 func TestAnOustingCanBeGivenUp(t *testing.T) {
