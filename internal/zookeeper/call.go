@@ -113,25 +113,6 @@ func callOnce[T any](ctx context.Context, s *Session, operation string, request 
 // connection is gone, or the ensemble that the session is closed, each request fails without being sent.
 const lostRequestPause = time.Millisecond
 
-// awaitConnected returns the number of the present connection, once there is one.
-func (s *Session) awaitConnected() (generation int, err error) {
-	for {
-		s.mu.Lock()
-		generation, connected, changed, err := s.generation, s.connected, s.changed, s.err
-		s.mu.Unlock()
-		if err != nil {
-			return 0, err
-		}
-		if connected {
-			return generation, nil
-		}
-		select {
-		case <-changed:
-		case <-s.done:
-		}
-	}
-}
-
 // A future is a request under way, for askers that may go before it is answered.
 type future[T any] struct {
 	done  chan struct{}

@@ -119,19 +119,16 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 
 func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 	s := &Session{
-		client:        c,
-		auth:          c.introduction(),
-		log:           c.config.Log,
-		brief:         brief,
-		negotiated:    timeout,
-		done:          make(chan struct{}),
-		refusals:      make(map[string]bool),
-		changed:       make(chan struct{}),
-		places:        make(map[string]ownedNode),
-		making:        make(chan struct{}, 1),
-		quitted:       make(chan struct{}),
-		placeBarriers: make(map[string]*placeBarrier),
-		ready:         make(chan struct{}),
+		client:          c,
+		log:             c.config.Log,
+		brief:           brief,
+		negotiated:      timeout,
+		connectionState: connectionState{auth: c.introduction(), refusals: make(map[string]bool), changed: make(chan struct{})},
+		ownership:       ownership{places: make(map[string]ownedNode), placeBarriers: make(map[string]*placeBarrier)},
+		done:            make(chan struct{}),
+		making:          make(chan struct{}, 1),
+		quitted:         make(chan struct{}),
+		ready:           make(chan struct{}),
 	}
 	s.tree = tree{reader: c.reader, owner: s}
 	return s

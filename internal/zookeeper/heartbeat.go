@@ -70,12 +70,6 @@ func (s *Session) restSince(before int, pause time.Duration) bool {
 	return s.Err() == nil
 }
 
-func (s *Session) connection() (generation int, changed <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.generation, s.changed
-}
-
 // heartbeatRound sends one heartbeat, or as many as it takes to ask for every place.
 func (s *Session) heartbeatRound(round instant) (generation int, err error) {
 	for {
@@ -181,15 +175,6 @@ func (s *Session) checkDeadline() {
 	s.mu.Unlock()
 	if remaining <= 0 {
 		s.lose(why)
-	}
-}
-
-// placeGone tells that somebody else deleted a place. The lock is held.
-func (s *Session) placeGone(path string, gone chan struct{}) {
-	if gone != nil && s.places[path].gone == gone {
-		s.uncover(path)
-		s.forget(path)
-		close(gone)
 	}
 }
 

@@ -81,17 +81,6 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// makePermanent makes the configured directories. If the session fails on the way it is over anyway.
-func (s *Session) makePermanent(ctx context.Context) error {
-	for _, dir := range s.client.config.Directories {
-		if err := s.makeParents(ctx, dir); err != nil {
-			s.Close(ctx)
-			return err
-		}
-	}
-	return nil
-}
-
 func (r *reader) show(v *view) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ func TestOnlyRefusalsBesideAReaderThatIsServedAreAConnectionLimit(t *testing.T) 
 	servers := []string{"one", "two", "three"}
 	c := &Client{config: Config{Servers: servers}, tree: tree{reader: &reader{changed: make(chan struct{})}}}
 	attach := func() *view {
-		v := newView(&Session{client: c, address: "one"})
+		v := newView(&Session{client: c, connectionState: connectionState{address: "one"}})
 		c.reader.show(v)
 		return v
 	}
