@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // A pane is a mirror that is kept up, and what somebody has read of its news.
@@ -202,7 +202,7 @@ func TestALookThatFailsGoesOnWhereItWas(t *testing.T) {
 			Keys: []string{""}, Below: true, IsKey: valid, Count: func(int) error { return nil },
 		})
 		defer mirror.Close()
-		d.store.Before(func(o embedded.Operation) error {
+		d.store.Before(func(o standin.Operation) error {
 			if strings.HasSuffix(o.Path, "/b") || strings.HasSuffix(o.Path, "/d") {
 				return broken
 			}
@@ -323,10 +323,10 @@ func (w world) scribble(dice *rand.Rand, desks []desk) {
 }
 
 // dawdle makes each operation take up to two milliseconds.
-func dawdle(seed uint64) embedded.Hook {
+func dawdle(seed uint64) standin.Hook {
 	var mu sync.Mutex
 	dice := rand.New(rand.NewPCG(seed, 0))
-	return func(embedded.Operation) error {
+	return func(standin.Operation) error {
 		mu.Lock()
 		pause := time.Duration(dice.IntN(3)) * time.Millisecond
 		mu.Unlock()

@@ -8,15 +8,16 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // Whoever's end is asked for may have counted on what is its own until just before that stood in its node, so the time that it is left
 // begins then.
 
 // slow is a reader whose first write to the node takes three seconds.
-func (w world) slow(path string) *embedded.Reader {
+func (w world) slow(path string) *standin.Reader {
 	reader := w.NewReader()
-	reader.Before(func(operation embedded.Operation) error {
+	reader.Before(func(operation standin.Operation) error {
 		if operation.Path == path && operation.Name == "Commit" {
 			reader.Before(nil)
 			<-time.After(3 * time.Second)
@@ -46,13 +47,13 @@ func (w world) deaf() (path string, token int64) {
 	return path, node.Czxid
 }
 
-func (w world) breaking(reader *embedded.Reader, token int64) func() (bool, error) {
+func (w world) breaking(reader *standin.Reader, token int64) func() (bool, error) {
 	return func() (bool, error) {
 		return orders.Break(w.Context(), reader, token, "ann", "stuck", after(forceAfter))
 	}
 }
 
-func (w world) ousting(reader *embedded.Reader) func() (bool, error) {
+func (w world) ousting(reader *standin.Reader) func() (bool, error) {
 	return func() (bool, error) {
 		return shop.Evict(w.Context(), reader, "a", recipes.Eviction{By: "uid:7", ForceAfter: after(forceAfter)})
 	}

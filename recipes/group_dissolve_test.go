@@ -7,6 +7,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // dissolve removes the group with its members.
@@ -87,7 +88,7 @@ func TestMembersThatKeepComingBackKeepTheirGroup(t *testing.T) {
 	inBubble(t, func(w world) {
 		w.attend(w.enlist("first"))
 		store := w.NewReader()
-		store.Before(func(operation embedded.Operation) error {
+		store.Before(func(operation standin.Operation) error {
 			if operation.Name == "Commit" && operation.Path == shop.Path {
 				w.attend(w.enlist(time.Now().Format("m150405.000000000")))
 				<-time.After(time.Millisecond)

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestAMemberThatAttendsGoesWhenItIsAsked(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAnUpdateJustBeforeTheMarkIsKept(t *testing.T) {
 	inBubble(t, func(w world) {
 		m := w.enlist("a")
 		reader := w.NewReader()
-		reader.Before(func(operation embedded.Operation) error {
+		reader.Before(func(operation standin.Operation) error {
 			if operation.Name == "Commit" {
 				reader.Before(nil)
 				return m.Update(w.living, map[string]string{"port": "2"})
@@ -114,8 +114,8 @@ func TestAnUpdateJustBeforeTheMarkIsKept(t *testing.T) {
 }
 
 // lose has the first reply to a request of this name be lost.
-func lose(reader *embedded.Reader, name string) {
-	reader.After(func(operation embedded.Operation) error {
+func lose(reader *standin.Reader, name string) {
+	reader.After(func(operation standin.Operation) error {
 		if operation.Name != name {
 			return nil
 		}
@@ -159,7 +159,7 @@ func TestAnOustingThatIsDeniedSaysSo(t *testing.T) {
 	inBubble(t, func(w world) {
 		w.enlist("a")
 		reader := w.NewReader()
-		reader.Before(func(operation embedded.Operation) error {
+		reader.Before(func(operation standin.Operation) error {
 			if operation.Name == "Commit" {
 				return recipes.ErrDenied
 			}

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestAMemberIsInItsGroupFromJoinUntilItLeaves(t *testing.T) {
@@ -144,7 +144,7 @@ func TestWaitingForANameEndsWhenItIsFree(t *testing.T) {
 		late := w.NewReader()
 		late.Lag()
 		free := make(chan error, 2)
-		for _, reader := range []*embedded.Reader{w.NewReader(), late} {
+		for _, reader := range []*standin.Reader{w.NewReader(), late} {
 			go func() { free <- shop.AwaitFree(w.living, reader, "a") }()
 		}
 		synctest.Wait()
@@ -172,7 +172,7 @@ func TestWaitingForANameCanBeGivenUp(t *testing.T) {
 }
 
 func TestAMembersSessionThatOwnsTooMuchIsRefused(t *testing.T) {
-	inBubbleWith(t, embedded.Options{EphemeralBytes: 10}, func(w world) {
+	inBubbleWith(t, standin.Options{EphemeralBytes: 10}, func(w world) {
 		if _, err := shop.Join(w.living, w.session(), "a", recipes.About{}); !errors.Is(err, recipes.ErrTooManyBytes) {
 			w.Errorf("joined with %v", err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 var shop = recipes.Group{Path: "/groups/shop"}
@@ -18,7 +19,7 @@ var shop = recipes.Group{Path: "/groups/shop"}
 // A member is one membership and what has become of it.
 type member struct {
 	*recipes.Membership
-	session *embedded.Session
+	session *standin.Session
 }
 
 // enlist joins the group with a session of its own.
@@ -100,7 +101,7 @@ func (w world) wantInside(want string) {
 }
 
 // stranger makes a member that is not ours.
-func (w world) stranger(name, data string) (path string, session *embedded.Session) {
+func (w world) stranger(name, data string) (path string, session *standin.Session) {
 	w.Helper()
 	session = w.session()
 	path, err := w.Create(shop.Path+"/"+name, []byte(data), embedded.Ephemeral, session.ID())

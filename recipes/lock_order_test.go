@@ -6,13 +6,14 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 const hex32 = "f81d4fae7dec11d0a76500a0c91e6bf6"
 
 func TestTheOrderStandsWhenTheCounterEnds(t *testing.T) {
 	for _, stuck := range []bool{false, true} {
-		inBubbleWith(t, embedded.Options{StuckCounters: stuck}, func(w world) {
+		inBubbleWith(t, standin.Options{StuckCounters: stuck}, func(w world) {
 			w.startAt(1<<31 - 3)
 			var contenders []*contender
 			for range 7 {

@@ -3,12 +3,12 @@ package recipes_test
 import (
 	"testing"
 
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // requests counts what a session has sent and what was read for it.
-func requests(s *embedded.Session) int {
+func requests(s *standin.Session) int {
 	sum := 0
 	for _, name := range []string{
 		"Enqueue", "Dequeue", "Children", "WatchChildren", "Get", "Watch", "CatchUp", "Commit",
@@ -37,7 +37,7 @@ func TestAHandOverTakesAtMostSixRequestsAndFiveThroughOneReader(t *testing.T) {
 	}{{1, 6, false}, {2, 6, false}, {16, 6, false}, {1, 5, true}, {2, 5, true}, {16, 5, true}} {
 		inBubble(t, func(w world) {
 			reader := w.NewReader()
-			open := func() *embedded.Session {
+			open := func() *standin.Session {
 				if test.shared {
 					return reader.OpenSession(0)
 				}

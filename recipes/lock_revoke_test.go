@@ -10,6 +10,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func owners(contenders []recipes.Contender) []string {
@@ -81,7 +82,7 @@ func TestARevocationMeetsAnotherWriter(t *testing.T) {
 	inBubble(t, func(w world) {
 		holder := w.join(recipes.Exclusive)
 		reader, raced := w.NewReader(), false
-		reader.Before(func(o embedded.Operation) error {
+		reader.Before(func(o standin.Operation) error {
 			if o.Name == "Commit" && !raced {
 				raced = true
 				return w.Set(o.Path, []byte(`{"sidekeeper":1,"owner":"renamed"}`))
@@ -100,7 +101,7 @@ func TestALostReplyIsLookedInto(t *testing.T) {
 	inBubble(t, func(w world) {
 		holder := w.join(recipes.Exclusive)
 		reader, lost := w.NewReader(), 1
-		reader.After(func(o embedded.Operation) error {
+		reader.After(func(o standin.Operation) error {
 			if o.Name == "Commit" && reader.Count("Commit") <= lost {
 				return recipes.ErrOutcomeUnknown
 			}

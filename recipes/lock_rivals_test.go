@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // An issue is one call's numbers, with when it was asked for and answered.
@@ -63,7 +63,7 @@ func (l *ledger) backwards() (earlier, later issue, found bool) {
 }
 
 // rivals are sidecars that want the same sequence, each with so many callers, for three seconds.
-func (w world) rivals(callers []int, disturb func(*embedded.Reader, *rand.Rand)) (ledgers []*ledger, longest []time.Duration) {
+func (w world) rivals(callers []int, disturb func(*standin.Reader, *rand.Rand)) (ledgers []*ledger, longest []time.Duration) {
 	ctx, cancel := context.WithTimeout(w.living, 3*time.Second)
 	defer cancel()
 	var group sync.WaitGroup
@@ -105,9 +105,9 @@ func pass(ctx context.Context, d time.Duration) {
 }
 
 // distant puts a way of about 300 µs between a sidecar and the ensemble, in each direction.
-func distant(reader *embedded.Reader, dice *rand.Rand) {
+func distant(reader *standin.Reader, dice *rand.Rand) {
 	var mu sync.Mutex
-	way := func(embedded.Operation) error {
+	way := func(standin.Operation) error {
 		mu.Lock()
 		d := 250*time.Microsecond + time.Duration(dice.Int64N(int64(100*time.Microsecond)))
 		mu.Unlock()
@@ -149,10 +149,10 @@ func TestNoSidecarIsStarvedByOthers(t *testing.T) {
 func TestNumbersAreUniqueAndInOrderWhateverIsLost(t *testing.T) {
 	inBubble(t, func(w world) {
 		w.made(1)
-		ledgers, _ := w.rivals([]int{4, 4, 1, 1}, func(reader *embedded.Reader, dice *rand.Rand) {
+		ledgers, _ := w.rivals([]int{4, 4, 1, 1}, func(reader *standin.Reader, dice *rand.Rand) {
 			distant(reader, rand.New(rand.NewPCG(dice.Uint64(), 1)))
 			var mu sync.Mutex
-			reader.After(func(o embedded.Operation) error {
+			reader.After(func(o standin.Operation) error {
 				mu.Lock()
 				lost := dice.IntN(20) == 0
 				d := time.Duration(dice.Int64N(int64(500 * time.Microsecond)))

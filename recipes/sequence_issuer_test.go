@@ -11,6 +11,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // A call is one caller's Next, with what came of it once that is known.
@@ -50,9 +51,9 @@ func answers(calls ...*call) string {
 	return strings.Join(all, " ")
 }
 
-func writes(r *embedded.Reader) int { return r.Count("Commit") }
+func writes(r *standin.Reader) int { return r.Count("Commit") }
 
-func reads(r *embedded.Reader) int {
+func reads(r *standin.Reader) int {
 	return r.Count("Get") + r.Count("Children") + r.Count("CatchUp") + r.Count("Watch")
 }
 
@@ -122,9 +123,9 @@ func TestWhoeverComesWhileAWriteIsUnderWayWaitsForTheNext(t *testing.T) {
 }
 
 func TestAReplyThatIsLostSkipsNumbersAndRepeatsNone(t *testing.T) {
-	for want, script := range map[string]func(*embedded.Reader){
-		"2-2": func(r *embedded.Reader) { r.Before(once("Commit", replyLost)) },
-		"3-3": func(r *embedded.Reader) { r.After(once("Commit", replyLost)) },
+	for want, script := range map[string]func(*standin.Reader){
+		"2-2": func(r *standin.Reader) { r.Before(once("Commit", replyLost)) },
+		"3-3": func(r *standin.Reader) { r.After(once("Commit", replyLost)) },
 	} {
 		inBubble(t, func(w world) {
 			reader, _ := w.made(1)
@@ -232,7 +233,7 @@ func TestABadEndIsToldOnlyToThoseItWasAskedFor(t *testing.T) {
 		issuer := recipes.NewIssuer(invoices, reader)
 		var later *call
 		looks := 0
-		reader.After(func(o embedded.Operation) error { // between the last look and its answer
+		reader.After(func(o standin.Operation) error { // between the last look and its answer
 			if o.Name == "Children" {
 				looks++
 			}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // relaxed issues numbers and fetches ahead when that is asked for, as services do, but in turn.
@@ -155,7 +155,7 @@ func TestAReserveLastsWhileTheEnsembleIsAway(t *testing.T) {
 		for range 100 {
 			_, _ = w.relaxed(issuer, 1)
 		}
-		reader.Before(func(embedded.Operation) error { return recipes.ErrUnreachable })
+		reader.Before(func(standin.Operation) error { return recipes.ErrUnreachable })
 		served := 0
 		for ; served < 1000; served++ {
 			if _, err := w.relaxed(issuer, 1); err != nil {

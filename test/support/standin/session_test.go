@@ -1,4 +1,4 @@
-package embedded_test
+package standin_test
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // inBubble runs a test on an ensemble of its own in virtual time.
-func inBubble(t *testing.T, test func(*testing.T, *embedded.Ensemble)) {
-	bubble.Test(t, func(t *testing.T) { test(t, embedded.New(embedded.Options{})) })
+func inBubble(t *testing.T, test func(*testing.T, *standin.Ensemble)) {
+	bubble.Test(t, func(t *testing.T) { test(t, standin.New(standin.Options{})) })
 }
 
-func enqueue(t *testing.T, s *embedded.Session) (path string, gone <-chan struct{}) {
+func enqueue(t *testing.T, s *standin.Session) (path string, gone <-chan struct{}) {
 	t.Helper()
 	name, gone, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", []byte("mine"))
 	if err != nil {
@@ -44,7 +45,7 @@ func closed(channel <-chan struct{}) bool {
 }
 
 func TestEnqueueMakesParentsAndNumberedPlacesThatDequeueDeletes(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		s := e.OpenSession(10 * time.Second)
 		first, gone := enqueue(t, s)
 		second, _ := enqueue(t, s)
@@ -66,7 +67,7 @@ func TestEnqueueMakesParentsAndNumberedPlacesThatDequeueDeletes(t *testing.T) {
 }
 
 func TestAPlaceDeletedBySomebodyElseIsToldOnceInContact(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		s := e.OpenSession(10 * time.Second)
 		path, gone := enqueue(t, s)
 		s.Suspend()
@@ -93,7 +94,7 @@ func TestCountersWrapOrStick(t *testing.T) {
 		{"stick", true, []string{"/q/n2147483647", "/q/m2147483647"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := embedded.New(embedded.Options{StuckCounters: test.stuck})
+			e := standin.New(standin.Options{StuckCounters: test.stuck})
 			if _, err := e.Create("/q", nil, embedded.Persistent, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +112,7 @@ func TestCountersWrapOrStick(t *testing.T) {
 }
 
 func TestASuspendedSessionEndsBeforeTheEnsembleExpiresIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		s := e.OpenSession(10 * time.Second)
 		enqueue(t, s)
 		s.Suspend()
@@ -134,7 +135,7 @@ func TestASuspendedSessionEndsBeforeTheEnsembleExpiresIt(t *testing.T) {
 }
 
 func TestSessionsInContactLiveAndResumedOnesGoOn(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		s := e.OpenSession(10 * time.Second)
 		enqueue(t, s)
 		pass(time.Hour)
@@ -149,12 +150,12 @@ func TestSessionsInContactLiveAndResumedOnesGoOn(t *testing.T) {
 }
 
 func TestExpireAndCloseDropWhatTheSessionOwned(t *testing.T) {
-	for name, end := range map[string]func(*embedded.Session){
-		"expire": (*embedded.Session).Expire,
-		"close":  func(s *embedded.Session) { s.Close(context.Background()) },
+	for name, end := range map[string]func(*standin.Session){
+		"expire": (*standin.Session).Expire,
+		"close":  func(s *standin.Session) { s.Close(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+			inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 				s := e.OpenSession(10 * time.Second)
 				path, gone := enqueue(t, s)
 				end(s)
@@ -174,7 +175,7 @@ func TestExpireAndCloseDropWhatTheSessionOwned(t *testing.T) {
 }
 
 func TestCallsWaitWhileSuspended(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		s := e.OpenSession(10 * time.Second)
 		s.Suspend()
 		suspended, changed := s.Suspended()

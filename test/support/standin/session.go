@@ -1,7 +1,8 @@
-package embedded
+package standin
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,15 +15,22 @@ type Session struct {
 	*line
 	reader *Reader
 	shared bool // the reader is somebody else's
-	server *serverSession
+	id     int64
+	expiry time.Duration // its timeout, as negotiated
 
 	done      chan struct{}
 	missed    []chan struct{} // of places that others have deleted while it was suspended
 	cause     error           // why it ended
-	validity  alarm           // rings when a suspended session can no longer prove itself
+	validity  *time.Timer     // rings when a suspended session can no longer prove itself
 	silent    time.Time       // since when it has been suspended
 	finishing sync.Once
 }
+
+// Why a session has ended that the ensemble has not ended. Both are recipes.ErrSessionEnded.
+var (
+	causeClosed   = fmt.Errorf("%w: it was closed", recipes.ErrSessionEnded)
+	causeUnproven = fmt.Errorf("%w: it can no longer prove itself", recipes.ErrSessionEnded)
+)
 
 var _ recipes.MemberSession = (*Session)(nil)
 
@@ -37,10 +45,10 @@ func (e *Ensemble) OpenSession(timeout time.Duration) *Session {
 // OpenSession opens a session that reads through r. Session and reader are suspended each for itself.
 func (r *Reader) OpenSession(timeout time.Duration) *Session {
 	e := r.view.ensemble
-	s := &Session{line: newLine(&e.mu), reader: r, shared: true, done: make(chan struct{})}
+	s := &Session{line: newLine(e.mu), reader: r, shared: true, done: make(chan struct{})}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.server = e.openSession(timeout, s)
+	s.id, s.expiry = e.StartSession(timeout, s.ended)
 	return s
 }
 
@@ -53,13 +61,13 @@ func (e *Ensemble) Open(ctx context.Context, timeout time.Duration) (*Session, e
 }
 
 // ID is the session's number, as it stands in Node.Owner.
-func (s *Session) ID() int64 { return s.server.id }
+func (s *Session) ID() int64 { return s.id }
 
 // Reader is what the session reads through.
 func (s *Session) Reader() *Reader { return s.reader }
 
 // Timeout is the session's negotiated timeout.
-func (s *Session) Timeout() time.Duration { return s.server.timeout }
+func (s *Session) Timeout() time.Duration { return s.expiry }
 
 // ValidFor is for how long the session is certainly still its owner's; 0 when it has ended. It is one tick less than
 // the timeout, and runs down while the session is suspended.
@@ -76,7 +84,7 @@ func (s *Session) ValidFor() time.Duration {
 }
 
 // proof is how long a session is valid after it was last heard of.
-func (s *Session) proof() time.Duration { return s.server.timeout - s.ensemble().options.Tick }
+func (s *Session) proof() time.Duration { return s.expiry - s.ensemble().options.Tick }
 
 func (s *Session) ensemble() *Ensemble { return s.reader.view.ensemble }
 
@@ -102,8 +110,8 @@ func (s *Session) lose() {
 		return
 	}
 	s.silent = time.Now()
-	s.validity.set(s.silent.Add(s.proof()), s.unproven)
-	s.ensemble().touch(s.server)
+	s.validity = time.AfterFunc(s.proof(), s.unproven)
+	s.ensemble().Unheard(s.id, true)
 	if !s.shared {
 		s.reader.suspend(true)
 	}
@@ -113,8 +121,8 @@ func (s *Session) regain() {
 	if s.cause != nil || !s.suspend(false) {
 		return
 	}
-	s.validity.stop()
-	s.ensemble().exempt(s.server)
+	s.validity.Stop()
+	s.ensemble().Unheard(s.id, false)
 	s.deliverGone()
 	if !s.shared {
 		s.reader.resume()
@@ -131,7 +139,7 @@ func (s *Session) unproven() {
 }
 
 // Expire has the ensemble expire the session now.
-func (s *Session) Expire() { _ = s.ensemble().Expire(s.server.id) }
+func (s *Session) Expire() { _ = s.ensemble().Expire(s.id) }
 
 // Close ends the session. What it owned is gone when Close returns, unless it is suspended: then the ensemble does not
 // hear of it and expires the session later.
@@ -143,22 +151,24 @@ func (s *Session) Close(context.Context) {
 	case s.suspended:
 		s.ended(causeClosed)
 	default:
-		s.ensemble().endSession(s.server, causeClosed)
+		s.ensemble().EndSession(s.id)
 	}
 }
 
-// ended implements holder. The first cause stands.
+// ended takes in that the session is over. The first cause stands.
 func (s *Session) ended(cause error) {
 	s.finishing.Do(func() {
 		s.cause = cause
-		s.validity.stop()
-		s.ensemble().forgetPlaces(s.server.id)
+		if s.validity != nil {
+			s.validity.Stop()
+		}
+		s.ensemble().forgetPlaces(s.id)
 		close(s.done)
 	})
 }
 
 // Owns implements recipes.Session.
-func (s *Session) Owns(node recipes.Node) bool { return node.Owner == s.server.id }
+func (s *Session) Owns(node recipes.Node) bool { return node.Owner == s.id }
 
 // WatchOwn implements recipes.Session.
 func (s *Session) WatchOwn(ctx context.Context, path string) (recipes.Node, <-chan struct{}, func(), error) {

@@ -1,4 +1,4 @@
-package embedded
+package standin
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -71,9 +72,9 @@ func gone(ctx context.Context, o over) bool {
 // commit does the changes, or none of them. The ensemble is locked.
 func (e *Ensemble) commit(changes []recipes.Change) ([]recipes.Node, error) {
 	nodes := make([]recipes.Node, len(changes))
-	err := e.write(caller{}, func(t *transaction) (err error) {
+	err := e.Write(0, func(t *embedded.Transaction) (err error) {
 		for i, change := range changes {
-			if nodes[i], err = t.apply(change); err != nil {
+			if nodes[i], err = apply(t, change); err != nil {
 				return &recipes.Refusal{Index: i, Err: err}
 			}
 		}
@@ -82,23 +83,21 @@ func (e *Ensemble) commit(changes []recipes.Change) ([]recipes.Node, error) {
 	return nodes, err
 }
 
-func (t *transaction) apply(change recipes.Change) (recipes.Node, error) {
+func apply(t *embedded.Transaction, change recipes.Change) (recipes.Node, error) {
 	switch change.Kind {
 	case recipes.KindCreate:
-		_, _, err := t.create(creation{
-			path: change.Path, data: bytes.Clone(change.Data), acl: open, mode: Persistent, ttl: -1, kind: lasting,
-		})
+		_, _, err := t.Make(change.Path, change.Data, embedded.Persistent)
 		return recipes.Node{}, err
 	case recipes.KindSet:
-		n, err := t.set(change.Path, bytes.Clone(change.Data), change.Version)
+		n, err := t.Set(change.Path, bytes.Clone(change.Data), change.Version)
 		if err != nil {
 			return recipes.Node{}, err
 		}
-		return n.shown(), nil
+		return n.Shown(), nil
 	case recipes.KindDelete:
-		return recipes.Node{}, t.delete(change.Path, change.Version)
+		return recipes.Node{}, t.Delete(change.Path, change.Version)
 	case recipes.KindCheck:
-		return recipes.Node{}, t.check(change.Path, change.Version)
+		return recipes.Node{}, t.Check(change.Path, change.Version)
 	}
 	return recipes.Node{}, fmt.Errorf("change of kind %d", change.Kind)
 }
@@ -128,6 +127,6 @@ func (r *Reader) makeDirectory(ctx context.Context, l *line, o over, path string
 	return l.call(ctx, o, Operation{"MakeDirectory", path}, func() error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return r.view.ensemble.makeParents(path)
+		return r.view.ensemble.MakeParents(path)
 	})
 }

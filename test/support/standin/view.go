@@ -1,14 +1,16 @@
-package embedded
+package standin
 
-import "github.com/sidekeeper/sidekeeper/recipes"
+import (
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
 
 // A view is what a Reader sees: the tree, or the tree as it was when the reader began to lag, and its watches. All its
 // methods want the ensemble locked.
 type view struct {
 	ensemble *Ensemble
 	line     *line
-	frozen   *tree // nil while the reader keeps up
-	zxid     int64 // of frozen
+	frozen   *embedded.Tree // nil while the reader keeps up
 	held     []event
 	nodes    map[string]chan struct{} // watches of nodes
 	lists    map[string]chan struct{} // watches of lists of children
@@ -16,40 +18,44 @@ type view struct {
 	subscribers map[<-chan struct{}][]subscriber // by the channel of a watch
 }
 
-func (v *view) tree() *tree {
+// An event has to be told to the watches of a node, of its list of children, or of both.
+type event struct {
+	path       string
+	node, list bool
+}
+
+func (v *view) tree() *embedded.Tree {
 	if v.frozen != nil {
 		return v.frozen
 	}
-	return v.ensemble.tree
+	return v.ensemble.Tree()
 }
 
 func (v *view) read(path string) (recipes.Node, error) {
-	if _, err := v.readable(path); err != nil {
+	n, err := v.tree().Find(path)
+	if err == nil {
+		err = n.Readable()
+	}
+	if err != nil {
 		return recipes.Node{}, err
 	}
-	return v.tree().read(path)
+	return v.tree().Read(path)
 }
 
 func (v *view) names(path string) ([]string, error) {
-	n, err := v.readable(path)
+	n, err := v.tree().Find(path)
+	if err == nil {
+		err = n.Readable()
+	}
 	if err != nil {
 		return nil, err
 	}
-	return n.names(), nil
-}
-
-// readable finds a node that everybody may read.
-func (v *view) readable(path string) (*node, error) {
-	n, err := v.tree().find(path)
-	if err != nil {
-		return nil, err
-	}
-	return n, permitted(n.acl, permRead, nil)
+	return n.Names(), nil
 }
 
 // freeze begins to lag.
 func (v *view) freeze() {
-	v.frozen, v.zxid = v.ensemble.tree.clone(), v.ensemble.zxid
+	v.frozen = v.ensemble.Tree().Clone()
 }
 
 // thaw ends lagging.
@@ -71,8 +77,8 @@ func (v *view) catchUp() {
 func (v *view) watchNode(path string) <-chan struct{} {
 	if v.nodes[path] == nil {
 		v.nodes[path] = make(chan struct{})
-		v.ensemble.nodeWatches.add(path, v, watchOnce)
-		v.missed(path, eventDataChanged, func(n *node) int64 { return n.stat.mzxid })
+		v.ensemble.Watch(path, false, v)
+		v.missed(event{path: path, node: true}, func(stat embedded.Stat) int64 { return stat.Mzxid })
 	}
 	return v.nodes[path]
 }
@@ -81,30 +87,31 @@ func (v *view) watchNode(path string) <-chan struct{} {
 func (v *view) watchList(path string) <-chan struct{} {
 	if v.lists[path] == nil {
 		v.lists[path] = make(chan struct{})
-		v.ensemble.childWatches.add(path, v, watchOnce)
-		v.missed(path, eventChildrenChanged, func(n *node) int64 { return n.stat.pzxid })
+		v.ensemble.Watch(path, true, v)
+		v.missed(event{path: path, list: true}, func(stat embedded.Stat) int64 { return stat.Pzxid })
 	}
 	return v.lists[path]
 }
 
 // missed holds an event for a watch that was set on an old state and whose change has happened since.
-func (v *view) missed(path string, kind eventType, changed func(*node) int64) {
+func (v *view) missed(happened event, changed func(embedded.Stat) int64) {
 	if v.frozen == nil {
 		return
 	}
-	_, missing := v.frozen.find(path)
-	now, gone := v.ensemble.tree.find(path)
+	before, missing := v.frozen.Find(happened.path)
+	now, gone := v.ensemble.Tree().Find(happened.path)
 	switch {
 	case missing == nil && gone != nil:
-		v.held = append(v.held, event{kind: eventDeleted, path: path})
-	case gone == nil && (missing != nil || changed(now) > v.zxid):
-		v.held = append(v.held, event{kind: kind, path: path})
+		v.held = append(v.held, event{path: happened.path, node: true, list: true})
+	case gone == nil && (missing != nil || changed(now.Describe()) != changed(before.Describe())):
+		v.held = append(v.held, happened)
 	}
 }
 
-// notify implements watcher.
-func (v *view) notify(happened event) {
-	v.held = append(v.held, happened)
+// Notify is called with the ensemble locked.
+func (v *view) Notify(happened embedded.Event) {
+	path, node, list := happened.Touches()
+	v.held = append(v.held, event{path, node, list})
 	v.deliver()
 }
 
@@ -119,21 +126,21 @@ func (v *view) flush() {
 	held := v.held
 	v.held = nil
 	for _, happened := range held {
-		if happened.kind != eventChildrenChanged {
-			v.trip(v.nodes, v.ensemble.nodeWatches, happened.path)
+		if happened.node {
+			v.trip(v.nodes, false, happened.path)
 		}
-		if happened.kind == eventDeleted || happened.kind == eventChildrenChanged {
-			v.trip(v.lists, v.ensemble.childWatches, happened.path)
+		if happened.list {
+			v.trip(v.lists, true, happened.path)
 		}
 	}
 }
 
 // trip closes the channel of a watch that has fired.
-func (v *view) trip(channels map[string]chan struct{}, table *watchTable, path string) {
+func (v *view) trip(channels map[string]chan struct{}, list bool, path string) {
 	if channels[path] != nil {
 		close(channels[path])
 		v.tellAll(channels[path])
 		delete(channels, path)
-		table.remove(path, v, watchOnce)
+		v.ensemble.Unwatch(path, list, v)
 	}
 }

@@ -1,4 +1,4 @@
-package embedded_test
+package standin_test
 
 import (
 	"errors"
@@ -9,9 +9,10 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
-func create(t *testing.T, e *embedded.Ensemble, path string) {
+func create(t *testing.T, e *standin.Ensemble, path string) {
 	t.Helper()
 	if _, err := e.Create(path, nil, embedded.Persistent, 0); err != nil {
 		t.Fatal(err)
@@ -19,7 +20,7 @@ func create(t *testing.T, e *embedded.Ensemble, path string) {
 }
 
 func TestALaggingReaderShowsTheOldTreeUntilItCatchesUp(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		create(t, e, "/q/a")
 		r := e.NewReader()
 		r.Lag()
@@ -58,7 +59,7 @@ func TestALaggingReaderShowsTheOldTreeUntilItCatchesUp(t *testing.T) {
 }
 
 func TestWatchesFireOnceAndWatchedNodesCostNoRequest(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		create(t, e, "/q/a")
 		r := e.NewReader()
 		_, first, _ := r.Watch(t.Context(), "/q/a")
@@ -76,7 +77,7 @@ func TestWatchesFireOnceAndWatchedNodesCostNoRequest(t *testing.T) {
 }
 
 func TestAWatchOfAMissingNodesChildrenFiresWhenItIsMade(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		r := e.NewReader()
 		_, made, err := r.WatchChildren(t.Context(), "/q")
 		if !errors.Is(err, recipes.ErrNoNode) || closed(made) {
@@ -90,7 +91,7 @@ func TestAWatchOfAMissingNodesChildrenFiresWhenItIsMade(t *testing.T) {
 }
 
 func TestASuspendedReadersWatchesAreToldAfterwards(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		create(t, e, "/q")
 		s := e.OpenSession(10 * time.Second)
 		_, changed, _ := s.WatchChildren(t.Context(), "/q")
@@ -107,10 +108,10 @@ func TestASuspendedReadersWatchesAreToldAfterwards(t *testing.T) {
 }
 
 func TestHooksStepBetweenAnOperationAndItsReply(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		create(t, e, "/q/a")
 		s := e.OpenSession(10 * time.Second)
-		s.After(func(o embedded.Operation) error {
+		s.After(func(o standin.Operation) error {
 			if o.Name == "Commit" {
 				return recipes.ErrOutcomeUnknown
 			}
@@ -123,7 +124,7 @@ func TestHooksStepBetweenAnOperationAndItsReply(t *testing.T) {
 			t.Error("the node was not removed")
 		}
 		s.After(nil)
-		s.Before(func(embedded.Operation) error { return recipes.ErrUnreachable })
+		s.Before(func(standin.Operation) error { return recipes.ErrUnreachable })
 		if _, err := s.Commit(t.Context(), recipes.Set("/q", []byte("x"), -1)); !errors.Is(err, recipes.ErrUnreachable) {
 			t.Errorf("Commit answers %v", err)
 		}
@@ -134,7 +135,7 @@ func TestHooksStepBetweenAnOperationAndItsReply(t *testing.T) {
 }
 
 func TestDelayTakesTimeAndVersionsAndRightsAreChecked(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		create(t, e, "/q")
 		r := e.NewReader()
 		r.Delay(time.Second)
@@ -155,7 +156,7 @@ func TestDelayTakesTimeAndVersionsAndRightsAreChecked(t *testing.T) {
 }
 
 func TestEmptiedContainersAreReapedAndFreshOnesAreNot(t *testing.T) {
-	inBubble(t, func(t *testing.T, e *embedded.Ensemble) {
+	inBubble(t, func(t *testing.T, e *standin.Ensemble) {
 		s := e.OpenSession(10 * time.Second)
 		path, _ := enqueue(t, s)
 		s.Dequeue(t.Context(), path)

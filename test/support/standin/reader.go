@@ -1,9 +1,8 @@
-package embedded
+package standin
 
 import (
-	"bytes"
 	"context"
-	"time"
+	"errors"
 
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -18,7 +17,7 @@ var _ recipes.Store = (*Reader)(nil)
 
 // NewReader makes a reader. Nothing need be done to end it.
 func (e *Ensemble) NewReader() *Reader {
-	r := &Reader{line: newLine(&e.mu)}
+	r := &Reader{line: newLine(e.mu)}
 	r.view = view{
 		ensemble: e, line: r.line,
 		nodes: map[string]chan struct{}{}, lists: map[string]chan struct{}{},
@@ -91,7 +90,7 @@ func (r *Reader) watchChildren(
 		defer r.mu.Unlock()
 		if names, err = r.view.names(path); err == nil {
 			changed = r.view.watchList(path)
-		} else if codeOf(err) == codeNoNode {
+		} else if errors.Is(err, recipes.ErrNoNode) {
 			changed = r.view.watchNode(path)
 		}
 		return err
@@ -135,25 +134,4 @@ func (r *Reader) catchUp(ctx context.Context, l *line, o over) error {
 		r.set(r.view.catchUp)
 		return nil
 	})
-}
-
-// read gives a node as recipes see it.
-func (t *tree) read(path string) (recipes.Node, error) {
-	n, err := t.find(path)
-	if err != nil {
-		return recipes.Node{}, err
-	}
-	read := n.shown()
-	read.Data = bytes.Clone(n.data)
-	return read, nil
-}
-
-// shown is a node as recipes see it, without its data.
-func (n *node) shown() recipes.Node {
-	stat := n.describe()
-	return recipes.Node{
-		Version: stat.Version, Czxid: stat.Czxid, Mzxid: stat.Mzxid, Owner: stat.Owner,
-		Bare: n.data == nil, Children: stat.ChildCount,
-		Created: time.UnixMilli(stat.Ctime), Read: time.Now(),
-	}
 }

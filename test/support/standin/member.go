@@ -1,12 +1,14 @@
-package embedded
+package standin
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -34,7 +36,7 @@ func (s *Session) Create(_ context.Context, path string, data []byte) (node reci
 		if s.cause != nil {
 			return s.cause
 		}
-		node, gone, err = s.ensemble().createMember(s, path, bytes.Clone(data))
+		node, gone, err = s.ensemble().createMember(s, path, data)
 		return err
 	})
 	if err != nil {
@@ -45,25 +47,24 @@ func (s *Session) Create(_ context.Context, path string, data []byte) (node reci
 
 // createMember makes the node and what lies above it. The ensemble is locked.
 func (e *Ensemble) createMember(s *Session, path string, data []byte) (recipes.Node, <-chan struct{}, error) {
-	if e.bytesOf(s.server.id)+len(path) > e.options.EphemeralBytes {
+	if e.bytesOf(s.id)+len(path) > e.options.EphemeralBytes {
 		return recipes.Node{}, nil, recipes.ErrTooManyBytes
 	}
-	above, err := parentOf(path)
-	if err == nil {
-		err = e.makeParents(above)
-	}
-	if err != nil {
+	if err := e.MakeParents(path[:strings.LastIndexByte(path, '/')]); err != nil {
 		return recipes.Node{}, nil, err
 	}
-	var made *node
-	err = e.write(caller{session: s.server.id}, func(t *transaction) (err error) {
-		_, made, err = t.create(creation{path: path, data: data, acl: open, mode: Ephemeral, ttl: -1, kind: ephemeral})
+	var made recipes.Node
+	err := e.Write(s.id, func(t *embedded.Transaction) error {
+		_, n, err := t.Make(path, data, embedded.Ephemeral)
+		if err == nil {
+			made = n.Shown()
+		}
 		return err
 	})
 	if err != nil {
 		return recipes.Node{}, nil, err
 	}
-	return made.shown(), e.own(s, path), nil
+	return made, e.own(s, path), nil
 }
 
 // Update implements recipes.MemberSession.
@@ -74,7 +75,7 @@ func (s *Session) Update(_ context.Context, path string, data []byte, version in
 	err = s.call(context.Background(), s.over(), Operation{"Update", path}, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		node, err = s.ensemble().updateMember(s, path, bytes.Clone(data), version)
+		node, err = s.ensemble().updateMember(s, path, data, version)
 		return err
 	})
 	if err != nil {
@@ -85,23 +86,23 @@ func (s *Session) Update(_ context.Context, path string, data []byte, version in
 
 func (e *Ensemble) updateMember(s *Session, path string, data []byte, version int32) (recipes.Node, error) {
 	if !e.owns(s, path) {
-		return recipes.Node{}, codeNoNode
+		return recipes.Node{}, recipes.ErrNoNode
 	}
-	var set *node
-	err := e.write(caller{session: s.server.id}, func(t *transaction) (err error) {
-		set, err = t.set(path, data, version)
+	var written recipes.Node
+	err := e.Write(s.id, func(t *embedded.Transaction) error {
+		n, err := t.Set(path, bytes.Clone(data), version)
+		if err == nil {
+			written = n.Shown()
+		}
 		return err
 	})
-	if err != nil {
-		return recipes.Node{}, err
-	}
-	return set.shown(), nil
+	return written, err
 }
 
 // owns says whether a node is there and a session's. The ensemble is locked.
 func (e *Ensemble) owns(s *Session, path string) bool {
-	n, err := e.tree.find(path)
-	return err == nil && n.stat.owner == s.server.id
+	n, err := e.Tree().Find(path)
+	return err == nil && n.Describe().Owner == s.id
 }
 
 // Delete implements recipes.MemberSession.

@@ -1,13 +1,13 @@
-package embedded
+package standin
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -27,7 +27,7 @@ func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte) (n
 		if s.cause != nil {
 			return s.cause
 		}
-		name, gone, err = s.ensemble().enqueue(s, dir, prefix, bytes.Clone(data))
+		name, gone, err = s.ensemble().enqueue(s, dir, prefix, data)
 		return err
 	})
 	if err != nil {
@@ -38,24 +38,21 @@ func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte) (n
 
 // enqueue makes the node and what lies above it. The ensemble is locked.
 func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (string, <-chan struct{}, error) {
-	if e.bytesOf(s.server.id)+len(prefix)+len("0000000000") > e.options.EphemeralBytes {
+	if e.bytesOf(s.id)+len(prefix)+len("0000000000") > e.options.EphemeralBytes {
 		return "", nil, recipes.ErrTooManyBytes
 	}
-	if err := e.makeParents(dir); err != nil {
+	if err := e.MakeParents(dir); err != nil {
 		return "", nil, err
 	}
 	var path string
-	err := e.write(caller{session: s.server.id}, func(t *transaction) (err error) {
-		path, _, err = t.create(creation{
-			path: prefix, data: data, acl: open, mode: EphemeralSequential, ttl: -1, kind: ephemeral,
-		})
+	err := e.Write(s.id, func(t *embedded.Transaction) (err error) {
+		path, _, err = t.Make(prefix, data, embedded.EphemeralSequential)
 		return err
 	})
 	if err != nil {
 		return "", nil, err
 	}
-	_, name := splitPath(path)
-	return name, e.own(s, path), nil
+	return path[len(dir)+1:], e.own(s, path), nil
 }
 
 // own enters a node of a session's into the books.
@@ -68,7 +65,7 @@ func (e *Ensemble) own(s *Session, path string) (gone <-chan struct{}) {
 // bytesOf is the length of all paths a session owns.
 func (e *Ensemble) bytesOf(session int64) int {
 	total := 0
-	for path := range e.tree.ephemerals[session] {
+	for _, path := range e.OwnedBy(session) {
 		total += len(path)
 	}
 	return total
@@ -93,13 +90,13 @@ func (e *Ensemble) dequeue(s *Session, path string) error {
 	if p := e.places[path]; p != nil && p.session == s {
 		p.leaving = true
 	}
-	return e.write(caller{session: s.server.id}, func(t *transaction) error { return t.delete(path, -1) })
+	return e.Write(s.id, func(t *embedded.Transaction) error { return t.Delete(path, -1) })
 }
 
 // noticeDeleted tells the session that had enqueued a node. The ensemble is locked.
 func (e *Ensemble) noticeDeleted(path string) {
 	p := e.places[path]
-	if p == nil {
+	if p == nil || !e.Alive(p.session.id) { // one that ends forgets its places
 		return
 	}
 	delete(e.places, path)
@@ -123,7 +120,7 @@ func (s *Session) deliverGone() {
 // forgetPlaces forgets the places of a session that has ended: what becomes of them is not told.
 func (e *Ensemble) forgetPlaces(session int64) {
 	for path, p := range e.places {
-		if p.session.server.id == session {
+		if p.session.id == session {
 			delete(e.places, path)
 		}
 	}
