@@ -53,7 +53,7 @@ func (w world) breaking(reader *standin.Reader, token int64) func() (bool, error
 	}
 }
 
-func (w world) ousting(reader *standin.Reader) func() (bool, error) {
+func (w world) evicting(reader *standin.Reader) func() (bool, error) {
 	return func() (bool, error) {
 		return shop.Evict(w.Context(), reader, "a", recipes.Eviction{By: "uid:7", ForceAfter: after(forceAfter)})
 	}
@@ -64,7 +64,7 @@ func TestTheTimeThatIsLeftBeginsWhenItIsAskedFor(t *testing.T) {
 		path, token := w.deaf()
 		w.wantRemoved(3*time.Second+forceAfter, w.breaking(w.slow(path), token))
 		w.enlist("a")
-		w.wantRemoved(3*time.Second+forceAfter, w.ousting(w.slow(shop.Path+"/a")))
+		w.wantRemoved(3*time.Second+forceAfter, w.evicting(w.slow(shop.Path+"/a")))
 		w.enlist("a")
 		w.enlist("b")
 		began := time.Now()
@@ -94,7 +94,7 @@ func TestTheTimeThatIsLeftBeginsAnewWhenWhatWasAskedIsOverwritten(t *testing.T) 
 		inBubble(t, func(w world) {
 			w.enlist("a")
 			time.AfterFunc(forceAfter/2, func() { w.write(shop.Path+"/a", `{"sidekeeper":1}`) })
-			w.wantRemoved(forceAfter*3/2, w.ousting(w.NewReader()))
+			w.wantRemoved(forceAfter*3/2, w.evicting(w.NewReader()))
 		})
 	})
 	t.Run("twice before it is seen", func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestTheTimeThatIsLeftGoesOnWhileItIsAskedForAllTheTime(t *testing.T) {
 				w.Error(err)
 			}
 		})
-		w.wantRemoved(forceAfter, w.ousting(w.NewReader()))
+		w.wantRemoved(forceAfter, w.evicting(w.NewReader()))
 	})
 }
 
@@ -141,7 +141,7 @@ func TestAnUpdateLeavesWhatIsAskedOfAMember(t *testing.T) {
 	inBubble(t, func(w world) {
 		m := w.enlist("a")
 		ctx, cancel := context.WithCancel(w.living)
-		w.oustThrough(ctx, w.NewReader(), "a")
+		w.evictThrough(ctx, w.NewReader(), "a")
 		cancel() // and asks no more
 		for _, port := range []string{"2", "3"} {
 			if err := m.Update(w.living, map[string]string{"port": port}); err != nil {

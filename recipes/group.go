@@ -145,7 +145,7 @@ func (g Group) evictAll(ctx context.Context, store Store, members []Member, orde
 	}
 	until := make([]evictionDeadline, len(members))
 	for i, member := range members {
-		until[i].patience = longest
+		until[i].after = longest
 		mark, _, err := g.ask(ctx, store, member.Name, member.Incarnation, order)
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return 0, err

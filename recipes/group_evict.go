@@ -43,21 +43,21 @@ func (g Group) Evict(ctx context.Context, store Store, name string, order Evicti
 		return false, err
 	}
 	form, _ := decodeMember(node.Data)
-	return g.evict(ctx, store, name, node.Czxid, order, &evictionDeadline{patience: order.with(toldTimeout(form.Timeout))})
+	return g.evict(ctx, store, name, node.Czxid, order, &evictionDeadline{after: order.with(toldTimeout(form.Timeout))})
 }
 
 // An evictionDeadline is for how long a member that is asked to go is left to its sidecar.
 type evictionDeadline struct {
-	patience time.Duration
-	over     time.Time // zero before the member is asked
-	mark     int32     // the version of its data in which it was asked last
+	after time.Duration
+	over  time.Time // zero before the member is asked
+	mark  int32     // the version of its data in which it was asked last
 }
 
 // stands notes that the member is asked to go in this version of its data. The time begins anew unless it was asked all the while:
 // who writes on top of that, and knows of it, leaves it standing.
 func (u *evictionDeadline) stands(mark int32) {
 	if u.over.IsZero() || mark > u.mark+1 {
-		u.over = time.Now().Add(u.patience)
+		u.over = time.Now().Add(u.after)
 	}
 	u.mark = mark
 }
@@ -78,7 +78,7 @@ func (g Group) find(ctx context.Context, tree Tree, name string) (Node, <-chan s
 func (g Group) evict(
 	ctx context.Context, store Store, name string, incarnation int64, order Eviction, until *evictionDeadline,
 ) (forced bool, err error) {
-	overdue := time.NewTimer(until.patience)
+	overdue := time.NewTimer(until.after)
 	defer overdue.Stop()
 	for {
 		mark, changed, err := g.ask(ctx, store, name, incarnation, order)

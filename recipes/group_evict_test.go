@@ -14,7 +14,7 @@ func TestAMemberThatAttendsGoesWhenItIsAsked(t *testing.T) {
 		m := w.enlist("a")
 		w.attend(m)
 		began := time.Now()
-		w.wantOusting(w.evict("a"), "gone, forced false")
+		w.wantEviction(w.evict("a"), "gone, forced false")
 		if took := time.Since(began); took != 0 {
 			w.Errorf("it took %v", took)
 		}
@@ -27,10 +27,10 @@ func TestAMemberThatDoesNotAttendIsRemovedWhenItsTimeIsOver(t *testing.T) {
 		m := w.enlist("a")
 		o := w.evict("a")
 		<-time.After(forceAfter - time.Millisecond)
-		w.wantOusting(o, "waiting")
+		w.wantEviction(o, "waiting")
 		w.wantInside("a")
 		<-time.After(time.Millisecond)
-		w.wantOusting(o, "gone, forced true")
+		w.wantEviction(o, "gone, forced true")
 		w.wantInside("")
 		if got := w.stands(m); got != "removed by hand" {
 			w.Errorf("it sees %s", got)
@@ -48,7 +48,7 @@ func TestAForeignMemberIsNotWrittenTo(t *testing.T) {
 			w.Errorf("it has %q version %d, %v", node.Data, node.Version, err)
 		}
 		<-time.After(forceAfter / 2)
-		w.wantOusting(o, "gone, forced true")
+		w.wantEviction(o, "gone, forced true")
 	})
 }
 
@@ -64,13 +64,13 @@ func TestWhoeverJoinsInTheMeantimeIsLetBe(t *testing.T) {
 			inBubble(t, func(w world) {
 				m := w.enlist("a")
 				reader := w.NewReader()
-				o := w.oustThrough(w.living, reader, "a")
+				o := w.evictThrough(w.living, reader, "a")
 				reader.Lag()
 				m.session.Expire()
 				c.join(w)
-				w.wantOusting(o, "waiting")
+				w.wantEviction(o, "waiting")
 				<-time.After(forceAfter)
-				w.wantOusting(o, "gone, forced false")
+				w.wantEviction(o, "gone, forced false")
 				w.wantInside("a")
 			})
 		})
@@ -84,12 +84,12 @@ func TestAnUpdateDoesNotMakeAMemberDeaf(t *testing.T) {
 		if err := m.Update(w.living, map[string]string{"port": "2"}); err != nil {
 			w.Fatal(err)
 		}
-		w.wantOusting(o, "waiting")
+		w.wantEviction(o, "waiting")
 		if got := w.stands(m); got != "replaced by uid:7: restarted" {
 			w.Errorf("it sees %s", got)
 		}
 		w.attend(m)
-		w.wantOusting(o, "gone, forced false")
+		w.wantEviction(o, "gone, forced false")
 	})
 }
 
@@ -104,7 +104,7 @@ func TestAnUpdateJustBeforeTheMarkIsKept(t *testing.T) {
 			}
 			return nil
 		})
-		w.oustThrough(w.living, reader, "a")
+		w.evictThrough(w.living, reader, "a")
 		node, err := w.Read(shop.Path + "/a")
 		want := `{"sidekeeper":1,"owner":"of a","metadata":{"port":"2"},"end":{"replaced":true,"by":"uid:7","reason":"restarted"}}`
 		if err != nil || string(node.Data) != want {
@@ -129,33 +129,33 @@ func TestALostReplyIsFoundOut(t *testing.T) {
 		reader := w.NewReader()
 		w.attend(w.enlist("a"))
 		lose(reader, "Commit")
-		w.wantOusting(w.oustThrough(w.living, reader, "a"), "gone, forced false")
+		w.wantEviction(w.evictThrough(w.living, reader, "a"), "gone, forced false")
 
 		w.enlist("a")
-		o := w.oustThrough(w.living, reader, "a")
+		o := w.evictThrough(w.living, reader, "a")
 		lose(reader, "Commit")
 		<-time.After(forceAfter)
-		w.wantOusting(o, "gone, forced true")
+		w.wantEviction(o, "gone, forced true")
 	})
 }
 
-func TestAMemberThatIsNotThereNeedNotBeOusted(t *testing.T) {
-	inBubble(t, func(w world) { w.wantOusting(w.evict("a"), "gone, forced false") })
+func TestAMemberThatIsNotThereNeedNotBeEvicted(t *testing.T) {
+	inBubble(t, func(w world) { w.wantEviction(w.evict("a"), "gone, forced false") })
 }
 
-func TestAnOustingCanBeGivenUp(t *testing.T) {
+func TestAnEvictionCanBeGivenUp(t *testing.T) {
 	inBubble(t, func(w world) {
 		w.enlist("a")
 		ctx, cancel := context.WithTimeoutCause(w.living, time.Second, errBroken)
 		defer cancel()
-		o := w.oustThrough(ctx, w.NewReader(), "a")
+		o := w.evictThrough(ctx, w.NewReader(), "a")
 		<-time.After(time.Second)
-		w.wantOusting(o, "broken")
+		w.wantEviction(o, "broken")
 		w.wantInside("a")
 	})
 }
 
-func TestAnOustingThatIsDeniedSaysSo(t *testing.T) {
+func TestAnEvictionThatIsDeniedSaysSo(t *testing.T) {
 	inBubble(t, func(w world) {
 		w.enlist("a")
 		reader := w.NewReader()
@@ -165,6 +165,6 @@ func TestAnOustingThatIsDeniedSaysSo(t *testing.T) {
 			}
 			return nil
 		})
-		w.wantOusting(w.oustThrough(w.living, reader, "a"), recipes.ErrDenied.Error())
+		w.wantEviction(w.evictThrough(w.living, reader, "a"), recipes.ErrDenied.Error())
 	})
 }

@@ -111,15 +111,15 @@ func (w world) stranger(name, data string) (path string, session *standin.Sessio
 	return path, session
 }
 
-// An ousting is an Evict that is under way.
-type ousting struct {
+// An eviction is an Evict that is under way.
+type eviction struct {
 	mu     sync.Mutex
 	done   bool
 	forced bool
 	err    error
 }
 
-func (o *ousting) String() string {
+func (o *eviction) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -135,10 +135,10 @@ const forceAfter = 20 * time.Second
 
 func after(d time.Duration) recipes.ForceAfter { return recipes.ForceAfter{After: &d} }
 
-func (w world) evict(name string) *ousting { return w.oustThrough(w.living, w.NewReader(), name) }
+func (w world) evict(name string) *eviction { return w.evictThrough(w.living, w.NewReader(), name) }
 
-func (w world) oustThrough(ctx context.Context, store recipes.Store, name string) *ousting {
-	o := &ousting{}
+func (w world) evictThrough(ctx context.Context, store recipes.Store, name string) *eviction {
+	o := &eviction{}
 	go func() {
 		forced, err := shop.Evict(ctx, store, name, recipes.Eviction{
 			Replace: true, By: "uid:7", Reason: "restarted", ForceAfter: after(forceAfter),
@@ -151,10 +151,10 @@ func (w world) oustThrough(ctx context.Context, store recipes.Store, name string
 	return o
 }
 
-func (w world) wantOusting(o *ousting, want string) {
+func (w world) wantEviction(o *eviction, want string) {
 	w.Helper()
 	synctest.Wait()
 	if got := o.String(); got != want {
-		w.Fatalf("the ousting is %q, want %q", got, want)
+		w.Fatalf("the eviction is %q, want %q", got, want)
 	}
 }

@@ -31,9 +31,9 @@ func (l Lock) Revoke(ctx context.Context, store Store, by, reason string, grace 
 }
 
 // Break ends the hold, or the wait, of the contender with this fencing token, and returns when its node is gone. The
-// contender is asked first; when patience is over, counted from when that stands in the node, the node is removed from outside,
+// contender is asked first; when the time of force is over, counted from when that stands in the node, the node is removed from outside,
 // and forced says so: then the holder may not have known in time. ErrTokenMismatch if there is no such contender.
-func (l Lock) Break(ctx context.Context, store Store, token int64, by, reason string, patience ForceAfter) (forced bool, err error) {
+func (l Lock) Break(ctx context.Context, store Store, token int64, by, reason string, force ForceAfter) (forced bool, err error) {
 	contender, about, err := l.find(ctx, store, token)
 	if err != nil {
 		return false, err
@@ -43,7 +43,7 @@ func (l Lock) Break(ctx context.Context, store Store, token int64, by, reason st
 		var said Revocation
 		said, err = l.ask(ctx, store, contender, Revocation{By: by, Reason: reason, Break: true}, token)
 		if err == nil {
-			err = l.awaitRemoval(ctx, store, contender, token, said, patience.with(about.Timeout))
+			err = l.awaitRemoval(ctx, store, contender, token, said, force.with(about.Timeout))
 		}
 	}
 	switch {
