@@ -29,6 +29,8 @@ var (
 // the library would like. All its calls return when it ends.
 type Session struct {
 	tree
+	connectionState
+	ownership
 
 	client *Client
 	conn   *zk.Conn
@@ -38,7 +40,7 @@ type Session struct {
 	fenced atomic.Bool   // nothing more is written or dialled
 	done   chan struct{} // closed when the session has ended
 
-	mu         sync.Mutex
+	mu         sync.Mutex // guards what follows, connectionState and ownership
 	id         int64
 	negotiated time.Duration
 	interval   time.Duration // between heartbeats
@@ -48,8 +50,6 @@ type Session struct {
 	closedLate bool
 	err        error
 	ended      instant // when err was set
-	connectionState
-	ownership
 
 	making   chan struct{} // held while the library makes a container; see quit
 	quitting atomic.Bool
