@@ -1,9 +1,10 @@
 package zookeeper
 
 import (
+	"time"
+
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
-	"time"
 )
 
 // A connectionState is how a session stands with the ensemble: its present connection, if any, and what was tried since it had one. The
