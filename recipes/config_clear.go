@@ -18,7 +18,7 @@ func (c Config) DeleteAll(ctx context.Context, store Store, key string) (deleted
 		if err := store.CatchUp(ctx); err != nil {
 			return deleted, unsent(err)
 		}
-		found, err := doomedBelow(ctx, store, c.path(key))
+		found, err := deletionsBelow(ctx, store, c.path(key))
 		if err != nil {
 			return deleted, unsent(err)
 		}
@@ -34,15 +34,15 @@ func (c Config) DeleteAll(ctx context.Context, store Store, key string) (deleted
 	return deleted, ErrKeyHasChildren
 }
 
-// A doomed node is one that is to be deleted.
-type doomed struct {
+// A plannedDeletion is a node that is to be deleted.
+type plannedDeletion struct {
 	deletion Change
 	isKey    bool
 }
 
-// doomedBelow finds a node and all below it, from the bottom up.
-func doomedBelow(ctx context.Context, tree Tree, path string) ([]doomed, error) {
-	seen, err := look(ctx, tree, path)
+// deletionsBelow finds a node and all below it, from the bottom up.
+func deletionsBelow(ctx context.Context, tree Tree, path string) ([]plannedDeletion, error) {
+	seen, err := readState(ctx, tree, path)
 	if err != nil || !seen.there {
 		return nil, err
 	}
@@ -52,19 +52,19 @@ func doomedBelow(ctx context.Context, tree Tree, path string) ([]doomed, error) 
 			return nil, err
 		}
 	}
-	var found []doomed
+	var found []plannedDeletion
 	for _, name := range names {
-		below, err := doomedBelow(ctx, tree, path+"/"+name)
+		below, err := deletionsBelow(ctx, tree, path+"/"+name)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, below...)
 	}
-	return append(found, doomed{Delete(path, seen.node.Version), seen.isKey()}), nil
+	return append(found, plannedDeletion{Delete(path, seen.node.Version), seen.isKey()}), nil
 }
 
 // deleteEach deletes nodes and counts the keys among them. It is not finished if others have changed some of them.
-func deleteEach(ctx context.Context, store Store, found []doomed) (keys int, finished bool, _ error) {
+func deleteEach(ctx context.Context, store Store, found []plannedDeletion) (keys int, finished bool, _ error) {
 	for len(found) > 0 {
 		some := found[:min(len(found), mostDeletions)]
 		found = found[len(some):]

@@ -78,14 +78,14 @@ func (c Config) Delete(ctx context.Context, store Store, key string, require Pre
 // A *Failure tells which operation cannot be done, at some moment of the call. With ErrUnreachable nothing was done; with
 // ErrOutcomeUnknown all may have been done, or may still be, as long as nobody else writes the keys.
 func (c Config) Commit(ctx context.Context, store Store, operations ...Operation) ([]Entry, error) {
-	errands := c.errands(operations)
+	steps := c.steps(operations)
 	for round := 0; ; round++ {
 		if round > 0 { // what was seen was out of date, or has changed
 			if err := store.CatchUp(ctx); err != nil {
 				return nil, unsent(err)
 			}
 		}
-		changes, err := errands.plan(ctx, store)
+		changes, err := steps.plan(ctx, store)
 		if _, failed := errors.AsType[*Failure](err); failed && round == 0 {
 			continue // perhaps only because the tree shows it late
 		}
@@ -94,9 +94,9 @@ func (c Config) Commit(ctx context.Context, store Store, operations ...Operation
 		}
 		nodes, err := store.Commit(ctx, changes...)
 		if err == nil {
-			return errands.entries(nodes), nil
+			return steps.entries(nodes), nil
 		}
-		if err := errands.learn(ctx, store, changes, err); err != nil {
+		if err := steps.learn(ctx, store, changes, err); err != nil {
 			return nil, err
 		}
 	}
@@ -110,8 +110,8 @@ func unsent(err error) error {
 	return err
 }
 
-// An errand is an operation under way.
-type errand struct {
+// A step is an operation under way.
+type step struct {
 	Operation
 
 	index int // of the operation
@@ -124,17 +124,17 @@ type errand struct {
 	beaten  int  // how often others were faster
 }
 
-// errands are the operations of a commit, in the order in which they are done.
-type errands []*errand
+// steps are the operations of a commit, in the order in which they are done.
+type steps []*step
 
-// errands puts deletions first, deepest first, and then shorter keys before longer ones, so that no operation is in the way of
+// steps puts deletions first, deepest first, and then shorter keys before longer ones, so that no operation is in the way of
 // another one.
-func (c Config) errands(operations []Operation) errands {
-	all := make(errands, len(operations))
+func (c Config) steps(operations []Operation) steps {
+	all := make(steps, len(operations))
 	for i, operation := range operations {
-		all[i] = &errand{Operation: operation, index: i, path: c.path(operation.Key)}
+		all[i] = &step{Operation: operation, index: i, path: c.path(operation.Key)}
 	}
-	slices.SortStableFunc(all, func(a, b *errand) int {
+	slices.SortStableFunc(all, func(a, b *step) int {
 		if deletes := a.Action == ActionDelete; deletes == (b.Action == ActionDelete) {
 			if deletes {
 				a, b = b, a
@@ -149,10 +149,10 @@ func (c Config) errands(operations []Operation) errands {
 }
 
 // plan looks at the keys and makes the transaction.
-func (e errands) plan(ctx context.Context, tree Tree) ([]Change, error) {
-	sights := make([]sight, len(e))
+func (e steps) plan(ctx context.Context, tree Tree) ([]Change, error) {
+	states := make([]nodeState, len(e))
 	err := eachOf(len(e), func(i int) (err error) {
-		sights[i], err = look(ctx, tree, e[i].path)
+		states[i], err = readState(ctx, tree, e[i].path)
 		return err
 	})
 	if err != nil {
@@ -160,29 +160,29 @@ func (e errands) plan(ctx context.Context, tree Tree) ([]Change, error) {
 	}
 	var changes []Change
 	deleted := map[string]bool{}
-	for i, errand := range e {
-		errand.first = len(changes)
-		planned, err := errand.plan(ctx, tree, sights[i], deleted)
+	for i, step := range e {
+		step.first = len(changes)
+		planned, err := step.plan(ctx, tree, states[i], deleted)
 		if err != nil {
 			return nil, err
 		}
 		changes = append(changes, planned...)
-		deleted[errand.path] = errand.Action == ActionDelete
+		deleted[step.path] = step.Action == ActionDelete
 	}
 	return changes, nil
 }
 
 // learn makes the next plan a better one, if the transaction was refused for something that may be different by then.
-func (e errands) learn(ctx context.Context, store Store, changes []Change, err error) error {
+func (e steps) learn(ctx context.Context, store Store, changes []Change, err error) error {
 	refusal, refused := errors.AsType[*Refusal](err)
 	if !refused {
 		return err
 	}
 	change := changes[refusal.Index]
 	last := e[0]
-	for _, errand := range e {
-		if errand.first <= refusal.Index {
-			last = errand
+	for _, step := range e {
+		if step.first <= refusal.Index {
+			last = step
 		}
 	}
 	missing, ofPin := errors.Is(err, ErrNoNode), path.Base(change.Path) == pin
@@ -205,11 +205,11 @@ func (e errands) learn(ctx context.Context, store Store, changes []Change, err e
 }
 
 // entries are what the puts have written.
-func (e errands) entries(nodes []Node) []Entry {
+func (e steps) entries(nodes []Node) []Entry {
 	entries := make([]Entry, len(e))
-	for _, errand := range e {
-		if errand.Action == ActionPut {
-			entries[errand.index] = entryOf(errand.Key, nodes[errand.set])
+	for _, step := range e {
+		if step.Action == ActionPut {
+			entries[step.index] = entryOf(step.Key, nodes[step.set])
 		}
 	}
 	return entries

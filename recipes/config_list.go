@@ -50,16 +50,16 @@ func (l *listing) all(ctx context.Context, keys []string) error {
 	for len(keys) > 0 {
 		some := keys[:min(len(keys), l.ahead())]
 		keys = keys[len(some):]
-		sights := make([]sight, len(some))
+		states := make([]nodeState, len(some))
 		err := eachOf(len(some), func(i int) (err error) {
-			sights[i], err = look(ctx, l.tree, l.config.path(some[i]))
+			states[i], err = readState(ctx, l.tree, l.config.path(some[i]))
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		for i, key := range some {
-			if err := l.one(ctx, key, sights[i]); err != nil {
+			if err := l.one(ctx, key, states[i]); err != nil {
 				return err
 			}
 		}
@@ -78,7 +78,7 @@ func (l *listing) ahead() int {
 }
 
 // one lists a key, unless it comes before the page, and what lies below it.
-func (l *listing) one(ctx context.Context, key string, seen sight) error {
+func (l *listing) one(ctx context.Context, key string, seen nodeState) error {
 	if seen.isKey() && (l.After == "" || CompareKeys(key, l.After) > 0) {
 		if err := l.add(entryOf(key, seen.node)); err != nil {
 			return err

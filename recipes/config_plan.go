@@ -5,25 +5,25 @@ import (
 	"errors"
 )
 
-// A sight is what a look at a key's path has shown.
-type sight struct {
+// A nodeState is what a look at a key's path has shown.
+type nodeState struct {
 	node  Node
 	there bool // whether there is a node
 }
 
-func look(ctx context.Context, tree Tree, path string) (sight, error) {
+func readState(ctx context.Context, tree Tree, path string) (nodeState, error) {
 	node, err := tree.Get(ctx, path)
 	if errors.Is(err, ErrNoNode) {
-		return sight{}, nil
+		return nodeState{}, nil
 	}
-	return sight{node, err == nil}, err
+	return nodeState{node, err == nil}, err
 }
 
 // isKey says whether the path is one of a key.
-func (s sight) isKey() bool { return s.there && !s.node.Bare }
+func (s nodeState) isKey() bool { return s.there && !s.node.Bare }
 
 // meets says whether the key meets a precondition.
-func (s sight) meets(require Precondition) bool {
+func (s nodeState) meets(require Precondition) bool {
 	switch require.Demand {
 	case DemandVersion:
 		return s.isKey() && s.node.Version == require.Version
@@ -38,7 +38,7 @@ func (s sight) meets(require Precondition) bool {
 
 // plan makes the changes of one operation, such that the ensemble refuses them unless what was seen is still so. deleted are
 // the paths that the same transaction deletes before.
-func (e *errand) plan(ctx context.Context, tree Tree, seen sight, deleted map[string]bool) ([]Change, error) {
+func (e *step) plan(ctx context.Context, tree Tree, seen nodeState, deleted map[string]bool) ([]Change, error) {
 	switch {
 	case e.Action == ActionDelete && !seen.isKey():
 		return nil, e.failure(ErrNoKey, seen)
@@ -57,7 +57,7 @@ func (e *errand) plan(ctx context.Context, tree Tree, seen sight, deleted map[st
 }
 
 // planPut writes the value.
-func (e *errand) planPut(seen sight) []Change {
+func (e *step) planPut(seen nodeState) []Change {
 	value := e.Value
 	if value == nil {
 		value = []byte{} // without data, it would be no key
@@ -83,12 +83,12 @@ func (e *errand) planPut(seen sight) []Change {
 
 // hopeless says whether a key is written so often by others that the version cannot be met. If any will do it is written
 // nevertheless: with its pin it is kept, even if somebody has put a container in its place.
-func (e *errand) hopeless(seen sight) bool {
+func (e *step) hopeless(seen nodeState) bool {
 	return e.beaten > 2 && e.Require.Demand == DemandNothing && seen.node.Owner == 0
 }
 
 // planCheck has the ensemble see that nothing has changed. That a node is missing is seen by making it.
-func (e *errand) planCheck(seen sight) []Change {
+func (e *step) planCheck(seen nodeState) []Change {
 	if !seen.there {
 		return []Change{Create(e.path, nil), Delete(e.path, -1)}
 	}
@@ -96,7 +96,7 @@ func (e *errand) planCheck(seen sight) []Change {
 }
 
 // planBelow deletes what lies in a key's node and is no key: its pin, and containers that are empty.
-func (e *errand) planBelow(ctx context.Context, tree Tree, seen sight, deleted map[string]bool) ([]Change, error) {
+func (e *step) planBelow(ctx context.Context, tree Tree, seen nodeState, deleted map[string]bool) ([]Change, error) {
 	if seen.node.Children == 0 && !e.crowded {
 		return nil, nil
 	}
@@ -116,7 +116,7 @@ func clearing(ctx context.Context, tree Tree, path string, deleted map[string]bo
 		if deleted[below] {
 			continue
 		}
-		seen, err := look(ctx, tree, below)
+		seen, err := readState(ctx, tree, below)
 		switch {
 		case err != nil:
 			return nil, err
@@ -134,6 +134,6 @@ func clearing(ctx context.Context, tree Tree, path string, deleted map[string]bo
 	return changes, nil
 }
 
-func (e *errand) failure(err error, seen sight) error {
+func (e *step) failure(err error, seen nodeState) error {
 	return &Failure{Operation: e.index, Err: err, Key: e.Key, Exists: seen.isKey(), Version: seen.node.Version}
 }

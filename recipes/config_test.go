@@ -11,6 +11,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 var settings = recipes.Config{Root: "/config"}
@@ -19,7 +20,7 @@ var settings = recipes.Config{Root: "/config"}
 type desk struct {
 	world
 
-	store *embedded.Reader
+	store *standin.Reader
 }
 
 func (w world) desk() desk { return desk{w, w.NewReader()} }

@@ -83,8 +83,8 @@ func FuzzDataOfMembers(f *testing.F) {
 		if !shown.Foreign && shown.Text != "" || shown.Foreign && (shown.Owner != "" || len(shown.Metadata) > 0) {
 			t.Errorf("%q is shown as %+v", data, shown)
 		}
-		standing := standingIn(data)
-		if len(standing.By) > maxMarkText || len(standing.Reason) > maxMarkText || (shown.Foreign && standing.End != nil) {
+		standing := memberStateIn(data)
+		if len(standing.By) > maxEndText || len(standing.Reason) > maxEndText || (shown.Foreign && standing.End != nil) {
 			t.Errorf("%q stands as %+v", data, standing)
 		}
 		written := memberForm{Owner: shown.Owner, Metadata: shown.Metadata}.encode()

@@ -114,9 +114,9 @@ func (g Group) Delete(ctx context.Context, store Store) (err error) {
 	return err
 }
 
-// Dissolve removes the group with its members, as Oust does each, and says how many had to be removed from outside.
+// Dissolve removes the group with its members, as Evict does each, and says how many had to be removed from outside.
 // ErrGroupNotEmpty if others keep joining, or if there is something in the directory that is no member.
-func (g Group) Dissolve(ctx context.Context, store Store, order Ousting) (forced int, err error) {
+func (g Group) Dissolve(ctx context.Context, store Store, order Eviction) (forced int, err error) {
 	for range maxAttempts {
 		if err = g.Delete(ctx, store); !errors.Is(err, ErrGroupNotEmpty) {
 			return forced, err
@@ -128,7 +128,7 @@ func (g Group) Dissolve(ctx context.Context, store Store, order Ousting) (forced
 		if len(view.Members) == 0 {
 			break
 		}
-		more, failure := g.oustAll(ctx, store, view.Members, order)
+		more, failure := g.evictAll(ctx, store, view.Members, order)
 		forced += more
 		if failure != nil {
 			return forced, failure
@@ -137,15 +137,15 @@ func (g Group) Dissolve(ctx context.Context, store Store, order Ousting) (forced
 	return forced, err
 }
 
-// oustAll asks all of them first, so that they go together.
-func (g Group) oustAll(ctx context.Context, store Store, members []Member, order Ousting) (forced int, _ error) {
+// evictAll asks all of them first, so that they go together.
+func (g Group) evictAll(ctx context.Context, store Store, members []Member, order Eviction) (forced int, _ error) {
 	longest := time.Duration(0)
 	for _, member := range members {
 		longest = max(longest, order.with(member.Timeout))
 	}
-	until := make([]ultimatum, len(members))
+	until := make([]evictionDeadline, len(members))
 	for i, member := range members {
-		until[i].patience = longest
+		until[i].after = longest
 		mark, _, err := g.ask(ctx, store, member.Name, member.Incarnation, order)
 		if err != nil && !errors.Is(err, ErrNoNode) {
 			return 0, err
@@ -153,7 +153,7 @@ func (g Group) oustAll(ctx context.Context, store Store, members []Member, order
 		until[i].stands(mark)
 	}
 	for i, member := range members {
-		removed, err := g.oust(ctx, store, member.Name, member.Incarnation, order, &until[i])
+		removed, err := g.evict(ctx, store, member.Name, member.Incarnation, order, &until[i])
 		if err != nil {
 			return forced, err
 		}

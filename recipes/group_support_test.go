@@ -11,6 +11,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 var shop = recipes.Group{Path: "/groups/shop"}
@@ -18,7 +19,7 @@ var shop = recipes.Group{Path: "/groups/shop"}
 // A member is one membership and what has become of it.
 type member struct {
 	*recipes.Membership
-	session *embedded.Session
+	session *standin.Session
 }
 
 // enlist joins the group with a session of its own.
@@ -100,7 +101,7 @@ func (w world) wantInside(want string) {
 }
 
 // stranger makes a member that is not ours.
-func (w world) stranger(name, data string) (path string, session *embedded.Session) {
+func (w world) stranger(name, data string) (path string, session *standin.Session) {
 	w.Helper()
 	session = w.session()
 	path, err := w.Create(shop.Path+"/"+name, []byte(data), embedded.Ephemeral, session.ID())
@@ -110,15 +111,15 @@ func (w world) stranger(name, data string) (path string, session *embedded.Sessi
 	return path, session
 }
 
-// An ousting is an Oust that is under way.
-type ousting struct {
+// An eviction is an Evict that is under way.
+type eviction struct {
 	mu     sync.Mutex
 	done   bool
 	forced bool
 	err    error
 }
 
-func (o *ousting) String() string {
+func (o *eviction) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -132,15 +133,15 @@ func (o *ousting) String() string {
 
 const forceAfter = 20 * time.Second
 
-func after(d time.Duration) recipes.Patience { return recipes.Patience{After: &d} }
+func after(d time.Duration) recipes.ForceAfter { return recipes.ForceAfter{After: &d} }
 
-func (w world) oust(name string) *ousting { return w.oustThrough(w.living, w.NewReader(), name) }
+func (w world) evict(name string) *eviction { return w.evictThrough(w.living, w.NewReader(), name) }
 
-func (w world) oustThrough(ctx context.Context, store recipes.Store, name string) *ousting {
-	o := &ousting{}
+func (w world) evictThrough(ctx context.Context, store recipes.Store, name string) *eviction {
+	o := &eviction{}
 	go func() {
-		forced, err := shop.Oust(ctx, store, name, recipes.Ousting{
-			Replace: true, By: "uid:7", Reason: "restarted", Patience: after(forceAfter),
+		forced, err := shop.Evict(ctx, store, name, recipes.Eviction{
+			Replace: true, By: "uid:7", Reason: "restarted", ForceAfter: after(forceAfter),
 		})
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -150,10 +151,10 @@ func (w world) oustThrough(ctx context.Context, store recipes.Store, name string
 	return o
 }
 
-func (w world) wantOusting(o *ousting, want string) {
+func (w world) wantEviction(o *eviction, want string) {
 	w.Helper()
 	synctest.Wait()
 	if got := o.String(); got != want {
-		w.Fatalf("the ousting is %q, want %q", got, want)
+		w.Fatalf("the eviction is %q, want %q", got, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestAGroupsViewShowsItsMembersByName(t *testing.T) {
@@ -132,7 +133,7 @@ func TestAWatchedGroupTellsWhatChangesInIt(t *testing.T) {
 	}
 }
 
-func (w world) afterChange(reader *embedded.Reader, changes recipes.Changes) string {
+func (w world) afterChange(reader *standin.Reader, changes recipes.Changes) string {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 	defer cancel()

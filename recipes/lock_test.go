@@ -11,6 +11,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestAMutexIsHeldByOneAtATimeInTheOrderOfArrival(t *testing.T) {
@@ -160,7 +161,7 @@ func TestNothingIsGrantedWithoutProof(t *testing.T) {
 	inBubble(t, func(w world) {
 		unproven := errors.New("not proven")
 		session := w.session()
-		session.Before(func(o embedded.Operation) error {
+		session.Before(func(o standin.Operation) error {
 			if o.Name == "Prove" {
 				return unproven
 			}
@@ -182,7 +183,7 @@ func TestNothingIsGrantedWithoutProof(t *testing.T) {
 func TestAPlaceRemovedWhileItsSessionProvesItselfIsNotGranted(t *testing.T) {
 	inBubble(t, func(w world) {
 		session := w.session()
-		session.Before(func(o embedded.Operation) error {
+		session.Before(func(o standin.Operation) error {
 			if o.Name == "Prove" {
 				return w.Delete(w.pathOf(&contender{session: session}))
 			}

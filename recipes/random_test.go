@@ -13,6 +13,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 var (
@@ -25,7 +26,7 @@ var (
 type stage struct {
 	world
 	dice    *rand.Rand
-	readers []*embedded.Reader
+	readers []*standin.Reader
 
 	mu      sync.Mutex
 	holding map[int64]holding // by fencing token
@@ -35,14 +36,14 @@ type stage struct {
 
 type holding struct {
 	mode    recipes.Mode
-	session *embedded.Session
+	session *standin.Session
 }
 
 func TestRandomSchedulesKeepEveryPromise(t *testing.T) {
 	grants := 0
 	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			options := embedded.Options{StuckCounters: seed%2 == 0}
+			options := standin.Options{StuckCounters: seed%2 == 0}
 			inBubbleWith(t, options, func(w world) { grants += runSchedule(w, seed) })
 		})
 	}
@@ -96,7 +97,7 @@ func (s *stage) contend(mode recipes.Mode, seed uint64) func() {
 }
 
 // visit takes a place, waits for a while, holds for a while and leaves.
-func (s *stage) visit(session *embedded.Session, mode recipes.Mode, dice *rand.Rand) {
+func (s *stage) visit(session *standin.Session, mode recipes.Mode, dice *rand.Rand) {
 	place, err := orders.Join(s.living, session, mode, recipes.About{})
 	if err != nil {
 		s.excuse("join", err)
@@ -162,7 +163,7 @@ func (s *stage) exit(token int64) {
 }
 
 // owns says whether the session's node with this token is in the tree.
-func (s *stage) owns(session *embedded.Session, token int64) bool {
+func (s *stage) owns(session *standin.Session, token int64) bool {
 	return slices.ContainsFunc(s.standing(), func(n recipes.Node) bool { return n.Czxid == token && session.Owns(n) })
 }
 
@@ -178,7 +179,7 @@ func (s *stage) standing() []recipes.Node {
 	return nodes
 }
 
-// disturb lets readers lag, cuts sessions off or expires them, deletes places by hand, puts data and strangers there.
+// disturb lets readers lag, cuts sessions off or expires them, deletes places by hand, puts data and foreign children there.
 func (s *stage) disturb(seed uint64) func() {
 	dice := rand.New(rand.NewPCG(seed, 2))
 	return func() {

@@ -21,8 +21,8 @@ var (
 	ErrMalformed = errors.New("what is stored is not a number of 8 bytes")
 	// ErrFell means that what is stored is smaller than a number that was stored before: somebody has set it back.
 	ErrFell = errors.New("what is stored is smaller than numbers that were handed out")
-	// ErrStrangers means that others have put nodes below the sequence's.
-	ErrStrangers = errors.New("others have put things below the sequence")
+	// ErrForeignChildren means that others have put nodes below the sequence's.
+	ErrForeignChildren = errors.New("others have put things below the sequence")
 )
 
 // A Sequence hands out numbers, each once. Its node holds the last one issued in the format of Curator's
@@ -113,7 +113,7 @@ func (s Sequence) judge(ctx context.Context, tree Tree, last int64) (int64, erro
 // AdvanceTo has the sequence go on behind last, and leaves it as it is if it is there or further. ErrOutcomeUnknown if a
 // reply was lost and the ensemble went away before it was found out: asking again is safe.
 func (s Sequence) AdvanceTo(ctx context.Context, store Store, last int64) (Count, error) {
-	var found sighting
+	var found sequenceState
 	err := insist(ctx, func(bool) error {
 		err := store.CatchUp(ctx)
 		if err == nil {
@@ -127,7 +127,7 @@ func (s Sequence) AdvanceTo(ctx context.Context, store Store, last int64) (Count
 	return found.count(), err
 }
 
-// Delete removes the sequence with its guards. ErrMalformed and ErrStrangers leave it as it is. ErrOutcomeUnknown if a reply
+// Delete removes the sequence with its guards. ErrMalformed and ErrForeignChildren leave it as it is. ErrOutcomeUnknown if a reply
 // was lost and the ensemble went away before it was found out.
 func (s Sequence) Delete(ctx context.Context, store Store) error {
 	found, err := s.know(ctx, store)
@@ -138,14 +138,14 @@ func (s Sequence) Delete(ctx context.Context, store Store) error {
 		if err := store.CatchUp(ctx); err != nil {
 			return err
 		}
-		guards, strangers, err := s.guards(ctx, store)
+		guards, foreignChildren, err := s.guards(ctx, store)
 		switch {
 		case lost && errors.Is(err, ErrNoSequence), err == nil && !guards[found.guard]:
 			return nil // this incarnation is gone
 		case err != nil:
 			return err
-		case strangers > 0:
-			return ErrStrangers
+		case foreignChildren > 0:
+			return ErrForeignChildren
 		}
 		var changes []Change
 		for guard := range guards {
@@ -186,5 +186,5 @@ func isOvertaken(err error) bool {
 // isOfSequences says that an error is an answer, and no failure.
 func isOfSequences(err error) bool {
 	return errors.Is(err, ErrNoSequence) || errors.Is(err, ErrSequenceExists) || errors.Is(err, ErrMalformed) ||
-		errors.Is(err, ErrStrangers)
+		errors.Is(err, ErrForeignChildren)
 }

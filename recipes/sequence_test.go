@@ -12,6 +12,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 var invoices = recipes.Sequence{Path: "/sequences/invoices"}
@@ -19,7 +20,7 @@ var invoices = recipes.Sequence{Path: "/sequences/invoices"}
 func eightBytes(number int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(number)) }
 
 // made makes the sequence and returns what it is made through.
-func (w world) made(first int64) (*embedded.Reader, recipes.Count) {
+func (w world) made(first int64) (*standin.Reader, recipes.Count) {
 	w.Helper()
 	reader := w.NewReader()
 	count, err := invoices.Create(w.Context(), reader, first)
@@ -57,9 +58,9 @@ func (w world) next(store recipes.Store, count int64) (recipes.Numbers, error) {
 }
 
 // once has hook called for the first operation with this name, and for no other.
-func once(name string, hook func() error) embedded.Hook {
+func once(name string, hook func() error) standin.Hook {
 	called := false
-	return func(o embedded.Operation) error {
+	return func(o standin.Operation) error {
 		if o.Name != name || called {
 			return nil
 		}
@@ -102,9 +103,9 @@ func TestASequenceIsMadeOnce(t *testing.T) {
 }
 
 func TestALostReplyToCreateIsFoundOut(t *testing.T) {
-	for name, script := range map[string]func(*embedded.Reader, world){
-		"made":     func(r *embedded.Reader, _ world) { r.After(once("Commit", replyLost)) },
-		"not made": func(r *embedded.Reader, _ world) { r.Before(once("Commit", replyLost)) },
+	for name, script := range map[string]func(*standin.Reader, world){
+		"made":     func(r *standin.Reader, _ world) { r.After(once("Commit", replyLost)) },
+		"not made": func(r *standin.Reader, _ world) { r.Before(once("Commit", replyLost)) },
 	} {
 		inBubble(t, func(w world) {
 			reader := w.NewReader()
@@ -150,7 +151,7 @@ func TestWhatBecameOfALostWriteIsUnknownIfTheEnsembleStaysAway(t *testing.T) {
 			inBubble(t, func(w world) {
 				reader, _ := w.made(1)
 				lost := false
-				reader.Before(func(o embedded.Operation) error {
+				reader.Before(func(o standin.Operation) error {
 					switch {
 					case lost, o.Name == "Commit" && !sent:
 						return recipes.ErrUnreachable
@@ -182,16 +183,16 @@ func TestASequenceAdvancesAndNeverGoesBack(t *testing.T) {
 }
 
 func TestAnAdvanceThatIsOvertakenOrUnansweredGoesOn(t *testing.T) {
-	for name, script := range map[string]func(*embedded.Reader, world){
-		"overtaken": func(r *embedded.Reader, w world) {
+	for name, script := range map[string]func(*standin.Reader, world){
+		"overtaken": func(r *standin.Reader, w world) {
 			r.Before(once("Commit", func() error { _, err := w.next(w.NewReader(), 5); return err }))
 		},
-		"overtaken beyond": func(r *embedded.Reader, w world) {
+		"overtaken beyond": func(r *standin.Reader, w world) {
 			r.Before(once("Commit", func() error { _, err := w.next(w.NewReader(), 1000); return err }))
 		},
-		"remade": func(r *embedded.Reader, w world) { r.Before(once("Commit", w.remake)) },
-		"done":   func(r *embedded.Reader, _ world) { r.After(once("Commit", replyLost)) },
-		"lost":   func(r *embedded.Reader, _ world) { r.Before(once("Commit", replyLost)) },
+		"remade": func(r *standin.Reader, w world) { r.Before(once("Commit", w.remake)) },
+		"done":   func(r *standin.Reader, _ world) { r.After(once("Commit", replyLost)) },
+		"lost":   func(r *standin.Reader, _ world) { r.Before(once("Commit", replyLost)) },
 	} {
 		inBubble(t, func(w world) {
 			reader, _ := w.made(1)
@@ -216,17 +217,17 @@ func (w world) remake() error {
 }
 
 func TestADeletedSequenceLeavesNothing(t *testing.T) {
-	for name, script := range map[string]func(*embedded.Reader, world){
-		"plain": func(*embedded.Reader, world) {},
-		"done":  func(r *embedded.Reader, _ world) { r.After(once("Commit", replyLost)) },
-		"lost":  func(r *embedded.Reader, _ world) { r.Before(once("Commit", replyLost)) },
-		"another guard": func(r *embedded.Reader, w world) {
+	for name, script := range map[string]func(*standin.Reader, world){
+		"plain": func(*standin.Reader, world) {},
+		"done":  func(r *standin.Reader, _ world) { r.After(once("Commit", replyLost)) },
+		"lost":  func(r *standin.Reader, _ world) { r.Before(once("Commit", replyLost)) },
+		"another guard": func(r *standin.Reader, w world) {
 			r.Before(once("Commit", func() error {
 				_, err := w.Create(invoices.Path+"/_i_another", nil, embedded.Persistent, 0)
 				return err
 			}))
 		},
-		"overtaken": func(r *embedded.Reader, w world) {
+		"overtaken": func(r *standin.Reader, w world) {
 			r.Before(once("Commit", func() error { _, err := w.next(w.NewReader(), 5); return err }))
 		},
 	} {
@@ -270,7 +271,7 @@ func TestASequenceWithThingsOfOthersIsNotDeleted(t *testing.T) {
 	inBubble(t, func(w world) {
 		reader, _ := w.made(1)
 		_, _ = w.Create(invoices.Path+"/theirs", nil, embedded.Persistent, 0)
-		if err := invoices.Delete(w.Context(), reader); !errors.Is(err, recipes.ErrStrangers) {
+		if err := invoices.Delete(w.Context(), reader); !errors.Is(err, recipes.ErrForeignChildren) {
 			t.Error(err)
 		}
 		if numbers, err := w.next(reader, 1); err != nil || numbers.First != 1 {

@@ -1,5 +1,9 @@
-// Package recipes holds ZooKeeper's recipes: algorithms over one narrow Session, each reading like its description in
-// the ZooKeeper manual. A recipe runs in its caller's goroutine; it starts none, logs nothing and calls nobody back.
+// Package recipes holds Sidekeeper's distributed algorithms, which ZooKeeper calls recipes: locks, sequences, groups and configuration. A
+// file's name begins with its feature: lock_queue.go, sequence_state.go, group_evict.go, config_commit.go.
+//
+// A recipe sees ZooKeeper through small interfaces. A Tree reads nodes and watches them; a Store also writes them, in transactions; a Session
+// also owns nodes, which vanish with it. So the recipes run unchanged on a real ensemble and on one in memory. Each is meant to read like its
+// description in the ZooKeeper manual. It runs in its caller's goroutine, logs nothing and calls nobody back.
 package recipes
 
 import (
@@ -63,12 +67,6 @@ type Tree interface {
 
 	// CatchUp returns when the Tree shows everything that had been committed when it was called.
 	CatchUp(ctx context.Context) error
-
-	// Set replaces a node's data if it has this version, −1 for any. ErrOutcomeUnknown if the reply was lost.
-	Set(ctx context.Context, path string, data []byte, version int32) error
-
-	// Remove deletes a node whatever its version. ErrOutcomeUnknown if the reply was lost.
-	Remove(ctx context.Context, path string) error
 }
 
 // A Session is what recipes need of one ZooKeeper session that owns things. Its calls return when the server has

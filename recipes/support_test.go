@@ -11,6 +11,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 var orders = recipes.Lock{Path: "/locks/orders"}
@@ -18,18 +19,18 @@ var orders = recipes.Lock{Path: "/locks/orders"}
 // A world is an ensemble in virtual time and the test that goes on in it.
 type world struct {
 	*testing.T
-	*embedded.Ensemble
+	*standin.Ensemble
 	living context.Context // ends with the test, while its bubble is still there
 }
 
 func inBubble(t *testing.T, test func(world)) {
-	inBubbleWith(t, embedded.Options{}, test)
+	inBubbleWith(t, standin.Options{}, test)
 }
 
-func inBubbleWith(t *testing.T, options embedded.Options, test func(world)) {
+func inBubbleWith(t *testing.T, options standin.Options, test func(world)) {
 	t.Helper()
 	bubble.Test(t, func(t *testing.T) {
-		e := embedded.New(options)
+		e := standin.New(options)
 		defer e.Close()
 		ctx, end := context.WithCancel(context.Background())
 		defer synctest.Wait()
@@ -38,11 +39,11 @@ func inBubbleWith(t *testing.T, options embedded.Options, test func(world)) {
 	})
 }
 
-func (w world) session() *embedded.Session { return w.OpenSession(10 * time.Second) }
+func (w world) session() *standin.Session { return w.OpenSession(10 * time.Second) }
 
 // A contender is one place and how far it has come: "waiting", "holding", "asked" to let go, or how it has ended.
 type contender struct {
-	session *embedded.Session
+	session *standin.Session
 	place   *recipes.Place
 	leave   context.CancelFunc
 	over    chan struct{}
@@ -58,7 +59,7 @@ func (w world) join(mode recipes.Mode) *contender {
 	return w.joinWith(w.session(), orders, mode)
 }
 
-func (w world) joinWith(session *embedded.Session, lock recipes.Lock, mode recipes.Mode) *contender {
+func (w world) joinWith(session *standin.Session, lock recipes.Lock, mode recipes.Mode) *contender {
 	w.Helper()
 	place, err := lock.Join(w.living, session, mode, recipes.About{Owner: mode.String()})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // A registry is the configuration as the callers of a scene reach it.
@@ -225,7 +225,7 @@ func TestALostReplyIsToldAsSuch(t *testing.T) {
 	r := newRegistry(t)
 	for _, c := range []struct {
 		name string
-		fail func(embedded.Hook)
+		fail func(standin.Hook)
 		err  error
 		want string
 	}{
@@ -233,7 +233,7 @@ func TestALostReplyIsToldAsSuch(t *testing.T) {
 		{"after it was sent", r.ensemble.After, recipes.ErrOutcomeUnknown, "Aborted OUTCOME_UNKNOWN"},
 		{"by access control", r.ensemble.After, recipes.ErrDenied, "PermissionDenied ENSEMBLE_DENIED"},
 	} {
-		c.fail(func(o embedded.Operation) error {
+		c.fail(func(o standin.Operation) error {
 			if o.Name == "Commit" {
 				return c.err
 			}

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // A keyWatcher is one Watch stream of keys.
@@ -144,9 +144,9 @@ func TestAWatchSaysWhatItSkipped(t *testing.T) {
 
 func TestAWatchThatCannotBeginIsUnavailable(t *testing.T) {
 	r := newRegistry(t)
-	r.ensemble.Before(func(embedded.Operation) error { return recipes.ErrUnreachable })
+	r.ensemble.Before(func(standin.Operation) error { return recipes.ErrUnreachable })
 	r.watch(&configv1.WatchRequest{}).sees("Unavailable ENSEMBLE_UNREACHABLE")
-	r.ensemble.Before(func(embedded.Operation) error { return recipes.ErrDenied })
+	r.ensemble.Before(func(standin.Operation) error { return recipes.ErrDenied })
 	r.watch(&configv1.WatchRequest{}).sees("PermissionDenied ENSEMBLE_DENIED")
 	r.ensemble.Before(nil)
 }
@@ -227,7 +227,7 @@ func (s *stepwise) send(message *configv1.WatchResponse) error {
 // A caller that reads slowly is told of the newest state of each key, once.
 func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		memory := embedded.New(embedded.Options{})
+		memory := standin.New(standin.Options{})
 		defer memory.Close()
 		reader := memory.NewReader()
 		services := New(Options{}, &sceneEnsemble{Reader: reader, memory: memory})

@@ -27,7 +27,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // A guardedScene is a sidecar with a policy, and callers of every kind: on Unix sockets, and over TCP with certificates.
@@ -39,20 +39,20 @@ type guardedScene struct {
 	metrics  *Metrics
 	book     *logbook
 	record   *logbook // the audit
-	opened   chan *embedded.Session
+	opened   chan *standin.Session
 	callers  map[string]*grpc.ClientConn // by identity; `operator` is on the operators' socket
 }
 
 func newGuardedScene(t *testing.T, policy string) *guardedScene {
 	t.Helper()
-	memory := embedded.New(embedded.Options{Tick: 100 * time.Millisecond})
+	memory := standin.New(standin.Options{Tick: 100 * time.Millisecond})
 	t.Cleanup(memory.Close)
 	folder, err := os.MkdirTemp("", "guard")
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	s := &guardedScene{
 		t: t, folder: folder, metrics: NewMetrics(), book: &logbook{}, record: &logbook{},
-		opened: make(chan *embedded.Session, 10000),
+		opened: make(chan *standin.Session, 10000),
 	}
 	s.write(policy)
 	authority := newAuthority(t)

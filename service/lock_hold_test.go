@@ -7,7 +7,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestASuspendedHolderIsToldHowLongItStillHasAndThenThatItIsLost(t *testing.T) {
@@ -275,7 +275,7 @@ func TestEveryDeliberateEndComesBeforeTheHandOver(t *testing.T) {
 			lease := s.open(s.callers, &leasev1.OpenRequest{})
 			a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
 			removed := make(chan string, 1)
-			lease.session.Before(func(operation embedded.Operation) error {
+			lease.session.Before(func(operation standin.Operation) error {
 				if operation.Name == "Dequeue" { // the place is still there, and its caller knows already
 					removed <- a.end() + ", Check " + s.checked(s.callers, a.hold)
 				}

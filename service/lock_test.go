@@ -10,8 +10,8 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestSecondCallerIsQueuedAndGrantedALargerTokenAfterRelease(t *testing.T) {
@@ -214,7 +214,7 @@ func TestIDsAreOfNoUseToSomebodyElse(t *testing.T) {
 func TestALeaseThatOwnsTooMuchIsLimited(t *testing.T) {
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
-	lease.session.Before(func(operation embedded.Operation) error {
+	lease.session.Before(func(operation standin.Operation) error {
 		if operation.Name == "Enqueue" {
 			return recipes.ErrTooManyBytes
 		}
@@ -244,7 +244,7 @@ func TestWaitTimeoutEndsAWaitAtAnEnsembleThatDoesNotAnswer(t *testing.T) {
 		Name: "orders", LeaseId: lease.id, WaitTimeout: lasting(50 * time.Millisecond),
 	}).sees("DeadlineExceeded WAIT_TIMEOUT")
 	joined := make(chan struct{})
-	lease.session.After(func(operation embedded.Operation) error {
+	lease.session.After(func(operation standin.Operation) error {
 		if operation.Name == "Enqueue" {
 			close(joined)
 		}

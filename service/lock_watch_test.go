@@ -11,6 +11,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // A watched is one Watch stream, and a view in words how many hold and how many wait: "1 + 2".
@@ -104,7 +105,7 @@ func TestWatchSendsTheStateFirstAndThenEveryChange(t *testing.T) {
 
 func TestViewsSayThatTheEnsembleCannotBeReached(t *testing.T) {
 	s := newScene(t)
-	s.ensemble.Before(func(embedded.Operation) error { return recipes.ErrUnreachable })
+	s.ensemble.Before(func(standin.Operation) error { return recipes.ErrUnreachable })
 	s.watch("orders").sees("Unavailable ENSEMBLE_UNREACHABLE")
 	_, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
 	same(t, "Get", outcome(err), "Unavailable ENSEMBLE_UNREACHABLE")
@@ -122,7 +123,7 @@ func TestAWatchOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {
 	w := s.watch("orders")
 	w.sees("0 + 0")
 	failures := 1
-	s.ensemble.Before(func(embedded.Operation) error {
+	s.ensemble.Before(func(standin.Operation) error {
 		if failures--; failures >= 0 {
 			return recipes.ErrUnreachable
 		}
@@ -154,7 +155,7 @@ func TestAPlaceOutlivesAnEnsembleThatCannotBeReachedForAWhile(t *testing.T) {
 	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	b.sees("queued 1")
 	failures := 1
-	(<-s.ensemble.opened).Before(func(embedded.Operation) error {
+	(<-s.ensemble.opened).Before(func(standin.Operation) error {
 		if failures--; failures >= 0 {
 			return recipes.ErrUnreachable
 		}

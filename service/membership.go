@@ -68,24 +68,24 @@ func (m *membershipService) Delete(
 }
 
 // parseOusting reads how the members shall be removed, if they shall.
-func (m *membershipService) parseOusting(ctx context.Context, request *membershipv1.DeleteRequest) (recipes.Ousting, error) {
+func (m *membershipService) parseOusting(ctx context.Context, request *membershipv1.DeleteRequest) (recipes.Eviction, error) {
 	from := callerOf(ctx)
 	if request.GetForce() && !mayOperate(ctx) {
-		return recipes.Ousting{}, errOperatorOnly
+		return recipes.Eviction{}, errOperatorOnly
 	}
 	if err := parseText("reason", request.GetReason(), longestReason); err != nil {
-		return recipes.Ousting{}, err
+		return recipes.Eviction{}, err
 	}
 	after, err := parseDuration("force_after", request.GetForceAfter(), 0, longestGrace)
 	switch {
 	case err != nil:
-		return recipes.Ousting{}, err
+		return recipes.Eviction{}, err
 	case !request.GetForce() && request.GetReason() != "":
-		return recipes.Ousting{}, invalid("reason", request.GetReason(), "omitted unless force is set")
+		return recipes.Eviction{}, invalid("reason", request.GetReason(), "omitted unless force is set")
 	case !request.GetForce() && after != nil:
-		return recipes.Ousting{}, invalid("force_after", after.String(), "omitted unless force is set")
+		return recipes.Eviction{}, invalid("force_after", after.String(), "omitted unless force is set")
 	}
-	return recipes.Ousting{By: from.identity, Reason: request.GetReason(), Patience: m.services.patience(after)}, nil
+	return recipes.Eviction{By: from.identity, Reason: request.GetReason(), ForceAfter: m.services.patience(after)}, nil
 }
 
 func (m *membershipService) List(

@@ -118,8 +118,8 @@ func (j *memberStream) awaitName(ctx context.Context) (struct{}, error) {
 	if j.params.conflict == membershipv1.OnConflict_ON_CONFLICT_WAIT {
 		return struct{}{}, j.group.AwaitFree(ctx, ensemble, j.params.member)
 	}
-	_, err := j.group.Oust(ctx, ensemble, j.params.member, recipes.Ousting{
-		Replace: true, By: j.caller.identity, Reason: j.about().Owner, Patience: j.services.patience(nil),
+	_, err := j.group.Evict(ctx, ensemble, j.params.member, recipes.Eviction{
+		Replace: true, By: j.caller.identity, Reason: j.about().Owner, ForceAfter: j.services.patience(nil),
 	})
 	return struct{}{}, err
 }
@@ -141,7 +141,7 @@ func (j *memberStream) look(ctx context.Context) (nodeState, error) {
 }
 
 // react acts on what a look has shown.
-func (j *memberStream) react(standing recipes.Standing) error {
+func (j *memberStream) react(standing recipes.MemberState) error {
 	if standing.End != nil {
 		return ousted(standing)
 	}
@@ -159,7 +159,7 @@ func isAwaited(why error) bool {
 }
 
 // ousted says who has asked for the member's end.
-func ousted(standing recipes.Standing) error {
+func ousted(standing recipes.MemberState) error {
 	text := "asked for by " + quoted(standing.By)
 	if standing.Reason != "" {
 		text += ": " + quoted(standing.Reason)

@@ -10,8 +10,8 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestAMemberIsThereForAsLongAsItsStream(t *testing.T) {
@@ -122,7 +122,7 @@ func TestAMemberThatWaitsIsInWhenTheNameIsFree(t *testing.T) {
 }
 
 // awaitWatched returns when a session that joins has met the member that is there.
-func (s *scene) awaitWatched(session *embedded.Session) {
+func (s *scene) awaitWatched(session *standin.Session) {
 	s.t.Helper()
 	for deadline := time.Now().Add(patient); session.Count("Create") == 0; {
 		if time.Now().After(deadline) {
@@ -171,7 +171,7 @@ func TestAJoinThatIsCancelledLeavesNothingBehind(t *testing.T) {
 		s := newScene(t)
 		lease := s.open(s.callers, &leasev1.OpenRequest{})
 		creating, proceed := make(chan struct{}), make(chan struct{})
-		lease.session.Before(func(operation embedded.Operation) error {
+		lease.session.Before(func(operation standin.Operation) error {
 			if operation.Name == "Create" {
 				close(creating)
 				<-proceed

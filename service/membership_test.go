@@ -11,6 +11,7 @@ import (
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestGetShowsWhoIsInAGroup(t *testing.T) {
@@ -197,12 +198,12 @@ func TestAGroupIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
 func TestWatchesEndWithTheReason(t *testing.T) {
 	t.Run("denied", func(t *testing.T) {
 		s := newScene(t)
-		s.ensemble.Before(func(embedded.Operation) error { return recipes.ErrDenied })
+		s.ensemble.Before(func(standin.Operation) error { return recipes.ErrDenied })
 		s.watchGroup(s.callers, "shop").sees("PermissionDenied ENSEMBLE_DENIED")
 	})
 	t.Run("no first look", func(t *testing.T) {
 		s := newScene(t)
-		s.ensemble.Before(func(embedded.Operation) error { return recipes.ErrUnreachable })
+		s.ensemble.Before(func(standin.Operation) error { return recipes.ErrUnreachable })
 		s.watchGroup(s.callers, "shop").sees("Unavailable ENSEMBLE_UNREACHABLE")
 	})
 	t.Run("too much is watched", func(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // A scene is a sidecar over an ensemble in memory, with a Unix socket for callers and one for operators.
@@ -50,15 +50,15 @@ type callers struct {
 
 // A sceneEnsemble opens sessions and keeps them for the test to play with.
 type sceneEnsemble struct {
-	*embedded.Reader
-	memory *embedded.Ensemble
-	opened chan *embedded.Session
+	*standin.Reader
+	memory *standin.Ensemble
+	opened chan *standin.Session
 
 	mu     sync.Mutex
 	refuse error // what Open answers, if not nil
 	hang   bool  // whether Open waits for its context
 
-	wrap func(*embedded.Session) Session // makes what Open returns of a session; nil for the session itself
+	wrap func(*standin.Session) Session // makes what Open returns of a session; nil for the session itself
 }
 
 func (e *sceneEnsemble) Open(ctx context.Context, timeout time.Duration) (Session, error) {
@@ -93,10 +93,10 @@ func newScene(t *testing.T, change ...func(*Options)) *scene {
 	for _, change := range change {
 		change(&options)
 	}
-	memory := embedded.New(embedded.Options{Tick: options.TickTime})
+	memory := standin.New(standin.Options{Tick: options.TickTime})
 	t.Cleanup(memory.Close)
 	s := &scene{t: t, ensemble: &sceneEnsemble{
-		Reader: memory.NewReader(), memory: memory, opened: make(chan *embedded.Session, 2000),
+		Reader: memory.NewReader(), memory: memory, opened: make(chan *standin.Session, 2000),
 	}}
 	s.services = New(options, s.ensemble)
 	tcp := s.serve()
@@ -277,7 +277,7 @@ type opening struct {
 	leave   func() // closes the connection
 	last    *leasev1.OpenResponse
 	id      string
-	session *embedded.Session
+	session *standin.Session
 }
 
 func (s *scene) open(from callers, request *leasev1.OpenRequest) *opening {

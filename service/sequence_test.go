@@ -16,6 +16,7 @@ import (
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 const relaxed = sequencev1.Ordering_ORDERING_RELAXED
@@ -231,7 +232,7 @@ func TestCallersOfOneSidecarGetDifferentNumbers(t *testing.T) {
 func TestNextEndsWhenTheSidecarStopsOrTheEnsembleIsAway(t *testing.T) {
 	s := newScene(t)
 	s.makes("orders")
-	s.ensemble.Before(func(o embedded.Operation) error {
+	s.ensemble.Before(func(o standin.Operation) error {
 		if o.Name == "Commit" {
 			return recipes.ErrUnreachable
 		}
@@ -243,7 +244,7 @@ func TestNextEndsWhenTheSidecarStopsOrTheEnsembleIsAway(t *testing.T) {
 
 	sent := make(chan struct{})
 	var once sync.Once
-	s.ensemble.Before(func(o embedded.Operation) error {
+	s.ensemble.Before(func(o standin.Operation) error {
 		if o.Name == "Commit" {
 			once.Do(func() { close(sent) })
 		}

@@ -137,9 +137,9 @@ const foreignTicks = 20
 
 // patience is for how long a holder's or a member's sidecar is left to end it: after, or if that is nil, until its session
 // must have expired.
-func (s *Services) patience(after *time.Duration) recipes.Patience {
+func (s *Services) patience(after *time.Duration) recipes.ForceAfter {
 	tick := s.options.TickTime
-	return recipes.Patience{After: after, Timeout: max(s.options.SessionTimeout, foreignTicks*tick), Tick: tick}
+	return recipes.ForceAfter{After: after, Timeout: max(s.options.SessionTimeout, foreignTicks*tick), Tick: tick}
 }
 
 func (s *Services) lockDirectory() directory {

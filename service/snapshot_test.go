@@ -11,8 +11,8 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
@@ -56,9 +56,9 @@ func TestOfVeryManyLeasesTheStateListsSome(t *testing.T) {
 // crowded are services with so many leases, each of which holds a lock.
 func crowded(tb testing.TB, leases int) *Services {
 	tb.Helper()
-	memory := embedded.New(embedded.Options{Tick: time.Second})
+	memory := standin.New(standin.Options{Tick: time.Second})
 	tb.Cleanup(memory.Close)
-	services := New(Options{}, &sceneEnsemble{Reader: memory.NewReader(), memory: memory, opened: make(chan *embedded.Session, leases)})
+	services := New(Options{}, &sceneEnsemble{Reader: memory.NewReader(), memory: memory, opened: make(chan *standin.Session, leases)})
 	for i := range leases {
 		made, err := services.leases.begin(context.Background(), caller{identity: "uid:0"}, recipes.About{Owner: "billing"}, 10*time.Second)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // A switchboard is a sidecar without a network: every rpc of every service, called as the transport calls it, over an
@@ -39,9 +39,9 @@ func (idleFaults) Expire(session Session)    { session.Close(context.Background(
 func (idleFaults) DelayGrants(time.Duration) {}
 
 func newSwitchboard(t *testing.T) *switchboard {
-	memory := embedded.New(embedded.Options{})
+	memory := standin.New(standin.Options{})
 	b := &switchboard{t: t, ensemble: &sceneEnsemble{
-		Reader: memory.NewReader(), memory: memory, opened: make(chan *embedded.Session, 100),
+		Reader: memory.NewReader(), memory: memory, opened: make(chan *standin.Session, 100),
 	}}
 	b.services = New(Options{}, b.ensemble)
 	Dev{b.services, idleFaults{}}.Register(b)

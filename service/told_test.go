@@ -12,7 +12,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // long has sessions last so long that nobody waits for their end by mistake.
@@ -301,7 +301,7 @@ func TestWhoClosesItsLeaseDoesNotCountOnItAnyMore(t *testing.T) {
 func TestCheckDoesNotOvertakeTheEndOfAHold(t *testing.T) {
 	s := newScene(t, long)
 	var slow *slowSession
-	s.ensemble.wrap = func(session *embedded.Session) Session {
+	s.ensemble.wrap = func(session *standin.Session) Session {
 		slow = &slowSession{Session: session}
 		return slow
 	}
@@ -318,7 +318,7 @@ func TestCheckDoesNotOvertakeTheEndOfAHold(t *testing.T) {
 
 // A slowSession tells its validity late once.
 type slowSession struct {
-	*embedded.Session
+	*standin.Session
 	mu            sync.Mutex
 	asked, answer chan struct{} // nil unless the next answer is held back
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 	"github.com/sidekeeper/sidekeeper/test/support/full"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,16 +24,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A patient is an ensemble in memory, reached as a real one is.
 type patient struct {
 	*testing.T
-	memory *embedded.Ensemble
+	memory *standin.Ensemble
 	client *zookeeper.Client
 	doctor.Settings
 }
 
 func newPatient(t *testing.T) *patient {
 	t.Helper()
-	memory := embedded.New(embedded.Options{Tick: 200 * time.Millisecond})
+	memory := standin.New(standin.Options{Tick: 200 * time.Millisecond})
 	t.Cleanup(memory.Close)
-	server, err := embedded.Serve(memory, embedded.ServerOptions{Address: "127.0.0.1:0"})
+	server, err := embedded.Serve(memory.Ensemble, embedded.ServerOptions{Address: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,8 +148,8 @@ func (c *connection) signal() {
 	}
 }
 
-// notify implements watcher: it tells the client of an event, if it may read the node.
-func (c *connection) notify(happened event) {
+// Notify implements watcher: it tells the client of an event, if it may read the node.
+func (c *connection) Notify(happened event) {
 	if c.closing || permitted(happened.acl, permRead, c.identities) != nil {
 		return
 	}

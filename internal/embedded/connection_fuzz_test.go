@@ -161,7 +161,7 @@ func FuzzTransactions(f *testing.F) {
 		e := New(Options{})
 		defer e.Close()
 		c := fuzzed(e)
-		before := e.tree.clone()
+		before := e.tree.Clone()
 		out := &encoder{}
 		err := func() error {
 			e.mu.Lock()

@@ -1,9 +1,7 @@
 // Package embedded is a ZooKeeper ensemble of one server in memory, for development and tests. It keeps nothing, and
 // behaves towards its clients as a standalone ZooKeeper 3.9 does: a table of contract tests runs against both.
 //
-// There are two ways in. Tests of recipes and services open a Session, which stands in for the session layer without a
-// connection and can be suspended, delayed and expired at will; it needs no I/O, so it works inside a
-// testing/synctest bubble. Everybody else connects to a Server, which speaks ZooKeeper's wire protocol.
+// Clients connect to a Server, which speaks ZooKeeper's wire protocol.
 //
 // All state lies behind one mutex, which is never held while anything blocks. Time is Go's (virtual inside a bubble):
 // one timer ends sessions and one reaps containers and TTL nodes, each running only while it has something to wait
@@ -22,8 +20,6 @@ type Options struct {
 	Tick time.Duration
 	// ReapInterval is how often idle containers and overdue TTL nodes are looked for. A minute if zero.
 	ReapInterval time.Duration
-	// EphemeralBytes bounds the paths of a Session's ephemeral nodes. 256 KiB if zero.
-	EphemeralBytes int
 	// StuckCounters keeps a parent's counter at 2147483647 instead of wrapping to −2147483648. ZooKeeper 3.9.5 does
 	// both: creates that come one by one all get 2147483647, those that are in its pipeline together wrap, and after
 	// them it is 2147483647 again. So past the end numbers neither differ nor order nodes; czxids do.
@@ -45,7 +41,7 @@ type Ensemble struct {
 	deadlines    map[int64]map[*serverSession]struct{} // by tick
 	expiry       alarm
 	reaping      alarm
-	places       map[string]*place // what Sessions have enqueued
+	deleted      func(path string) // is told of deleted nodes, if anybody wants to be
 	closed       bool
 }
 
@@ -53,14 +49,12 @@ type Ensemble struct {
 func New(options Options) *Ensemble {
 	options.Tick = cmp.Or(options.Tick, 2*time.Second)
 	options.ReapInterval = cmp.Or(options.ReapInterval, time.Minute)
-	options.EphemeralBytes = cmp.Or(options.EphemeralBytes, 256<<10)
 	now := time.Now()
 	return &Ensemble{
 		options: options, started: now, tree: newTree(),
 		nodeWatches: newWatchTable(), childWatches: newWatchTable(),
 		sessions: map[int64]*serverSession{}, deadlines: map[int64]map[*serverSession]struct{}{},
 		lastSession: int64(uint64(now.UnixMilli())<<24>>8) | 1<<56,
-		places:      map[string]*place{},
 	}
 }
 

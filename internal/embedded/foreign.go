@@ -1,6 +1,11 @@
 package embedded
 
-import "github.com/sidekeeper/sidekeeper/recipes"
+import (
+	"bytes"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
 
 // The methods of this file are other people's hands on the tree: they act at once, whatever any Session is doing.
 
@@ -13,7 +18,7 @@ func (e *Ensemble) Create(path string, data []byte, mode Mode, owner int64) (str
 	defer e.mu.Unlock()
 	parentPath, err := parentOf(path)
 	if err == nil {
-		err = e.makeParents(parentPath)
+		err = e.MakeParents(parentPath)
 	}
 	if err != nil {
 		return "", err
@@ -31,14 +36,14 @@ func (e *Ensemble) Create(path string, data []byte, mode Mode, owner int64) (str
 	return path, err
 }
 
-// makeParents makes path and all above it that is missing, as containers. The ensemble is locked.
-func (e *Ensemble) makeParents(path string) error {
-	if _, err := e.tree.find(path); err == nil {
+// MakeParents makes path and all above it that is missing, as containers. The ensemble is locked.
+func (e *Ensemble) MakeParents(path string) error {
+	if _, err := e.tree.Find(path); err == nil {
 		return nil
 	}
 	above, err := parentOf(path)
 	if err == nil {
-		err = e.makeParents(above)
+		err = e.MakeParents(above)
 	}
 	if err != nil {
 		return err
@@ -54,7 +59,7 @@ func (e *Ensemble) Set(path string, data []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.write(operator, func(t *transaction) error {
-		_, err := t.set(path, data, -1)
+		_, err := t.Set(path, data, -1)
 		return err
 	})
 }
@@ -63,7 +68,7 @@ func (e *Ensemble) Set(path string, data []byte) error {
 func (e *Ensemble) Delete(path string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.write(operator, func(t *transaction) error { return t.delete(path, -1) })
+	return e.write(operator, func(t *transaction) error { return t.Delete(path, -1) })
 }
 
 // Deny takes every right on a node away from everybody, or gives them back.
@@ -84,7 +89,7 @@ func (e *Ensemble) Deny(path string, deny bool) error {
 func (e *Ensemble) SetSequence(path string, next int32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n, err := e.tree.find(path)
+	n, err := e.tree.Find(path)
 	if err == nil {
 		n.stat.created = next
 	}
@@ -95,7 +100,7 @@ func (e *Ensemble) SetSequence(path string, next int32) error {
 func (e *Ensemble) SetVersion(path string, version int32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n, err := e.tree.find(path)
+	n, err := e.tree.Find(path)
 	if err == nil {
 		n.stat.version = version
 	}
@@ -106,18 +111,18 @@ func (e *Ensemble) SetVersion(path string, version int32) error {
 func (e *Ensemble) Read(path string) (recipes.Node, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.tree.read(path)
+	return e.tree.Read(path)
 }
 
 // Names lists a node's children as the leader has them, sorted; none if it is missing.
 func (e *Ensemble) Names(path string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n, err := e.tree.find(path)
+	n, err := e.tree.Find(path)
 	if err != nil {
 		return nil
 	}
-	return n.names()
+	return n.Names()
 }
 
 // Zxid is the newest transaction's number.
@@ -125,4 +130,25 @@ func (e *Ensemble) Zxid() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.zxid
+}
+
+// Read gives a node as recipes see it.
+func (t *tree) Read(path string) (recipes.Node, error) {
+	n, err := t.Find(path)
+	if err != nil {
+		return recipes.Node{}, err
+	}
+	read := n.Shown()
+	read.Data = bytes.Clone(n.data)
+	return read, nil
+}
+
+// Shown is a node as recipes see it, without its data.
+func (n *node) Shown() recipes.Node {
+	stat := n.Describe()
+	return recipes.Node{
+		Version: stat.Version, Czxid: stat.Czxid, Mzxid: stat.Mzxid, Owner: stat.Owner,
+		Bare: n.data == nil, Children: stat.ChildCount,
+		Created: time.UnixMilli(stat.Ctime), Read: time.Now(),
+	}
 }

@@ -81,7 +81,7 @@ func (e *Ensemble) takeUp(wanted connectRequest, c *connection) *serverSession {
 	if !alive || s.condemned {
 		return nil
 	}
-	if _, local := s.holder.(*Session); local {
+	if _, local := s.holder.(*localHolder); local {
 		return nil // has no connection that it could have lost
 	}
 	if old, attached := s.holder.(*connection); attached {

@@ -75,9 +75,9 @@ func readStep(op opcode, in *decoder) (step, error) {
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
 		return createStep(op, in)
 	case opDelete:
-		return versionStep(op, in, (*transaction).delete)
+		return versionStep(op, in, (*transaction).Delete)
 	case opCheck:
-		return versionStep(op, in, (*transaction).check)
+		return versionStep(op, in, (*transaction).Check)
 	case opSetData:
 		return setStep(in)
 	}
@@ -130,12 +130,12 @@ func versionStep(op opcode, in *decoder, do func(*transaction, string, int32) er
 func setStep(in *decoder) (step, error) {
 	path, data, version := in.path(), in.bytes(), in.Int32()
 	return func(t *transaction, out *encoder) error {
-		n, err := t.set(path, data, version)
+		n, err := t.Set(path, data, version)
 		if err != nil {
 			return err
 		}
 		out.done(opSetData)
-		out.stat(n.describe())
+		out.stat(n.Describe())
 		return nil
 	}, in.err()
 }
@@ -176,11 +176,11 @@ func (c *connection) readOne(op opcode, in *decoder, out *encoder) error {
 	}
 	out.done(op)
 	if op == opGetChildren {
-		out.strings(n.names())
+		out.strings(n.Names())
 		return nil
 	}
 	out.bytes(n.data)
-	out.stat(n.describe())
+	out.stat(n.Describe())
 	return nil
 }
 

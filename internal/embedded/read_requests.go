@@ -4,7 +4,7 @@ import "strings"
 
 // readable finds a node that the client may use in one of these ways.
 func (c *connection) readable(path string, permission int32) (*node, error) {
-	n, err := c.server.ensemble.tree.find(path)
+	n, err := c.server.ensemble.tree.Find(path)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func handleExists(c *connection, in *decoder, out *encoder) error {
 		c.server.ensemble.nodeWatches.add(path, c, watchOnce)
 	}
 	if err == nil {
-		out.stat(n.describe())
+		out.stat(n.Describe())
 	}
 	return err
 }
@@ -44,7 +44,7 @@ func handleGetData(c *connection, in *decoder, out *encoder) error {
 		c.server.ensemble.nodeWatches.add(path, c, watchOnce)
 	}
 	out.bytes(n.data)
-	out.stat(n.describe())
+	out.stat(n.Describe())
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (c *connection) listChildren(in *decoder) (*node, error) {
 func handleGetChildren(c *connection, in *decoder, out *encoder) error {
 	n, err := c.listChildren(in)
 	if err == nil {
-		out.strings(n.names())
+		out.strings(n.Names())
 	}
 	return err
 }
@@ -67,8 +67,8 @@ func handleGetChildren(c *connection, in *decoder, out *encoder) error {
 func handleGetChildren2(c *connection, in *decoder, out *encoder) error {
 	n, err := c.listChildren(in)
 	if err == nil {
-		out.strings(n.names())
-		out.stat(n.describe())
+		out.strings(n.Names())
+		out.stat(n.Describe())
 	}
 	return err
 }
@@ -87,7 +87,7 @@ func handleGetACL(c *connection, in *decoder, out *encoder) error {
 		list = mask(list)
 	}
 	out.acl(list)
-	out.stat(n.describe())
+	out.stat(n.Describe())
 	return nil
 }
 

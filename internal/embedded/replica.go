@@ -46,8 +46,7 @@ func (r *Replica) Refuse() { r.server.ensemble.zxid++ }
 
 // Alive says whether a session is open.
 func (r *Replica) Alive(session int64) bool {
-	_, alive := r.server.ensemble.sessions[session]
-	return alive
+	return r.server.ensemble.Alive(session)
 }
 
 // Sessions are those that are alive, with their timeouts.
@@ -67,20 +66,20 @@ func (r *Replica) Apply(session int64, request []byte) {
 
 // Names lists a node's children in order.
 func (r *Replica) Names(path string) []string {
-	n, err := r.server.ensemble.tree.find(path)
+	n, err := r.server.ensemble.tree.Find(path)
 	if err != nil {
 		return nil
 	}
-	return n.names()
+	return n.Names()
 }
 
 // Stat gives a node's Stat.
 func (r *Replica) Stat(path string) (Stat, bool) {
-	n, err := r.server.ensemble.tree.find(path)
+	n, err := r.server.ensemble.tree.Find(path)
 	if err != nil {
 		return Stat{}, false
 	}
-	return n.describe(), true
+	return n.Describe(), true
 }
 
 // Paths lists all nodes in order.

@@ -14,14 +14,13 @@ import (
 var (
 	causeClosed       = fmt.Errorf("%w: it was closed", recipes.ErrSessionEnded)
 	causeExpired      = fmt.Errorf("%w: the ensemble expired it", recipes.ErrSessionEnded)
-	causeUnproven     = fmt.Errorf("%w: it can no longer prove itself", recipes.ErrSessionEnded)
 	causeEnsembleGone = fmt.Errorf("%w: the ensemble is gone", recipes.ErrSessionEnded)
 )
 
 // ErrNoSession means that no such session is alive.
 var ErrNoSession = errors.New("no such session")
 
-// A holder is what a session belongs to on our side: a connection or a Session. Its methods are called while the
+// A holder is what a session belongs to on our side: a connection, or a client of this process. Its methods are called while the
 // ensemble is locked.
 type holder interface {
 	// ended says that the session is over.
@@ -56,7 +55,6 @@ func (e *Ensemble) negotiate(timeout time.Duration) time.Duration {
 func (e *Ensemble) endSession(s *serverSession, cause error) {
 	e.exempt(s)
 	delete(e.sessions, s.id)
-	e.forgetPlaces(s.id)
 	_ = e.write(caller{session: s.id}, func(t *transaction) error {
 		for _, path := range e.ephemeralsOf(s.id) {
 			t.remove(path, t.tree.nodes[path])

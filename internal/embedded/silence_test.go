@@ -121,12 +121,20 @@ func hear(socket net.Conn, patience time.Duration) (string, error) {
 // watchNode returns a channel that is closed when the node changes.
 func watchNode(t *testing.T, e *Ensemble, path string) <-chan struct{} {
 	t.Helper()
-	_, changed, err := e.NewReader().Watch(t.Context(), path)
-	if err != nil {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, err := e.tree.Find(path); err != nil {
 		t.Fatal(err)
 	}
+	changed := make(firstEvent)
+	e.Watch(path, false, changed)
 	return changed
 }
+
+// A firstEvent is closed by the event it watches for.
+type firstEvent chan struct{}
+
+func (f firstEvent) Notify(event) { close(f) }
 
 func awaitState(t *testing.T, events <-chan zk.Event, state zk.State) {
 	t.Helper()

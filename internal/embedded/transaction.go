@@ -98,7 +98,9 @@ func (e *Ensemble) fire(happened event) {
 	case eventDeleted:
 		told := e.nodeWatches.fire(happened, nil)
 		e.childWatches.fire(happened, told)
-		e.noticeDeleted(happened.path)
+		if e.deleted != nil {
+			e.deleted(happened.path)
+		}
 	default:
 		e.nodeWatches.fire(happened, nil)
 	}

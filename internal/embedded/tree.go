@@ -32,9 +32,9 @@ type nodeStat struct {
 	owner               int64
 }
 
-// describe gives the Stat that clients see. Its Cversion counts creates and deletes of children, and its Owner does not
+// Describe gives the Stat that clients see. Its Cversion counts creates and deletes of children, and its Owner does not
 // show that a node is a container or has a time to live.
-func (n *node) describe() Stat {
+func (n *node) Describe() Stat {
 	owner := int64(0)
 	if kindOf(n.stat.owner) == ephemeral {
 		owner = n.stat.owner
@@ -48,8 +48,8 @@ func (n *node) describe() Stat {
 	}
 }
 
-// names lists the children.
-func (n *node) names() []string {
+// Names lists the children.
+func (n *node) Names() []string {
 	names := make([]string, 0, len(n.children))
 	for name := range n.children {
 		names = append(names, name)
@@ -82,8 +82,8 @@ func newTree() *tree {
 	return t
 }
 
-// find looks a node up by the path a client gave.
-func (t *tree) find(path string) (*node, error) {
+// Find looks a node up by the path a client gave.
+func (t *tree) Find(path string) (*node, error) {
 	if path == "/" {
 		path = ""
 	}
@@ -140,8 +140,8 @@ func (t *tree) owned(session int64) map[string]struct{} {
 	return t.ephemerals[session]
 }
 
-// clone copies the tree, for a reader that lags behind. Data and access control lists are never changed in place.
-func (t *tree) clone() *tree {
+// Clone copies the tree, for a reader that lags behind. Data and access control lists are never changed in place.
+func (t *tree) Clone() *tree {
 	copied := &tree{nodes: make(map[string]*node, len(t.nodes))}
 	for path, n := range t.nodes {
 		twin := *n

@@ -20,9 +20,9 @@ type event struct {
 	acl  []ACL // of the node: who may not read it does not hear of it
 }
 
-// A watcher is told of events. notify is called while the ensemble is locked: it must neither block nor call back.
+// A watcher is told of events. Notify is called while the ensemble is locked: it must neither block nor call back.
 type watcher interface {
-	notify(happened event)
+	Notify(happened event)
 }
 
 // A watchMode tells how long a watch stays and what it covers. One watcher may have several on one path.
@@ -123,7 +123,7 @@ func (t *watchTable) fire(e event, told map[watcher]bool) map[watcher]bool {
 	}
 	for w := range hit {
 		if !told[w] {
-			w.notify(e)
+			w.Notify(e)
 		}
 	}
 	return hit

@@ -24,8 +24,8 @@ func (c *connection) setWatches(in *decoder, persistent bool) error {
 		c.resume(e.nodeWatches, path, eventDataChanged, func(n *node) bool { return n.stat.mzxid > seen })
 	}
 	for _, path := range exist {
-		if _, err := e.tree.find(path); err == nil {
-			c.notify(event{kind: eventCreated, path: path, zxid: -1})
+		if _, err := e.tree.Find(path); err == nil {
+			c.Notify(event{kind: eventCreated, path: path, zxid: -1})
 		} else {
 			e.nodeWatches.add(path, c, watchOnce)
 		}
@@ -44,12 +44,12 @@ func (c *connection) setWatches(in *decoder, persistent bool) error {
 
 // resume sets a watch of a node that was there, or tells that it has changed or gone.
 func (c *connection) resume(table *watchTable, path string, kind eventType, changed func(*node) bool) {
-	n, err := c.server.ensemble.tree.find(path)
+	n, err := c.server.ensemble.tree.Find(path)
 	switch {
 	case err != nil:
-		c.notify(event{kind: eventDeleted, path: path, zxid: -1})
+		c.Notify(event{kind: eventDeleted, path: path, zxid: -1})
 	case changed(n):
-		c.notify(event{kind: kind, path: path, zxid: -1})
+		c.Notify(event{kind: kind, path: path, zxid: -1})
 	default:
 		table.add(path, c, watchOnce)
 	}

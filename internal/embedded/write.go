@@ -26,7 +26,7 @@ func (t *transaction) create(c creation) (string, *node, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	parent, err := t.tree.find(parentPath)
+	parent, err := t.tree.Find(parentPath)
 	if err != nil {
 		return "", nil, err
 	}
@@ -53,7 +53,7 @@ func (t *transaction) place(c creation, parent *node) (string, error) {
 	if err := validPath(path); err != nil {
 		return "", err
 	}
-	if _, err := t.tree.find(path); err == nil {
+	if _, err := t.tree.Find(path); err == nil {
 		return "", codeNodeExists
 	}
 	if kindOf(parent.stat.owner) == ephemeral {
@@ -86,8 +86,8 @@ func (c creation) owner(session int64) int64 {
 	return 0
 }
 
-// delete takes a node away that has no children and this version; −1 for any.
-func (t *transaction) delete(path string, version int32) error {
+// Delete takes a node away that has no children and this version; −1 for any.
+func (t *transaction) Delete(path string, version int32) error {
 	parentPath, err := parentOf(path)
 	if err == nil && special(path) {
 		err = codeBadArguments
@@ -95,14 +95,14 @@ func (t *transaction) delete(path string, version int32) error {
 	if err != nil {
 		return err
 	}
-	parent, err := t.tree.find(parentPath)
+	parent, err := t.tree.Find(parentPath)
 	if err != nil {
 		return err
 	}
 	if err := permitted(parent.acl, permDelete, t.caller.identities); err != nil {
 		return err
 	}
-	n, err := t.tree.find(path)
+	n, err := t.tree.Find(path)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (t *transaction) delete(path string, version int32) error {
 	return nil
 }
 
-// set replaces the data of a node that has this version; −1 for any.
-func (t *transaction) set(path string, data []byte, version int32) (*node, error) {
+// Set replaces the data of a node that has this version; −1 for any.
+func (t *transaction) Set(path string, data []byte, version int32) (*node, error) {
 	n, err := t.access(path, permWrite)
 	if err != nil {
 		return nil, err
@@ -155,8 +155,8 @@ func (t *transaction) setACL(path string, list []ACL, version int32) (*node, err
 	return n, nil
 }
 
-// check refuses unless the node has this version; −1 for any.
-func (t *transaction) check(path string, version int32) error {
+// Check refuses unless the node has this version; −1 for any.
+func (t *transaction) Check(path string, version int32) error {
 	n, err := t.access(path, permRead)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (t *transaction) access(path string, permission int32) (*node, error) {
 	if err := validPath(path); err != nil {
 		return nil, err
 	}
-	n, err := t.tree.find(path)
+	n, err := t.tree.Find(path)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (t *transaction) deleteContainer(path string) error {
 	if special(path) {
 		return codeBadArguments
 	}
-	n, err := t.tree.find(path)
+	n, err := t.tree.Find(path)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func handleCreateTTL(c *connection, in *decoder, out *encoder) error {
 // created writes the longer reply to a create.
 func (e *encoder) created(path string, n *node) {
 	e.string(path)
-	e.stat(n.describe())
+	e.stat(n.Describe())
 }
 
 func (c *connection) create(in *decoder, read func(*decoder) (creation, error), reply func(string, *node)) error {
@@ -63,7 +63,7 @@ func handleDelete(c *connection, in *decoder, _ *encoder) error {
 	if in.Failed() {
 		return codeMarshalling
 	}
-	return c.write(func(t *transaction) error { return t.delete(path, version) })
+	return c.write(func(t *transaction) error { return t.Delete(path, version) })
 }
 
 func handleDeleteContainer(c *connection, in *decoder, _ *encoder) error {
@@ -80,9 +80,9 @@ func handleSetData(c *connection, in *decoder, out *encoder) error {
 		return codeMarshalling
 	}
 	return c.write(func(t *transaction) error {
-		n, err := t.set(path, data, version)
+		n, err := t.Set(path, data, version)
 		if err == nil {
-			out.stat(n.describe())
+			out.stat(n.Describe())
 		}
 		return err
 	})
@@ -96,7 +96,7 @@ func handleSetACL(c *connection, in *decoder, out *encoder) error {
 	return c.write(func(t *transaction) error {
 		n, err := t.setACL(path, list, version)
 		if err == nil {
-			out.stat(n.describe())
+			out.stat(n.Describe())
 		}
 		return err
 	})

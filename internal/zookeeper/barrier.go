@@ -9,13 +9,13 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// A sighting is what is known of what others ask of one place, in its node's data; see the package comment.
-type sighting struct {
+// A placeBarrier is what is known of what others ask of one place, in its node's data; see the package comment.
+type placeBarrier struct {
 	version int32   // of the data: the newest in which whoever has the place has found nothing that ends it
 	since   instant // the barrier: no newer data had been committed by then
 	asked   instant // when the newest heartbeat was sent that was answered for this place
 	changed bool    // there is newer data
-	doubted bool    // the newest heartbeat that was answered for this place has found other data, perhaps seen by now
+	inDoubt bool    // the newest heartbeat that was answered for this place has found other data, perhaps seen by now
 }
 
 // mostChecks keeps the answer to a heartbeat, with 13 bytes for each check if it fails, within a lease's buffer.
@@ -25,8 +25,8 @@ const mostChecks = 256
 func (s *Session) cover(place string, version int32, since instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sightings[place] = &sighting{version: version, since: since}
-	if len(s.sightings) == 1 || since < s.barrier {
+	s.placeBarriers[place] = &placeBarrier{version: version, since: since}
+	if len(s.placeBarriers) == 1 || since < s.barrier {
 		s.barrier = since
 	}
 	if s.guard != nil && s.err == nil {
@@ -41,7 +41,7 @@ func (s *Session) Seen(place string, version int32) { s.saw(place, version, 0) }
 // reader catches up first, and what it shows is a barrier itself.
 func (s *Session) WatchOwn(ctx context.Context, place string) (recipes.Node, <-chan struct{}, func(), error) {
 	var since instant
-	if s.doubts(place) {
+	if s.isInDoubt(place) {
 		since = s.now()
 		if err := s.CatchUp(ctx); err != nil {
 			return recipes.Node{}, nil, nil, err
@@ -51,18 +51,18 @@ func (s *Session) WatchOwn(ctx context.Context, place string) (recipes.Node, <-c
 	return node, changed, func() { s.saw(place, node.Version, since) }, err
 }
 
-func (s *Session) doubts(place string) bool {
+func (s *Session) isInDoubt(place string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := s.sightings[place]
-	return seen != nil && seen.doubted
+	seen := s.placeBarriers[place]
+	return seen != nil && seen.inDoubt
 }
 
 // saw takes in that nothing asks for the place's end in this version of its data, which were read after since if that is not 0.
 func (s *Session) saw(place string, version int32, since instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := s.sightings[place]
+	seen := s.placeBarriers[place]
 	if seen == nil || s.now() >= s.validUntil() {
 		return
 	}
@@ -70,7 +70,7 @@ func (s *Session) saw(place string, version int32, since instant) {
 		seen.version, seen.changed = version, false
 	}
 	if since > seen.since {
-		seen.since, seen.doubted = since, false
+		seen.since, seen.inDoubt = since, false
 		s.recount()
 	}
 }
@@ -84,17 +84,17 @@ func (s *Session) Disregard(place string) {
 
 // uncover lets a place bound nothing any more, unless the session is over by it. The lock is held.
 func (s *Session) uncover(place string) {
-	if s.sightings[place] == nil || s.now() >= s.validUntil() {
+	if s.placeBarriers[place] == nil || s.now() >= s.validUntil() {
 		return
 	}
-	delete(s.sightings, place)
+	delete(s.placeBarriers, place)
 	s.recount()
 }
 
 // recount finds the oldest barrier. The lock is held.
 func (s *Session) recount() {
 	first := true
-	for _, seen := range s.sightings {
+	for _, seen := range s.placeBarriers {
 		if first || seen.since < s.barrier {
 			s.barrier, first = seen.since, false
 		}
@@ -104,7 +104,7 @@ func (s *Session) recount() {
 // validUntil is when the session is over, unless something comes in between: by its proof, or by what its places may be asked.
 // The lock is held.
 func (s *Session) validUntil() instant {
-	if len(s.sightings) == 0 {
+	if len(s.placeBarriers) == 0 {
 		return s.proof.deadline
 	}
 	return min(s.proof.deadline, s.barrier.add(s.proof.lifetime()))
@@ -122,7 +122,7 @@ func (s *Session) overdue() error {
 type check struct {
 	place   string
 	version int32
-	seen    *sighting
+	seen    *placeBarrier
 	gone    chan struct{}
 }
 
@@ -133,7 +133,7 @@ func (s *Session) checks(round instant) []check {
 	defer s.mu.Unlock()
 	var checks []check
 	size := 0
-	for place, seen := range s.sightings {
+	for place, seen := range s.placeBarriers {
 		if seen.changed || seen.asked >= round {
 			continue
 		}
@@ -141,7 +141,7 @@ func (s *Session) checks(round instant) []check {
 		if n := len(checks); n > 0 && (size > maxPlaceData || n == mostChecks || s.proof.static) {
 			break
 		}
-		checks = append(checks, check{place, seen.version, seen, s.places[place]})
+		checks = append(checks, check{place, seen.version, seen, s.places[place].gone})
 	}
 	return checks
 }
@@ -159,9 +159,9 @@ func (s *Session) take(told answer, sent instant) {
 		c.seen.asked = sent
 		switch {
 		case told.err == nil:
-			c.seen.since, c.seen.doubted = max(c.seen.since, sent.add(-s.proof.lateness())), false
+			c.seen.since, c.seen.inDoubt = max(c.seen.since, sent.add(-s.proof.lateness())), false
 		case errors.Is(told.err, recipes.ErrBadVersion):
-			c.seen.changed, c.seen.doubted = c.seen.version == c.version, true
+			c.seen.changed, c.seen.inDoubt = c.seen.version == c.version, true
 		case errors.Is(told.err, recipes.ErrNoNode):
 			s.placeGone(c.place, c.gone)
 		}

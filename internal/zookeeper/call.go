@@ -33,9 +33,9 @@ var verdicts = []struct{ library, ours error }{
 	{zk.ErrNothing, errThrottled},
 }
 
-// mishaps are the errors that are no answer, or none that could be read. A session that has moved is one whose connection
+// noAnswers are the errors that are no answer, or none that could be read. A session that has moved is one whose connection
 // was lost.
-var mishaps = []error{
+var noAnswers = []error{
 	zk.ErrConnectionClosed, zk.ErrClosing, zk.ErrNoServer, zk.ErrSessionMoved,
 	zk.ErrShortBuffer, zk.ErrAPIError, zk.ErrUnhandledFieldType, zk.ErrUnknown,
 }
@@ -50,8 +50,8 @@ func verdict(err error) error {
 			return v.ours
 		}
 	}
-	for _, mishap := range mishaps {
-		if errors.Is(err, mishap) {
+	for _, noAnswer := range noAnswers {
+		if errors.Is(err, noAnswer) {
 			return fmt.Errorf("%w: %w", recipes.ErrOutcomeUnknown, err)
 		}
 	}
@@ -73,7 +73,7 @@ func call[T any](ctx context.Context, s *Session, operation string, request func
 		if !errors.Is(err, errThrottled) || s.isClosing() {
 			return value, err
 		}
-		s.rest(s.client.forbearance(refusals))
+		s.rest(s.client.retryPause(refusals))
 	}
 }
 
@@ -83,8 +83,8 @@ func (s *Session) isClosing() bool {
 	return s.closing
 }
 
-// forbearance is for how long to wait before what was refused so often is asked again.
-func (c *Client) forbearance(refusals int) time.Duration {
+// retryPause is for how long to wait before what was refused so often is asked again.
+func (c *Client) retryPause(refusals int) time.Duration {
 	longest := 20 * time.Millisecond << min(refusals, 7)
 	return longest/2 + c.upTo(longest/2)
 }
@@ -104,33 +104,14 @@ func callOnce[T any](ctx context.Context, s *Session, operation string, request 
 		return none, s.Err()
 	}
 	if errors.Is(err, recipes.ErrOutcomeUnknown) {
-		s.rest(breath)
+		s.rest(lostRequestPause)
 	}
 	return value, err
 }
 
-// breath is what a caller whose request was lost waits, since many ask again at once: until the library has said that the
+// lostRequestPause is what a caller whose request was lost waits, since many ask again at once: until the library has said that the
 // connection is gone, or the ensemble that the session is closed, each request fails without being sent.
-const breath = time.Millisecond
-
-// awaitConnected returns the number of the present connection, once there is one.
-func (s *Session) awaitConnected() (generation int, err error) {
-	for {
-		s.mu.Lock()
-		generation, connected, changed, err := s.generation, s.connected, s.changed, s.err
-		s.mu.Unlock()
-		if err != nil {
-			return 0, err
-		}
-		if connected {
-			return generation, nil
-		}
-		select {
-		case <-changed:
-		case <-s.done:
-		}
-	}
-}
+const lostRequestPause = time.Millisecond
 
 // A future is a request under way, for askers that may go before it is answered.
 type future[T any] struct {

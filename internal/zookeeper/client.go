@@ -25,18 +25,19 @@ const (
 // A Client is one sidecar's access to one ensemble: it opens a session for each lease, and keeps one of its own, the reader,
 // that lists and watches for all of them. Close it after its sessions.
 type Client struct {
-	config     Config
-	permanent  map[string]bool
-	handshakes gate
-	openings   gate
-	burials    gate
-	reader     *reader
-	vigil      *vigil
-	silences   *silences
-	dice       *rand.Rand
-	life       context.Context //nolint:containedctx // ends with Close
-	stop       context.CancelFunc
-	work       sync.WaitGroup
+	tree
+
+	config        Config
+	permanent     map[string]bool
+	handshakes    gate
+	openings      gate
+	lateClosings  gate
+	deadlineWatch *deadlineWatch
+	silentServers *silentServers
+	random        *rand.Rand
+	life          context.Context //nolint:containedctx // ends with Close
+	stop          context.CancelFunc
+	work          sync.WaitGroup
 }
 
 // New checks the settings and starts connecting. A setting that cannot be safe is an error; an ensemble that does not
@@ -46,21 +47,21 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		config:     config,
-		permanent:  make(map[string]bool),
-		handshakes: make(gate, handshakesAtOnce),
-		openings:   make(gate, openingsAtOnce),
-		burials:    make(gate, burialsAtOnce),
-		vigil:      &vigil{clock: config.Clock, sessions: make(map[*Session]struct{})},
-		silences:   &silences{servers: len(config.Servers), since: make(map[string]time.Time)},
-		dice:       rand.New(config.Random),
+		config:        config,
+		permanent:     make(map[string]bool),
+		handshakes:    make(gate, handshakesAtOnce),
+		openings:      make(gate, openingsAtOnce),
+		lateClosings:  make(gate, lateClosingsAtOnce),
+		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
+		silentServers: &silentServers{servers: len(config.Servers), since: make(map[string]time.Time)},
+		random:        rand.New(config.Random),
 	}
 	for _, dir := range config.Directories {
 		c.permanent[dir] = true
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c.life, c.stop = ctx, stop
-	c.reader = &reader{client: c, changed: make(chan struct{})}
+	c.tree = tree{reader: &reader{client: c, changed: make(chan struct{})}}
 	c.work.Go(func() { c.reader.run(ctx) })
 	if config.Auth != nil {
 		c.work.Go(func() { c.followCredentials(ctx) })
@@ -112,28 +113,25 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 	if !s.startWork() {
 		return nil, s.Err()
 	}
-	go s.heart()
+	go s.heartbeatLoop()
 	return s, nil
 }
 
 func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
-	return &Session{
-		client:     c,
-		auth:       c.introduction(),
-		log:        c.config.Log,
-		brief:      brief,
-		negotiated: timeout,
-		done:       make(chan struct{}),
-		refusals:   make(map[string]bool),
-		changed:    make(chan struct{}),
-		places:     make(map[string]chan struct{}),
-		making:     make(chan struct{}, 1),
-		quitted:    make(chan struct{}),
-		sizes:      make(map[string]int),
-		sightings:  make(map[string]*sighting),
-		members:    make(map[string]bool),
-		ready:      make(chan struct{}),
+	s := &Session{
+		client:          c,
+		log:             c.config.Log,
+		brief:           brief,
+		negotiated:      timeout,
+		connectionState: connectionState{auth: c.introduction(), refusals: make(map[string]bool), changed: make(chan struct{})},
+		ownership:       ownership{places: make(map[string]ownedNode), placeBarriers: make(map[string]*placeBarrier)},
+		done:            make(chan struct{}),
+		making:          make(chan struct{}, 1),
+		quitted:         make(chan struct{}),
+		ready:           make(chan struct{}),
 	}
+	s.tree = tree{reader: c.reader, owner: s}
+	return s
 }
 
 // start lets the library connect.

@@ -16,5 +16,5 @@ func (s *Session) now() instant { return instant(s.client.config.Clock()) }
 
 // upTo is a random duration below limit.
 func (c *Client) upTo(limit time.Duration) time.Duration {
-	return time.Duration(c.dice.Int64N(int64(limit)))
+	return time.Duration(c.random.Int64N(int64(limit)))
 }

@@ -108,14 +108,14 @@ func (c *Config) completeWorld() {
 		c.Clock = func() time.Duration { return time.Duration(now()) }
 	}
 	if c.Random == nil {
-		c.Random = systemDice{}
+		c.Random = systemRandom{}
 	}
 }
 
-// systemDice are the runtime's random numbers.
-type systemDice struct{}
+// systemRandom are the runtime's random numbers.
+type systemRandom struct{}
 
-func (systemDice) Uint64() uint64 { return rand.Uint64() }
+func (systemRandom) Uint64() uint64 { return rand.Uint64() }
 
 // interval is the time between heartbeats for sessions of this timeout.
 func (c *Config) interval(timeout time.Duration) time.Duration {

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // What recipes are promised of a Store and of a MemberSession holds for the session layer on a real server and for what
@@ -36,7 +36,7 @@ const bytesPerSession = 4000
 
 func TestStoresAndMembersKeepOneContract(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
-		memory := embedded.New(embedded.Options{ReapInterval: 50 * time.Millisecond, EphemeralBytes: bytesPerSession})
+		memory := standin.New(standin.Options{ReapInterval: 50 * time.Millisecond, EphemeralBytes: bytesPerSession})
 		t.Cleanup(memory.Close)
 		store := memory.NewReader()
 		tryContract(t, store, func(t *testing.T) memberSession {

@@ -47,7 +47,7 @@ func (h *hosts) Next() (server string, retryStart bool) {
 func (c *Client) serversFrom(preferred string) []string {
 	servers := c.config.Servers
 	order := make([]string, 0, len(servers))
-	for _, i := range c.dice.Perm(len(servers)) {
+	for _, i := range c.random.Perm(len(servers)) {
 		order = append(order, servers[i])
 	}
 	for i, server := range order {
@@ -88,12 +88,12 @@ func (s *Session) enterGate(address string) (leave func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.client.silences.avoids(address) {
+	if s.client.silentServers.avoids(address) {
 		giveBack()
 		return nil, errSilent
 	}
-	unanswered := time.AfterFunc(longestStay, func() {
-		s.client.silences.begin(address)
+	unanswered := time.AfterFunc(silentAfter, func() {
+		s.client.silentServers.begin(address)
 		giveBack()
 	})
 	return func() {
@@ -103,7 +103,7 @@ func (s *Session) enterGate(address string) (leave func(), err error) {
 }
 
 func (s *Session) connect(address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), min(time.Second, s.patience()))
+	ctx, cancel := context.WithTimeout(context.Background(), min(time.Second, s.serverTimeout()))
 	defer cancel()
 	return s.client.connect(ctx, address)
 }

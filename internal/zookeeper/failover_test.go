@@ -99,7 +99,7 @@ func TestASessionEndsBeforeTheEnsembleEndsIt(t *testing.T) {
 					c.Servers = []string{follower.Address()}
 					c.TickTime = 2 * time.Second
 				})
-				witness := newClient(t, e, func(c *Config) {
+				refusedView := newClient(t, e, func(c *Config) {
 					c.Servers = []string{leader.Address()}
 					c.TickTime = 2 * time.Second
 					c.SessionTimeout = 15 * time.Second
@@ -107,7 +107,7 @@ func TestASessionEndsBeforeTheEnsembleEndsIt(t *testing.T) {
 				s := openSession(t, holder)
 				path := enqueue(t, s, "/sidekeeper/ends")
 				await(t, "heartbeats that count", 10*time.Second, after(3*time.Second))
-				fault.strike(t, e, leader, follower)
+				fault.forgetReleased(t, e, leader, follower)
 				struck := now()
 				defer func() {
 					e.Heal()
@@ -115,7 +115,7 @@ func TestASessionEndsBeforeTheEnsembleEndsIt(t *testing.T) {
 						t.Error(err)
 					}
 				}()
-				gone := awaitGone(t, witness, path)
+				gone := awaitGone(t, refusedView, path)
 				select {
 				case <-s.Done():
 				default:
@@ -131,8 +131,8 @@ func TestASessionEndsBeforeTheEnsembleEndsIt(t *testing.T) {
 }
 
 var faults = []struct {
-	name   string
-	strike func(t *testing.T, e *ensemble.Ensemble, leader, follower *ensemble.Server)
+	name           string
+	forgetReleased func(t *testing.T, e *ensemble.Ensemble, leader, follower *ensemble.Server)
 }{
 	{"follower cut off from the leader", func(_ *testing.T, e *ensemble.Ensemble, _, follower *ensemble.Server) {
 		e.Isolate(follower.ID())

@@ -11,11 +11,10 @@ var _ recipes.Follower = (*Client)(nil)
 
 // Follow reads a node; see recipes.Follower.
 func (c *Client) Follow(ctx context.Context, path string, notices *recipes.Notices) (recipes.Node, error) {
-	ctx, cancel := c.impatient(ctx)
+	a, cancel := c.asker(ctx)
 	defer cancel()
-	a := asker{ctx: ctx}
 	return ask(c.reader, a, func(v *view) (recipes.Node, error) {
-		w := v.watched(ctx, path)
+		w := v.watched(a.ctx, path)
 		if err := a.wait(w.ready); err != nil {
 			return recipes.Node{}, err
 		}
@@ -28,9 +27,8 @@ func (c *Client) Follow(ctx context.Context, path string, notices *recipes.Notic
 
 // FollowChildren lists a node's children.
 func (c *Client) FollowChildren(ctx context.Context, path string, notices *recipes.Notices) ([]string, error) {
-	ctx, cancel := c.impatient(ctx)
+	a, cancel := c.asker(ctx)
 	defer cancel()
-	a := asker{ctx: ctx}
 	w, err := ask(c.reader, a, func(v *view) (*watched, error) {
 		w, err := v.listed(a, path)
 		if err == nil {

@@ -28,9 +28,8 @@ type Permission struct {
 
 // Inspect looks at one node. ErrNoNode if it is missing.
 func (c *Client) Inspect(ctx context.Context, path string) (Inspection, error) {
-	ctx, cancel := c.impatient(ctx)
+	a, cancel := c.asker(ctx)
 	defer cancel()
-	a := asker{ctx: ctx}
 	return ask(c.reader, a, func(v *view) (Inspection, error) {
 		return wait(a, newFuture[Inspection]().launch(v.session, func() (Inspection, error) {
 			return call(a.ctx, v.session, "getAcl", func(conn *zk.Conn) (Inspection, error) {

@@ -104,7 +104,7 @@ func (s *Session) Update(ctx context.Context, member string, data []byte, versio
 
 // Delete deletes a node that Create made, and no other.
 func (s *Session) Delete(ctx context.Context, member string) {
-	s.giveAway(member, func() error { return s.deleteOwn(ctx, member) })
+	s.release(member, func() error { return s.deleteOwn(ctx, member) })
 }
 
 // deleteOwn deletes a member once it is certain that it is this session's.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -76,7 +75,7 @@ func (s *Session) find(ctx context.Context, dir, prefix string) (name string, er
 		if err == nil || errors.Is(err, recipes.ErrSessionEnded) {
 			return name, err
 		}
-		s.rest(s.client.forbearance(refusals))
+		s.rest(s.client.retryPause(refusals))
 	}
 }
 
@@ -122,75 +121,15 @@ func (s *Session) flush(ctx context.Context) error {
 		case err == nil, errors.Is(err, recipes.ErrNoNode), errors.Is(err, recipes.ErrDenied):
 			return nil // committed, with whatever verdict
 		case !errors.Is(err, recipes.ErrOutcomeUnknown):
-			s.rest(s.client.forbearance(refusals))
+			s.rest(s.client.retryPause(refusals))
 			refusals++
 		}
 	}
 }
 
-// makeParents makes dir and what it lies in, as containers, which vanish by themselves once they are empty: also while
-// this is being done.
-func (s *Session) makeParents(ctx context.Context, dir string) error {
-	for {
-		err := s.makeContainer(ctx, dir)
-		parent := path.Dir(dir)
-		if !errors.Is(err, recipes.ErrNoNode) || parent == "/" {
-			return err
-		}
-		if err := s.makeParents(ctx, parent); err != nil {
-			return err
-		}
-	}
-}
-
-// makeContainer makes one container, or a plain node where the ensemble has no containers. That somebody else made it is
-// as good.
-func (s *Session) makeContainer(ctx context.Context, dir string) error {
-	if s.client.permanent[dir] {
-		return s.makePlain(ctx, dir)
-	}
-	for {
-		err := s.makeNode(ctx, "createContainer", func(c *zk.Conn) (string, error) {
-			select {
-			case s.making <- struct{}{}:
-			case <-s.done:
-				return "", zk.ErrClosing
-			}
-			defer func() { <-s.making }()
-			return c.CreateContainer(dir, nil, zk.FlagContainer, s.client.config.acl)
-		})
-		switch {
-		case errors.Is(err, errRefused):
-			return s.makePlain(ctx, dir)
-		case !errors.Is(err, recipes.ErrOutcomeUnknown):
-			return err
-		}
-	}
-}
-
-// makePlain makes a node that stays.
-func (s *Session) makePlain(ctx context.Context, dir string) error {
-	for {
-		err := s.makeNode(ctx, "create", func(c *zk.Conn) (string, error) {
-			return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
-		})
-		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
-			return err
-		}
-	}
-}
-
-func (s *Session) makeNode(ctx context.Context, operation string, create func(*zk.Conn) (string, error)) error {
-	_, err := call(ctx, s, operation, create)
-	if errors.Is(err, recipes.ErrExists) {
-		return nil
-	}
-	return err
-}
-
 // Dequeue deletes a place; see recipes.Session.
 func (s *Session) Dequeue(ctx context.Context, place string) {
-	s.giveAway(place, func() error { return s.delete(ctx, place) })
+	s.release(place, func() error { return s.delete(ctx, place) })
 }
 
 // delete deletes a place, once or, where replies are lost, until it is certain what became of it. The name holds a uuid, so that
@@ -205,148 +144,6 @@ func (s *Session) delete(ctx context.Context, place string) error {
 		}
 	}
 }
-
-// reserve counts the bytes of a path against what one session may own: the transaction that closes a session names all of
-// them, and one that is too long stops the ensemble (ZOOKEEPER-4306).
-func (s *Session) reserve(size int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.err != nil:
-		return s.err
-	case s.closing:
-		return errClosed
-	case s.bytes+size > s.client.config.EphemeralBytes:
-		return fmt.Errorf("%w: %d", recipes.ErrTooManyBytes, s.client.config.EphemeralBytes)
-	}
-	s.bytes += size
-	return nil
-}
-
-func (s *Session) unreserve(size int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bytes -= size
-}
-
-// own enters a place into the books; a member's name may be somebody else's later.
-func (s *Session) own(place string, size int, member bool) <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	gone := make(chan struct{})
-	s.forget(place) // a member of that name that is being given up
-	s.places[place] = gone
-	s.sizes[place] = size
-	if member {
-		s.members[place] = true
-	}
-	return gone
-}
-
-// forget drops a place from the books. The lock is held.
-func (s *Session) forget(place string) {
-	s.bytes -= s.sizes[place]
-	delete(s.places, place)
-	delete(s.sizes, place)
-	delete(s.members, place)
-}
-
-// Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended. What the
-// ensemble refuses to delete goes with the session. One that was lost is closed at the ensemble as soon as that can be reached, which is
-// not waited for: so Close it once nobody takes what it owned for his own.
-func (s *Session) Close(ctx context.Context) {
-	defer s.bury()
-	places, members := s.possessions()
-	for _, member := range members {
-		_ = s.deleteOwn(ctx, member)
-	}
-	for len(places) > 0 {
-		n := fitting(places)
-		s.deleteAll(ctx, places[:n])
-		places = places[n:]
-	}
-	select {
-	case <-s.done:
-	default:
-		s.hangUp()
-	}
-}
-
-// possessions begins the end: the session may own nothing new.
-func (s *Session) possessions() (places, members []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closing = true
-	for place := range s.places {
-		if s.members[place] {
-			members = append(members, place)
-		} else {
-			places = append(places, place)
-		}
-	}
-	return places, members
-}
-
-// fitting is how many of the places one request of bounded size names, at least one.
-func fitting(places []string) int {
-	size := 0
-	for i, place := range places {
-		size += len(place)
-		if i > 0 && size > maxPlaceData {
-			return i
-		}
-	}
-	return len(places)
-}
-
-// deleteAll deletes in one transaction, and one by one where that does not go.
-func (s *Session) deleteAll(ctx context.Context, places []string) {
-	if len(places) > 1 {
-		operations := make([]any, len(places))
-		for i, place := range places {
-			operations[i] = &zk.DeleteRequest{Path: place, Version: -1}
-		}
-		_, err := call(ctx, s, "multi", func(c *zk.Conn) ([]zk.MultiResponse, error) {
-			return c.Multi(operations...)
-		})
-		if err == nil {
-			places = nil
-		}
-	}
-	for _, place := range places {
-		_ = s.delete(ctx, place)
-	}
-}
-
-// hangUp tells the ensemble that the session is over, if there is a connection to tell it on.
-func (s *Session) hangUp() {
-	s.mu.Lock()
-	connected := s.connected
-	s.mu.Unlock()
-	if connected {
-		s.quit()
-	}
-	s.lose(errClosed)
-}
-
-// quit closes the library's connection, but not while it makes a container: if it is closed then, it reads the reply that it
-// may still be writing. A request that has no connection to be answered on is not waited for.
-func (s *Session) quit() {
-	if s.quitting.Swap(true) {
-		<-s.quitted // and not on a mutex, for which virtual time does not wait
-		return
-	}
-	defer close(s.quitted)
-	patience := time.NewTimer(quitPatience)
-	defer patience.Stop()
-	select {
-	case s.making <- struct{}{}:
-	case <-patience.C:
-	}
-	s.conn.Close()
-}
-
-const quitPatience = 2 * time.Second
 
 // uuid returns 128 random bits in the canonical form.
 func uuid() string {

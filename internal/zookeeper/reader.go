@@ -31,8 +31,8 @@ type view struct {
 	mu        sync.Mutex
 	nodes     map[string]*watched // by path, while their watch is armed or being armed
 	lists     map[string]*watched
-	listings  flights[[]string]
-	catchings flights[struct{}]
+	listings  sharedRequests[[]string]
+	catchings sharedRequests[struct{}]
 }
 
 // run keeps a view until ctx ends.
@@ -79,17 +79,6 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-}
-
-// makePermanent makes the configured directories. If the session fails on the way it is over anyway.
-func (s *Session) makePermanent(ctx context.Context) error {
-	for _, dir := range s.client.config.Directories {
-		if err := s.makeParents(ctx, dir); err != nil {
-			s.Close(ctx)
-			return err
-		}
-	}
-	return nil
 }
 
 func (r *reader) show(v *view) {
@@ -170,34 +159,25 @@ func (v *view) retired(r *reader, a asker, changed <-chan struct{}) error {
 	return a.wait(changed)
 }
 
-func (r *reader) children(a asker, path string) ([]string, error) {
-	return ask(r, a, func(v *view) ([]string, error) {
-		return wait(a, v.listings.join(v.session, path, func() ([]string, error) {
-			return call(a.ctx, v.session, "getChildren", func(c *zk.Conn) ([]string, error) {
-				names, _, err := c.Children(path)
-				return names, err
-			})
-		}))
-	})
+func (v *view) children(a asker, path string) ([]string, error) {
+	return wait(a, v.listings.join(v.session, path, func() ([]string, error) {
+		return call(a.ctx, v.session, "getChildren", func(c *zk.Conn) ([]string, error) {
+			names, _, err := c.Children(path)
+			return names, err
+		})
+	}))
 }
 
-func (r *reader) get(a asker, path string) (recipes.Node, error) {
-	return ask(r, a, func(v *view) (recipes.Node, error) { return v.get(a, path) })
-}
-
-func (r *reader) catchUp(a asker) error {
-	_, err := ask(r, a, func(v *view) (struct{}, error) {
-		return wait(a, v.catchings.join(v.session, "", func() (struct{}, error) {
-			_, err := call(a.ctx, v.session, "check", func(c *zk.Conn) (struct{}, error) {
-				return struct{}{}, v.session.commit("/")
-			})
-			if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrDenied) {
-				err = nil
-			}
-			return struct{}{}, err
-		}))
-	})
-	return err
+func (v *view) catchUp(a asker) (struct{}, error) {
+	return wait(a, v.catchings.join(v.session, "", func() (struct{}, error) {
+		_, err := call(a.ctx, v.session, "check", func(c *zk.Conn) (struct{}, error) {
+			return struct{}{}, v.session.commit("/")
+		})
+		if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrDenied) {
+			err = nil
+		}
+		return struct{}{}, err
+	}))
 }
 
 // expect has the present view read and watch a node that somebody is about to ask for, and does not wait for it. A node
@@ -211,38 +191,6 @@ func (r *reader) expect(ctx context.Context, path string) {
 type watchedNode struct {
 	node    recipes.Node
 	changed <-chan struct{}
-}
-
-func (r *reader) watch(a asker, path string) (recipes.Node, <-chan struct{}, error) {
-	w, err := ask(r, a, func(v *view) (watchedNode, error) { return v.watch(a, path) })
-	return w.node, w.changed, err
-}
-
-type watchedList struct {
-	names   []string
-	changed <-chan struct{}
-	err     error
-}
-
-func (r *reader) watchChildren(a asker, path string) ([]string, <-chan struct{}, error) {
-	w, err := ask(r, a, func(v *view) (watchedList, error) { return v.watchChildren(a, path) })
-	if err != nil {
-		return nil, nil, err
-	}
-	return w.names, w.changed, w.err
-}
-
-func (r *reader) set(a asker, path string, data []byte, version int32) error {
-	if len(path) > maxPathBytes || len(data) > readerBuffer/2 {
-		return fmt.Errorf("path of %d and data of %d bytes: too long", len(path), len(data))
-	}
-	_, err := write(r, a, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(path, data, version) })
-	return err
-}
-
-func (r *reader) remove(a asker, path string) error {
-	_, err := write(r, a, "delete", func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(path, -1) })
-	return err
 }
 
 // write sends a write once, as soon as there is a view to send it through. An asker that goes before the answer leaves the

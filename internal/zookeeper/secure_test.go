@@ -35,7 +35,7 @@ func TestWithCredentialsOnlyTheCreatorSeesItsNodes(t *testing.T) {
 	if _, err := other.Get(t.Context(), path); !errors.Is(err, recipes.ErrDenied) {
 		t.Errorf("without credentials, read: %v", err)
 	}
-	if err := other.Remove(t.Context(), path); !errors.Is(err, recipes.ErrDenied) {
+	if _, err := other.Commit(t.Context(), recipes.Delete(path, -1)); !errors.Is(err, recipes.ErrDenied) {
 		t.Errorf("without credentials, delete: %v", err)
 	}
 	if _, _, err := openSession(t, other).Enqueue(t.Context(), "/secure/locks/orders", "-lock-", nil); !errors.Is(err, recipes.ErrDenied) {

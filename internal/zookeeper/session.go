@@ -28,6 +28,10 @@ var (
 // longer be proved alive (see the package comment), or when it is closed. It never becomes another session, whatever
 // the library would like. All its calls return when it ends.
 type Session struct {
+	tree
+	connectionState
+	ownership
+
 	client *Client
 	conn   *zk.Conn
 	log    *zap.Logger
@@ -36,31 +40,14 @@ type Session struct {
 	fenced atomic.Bool   // nothing more is written or dialled
 	done   chan struct{} // closed when the session has ended
 
-	mu         sync.Mutex
-	auth       []byte // is sent behind each handshake: the credentials of when the session was opened, or the reader's newest
+	mu         sync.Mutex // guards what follows, connectionState and ownership
 	id         int64
-	password   [passwordBytes]byte // which servers want of whoever comes back to the session
 	negotiated time.Duration
 	interval   time.Duration // between heartbeats
 	proof      proof
-	wire       *wire           // the present connection, if any
-	address    string          // of that connection
-	generation int             // of connections that have answered the handshake
-	attempts   int             // dials since the last heartbeat that was answered
-	refusals   map[string]bool // servers that closed the connection instead of answering the handshake
-	witness    *view           // the reader's while they did
-	connected  bool
-	suspended  bool
-	changed    chan struct{}            // closed and made anew when connected or suspended changes
-	guard      *time.Timer              // looks at the deadline
-	places     map[string]chan struct{} // closed when somebody else deleted it; nil for one that is being given up
-	sizes      map[string]int           // what each place counts
-	members    map[string]bool          // which places others may have made since: Create's, not Enqueue's
-	bytes      int                      // of the places' paths
-	sightings  map[string]*sighting     // of the places that bound the validity
-	barrier    instant                  // the oldest of theirs
+	guard      *time.Timer // looks at the deadline
 	closing    bool
-	buried     bool
+	closedLate bool
 	err        error
 	ended      instant // when err was set
 
@@ -110,13 +97,6 @@ func (s *Session) Suspended() (bool, <-chan struct{}) {
 	return s.suspended, s.changed
 }
 
-// Owns says whether the node lives with this session.
-func (s *Session) Owns(node recipes.Node) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return node.Owner != 0 && node.Owner == s.id
-}
-
 func (s *Session) timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,106 +104,7 @@ func (s *Session) timeout() time.Duration {
 }
 
 // patience is how long one server may take for a connection or a handshake.
-func (s *Session) patience() time.Duration { return max(time.Second/2, s.timeout()/6) }
-
-// change tells those who wait that connected or suspended has changed. The lock is held.
-func (s *Session) change() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// nextAttempt counts a dial and returns how many there were since the last heartbeat that was answered.
-func (s *Session) nextAttempt() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.attempts++
-	return s.attempts - 1
-}
-
-func (s *Session) dialFailed(address string, err error) {
-	s.log.Debug("server not reached", zap.String("server", address), zap.Error(err))
-}
-
-// attach makes w the present connection, unless the session has ended meanwhile or may have no second one.
-func (s *Session) attach(w *wire, address string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fenced.Load() {
-		return false
-	}
-	s.wire, s.address = w, address
-	return true
-}
-
-// mayConnect refuses the handshake for any session but the one this Session is: after an expiry, the library
-// would silently ask for a new one.
-func (s *Session) mayConnect(id int64) error {
-	s.mu.Lock()
-	own := s.id
-	s.mu.Unlock()
-	if own == 0 || id == own {
-		return nil
-	}
-	s.lose(errExpired)
-	return errFenced
-}
-
-// handshakeRefused notes a server that closed the connection instead of answering. Refusals count together if the reader has
-// had the same session all the while: a server without a leader closes connections too, and the reader's among them.
-func (s *Session) handshakeRefused(w *wire) {
-	present, _ := s.client.reader.current()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.wire != w {
-		return
-	}
-	if s.witness != present {
-		clear(s.refusals)
-		s.witness = present
-	}
-	s.refusals[s.address] = true
-	s.change()
-}
-
-// isRefused says whether every server refuses this session, while the one that the reader is attached to serves. The lock is held.
-func (s *Session) isRefused() bool {
-	present, _ := s.client.reader.current()
-	return present != nil && present == s.witness && present.session.Err() == nil &&
-		len(s.refusals) == len(s.client.config.Servers) && s.refusals[s.client.reader.address()]
-}
-
-// remember keeps the session's password, which an answer to a handshake ends with.
-func (s *Session) remember(password []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.id == 0 {
-		copy(s.password[:], password)
-	}
-}
-
-// connectAnswered takes the server's answer to a handshake.
-func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
-	s.mu.Lock()
-	if id == 0 || (s.id != 0 && id != s.id) {
-		s.mu.Unlock()
-		s.lose(errExpired)
-		return
-	}
-	s.generation++
-	clear(s.refusals)
-	s.client.silences.end(s.address)
-	if s.id != 0 && timeout < s.negotiated {
-		s.mu.Unlock()
-		s.lose(errShortened) // the ensemble ends it sooner than the proof would have it
-		return
-	}
-	if s.id == 0 {
-		s.established(id, timeout, w.handshake)
-	} else {
-		s.proof.reattached(w.handshake)
-	}
-	s.mu.Unlock()
-}
+func (s *Session) serverTimeout() time.Duration { return max(time.Second/2, s.timeout()/6) }
 
 // established starts the life of the session. The lock is held.
 func (s *Session) established(id int64, timeout time.Duration, handshake exchange) {
@@ -231,37 +112,9 @@ func (s *Session) established(id int64, timeout time.Duration, handshake exchang
 	s.interval = s.client.config.interval(timeout)
 	s.proof = s.client.config.proof(timeout)
 	s.proof.opened(handshake)
-	s.guard = time.AfterFunc(s.proof.deadline.since(s.now()), s.look)
+	s.guard = time.AfterFunc(s.proof.deadline.since(s.now()), s.checkDeadline)
 	if !s.brief {
-		s.client.vigil.join(s)
-	}
-}
-
-// event is the library's callback: it must not block.
-func (s *Session) event(e zk.Event) {
-	if e.Type != zk.EventSession {
-		s.client.reader.fired(s, e)
-		return
-	}
-	switch e.State {
-	case zk.StateHasSession:
-		s.setConnected(true)
-	case zk.StateDisconnected:
-		s.setConnected(false)
-		if s.brief {
-			s.lose(errReplaced)
-		}
-	case zk.StateExpired:
-		s.lose(errExpired)
-	}
-}
-
-func (s *Session) setConnected(connected bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.connected != connected {
-		s.connected = connected
-		s.change()
+		s.client.deadlineWatch.join(s)
 	}
 }
 
@@ -279,7 +132,7 @@ func (s *Session) lose(err error) {
 	w := s.wire
 	if s.guard != nil {
 		s.guard.Stop()
-		s.client.vigil.leave(s)
+		s.client.deadlineWatch.leave(s)
 	}
 	s.change()
 	s.client.discard(s) // announced before anybody can learn of the end and close the client

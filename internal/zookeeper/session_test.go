@@ -87,7 +87,7 @@ func TestASession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Remove(t.Context(), "/sidekeeper/broken/"+name); err != nil {
+		if _, err := c.Commit(t.Context(), recipes.Delete("/sidekeeper/broken/"+name, -1)); err != nil {
 			t.Fatal(err)
 		}
 		await(t, "gone", 5*time.Second, gone)

@@ -10,44 +10,18 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-var (
-	_ recipes.Store = (*Client)(nil)
-	_ recipes.Store = (*Session)(nil)
-)
-
-// Commit carries out all changes or none; see recipes.Store.
-func (c *Client) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.Node, error) {
-	ctx, cancel := c.impatient(ctx)
-	defer cancel()
-	return c.reader.commit(asker{ctx: ctx}, changes)
-}
-
-// MakeDirectory makes a directory and what it lies in.
-func (c *Client) MakeDirectory(ctx context.Context, path string) error {
-	ctx, cancel := c.impatient(ctx)
-	defer cancel()
-	return c.reader.makeDirectory(asker{ctx: ctx}, path)
-}
-
-// Commit carries out all changes or none, through the reader. They do not belong to the session.
-func (s *Session) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.Node, error) {
-	return s.client.reader.commit(s.asker(ctx), changes)
-}
-
-// MakeDirectory makes a directory and what it lies in.
-func (s *Session) MakeDirectory(ctx context.Context, path string) error {
-	return s.client.reader.makeDirectory(s.asker(ctx), path)
-}
-
-func (r *reader) commit(a asker, changes []recipes.Change) ([]recipes.Node, error) {
+// Commit carries out all changes or none; see recipes.Store. They do not belong to any session.
+func (t tree) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.Node, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	operations, err := r.operations(changes)
+	operations, err := t.reader.operations(changes)
 	if err != nil {
 		return nil, err
 	}
-	return write(r, a, "multi", func(c *zk.Conn) ([]recipes.Node, error) {
+	a, cancel := t.asker(ctx)
+	defer cancel()
+	return write(t.reader, a, "multi", func(c *zk.Conn) ([]recipes.Node, error) {
 		results, err := multi(c, operations...)
 		if err != nil {
 			return nil, err
@@ -63,11 +37,14 @@ func (r *reader) commit(a asker, changes []recipes.Change) ([]recipes.Node, erro
 	})
 }
 
-func (r *reader) makeDirectory(a asker, path string) error {
+// MakeDirectory makes a directory and what it lies in; see recipes.Store.
+func (t tree) MakeDirectory(ctx context.Context, path string) error {
 	if err := fits(path, nil); err != nil {
 		return err
 	}
-	_, err := ask(r, a, func(v *view) (struct{}, error) {
+	a, cancel := t.asker(ctx)
+	defer cancel()
+	_, err := ask(t.reader, a, func(v *view) (struct{}, error) {
 		return wait(a, newFuture[struct{}]().launch(v.session, func() (struct{}, error) {
 			return struct{}{}, v.session.makeParents(a.ctx, path)
 		}))

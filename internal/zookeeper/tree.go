@@ -7,98 +7,66 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// The Client is a recipes.Tree, and a recipes.Store, for those who own nothing: its calls end with ErrUnreachable when the
-// ensemble does not answer for a third of the session timeout. A Session is one too: its calls end with the session instead.
+// A tree is the ensemble as the reader shows it; see recipes.Store. The Client and each Session have one. Without a session, calls
+// end with ErrUnreachable when the ensemble does not answer for a third of the session timeout; with one they end with the session.
+type tree struct {
+	reader *reader
+	owner  *Session // nil for those who own nothing
+}
 
-func (c *Client) impatient(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.config.SessionTimeout/3, recipes.ErrUnreachable)
+var (
+	_ recipes.Store = (*Client)(nil)
+	_ recipes.Store = (*Session)(nil)
+)
+
+func (t tree) asker(ctx context.Context) (asker, context.CancelFunc) {
+	if t.owner != nil {
+		return asker{ctx: ctx, session: t.owner}, func() {}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, t.reader.client.config.SessionTimeout/3, recipes.ErrUnreachable)
+	return asker{ctx: ctx}, cancel
 }
 
 // Children lists a node's children; see recipes.Tree for this and the others.
-func (c *Client) Children(ctx context.Context, path string) ([]string, error) {
-	ctx, cancel := c.impatient(ctx)
+func (t tree) Children(ctx context.Context, path string) ([]string, error) {
+	a, cancel := t.asker(ctx)
 	defer cancel()
-	return c.reader.children(asker{ctx: ctx}, path)
+	return ask(t.reader, a, func(v *view) ([]string, error) { return v.children(a, path) })
 }
 
 // WatchChildren lists with a watch.
-func (c *Client) WatchChildren(ctx context.Context, path string) ([]string, <-chan struct{}, error) {
-	ctx, cancel := c.impatient(ctx)
+func (t tree) WatchChildren(ctx context.Context, path string) ([]string, <-chan struct{}, error) {
+	a, cancel := t.asker(ctx)
 	defer cancel()
-	return c.reader.watchChildren(asker{ctx: ctx}, path)
+	w, err := ask(t.reader, a, func(v *view) (*watched, error) { return v.listed(a, path) })
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.names, w.changed, w.err
 }
 
 // Get reads a node.
-func (c *Client) Get(ctx context.Context, path string) (recipes.Node, error) {
-	ctx, cancel := c.impatient(ctx)
+func (t tree) Get(ctx context.Context, path string) (recipes.Node, error) {
+	a, cancel := t.asker(ctx)
 	defer cancel()
-	return c.reader.get(asker{ctx: ctx}, path)
+	return ask(t.reader, a, func(v *view) (recipes.Node, error) { return v.get(a, path) })
 }
 
 // Watch reads a node with a watch.
-func (c *Client) Watch(ctx context.Context, path string) (recipes.Node, <-chan struct{}, error) {
-	ctx, cancel := c.impatient(ctx)
+func (t tree) Watch(ctx context.Context, path string) (recipes.Node, <-chan struct{}, error) {
+	a, cancel := t.asker(ctx)
 	defer cancel()
-	return c.reader.watch(asker{ctx: ctx}, path)
+	w, err := ask(t.reader, a, func(v *view) (watchedNode, error) { return v.watch(a, path) })
+	return w.node, w.changed, err
 }
 
 // CatchUp waits until the reader shows all that is committed now.
-func (c *Client) CatchUp(ctx context.Context) error {
-	ctx, cancel := c.impatient(ctx)
+func (t tree) CatchUp(ctx context.Context) error {
+	a, cancel := t.asker(ctx)
 	defer cancel()
-	return c.reader.catchUp(asker{ctx: ctx})
+	_, err := ask(t.reader, a, func(v *view) (struct{}, error) { return v.catchUp(a) })
+	return err
 }
-
-// Set replaces a node's data.
-func (c *Client) Set(ctx context.Context, path string, data []byte, version int32) error {
-	ctx, cancel := c.impatient(ctx)
-	defer cancel()
-	return c.reader.set(asker{ctx: ctx}, path, data, version)
-}
-
-// Remove deletes a node.
-func (c *Client) Remove(ctx context.Context, path string) error {
-	ctx, cancel := c.impatient(ctx)
-	defer cancel()
-	return c.reader.remove(asker{ctx: ctx}, path)
-}
-
-// Children lists a node's children through the reader, as the others do.
-func (s *Session) Children(ctx context.Context, path string) ([]string, error) {
-	return s.client.reader.children(s.asker(ctx), path)
-}
-
-// WatchChildren lists with a watch.
-func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, <-chan struct{}, error) {
-	return s.client.reader.watchChildren(s.asker(ctx), path)
-}
-
-// Get reads a node.
-func (s *Session) Get(ctx context.Context, path string) (recipes.Node, error) {
-	return s.client.reader.get(s.asker(ctx), path)
-}
-
-// Watch reads a node with a watch.
-func (s *Session) Watch(ctx context.Context, path string) (recipes.Node, <-chan struct{}, error) {
-	return s.client.reader.watch(s.asker(ctx), path)
-}
-
-// CatchUp waits until the reader shows all that is committed now.
-func (s *Session) CatchUp(ctx context.Context) error {
-	return s.client.reader.catchUp(s.asker(ctx))
-}
-
-// Set replaces a node's data.
-func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) error {
-	return s.client.reader.set(s.asker(ctx), path, data, version)
-}
-
-// Remove deletes a node.
-func (s *Session) Remove(ctx context.Context, path string) error {
-	return s.client.reader.remove(s.asker(ctx), path)
-}
-
-func (s *Session) asker(ctx context.Context) asker { return asker{ctx: ctx, session: s} }
 
 // An asker is who waits for the reader: a context, and the session on whose behalf it asks, if any.
 type asker struct {

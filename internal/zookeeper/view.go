@@ -174,15 +174,6 @@ func (v *view) watched(ctx context.Context, path string) *watched {
 	return w
 }
 
-// watchChildren lists a node's children and arms a watch, or one for its creation if it is missing.
-func (v *view) watchChildren(a asker, path string) (watchedList, error) {
-	w, err := v.listed(a, path)
-	if err != nil {
-		return watchedList{}, err
-	}
-	return watchedList{w.names, w.changed, w.err}, nil
-}
-
 // listed returns the watch on a node's list of children, armed, or that on its creation: then its error is ErrNoNode.
 func (v *view) listed(a asker, path string) (*watched, error) {
 	w, arm := v.share(v.lists, path)
@@ -239,15 +230,15 @@ func nodeOf(data []byte, stat *zk.Stat) recipes.Node {
 	}
 }
 
-// flights let callers who ask the same thing share one request, provided it was not sent before they asked.
-type flights[T any] struct {
+// sharedRequests let callers who ask the same thing share one request, provided it was not sent before they asked.
+type sharedRequests[T any] struct {
 	mu      sync.Mutex
 	waiting map[string]*future[T] // not sent yet
 	sent    map[string]*future[T]
 }
 
 // join asks, together with all who come before the request is sent; it is sent when the one before it has been answered.
-func (f *flights[T]) join(s *Session, key string, request func() (T, error)) *future[T] {
+func (f *sharedRequests[T]) join(s *Session, key string, request func() (T, error)) *future[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.waiting == nil {
@@ -269,14 +260,14 @@ func (f *flights[T]) join(s *Session, key string, request func() (T, error)) *fu
 	})
 }
 
-func (f *flights[T]) leave(key string, mine *future[T]) {
+func (f *sharedRequests[T]) leave(key string, mine *future[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.waiting, key)
 	f.sent[key] = mine
 }
 
-func (f *flights[T]) land(key string, mine *future[T]) {
+func (f *sharedRequests[T]) land(key string, mine *future[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.sent[key] == mine {

@@ -58,7 +58,7 @@ type wire struct {
 // closed three times, where there is room for two, and waits for ever.
 func (w *wire) Write(frame []byte) (int, error) {
 	if w.handshake.sent == 0 {
-		return w.greet(frame)
+		return w.writeHandshake(frame)
 	}
 	w.ask(frame)
 	if w.session.fenced.Load() {
@@ -69,8 +69,8 @@ func (w *wire) Write(frame []byte) (int, error) {
 	return len(frame), nil
 }
 
-// greet writes the handshake, and behind it who we are.
-func (w *wire) greet(frame []byte) (int, error) {
+// writeHandshake writes the handshake, and behind it who we are.
+func (w *wire) writeHandshake(frame []byte) (int, error) {
 	if w.session.fenced.Load() {
 		return 0, errFenced
 	}
@@ -189,7 +189,7 @@ func (w *wire) SetWriteDeadline(t time.Time) error {
 }
 
 func (w *wire) sooner(t time.Time) time.Time {
-	limit := w.session.patience()
+	limit := w.session.serverTimeout()
 	if w.welcomed.Load() {
 		limit = w.session.timeout() * 2 / 3
 	}

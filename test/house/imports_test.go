@@ -40,6 +40,7 @@ var charters = []charter{
 	{folder: "tools/alerts", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/support", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test/support/standin", ours: []string{"recipes", "internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/support/ensemble", ours: []string{"test/support"}, closed: wire},
 	{folder: "test/ensemble", ours: []string{"test/support"}, closed: wire},
 	{folder: "test/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},

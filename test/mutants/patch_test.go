@@ -14,8 +14,8 @@ const patch = `--- a/recipes/lock.go
 @@ -9,1 +8,2 @@
  nine
 +ten
---- a/recipes/turn.go
-+++ b/recipes/turn.go
+--- a/recipes/lock_turn.go
++++ b/recipes/lock_turn.go
 @@ -1,1 +1,1 @@
 -a
 +b
@@ -23,7 +23,7 @@ const patch = `--- a/recipes/lock.go
 
 func TestAPatchIsAppliedWhereverItsLinesStand(t *testing.T) {
 	changes, err := parse(patch)
-	if err != nil || len(changes) != 2 || changes[0].path != "recipes/lock.go" || changes[1].path != "recipes/turn.go" {
+	if err != nil || len(changes) != 2 || changes[0].path != "recipes/lock.go" || changes[1].path != "recipes/lock_turn.go" {
 		t.Fatalf("%+v, %v", changes, err)
 	}
 	got, err := changes[0].apply("new\nnine\nnew\none\ntwo\nthree\nlast\n")

@@ -38,7 +38,7 @@ func TestAMarkBoundsWhatIsToldOfAMemberThoughTheReaderIsBlind(t *testing.T) {
 			defer s.close()
 			m := s.join()
 			s.goBlind(seed)
-			forced, err := shop.Oust(t.Context(), s.operator, "a", recipes.Ousting{Replace: true, Patience: patience})
+			forced, err := shop.Evict(t.Context(), s.operator, "a", recipes.Eviction{Replace: true, ForceAfter: patience})
 			s.wantForced(forced, err, m)
 		})
 	}
@@ -135,7 +135,7 @@ func TestWhatIsReadAndNotActedUponBoundsWhatIsTold(t *testing.T) {
 		{"a member", func(s *scene) (func() error, func() (bool, error)) {
 			member := s.enter()
 			return func() error {
-					_, err := shop.Oust(s.over, s.operator, "a", recipes.Ousting{Replace: true, Patience: patience})
+					_, err := shop.Evict(s.over, s.operator, "a", recipes.Eviction{Replace: true, ForceAfter: patience})
 					return err
 				}, func() (bool, error) {
 					standing, _, err := member.Look(s.over)
@@ -170,7 +170,7 @@ const (
 )
 
 // patience is what an operator has who says nothing of it.
-var patience = recipes.Patience{Timeout: lasting, Tick: tick}
+var patience = recipes.ForceAfter{Timeout: lasting, Tick: tick}
 
 var shop = recipes.Group{Path: "/locks/shop"}
 

@@ -75,7 +75,7 @@ func (s *stage) operate(operator *zookeeper.Client, dice *rand.Rand, total *brea
 		if err != nil || len(view.Holders) == 0 {
 			continue
 		}
-		forced, err := lock.Break(s.healed, operator, view.Holders[0].Token, "operator", "", recipes.Patience{Timeout: s.timeout, Tick: tick})
+		forced, err := lock.Break(s.healed, operator, view.Holders[0].Token, "operator", "", recipes.ForceAfter{Timeout: s.timeout, Tick: tick})
 		if forced && err == nil {
 			total.forced.Add(1)
 		}

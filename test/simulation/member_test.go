@@ -51,7 +51,7 @@ func properDelete(s *zookeeper.Session, path string) { s.Delete(context.Backgrou
 // carelessDelete asks again and again for the name to be free.
 func carelessDelete(s *zookeeper.Session, path string) {
 	for {
-		err := s.Remove(context.Background(), path)
+		_, err := s.Commit(context.Background(), recipes.Delete(path, -1))
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) || errors.Is(err, recipes.ErrSessionEnded) {
 			return
 		}

@@ -1,0 +1,105 @@
+package zookeeper
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended. What the
+// ensemble refuses to delete goes with the session. One that was lost is closed at the ensemble as soon as that can be reached, which is
+// not waited for: so Close it once nobody takes what it owned for his own.
+func (s *Session) Close(ctx context.Context) {
+	defer s.closeLost()
+	places, members := s.ownedPaths()
+	for _, member := range members {
+		_ = s.deleteOwn(ctx, member)
+	}
+	for len(places) > 0 {
+		n := fitting(places)
+		s.deleteAll(ctx, places[:n])
+		places = places[n:]
+	}
+	select {
+	case <-s.done:
+	default:
+		s.hangUp()
+	}
+}
+
+// ownedPaths begins the end: the session may own nothing new.
+func (s *Session) ownedPaths() (places, members []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	for place, owned := range s.places {
+		if owned.member {
+			members = append(members, place)
+		} else {
+			places = append(places, place)
+		}
+	}
+	return places, members
+}
+
+// fitting is how many of the places one request of bounded size names, at least one.
+func fitting(places []string) int {
+	size := 0
+	for i, place := range places {
+		size += len(place)
+		if i > 0 && size > maxPlaceData {
+			return i
+		}
+	}
+	return len(places)
+}
+
+// deleteAll deletes in one transaction, and one by one where that does not go.
+func (s *Session) deleteAll(ctx context.Context, places []string) {
+	if len(places) > 1 {
+		operations := make([]any, len(places))
+		for i, place := range places {
+			operations[i] = &zk.DeleteRequest{Path: place, Version: -1}
+		}
+		_, err := call(ctx, s, "multi", func(c *zk.Conn) ([]zk.MultiResponse, error) {
+			return c.Multi(operations...)
+		})
+		if err == nil {
+			places = nil
+		}
+	}
+	for _, place := range places {
+		_ = s.delete(ctx, place)
+	}
+}
+
+// hangUp tells the ensemble that the session is over, if there is a connection to tell it on.
+func (s *Session) hangUp() {
+	s.mu.Lock()
+	connected := s.connected
+	s.mu.Unlock()
+	if connected {
+		s.quit()
+	}
+	s.lose(errClosed)
+}
+
+// quit closes the library's connection, but not while it makes a container: if it is closed then, it reads the reply that it
+// may still be writing. A request that has no connection to be answered on is not waited for.
+func (s *Session) quit() {
+	if s.quitting.Swap(true) {
+		<-s.quitted // and not on a mutex, for which virtual time does not wait
+		return
+	}
+	defer close(s.quitted)
+	patience := time.NewTimer(quitTimeout)
+	defer patience.Stop()
+	select {
+	case s.making <- struct{}{}:
+	case <-patience.C:
+	}
+	s.conn.Close()
+}
+
+const quitTimeout = 2 * time.Second

@@ -1,0 +1,154 @@
+package zookeeper
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	lateClosingsAtOnce = 8 // beside the handshakes of sessions that live
+
+	lateClosingDial = time.Second / 2 // for a connection
+	lateClosingTime = time.Second     // for the answers
+
+	closeXid = 1
+	opClose  = -11
+
+	expiredAlready = -112 // as KeeperException numbers it
+)
+
+// closeLost has the ensemble close the session if it was lost because it could not be proved any more: what it owned would else stand
+// until it expires, which packets that were under way may put off. See the package comment for when and how. It does not wait.
+func (s *Session) closeLost() {
+	s.mu.Lock()
+	lost := (errors.Is(s.err, errUnproved) || errors.Is(s.err, errUnseen)) && !s.brief && !s.closedLate
+	s.closedLate = s.closedLate || lost
+	s.mu.Unlock()
+	if lost {
+		s.client.work.Go(s.lateClosing)
+	}
+}
+
+// lateClosing tries until the session is closed or has expired by itself, at one server after the other. A server that takes the frames and
+// does not answer may have renewed the session in vain: it is not asked again.
+func (s *Session) lateClosing() {
+	ctx, cancel := context.WithTimeout(s.client.life, s.timeout()+2*s.client.config.TickTime)
+	defer cancel()
+	pause(ctx, s.expiry().since(s.now()))
+	servers := s.client.serversFrom(s.client.reader.address())
+	for len(servers) > 0 && ctx.Err() == nil {
+		server := servers[0]
+		servers = servers[1:]
+		taken, err := s.closeAt(ctx, server)
+		if err == nil {
+			s.log.Debug("lost session closed", zap.String("server", server))
+			return
+		}
+		if !taken {
+			servers = append(servers, server)
+		}
+		pause(ctx, s.client.upTo(200*time.Millisecond)+time.Millisecond)
+	}
+}
+
+// expiry is the first instant at which the ensemble could have expired the session by itself: a timeout after what proved it last.
+func (s *Session) expiry() instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proof.deadline.add(s.proof.reserve())
+}
+
+// closeAt comes back to the session and closes it, at one server and in one write, so that no server gets the one without the other. It
+// says whether the server may have heeded a part of it; one that is without a leader hangs up at once. No error means that there is
+// no such session any more.
+func (s *Session) closeAt(ctx context.Context, server string) (taken bool, err error) {
+	leave, err := s.client.lateClosings.enter(ctx.Done())
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	if s.client.silentServers.avoids(server) {
+		return false, errSilent
+	}
+	defer func() { s.client.silentServers.note(server, err == nil) }()
+	dialing, cancel := context.WithTimeout(ctx, lateClosingDial)
+	defer cancel()
+	conn, err := s.client.connect(dialing, server)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	_ = conn.SetDeadline(time.Now().Add(lateClosingTime))
+	if _, err := conn.Write(s.closeFrames()); err != nil {
+		return true, err
+	}
+	err = awaitCloseReply(conn)
+	return !errors.Is(err, io.EOF), err
+}
+
+// closeFrames are a handshake for the session, who we are, and the request to close it. It asks for the shortest timeout there is: if
+// only the handshake is heeded, the session is to last no longer for it than it must.
+func (s *Session) closeFrames() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := binary.BigEndian.AppendUint32(nil, connectSessionID+8+4+passwordBytes-frameLength)
+	b = append(b, make([]byte, connectSessionID-frameLength)...) // version, newest transaction seen, timeout
+	b = binary.BigEndian.AppendUint64(b, uint64(s.id))
+	b = binary.BigEndian.AppendUint32(b, passwordBytes)
+	b = append(b, s.password[:]...)
+	b = append(b, s.auth...)
+	b = binary.BigEndian.AppendUint32(b, 8)
+	b = binary.BigEndian.AppendUint32(b, closeXid)
+	kind := int32(opClose)
+	return binary.BigEndian.AppendUint32(b, uint32(kind))
+}
+
+// awaitCloseReply reads what a server answers to closeFrames.
+func awaitCloseReply(conn net.Conn) error {
+	greeting, err := readReply(conn)
+	if err != nil {
+		return err
+	}
+	if err := checkGreeting(greeting); err != nil {
+		return err
+	}
+	if binary.BigEndian.Uint64(greeting[8:]) == 0 {
+		return nil // it has expired
+	}
+	for {
+		reply, err := readReply(conn)
+		if err != nil {
+			return err
+		}
+		if binary.BigEndian.Uint32(reply) != closeXid {
+			continue
+		}
+		if code := int32(binary.BigEndian.Uint32(reply[12:])); code != 0 && code != expiredAlready {
+			return fmt.Errorf("%w: code %d", errRefused, code)
+		}
+		return nil
+	}
+}
+
+// readReply reads one reply, without its length.
+func readReply(conn net.Conn) ([]byte, error) {
+	head := make([]byte, frameLength)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return nil, err
+	}
+	length := binary.BigEndian.Uint32(head)
+	if length < replyHead || length > leaseReceive {
+		return nil, fmt.Errorf("%w: %d bytes", errMalformed, length)
+	}
+	reply := make([]byte, length)
+	_, err := io.ReadFull(conn, reply)
+	return reply, err
+}

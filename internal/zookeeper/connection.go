@@ -1,0 +1,176 @@
+package zookeeper
+
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+)
+
+// A connectionState is how a session stands with the ensemble: its present connection, if any, and what was tried since it had one. The
+// session's lock guards it.
+type connectionState struct {
+	auth        []byte              // is sent behind each handshake: the credentials of when the session was opened, or the reader's newest
+	password    [passwordBytes]byte // which servers want of whoever comes back to the session
+	wire        *wire               // the present connection, if any
+	address     string              // of that connection
+	generation  int                 // of connections that have answered the handshake
+	attempts    int                 // dials since the last heartbeat that was answered
+	refusals    map[string]bool     // servers that closed the connection instead of answering the handshake
+	refusedView *view               // the reader's while they did
+	connected   bool
+	suspended   bool
+	changed     chan struct{} // closed and made anew when connected or suspended changes
+}
+
+// change tells those who wait that connected or suspended has changed. The lock is held.
+func (s *Session) change() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// awaitConnected returns the number of the present connection, once there is one.
+func (s *Session) awaitConnected() (generation int, err error) {
+	for {
+		s.mu.Lock()
+		generation, connected, changed, err := s.generation, s.connected, s.changed, s.err
+		s.mu.Unlock()
+		if err != nil {
+			return 0, err
+		}
+		if connected {
+			return generation, nil
+		}
+		select {
+		case <-changed:
+		case <-s.done:
+		}
+	}
+}
+
+func (s *Session) connection() (generation int, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation, s.changed
+}
+
+// nextAttempt counts a dial and returns how many there were since the last heartbeat that was answered.
+func (s *Session) nextAttempt() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts++
+	return s.attempts - 1
+}
+
+func (s *Session) dialFailed(address string, err error) {
+	s.log.Debug("server not reached", zap.String("server", address), zap.Error(err))
+}
+
+// attach makes w the present connection, unless the session has ended meanwhile or may have no second one.
+func (s *Session) attach(w *wire, address string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fenced.Load() {
+		return false
+	}
+	s.wire, s.address = w, address
+	return true
+}
+
+// mayConnect refuses the handshake for any session but the one this Session is: after an expiry, the library
+// would silently ask for a new one.
+func (s *Session) mayConnect(id int64) error {
+	s.mu.Lock()
+	own := s.id
+	s.mu.Unlock()
+	if own == 0 || id == own {
+		return nil
+	}
+	s.lose(errExpired)
+	return errFenced
+}
+
+// handshakeRefused notes a server that closed the connection instead of answering. Refusals count together if the reader has
+// had the same session all the while: a server without a leader closes connections too, and the reader's among them.
+func (s *Session) handshakeRefused(w *wire) {
+	present, _ := s.client.reader.current()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wire != w {
+		return
+	}
+	if s.refusedView != present {
+		clear(s.refusals)
+		s.refusedView = present
+	}
+	s.refusals[s.address] = true
+	s.change()
+}
+
+// isRefused says whether every server refuses this session, while the one that the reader is attached to serves. The lock is held.
+func (s *Session) isRefused() bool {
+	present, _ := s.client.reader.current()
+	return present != nil && present == s.refusedView && present.session.Err() == nil &&
+		len(s.refusals) == len(s.client.config.Servers) && s.refusals[s.client.reader.address()]
+}
+
+// remember keeps the session's password, which an answer to a handshake ends with.
+func (s *Session) remember(password []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.id == 0 {
+		copy(s.password[:], password)
+	}
+}
+
+// connectAnswered takes the server's answer to a handshake.
+func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
+	s.mu.Lock()
+	if id == 0 || (s.id != 0 && id != s.id) {
+		s.mu.Unlock()
+		s.lose(errExpired)
+		return
+	}
+	s.generation++
+	clear(s.refusals)
+	s.client.silentServers.end(s.address)
+	if s.id != 0 && timeout < s.negotiated {
+		s.mu.Unlock()
+		s.lose(errShortened) // the ensemble ends it sooner than the proof would have it
+		return
+	}
+	if s.id == 0 {
+		s.established(id, timeout, w.handshake)
+	} else {
+		s.proof.reattached(w.handshake)
+	}
+	s.mu.Unlock()
+}
+
+// event is the library's callback: it must not block.
+func (s *Session) event(e zk.Event) {
+	if e.Type != zk.EventSession {
+		s.client.reader.fired(s, e)
+		return
+	}
+	switch e.State {
+	case zk.StateHasSession:
+		s.setConnected(true)
+	case zk.StateDisconnected:
+		s.setConnected(false)
+		if s.brief {
+			s.lose(errReplaced)
+		}
+	case zk.StateExpired:
+		s.lose(errExpired)
+	}
+}
+
+func (s *Session) setConnected(connected bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.connected != connected {
+		s.connected = connected
+		s.change()
+	}
+}

@@ -1,0 +1,82 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"path"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// makeParents makes dir and what it lies in, as containers, which vanish by themselves once they are empty: also while
+// this is being done.
+func (s *Session) makeParents(ctx context.Context, dir string) error {
+	for {
+		err := s.makeContainer(ctx, dir)
+		parent := path.Dir(dir)
+		if !errors.Is(err, recipes.ErrNoNode) || parent == "/" {
+			return err
+		}
+		if err := s.makeParents(ctx, parent); err != nil {
+			return err
+		}
+	}
+}
+
+// makeContainer makes one container, or a plain node where the ensemble has no containers. That somebody else made it is
+// as good.
+func (s *Session) makeContainer(ctx context.Context, dir string) error {
+	if s.client.permanent[dir] {
+		return s.makePlain(ctx, dir)
+	}
+	for {
+		err := s.makeNode(ctx, "createContainer", func(c *zk.Conn) (string, error) {
+			select {
+			case s.making <- struct{}{}:
+			case <-s.done:
+				return "", zk.ErrClosing
+			}
+			defer func() { <-s.making }()
+			return c.CreateContainer(dir, nil, zk.FlagContainer, s.client.config.acl)
+		})
+		switch {
+		case errors.Is(err, errRefused):
+			return s.makePlain(ctx, dir)
+		case !errors.Is(err, recipes.ErrOutcomeUnknown):
+			return err
+		}
+	}
+}
+
+// makePlain makes a node that stays.
+func (s *Session) makePlain(ctx context.Context, dir string) error {
+	for {
+		err := s.makeNode(ctx, "create", func(c *zk.Conn) (string, error) {
+			return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
+		})
+		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			return err
+		}
+	}
+}
+
+func (s *Session) makeNode(ctx context.Context, operation string, create func(*zk.Conn) (string, error)) error {
+	_, err := call(ctx, s, operation, create)
+	if errors.Is(err, recipes.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// makePermanent makes the configured directories. If the session fails on the way it is over anyway.
+func (s *Session) makePermanent(ctx context.Context) error {
+	for _, dir := range s.client.config.Directories {
+		if err := s.makeParents(ctx, dir); err != nil {
+			s.Close(ctx)
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package zookeeper
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// errMalformed ends a connection over which something has come that no server sends. The library believes every length it
+// reads: it would ask for gigabytes, or end the process in a goroutine of its own.
+var errMalformed = errors.New("no answer of a ZooKeeper server")
+
+// Kinds of requests, as ZooDefs.OpCode numbers them.
+const (
+	opCreate          = 1
+	opDelete          = 2
+	opExists          = 3
+	opGetData         = 4
+	opSetData         = 5
+	opGetACL          = 6
+	opGetChildren2    = 12
+	opCheck           = 13
+	opMulti           = 14
+	opCreateContainer = 19
+	opError           = -1 // in the place of an operation of a multi that failed
+)
+
+const (
+	eventXid = -1
+
+	codeThrottled = -127 // as KeeperException numbers them
+	codeNothing   = -117
+
+	statBytes        = 68
+	passwordBytes    = 16
+	shortestGreeting = replyHead + 4 + passwordBytes
+	longestGreeting  = shortestGreeting + 1 // from servers that know of read-only ones
+)
+
+// checkLength refuses a length that no reply has, before anybody waits for as many bytes.
+func (w *wire) checkLength(length int) error {
+	least, most := replyHead, leaseReceive
+	switch {
+	case w.replies == 0:
+		least, most = shortestGreeting, longestGreeting
+	case w.session.brief:
+		most = readerBuffer
+	}
+	if length < least || length > most {
+		return fmt.Errorf("%w: %d bytes", errMalformed, length)
+	}
+	return nil
+}
+
+// check refuses a reply that is not what its request asks for.
+func (w *wire) check(reply []byte) error {
+	if w.replies == 0 {
+		return checkGreeting(reply)
+	}
+	xid, code := int32(binary.BigEndian.Uint32(reply)), binary.BigEndian.Uint32(reply[12:])
+	due := w.answered(xid)
+	if xid >= 0 && due.xid != xid {
+		return fmt.Errorf("%w: to request %d, where request %d is to be answered", errMalformed, xid, due.xid)
+	}
+	body := replyScanner{rest: reply[replyHead:]}
+	switch {
+	case xid == eventXid:
+		body.skip(8) // kind and state
+		body.bytes()
+	case xid >= 0 && code == 0:
+		body.reply(due.kind)
+	}
+	if int32(code) == codeThrottled {
+		nameable(reply)
+	}
+	if body.bad {
+		return fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, len(reply), due.kind)
+	}
+	return nil
+}
+
+// nameable gives a reply that says THROTTLEDOP, which the library has no name for, a code that it has one for and that no server
+// sends: zk.ErrNothing.
+func nameable(reply []byte) {
+	nothing := int32(codeNothing)
+	binary.BigEndian.PutUint32(reply[12:], uint32(nothing))
+}
+
+// checkGreeting wants a password of the usual length and, with a session, a time that can be kept.
+func checkGreeting(reply []byte) error {
+	timeout, session := int32(binary.BigEndian.Uint32(reply[4:])), binary.BigEndian.Uint64(reply[8:])
+	if binary.BigEndian.Uint32(reply[replyHead:]) != passwordBytes || session != 0 && timeout <= 0 {
+		return fmt.Errorf("%w: %x", errMalformed, reply[:replyHead])
+	}
+	return nil
+}
+
+// A question is a request that was sent. Servers answer them in the order in which they were sent, as the Java client demands
+// too; pings and the like, which have negative numbers, are not counted.
+type question struct{ xid, kind int32 }
+
+// noQuestion has a number that no request has.
+var noQuestion = question{xid: -1}
+
+// ask notes a request that is about to be sent.
+func (w *wire) ask(frame []byte) {
+	if len(frame) < frameLength+8 {
+		return
+	}
+	sent := question{int32(binary.BigEndian.Uint32(frame[frameLength:])), int32(binary.BigEndian.Uint32(frame[frameLength+4:]))}
+	if sent.xid < 0 {
+		return
+	}
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	w.asked = append(w.asked, sent)
+}
+
+// answered is the question whose answer is due, if one with this number has come.
+func (w *wire) answered(xid int32) question {
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	if xid < 0 || len(w.asked) == 0 {
+		return noQuestion
+	}
+	due := w.asked[0]
+	w.asked = w.asked[1:]
+	return due
+}
+
+// A replyScanner goes over a reply without taking anything from it. The first mistake makes it bad for good.
+type replyScanner struct {
+	rest []byte
+	bad  bool
+}
+
+func (s *replyScanner) reply(kind int32) {
+	switch kind {
+	case opCreate, opCreateContainer:
+		s.bytes()
+	case opExists, opSetData:
+		s.skip(statBytes)
+	case opGetData:
+		s.bytes()
+		s.skip(statBytes)
+	case opGetChildren2:
+		s.list(s.bytes)
+		s.skip(statBytes)
+	case opGetACL:
+		s.list(func() { s.skip(4); s.bytes(); s.bytes() })
+		s.skip(statBytes)
+	case opMulti:
+		s.results()
+	}
+}
+
+// results goes over the results of a multi, up to the mark that there are no more.
+func (s *replyScanner) results() {
+	for !s.bad {
+		kind, done := int32(s.number()), s.flag()
+		s.skip(4)
+		switch {
+		case done:
+			return
+		case kind == opCreate:
+			s.bytes()
+		case kind == opSetData:
+			s.skip(statBytes)
+		case kind == opError:
+			s.skip(4)
+		case kind != opDelete && kind != opCheck:
+			s.bad = true
+		}
+	}
+}
+
+func (s *replyScanner) skip(n int) {
+	if s.bad || n < 0 || n > len(s.rest) {
+		s.bad = true
+		return
+	}
+	s.rest = s.rest[n:]
+}
+
+func (s *replyScanner) number() int {
+	from := s.rest
+	if s.skip(4); s.bad {
+		return 0
+	}
+	return int(int32(binary.BigEndian.Uint32(from)))
+}
+
+func (s *replyScanner) flag() bool {
+	from := s.rest
+	s.skip(1)
+	return !s.bad && from[0] != 0
+}
+
+// bytes are also a string. Only data may be missing, which is a length of −1; for the library a string is then too long.
+func (s *replyScanner) bytes() {
+	if n := s.number(); n != -1 {
+		s.skip(n)
+	}
+}
+
+// list goes over so many entries, each of which has four bytes at least.
+func (s *replyScanner) list(entry func()) {
+	count := s.number()
+	if count < 0 || count > len(s.rest)/4 {
+		s.bad = true
+	}
+	for range count {
+		if entry(); s.bad {
+			return
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package recipes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// maxForeignText bounds, in bytes, what is shown of what a foreign member wrote about itself.
+const maxForeignText = 1 << 10
+
+// maxEndText bounds, in bytes, what is told of who asks for a member's end and why.
+const maxEndText = 256
+
+// maxMemberData is longer than what we ever write: anything longer is not ours.
+const maxMemberData = 16 << 10
+
+// memberForm is the data of our members' nodes: short JSON, since others take it for text. Its number tells it from the
+// JSON of others.
+type memberForm struct {
+	Form     int               `json:"sidekeeper"`
+	Owner    string            `json:"owner,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+	Timeout  int64             `json:"timeout_ms,omitempty"` // of the session
+	End      *endRequest       `json:"end,omitempty"`
+}
+
+// endRequest asks a member's sidecar to end it.
+type endRequest struct {
+	Replaced bool   `json:"replaced,omitempty"` // otherwise it is removed
+	By       string `json:"by,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// form is what a member says about itself, as its node holds it.
+func (a About) form() memberForm {
+	return memberForm{Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds()}
+}
+
+func (f memberForm) encode() []byte {
+	f.Form = currentForm
+	data, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return data
+}
+
+// decodeMember reads a node's data, if it is in our form.
+func decodeMember(data []byte) (form memberForm, ours bool) {
+	if len(data) > maxMemberData || json.Unmarshal(data, &form) != nil || form.Form < currentForm {
+		return memberForm{}, false
+	}
+	return form, true
+}
+
+// A Membership is a member of ours, from Join until it has left or was removed. Its calls are for any goroutine, but Look
+// is for one.
+type Membership struct {
+	Incarnation int64 // tells it from all that have or had its name
+
+	group    Group
+	name     string
+	about    About // as it joined
+	session  MemberSession
+	gone     <-chan struct{}
+	updating sync.Mutex
+	version  int32       // of the node's data as the newest update has left them
+	end      *endRequest // that stands in them
+	leave    sync.Once
+	seen     bool // the tree has shown the node
+}
+
+// Join makes a member with the session. It cannot be cancelled: a create given up half-way could leave a member that
+// nobody knows of. Whoever joins must Leave. ErrMemberExists if the group has a member of this name.
+func (g Group) Join(ctx context.Context, session MemberSession, name string, about About) (*Membership, error) {
+	node, gone, err := session.Create(ctx, g.member(name), about.form().encode())
+	if errors.Is(err, ErrExists) {
+		return nil, ErrMemberExists
+	}
+	if err != nil {
+		return nil, fmt.Errorf("member %s: %w", name, err)
+	}
+	return &Membership{
+		Incarnation: node.Czxid, group: g, name: name, about: about, session: session, gone: gone, version: node.Version,
+	}, nil
+}
+
+// A MemberState is what a member's node says of it.
+type MemberState struct {
+	Metadata map[string]string
+	End      error  // ErrReplaced or ErrRemoved if somebody asks for the member's end; else nil
+	By       string // who asks, if that is known
+	Reason   string // in the words of who asks
+}
+
+// Look reads the member's node. The channel is closed when it is worth to look again. ErrRemoved if somebody else has
+// deleted the node; other errors are those of the session, and say nothing about the member.
+func (m *Membership) Look(ctx context.Context) (MemberState, <-chan struct{}, error) {
+	own, changed, seen, err := m.session.WatchOwn(ctx, m.path())
+	if !m.seen && (errors.Is(err, ErrNoNode) || err == nil && own.Czxid < m.Incarnation) { // perhaps the reader is late
+		if err := m.session.CatchUp(ctx); err != nil {
+			return MemberState{}, nil, err
+		}
+		own, changed, seen, err = m.session.WatchOwn(ctx, m.path())
+	}
+	switch {
+	case errors.Is(err, ErrNoNode), err == nil && own.Czxid != m.Incarnation:
+		return MemberState{}, nil, ErrRemoved
+	case err != nil:
+		return MemberState{}, nil, err
+	}
+	m.seen = true
+	standing := memberStateIn(own.Data)
+	if standing.End == nil {
+		seen()
+	}
+	return standing, changed, nil
+}
+
+// memberStateIn reads a member's data. What others have made of it may say nothing.
+func memberStateIn(data []byte) MemberState {
+	form, _ := decodeMember(data)
+	standing := MemberState{Metadata: form.Metadata}
+	if form.End != nil {
+		standing.End = ErrRemoved
+		standing.By, standing.Reason = clipped(form.End.By, maxEndText), clipped(form.End.Reason, maxEndText)
+		if form.End.Replaced {
+			standing.End = ErrReplaced
+		}
+	}
+	return standing
+}
+
+// Update replaces the member's metadata. It cannot be cancelled. ErrNoMember if the member was removed. Who asks for its end
+// goes on to ask.
+func (m *Membership) Update(ctx context.Context, metadata map[string]string) error {
+	m.updating.Lock()
+	defer m.updating.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	about := m.about
+	about.Metadata = metadata
+	err := m.update(ctx, about)
+	for errors.Is(err, ErrBadVersion) {
+		if err = m.catchUp(ctx); err == nil {
+			err = m.update(ctx, about)
+		}
+	}
+	if errors.Is(err, ErrNoNode) {
+		return ErrNoMember
+	}
+	return err
+}
+
+// update writes on top of what is known to be there.
+func (m *Membership) update(ctx context.Context, about About) error {
+	form := about.form()
+	form.End = m.end
+	node, err := m.session.Update(ctx, m.path(), form.encode(), m.version)
+	if err != nil {
+		return err
+	}
+	m.version = node.Version
+	if m.end == nil {
+		m.session.Seen(m.path(), node.Version)
+	}
+	return nil
+}
+
+// catchUp finds out what somebody else has written, or an update whose reply was lost.
+func (m *Membership) catchUp(ctx context.Context) error {
+	if err := m.session.CatchUp(ctx); err != nil {
+		return err
+	}
+	own, err := m.session.Get(ctx, m.path())
+	if err == nil && own.Czxid != m.Incarnation {
+		err = ErrNoNode
+	}
+	if err != nil {
+		return err
+	}
+	form, _ := decodeMember(own.Data)
+	m.version, m.end = own.Version, form.End
+	return nil
+}
+
+// Disregard says that nobody counts on the member any more, though it is kept for a while.
+func (m *Membership) Disregard() { m.session.Disregard(m.path()) }
+
+// Leave takes the member out of the group, and returns when its node or the session is gone. It cannot be cancelled, since
+// it is done for callers that have gone themselves. Later calls wait for the first.
+func (m *Membership) Leave(ctx context.Context) {
+	m.leave.Do(func() { m.session.Delete(ctx, m.path()) })
+}
+
+// Gone is closed when the session finds that somebody else deleted the member's node. Look finds it sooner.
+func (m *Membership) Gone() <-chan struct{} { return m.gone }
+
+func (m *Membership) path() string { return m.group.member(m.name) }

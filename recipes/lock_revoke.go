@@ -1,0 +1,169 @@
+package recipes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+)
+
+// maxAttempts bounds how often a mark is written whose reply was lost, or which somebody else has overtaken.
+const maxAttempts = 8
+
+// Revoke asks every holder to let go, and returns how many it asked. With a grace, holders that are Sidekeeper's are ended
+// by force when it is over. ErrOutcomeUnknown if a reply was lost: asking again is safe.
+func (l Lock) Revoke(ctx context.Context, store Store, by, reason string, grace *time.Duration) (asked int, err error) {
+	contenders, _, err := l.queue(ctx, store)
+	if err != nil {
+		return 0, err
+	}
+	for _, holder := range contenders.holders() {
+		_, err := l.ask(ctx, store, holder, Revocation{By: by, Reason: reason, Grace: grace}, 0)
+		if errors.Is(err, ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return asked, err
+		}
+		asked++
+	}
+	return asked, nil
+}
+
+// Break ends the hold, or the wait, of the contender with this fencing token, and returns when its node is gone. The
+// contender is asked first; when the time of force is over, counted from when that stands in the node, the node is removed from outside,
+// and forced says so: then the holder may not have known in time. ErrTokenMismatch if there is no such contender.
+func (l Lock) Break(ctx context.Context, store Store, token int64, by, reason string, force ForceAfter) (forced bool, err error) {
+	contender, about, err := l.find(ctx, store, token)
+	if err != nil {
+		return false, err
+	}
+	err = errOverwritten
+	for errors.Is(err, errOverwritten) {
+		var said Revocation
+		said, err = l.ask(ctx, store, contender, Revocation{By: by, Reason: reason, Break: true}, token)
+		if err == nil {
+			err = l.awaitRemoval(ctx, store, contender, token, said, force.with(about.Timeout))
+		}
+	}
+	switch {
+	case errors.Is(err, errOverdue):
+		return l.remove(ctx, store, contender)
+	case errors.Is(err, ErrNoNode):
+		return false, nil
+	}
+	return false, err
+}
+
+// ask marks one contender's node, unless the mark says so already, and returns what the mark says. ErrNoNode if the node is
+// gone, or if it is another than token's, where that is not 0.
+func (l Lock) ask(ctx context.Context, store Store, c child, asked Revocation, token int64) (said Revocation, _ error) {
+	var failure error
+	for range maxAttempts {
+		node, err := store.Get(ctx, l.child(c))
+		if err != nil {
+			return Revocation{}, err
+		}
+		if token != 0 && node.Czxid != token {
+			return Revocation{}, ErrNoNode
+		}
+		marked := asked.mark(node.Data)
+		if bytes.Equal(marked, node.Data) {
+			return revocationIn(marked), nil
+		}
+		_, failure = store.Commit(ctx, Set(l.child(c), marked, node.Version))
+		if !errors.Is(failure, ErrBadVersion) && !errors.Is(failure, ErrOutcomeUnknown) {
+			return revocationIn(marked), failure
+		}
+		if err := store.CatchUp(ctx); err != nil {
+			return Revocation{}, errors.Join(failure, err)
+		}
+	}
+	return Revocation{}, failure
+}
+
+// find looks for the contender with a fencing token. A tree that does not show it yet is made to catch up once.
+func (l Lock) find(ctx context.Context, tree Tree, token int64) (child, About, error) {
+	c, about, err := l.search(ctx, tree, token)
+	if !errors.Is(err, ErrTokenMismatch) {
+		return c, about, err
+	}
+	if err := tree.CatchUp(ctx); err != nil {
+		return child{}, About{}, err
+	}
+	return l.search(ctx, tree, token)
+}
+
+func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, About, error) {
+	contenders, _, err := l.queue(ctx, tree)
+	if err != nil {
+		return child{}, About{}, err
+	}
+	for _, c := range contenders {
+		node, err := tree.Get(ctx, l.child(c))
+		switch {
+		case errors.Is(err, ErrNoNode):
+		case err != nil:
+			return child{}, About{}, err
+		case node.Czxid == token:
+			about, _ := aboutIn(node.Data)
+			return c, about, nil
+		}
+	}
+	return child{}, About{}, ErrTokenMismatch
+}
+
+var (
+	// errOverdue means that a contender was still there when its time was over.
+	errOverdue = errors.New("still there")
+	// errOverwritten means that a contender may not have been asked all the time.
+	errOverwritten = errors.New("asked no longer")
+)
+
+// awaitRemoval returns ErrNoNode when the contender's node is gone, errOverdue when the time is over, or errOverwritten when
+// somebody has overwritten that it was to end. Who writes on top of that, and knows of it, leaves it standing.
+func (l Lock) awaitRemoval(
+	ctx context.Context, tree Tree, c child, token int64, said Revocation, forceAfter time.Duration,
+) error {
+	overdue := time.NewTimer(forceAfter)
+	defer overdue.Stop()
+	for marked := int32(-1); ; {
+		node, changed, err := tree.Watch(ctx, l.child(c))
+		switch {
+		case err != nil:
+			return err
+		case node.Czxid != token:
+			return ErrNoNode
+		case said.Break && (!revocationIn(node.Data).Break || marked >= 0 && node.Version > marked+1):
+			return errOverwritten
+		case marked < 0:
+			overdue.Reset(forceAfter)
+		}
+		marked = node.Version
+		select {
+		case <-changed:
+		case <-overdue.C:
+			return errOverdue
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// remove deletes the contender's node from outside. After a lost reply it counts as forced if the node is gone.
+func (l Lock) remove(ctx context.Context, store Store, c child) (forced bool, err error) {
+	for range maxAttempts {
+		_, err = store.Commit(ctx, Delete(l.child(c), -1))
+		if !errors.Is(err, ErrOutcomeUnknown) {
+			break
+		}
+		forced = true
+		if err := store.CatchUp(ctx); err != nil {
+			return false, errors.Join(ErrOutcomeUnknown, err)
+		}
+	}
+	if errors.Is(err, ErrNoNode) {
+		return forced, nil
+	}
+	return err == nil, err
+}

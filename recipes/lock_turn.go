@@ -1,0 +1,229 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+)
+
+// MaxHolders is how many holders a Turn names at most.
+const MaxHolders = 16
+
+// Turn is how a place stands in its queue.
+type Turn struct {
+	First      bool            // nobody has to be waited for: Grant
+	Position   int             // contenders ahead; those of them that need not be waited for count too
+	Holders    []Contender     // those that hold the lock, as far as they are known; at most MaxHolders
+	Changed    <-chan struct{} // closed when it is worth to look again; nil if First
+	Revocation Revocation      // what is asked of this place, though it only waits: an operator may break it
+	Marked     <-chan struct{} // closed when the place's own node may have changed or gone: look again too
+}
+
+// wait is whom a place waits for.
+type wait struct {
+	fresh       bool // found by the first look, and not glanced at since
+	position    int
+	holders     queue // the first of those that hold the lock
+	predecessor child // the nearest contender that keeps the place from its turn
+	last        bool  // when the predecessor is gone it is the place's turn, without another look at the queue
+	changed     <-chan struct{}
+}
+
+// Look reads how the place stands and watches the nearest contender that it must wait for, and that one alone, so that a
+// release wakes one waiter. Errors: ErrGone, ErrKindMismatch, ErrDirectory, and those of the session.
+//
+// A list that contains our node contains every earlier place that still existed when it was read. So a reader that lags
+// may delay a turn and never causes one.
+func (p *Place) Look(ctx context.Context) (Turn, error) {
+	p.lookEarly(ctx)
+	own, marked, err := p.watchOwn(ctx)
+	if err != nil {
+		return Turn{}, err
+	}
+	turn, err := p.look(ctx)
+	if err != nil {
+		return Turn{}, err
+	}
+	turn.Revocation, turn.Marked = revocationIn(own.Data), marked
+	return turn, nil
+}
+
+// lookEarly lists the queue before the place's own node has been read, which Join's session is about then: so the two reads
+// take the time of one. A list that does not show the place yet, or an error, says nothing.
+func (p *Place) lookEarly(ctx context.Context) {
+	if p.listed {
+		return
+	}
+	names, err := p.session.Children(ctx, p.lock.Path)
+	if err == nil && slices.Contains(names, p.own.name) {
+		p.early = names
+	}
+}
+
+// list lists the children of the queue's directory, unless that was done early.
+func (p *Place) list(ctx context.Context) ([]string, error) {
+	if early := p.early; early != nil {
+		p.early = nil
+		return early, nil
+	}
+	return p.session.Children(ctx, p.lock.Path)
+}
+
+// look goes through the queue until there is nobody to wait for, or somebody who can be watched.
+func (p *Place) look(ctx context.Context) (Turn, error) {
+	for !p.wait.last {
+		ahead, err := p.ahead(ctx)
+		if err != nil {
+			return Turn{}, err
+		}
+		blocking := ahead.blocking(p.own.mode)
+		if len(blocking) == 0 {
+			return Turn{First: true}, nil
+		}
+		p.waitFor(ahead, blocking)
+		if err := p.watchPredecessor(ctx); !errors.Is(err, ErrNoNode) {
+			return p.turn(), err
+		}
+	}
+	err := p.watchPredecessor(ctx)
+	if errors.Is(err, ErrNoNode) {
+		return Turn{First: true}, nil
+	}
+	return p.turn(), err
+}
+
+// ahead lists the contenders ahead, in order.
+func (p *Place) ahead(ctx context.Context) (queue, error) {
+	names, err := p.list(ctx)
+	if errors.Is(err, ErrNoNode) {
+		return nil, ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	contenders, foreignChildren := readQueue(names)
+	if p.lock.Nested && foreignChildren > 0 {
+		return nil, ErrDirectory
+	}
+	contenders, err = p.inOrder(ctx, contenders)
+	if err != nil {
+		return nil, err
+	}
+	ahead, ok := contenders.aheadOf(p.own.name)
+	switch {
+	case !ok: // the tree has shown it before, so it is not the reader that lags
+		return nil, ErrGone
+	case ahead.hasOtherKind(p.own.mode):
+		return nil, ErrKindMismatch
+	}
+	return ahead, nil
+}
+
+// inOrder sorts a list of contenders, of which those that came later than this place may be missing. How it is done is found
+// out with the first list, since whoever was not in it came later.
+func (p *Place) inOrder(ctx context.Context, contenders queue) (queue, error) {
+	if !p.listed && !contenders.numbersTell() {
+		dates, err := contenders.dates(p.lock.reader(ctx, p.session))
+		if err != nil {
+			return nil, err
+		}
+		p.dates = dates
+	}
+	p.listed = true
+	if p.dates != nil {
+		return contenders.dated(p.dates).inOrder(), nil
+	}
+	return contenders.numbered().inOrder(), nil
+}
+
+// waitFor notes whom the place waits for. Once it has seen who is ahead, nobody comes in between: numbers are given out in
+// order, and the directory that gives them out cannot start anew while our node is in it; where they are not, the order is
+// that of the czxids. The exception is Curator's writer, who may become a reader and keep its number, which matters to
+// those who wait for readers.
+func (p *Place) waitFor(ahead, blocking queue) {
+	predecessor := blocking[len(blocking)-1]
+	holders := ahead.holders()
+	p.wait = wait{
+		fresh:       p.wait.predecessor.name == "",
+		position:    len(ahead),
+		holders:     holders[:min(len(holders), MaxHolders)],
+		predecessor: predecessor,
+		last:        len(blocking) == 1 && !(p.own.mode == Write && predecessor.mode == Write),
+	}
+}
+
+// watchPredecessor reads the predecessor with a watch. ErrNoNode if it is gone. Reading and not asking whether it exists
+// leaves no watch behind on a node that does not.
+func (p *Place) watchPredecessor(ctx context.Context) error {
+	node, changed, err := p.session.Watch(ctx, p.lock.child(p.wait.predecessor))
+	if err != nil {
+		return err
+	}
+	p.wait.changed = changed
+	if p.wait.holders.contains(p.wait.predecessor) {
+		p.known[p.wait.predecessor.name] = p.wait.predecessor.contender(node)
+	}
+	return nil
+}
+
+// turn is how a place stands that has to wait.
+func (p *Place) turn() Turn {
+	turn := Turn{Position: p.wait.position, Changed: p.wait.changed}
+	for _, holder := range p.wait.holders {
+		if contender, ok := p.known[holder.name]; ok {
+			turn.Holders = append(turn.Holders, contender)
+		}
+	}
+	return turn
+}
+
+// Glance brings the position and the holders of a waiting place up to date, for people: Look tells of the holders only what
+// it learns on its way. It lists the queue, unless the first Look has just done so, reads each holder once, leaves the
+// watches alone, and returns a Turn that says neither First nor what is asked of the place. Call it after a Look that was
+// not First. Errors as of Look.
+func (p *Place) Glance(ctx context.Context) (Turn, error) {
+	if err := p.listAgain(ctx); err != nil {
+		return Turn{}, err
+	}
+	for _, holder := range p.wait.holders {
+		if err := p.meet(ctx, holder); err != nil {
+			return Turn{}, err
+		}
+	}
+	maps.DeleteFunc(p.known, func(name string, _ Contender) bool {
+		return !slices.ContainsFunc(p.wait.holders, func(c child) bool { return c.name == name })
+	})
+	return p.turn(), nil
+}
+
+// listAgain brings the position and the holders up to date. The first glance follows the first look at once.
+func (p *Place) listAgain(ctx context.Context) error {
+	if p.wait.fresh {
+		p.wait.fresh = false
+		return nil
+	}
+	ahead, err := p.ahead(ctx)
+	if err != nil {
+		return err
+	}
+	holders := ahead.holders()
+	p.wait.position, p.wait.holders = len(ahead), holders[:min(len(holders), MaxHolders)]
+	return nil
+}
+
+// meet reads a holder that is not known yet. One that has just gone, or that may not be read, stays unknown.
+func (p *Place) meet(ctx context.Context, holder child) error {
+	if _, ok := p.known[holder.name]; ok {
+		return nil
+	}
+	node, err := p.session.Get(ctx, p.lock.child(holder))
+	if errors.Is(err, ErrNoNode) || errors.Is(err, ErrDenied) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.known[holder.name] = holder.contender(node)
+	return nil
+}

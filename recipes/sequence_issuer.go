@@ -1,0 +1,144 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Numbers are all from First to Last, both included, of one incarnation of a sequence.
+type Numbers struct {
+	First, Last int64
+	Incarnation int64
+
+	guard string
+}
+
+// count is how many they are.
+func (n Numbers) count() int64 { return n.Last - n.First + 1 }
+
+// An Issuer hands out the numbers of one sequence to the callers of one sidecar. Make it with NewIssuer.
+//
+// Callers that wait at the same time share a compare-and-set, and one is under way at a time: the first caller leads, which is
+// to carry it out for all in its own goroutine. Whoever comes meanwhile takes part in the next one, which the first of
+// those leads. So a number is larger than all that were handed out before it was asked for, through whichever sidecar.
+type Issuer struct {
+	sequence Sequence
+	store    Store
+
+	queue   queueOfAsks
+	reserve reserve
+
+	// Of whoever leads:
+	known   sequenceState // its guard is empty if nothing is known
+	current bool          // known is what our last compare-and-set has left
+	highest Count         // what was known of the newest incarnation, and never less
+	backoff backoff
+}
+
+// NewIssuer makes an issuer. It holds nothing that must be given up.
+func NewIssuer(sequence Sequence, store Store) *Issuer {
+	return &Issuer{sequence: sequence, store: store}
+}
+
+// Next issues count numbers, 1 or more. ErrNoSequence, ErrExhausted, ErrMalformed, ErrFell; with every error nothing was handed
+// out, and numbers may have been skipped. A reply that was lost is no error: those numbers are skipped.
+func (i *Issuer) Next(ctx context.Context, count int64) (Numbers, error) {
+	own := &ask{count: count, woken: make(chan struct{}, 1)}
+	i.queue.enter(own)
+	select {
+	case <-own.woken:
+	case <-ctx.Done():
+		if i.queue.quit(own) {
+			return Numbers{}, context.Cause(ctx)
+		}
+	}
+	if !own.answered {
+		i.lead(ctx, own)
+	}
+	return own.numbers, own.err
+}
+
+// lead carries out compare-and-sets until own is answered.
+func (i *Issuer) lead(ctx context.Context, own *ask) {
+	defer i.queue.handOver(own)
+	for !own.answered {
+		err := i.round(ctx)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			i.queue.refuse(own, context.Cause(ctx))
+		case errors.Is(err, ErrUnreachable):
+			i.queue.refuseAll(err)
+		default:
+			i.queue.refuseTaken(err)
+		}
+	}
+}
+
+// round makes one compare-and-set for all that wait. It returns nil also if that has to be done again.
+func (i *Issuer) round(ctx context.Context) error {
+	if err := i.backoff.await(ctx); err != nil {
+		return err
+	}
+	i.queue.take() // what is read now is their answer too, if it is bad news
+	from, err := i.state(ctx)
+	if err != nil {
+		return err
+	}
+	last := i.queue.takeFitting(from.last)
+	if last == from.last {
+		return nil
+	}
+	began := time.Now()
+	i.current = false
+	left, err := i.sequence.advance(ctx, i.store, from, last)
+	switch {
+	case err == nil:
+		i.known, i.current, i.highest = left, true, left.count()
+		i.backoff.won(time.Since(began))
+		i.queue.answer(from.last+1, left)
+	case isOvertaken(err):
+		i.backoff.lost(time.Since(began))
+		if !errors.Is(err, ErrBadVersion) {
+			i.known = sequenceState{}
+		}
+		return nil
+	case errors.Is(err, ErrOutcomeUnknown) && ctx.Err() == nil:
+		return pause(ctx, jittered(time.Millisecond))
+	}
+	return err
+}
+
+// state finds out what the next compare-and-set starts from. What refused one has been shown by the refusal, so that the
+// node need only be read again; that there are too few numbers, or that they go back, is believed when the tree has caught up.
+func (i *Issuer) state(ctx context.Context) (_ sequenceState, err error) {
+	if i.current && i.queue.fit(i.known.last) {
+		return i.known, nil
+	}
+	i.current = false
+	if i.known.guard != "" {
+		i.known, _, err = i.sequence.reread(ctx, i.store, i.known.guard)
+	}
+	if i.known.guard == "" {
+		i.known, err = i.sequence.know(ctx, i.store)
+	}
+	if err == nil && (!i.queue.fit(i.known.last) || i.fell()) {
+		if err = i.store.CatchUp(ctx); err == nil {
+			i.known, err = i.sequence.know(ctx, i.store)
+		}
+	}
+	if err == nil && i.fell() {
+		err = ErrFell
+	}
+	if err == nil && i.known.incarnation >= i.highest.Incarnation {
+		i.highest = i.known.count()
+	}
+	return i.known, err
+}
+
+// fell says that somebody has set the sequence back, who cannot be of ours: whoever went on from there would hand out again
+// what was handed out.
+func (i *Issuer) fell() bool {
+	return i.known.incarnation == i.highest.Incarnation && i.known.last < i.highest.Last
+}

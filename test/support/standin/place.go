@@ -1,0 +1,135 @@
+package standin
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A place is a node that a Session has enqueued or created.
+type place struct {
+	session *Session
+	gone    chan struct{}
+	leaving bool // its own session is deleting it
+}
+
+// Enqueue implements recipes.Session.
+func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte) (name string, gone <-chan struct{}, err error) {
+	prefix := dir + "/_c_" + uuid() + marker
+	err = s.call(context.Background(), s.over(), Operation{"Enqueue", dir}, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.cause != nil {
+			return s.cause
+		}
+		name, gone, err = s.ensemble().enqueue(s, dir, prefix, data)
+		return err
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	return name, gone, nil
+}
+
+// enqueue makes the node and what lies above it. The ensemble is locked.
+func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (string, <-chan struct{}, error) {
+	if e.bytesOf(s.id)+len(prefix)+len("0000000000") > e.options.EphemeralBytes {
+		return "", nil, recipes.ErrTooManyBytes
+	}
+	if err := e.MakeParents(dir); err != nil {
+		return "", nil, err
+	}
+	var path string
+	err := e.Write(s.id, func(t *embedded.Transaction) (err error) {
+		path, _, err = t.Make(prefix, data, embedded.EphemeralSequential)
+		return err
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	return path[len(dir)+1:], e.own(s, path), nil
+}
+
+// own enters a node of a session's into the books.
+func (e *Ensemble) own(s *Session, path string) (gone <-chan struct{}) {
+	p := &place{session: s, gone: make(chan struct{})}
+	e.places[path] = p
+	return p.gone
+}
+
+// bytesOf is the length of all paths a session owns.
+func (e *Ensemble) bytesOf(session int64) int {
+	total := 0
+	for _, path := range e.OwnedBy(session) {
+		total += len(path)
+	}
+	return total
+}
+
+// Dequeue implements recipes.Session.
+func (s *Session) Dequeue(_ context.Context, path string) {
+	for {
+		err := s.call(context.Background(), s.over(), Operation{"Dequeue", path}, func() error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.ensemble().dequeue(s, path)
+		})
+		if err == nil || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrSessionEnded) {
+			return
+		}
+		_ = pause(context.Background(), s.over(), 10*time.Millisecond)
+	}
+}
+
+func (e *Ensemble) dequeue(s *Session, path string) error {
+	if p := e.places[path]; p != nil && p.session == s {
+		p.leaving = true
+	}
+	return e.Write(s.id, func(t *embedded.Transaction) error { return t.Delete(path, -1) })
+}
+
+// noticeDeleted tells the session that had enqueued a node. The ensemble is locked.
+func (e *Ensemble) noticeDeleted(path string) {
+	p := e.places[path]
+	if p == nil || !e.Alive(p.session.id) { // one that ends forgets its places
+		return
+	}
+	delete(e.places, path)
+	switch {
+	case p.leaving:
+	case p.session.suspended:
+		p.session.missed = append(p.session.missed, p.gone)
+	default:
+		close(p.gone)
+	}
+}
+
+// deliverGone tells a session that is in contact again that others have deleted nodes of its meanwhile.
+func (s *Session) deliverGone() {
+	for _, gone := range s.missed {
+		close(gone)
+	}
+	s.missed = nil
+}
+
+// forgetPlaces forgets the places of a session that has ended: what becomes of them is not told.
+func (e *Ensemble) forgetPlaces(session int64) {
+	for path, p := range e.places {
+		if p.session.id == session {
+			delete(e.places, path)
+		}
+	}
+}
+
+// uuid is a random one, version 4, in its usual form.
+func uuid() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
