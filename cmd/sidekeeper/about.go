@@ -12,6 +12,8 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newLeasesCommand(reach *reach) *cobra.Command {
@@ -34,16 +36,16 @@ func newLeasesCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showLeases(to io.Writer, leases []*sidekeeper.LeaseInfo) error {
 	if r.json() {
-		return writeMessage(to, &leasev1.ListResponse{Leases: leases})
+		return show.Message(to, &leasev1.ListResponse{Leases: leases})
 	}
 	rows := make([][]string, 0, len(leases))
 	for _, lease := range leases {
 		rows = append(rows, []string{
-			printable(lease.GetOwner()), enumWord(lease.GetState()), age(lease.GetAge()), age(lease.GetValidFor()),
-			age(lease.GetTtl()), possessionWords(lease.GetPossessions()), metadataWords(lease.GetMetadata()),
+			show.Printable(lease.GetOwner()), show.Enum(lease.GetState()), show.Age(lease.GetAge()), show.Age(lease.GetValidFor()),
+			show.Age(lease.GetTtl()), possessionWords(lease.GetPossessions()), show.Metadata(lease.GetMetadata()),
 		})
 	}
-	return writeTable(to, "OWNER STATE AGE VALID TTL HOLDS METADATA", rows)
+	return show.Table(to, "OWNER STATE AGE VALID TTL HOLDS METADATA", rows)
 }
 
 func possessionWords(possessions []*leasev1.Possession) string {
@@ -55,7 +57,7 @@ func possessionWords(possessions []*leasev1.Possession) string {
 		}
 		words = joinNotes(words, word)
 	}
-	return printable(words)
+	return show.Printable(words)
 }
 
 func newHealthCommand(reach *reach) *cobra.Command {
@@ -81,13 +83,13 @@ func newHealthCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showHealth(to io.Writer, serves bool) error {
 	if r.json() {
-		if err := writeJSON(to, map[string]bool{"serving": serves}); err != nil || serves {
+		if err := show.JSON(to, map[string]bool{"serving": serves}); err != nil || serves {
 			return err
 		}
-		return exitError{code: exitUnreachable}
+		return exit.With(exit.Unreachable, nil)
 	}
 	if !serves {
-		return exitError{exitUnreachable, errors.New("not serving")}
+		return exit.With(exit.Unreachable, errors.New("not serving"))
 	}
 	_, err := fmt.Fprintln(to, "serving")
 	return err
@@ -107,7 +109,7 @@ func newVersionCommand(reach *reach) *cobra.Command {
 			info, _ := debug.ReadBuildInfo()
 			built := describe(info)
 			if reach.json() {
-				return writeJSON(command.OutOrStdout(), built)
+				return show.JSON(command.OutOrStdout(), built)
 			}
 			_, err := fmt.Fprintf(command.OutOrStdout(), "sidekeeper %s, revision %s, %s\n",
 				built.Version, built.Revision, built.Go)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // An attendant looks after a command that is a member of a group.
@@ -70,7 +71,7 @@ func (a *attendant) run(ctx context.Context, signals <-chan os.Signal) {
 			a.child.signal(syscall.SIGTERM)
 		case <-lost:
 			lost = nil
-			a.say("%s", explain(a.membership.Err(), a.reach.last))
+			a.say("%s", exit.Explain(a.membership.Err(), a.reach.last))
 			switch {
 			case a.rejoins():
 				joiners.Go(func() { a.rejoin(joining, joined) })
@@ -147,13 +148,13 @@ func (a *attendant) kill() {
 func (a *attendant) outcome() error {
 	left := a.leave(a.membership)
 	if a.ended {
-		return exitError{exitLost, errors.New("the command ended since it was no member of " + a.group + " any more")}
+		return exit.With(exit.Lost, errors.New("the command ended since it was no member of "+a.group+" any more"))
 	}
 	if left != nil && !errors.Is(left, sidekeeper.ErrLost) {
-		a.say("%s", explain(left, a.reach.last))
+		a.say("%s", exit.Explain(left, a.reach.last))
 	}
 	if code := a.child.exitCode(); code != 0 {
-		return exitError{code: code}
+		return exit.With(code, nil)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // A task is a command to run, and what it is run under.
@@ -124,7 +126,7 @@ func (c *child) keepUntil(then time.Duration) {
 // worthTelling keeps the guardian from being told the same again and again, since times are computed anew each time.
 const worthTelling = 10 * time.Millisecond
 
-// exitCode is the command's, or 128 and the number of the signal that ended it; exitLost if the guardian killed it. Only
+// exitCode is the command's, or 128 and the number of the signal that ended it; exit.Lost if the guardian killed it. Only
 // after exited.
 func (c *child) exitCode() int { return codeOf(c.status()) }
 
@@ -134,7 +136,7 @@ func (c *child) status() syscall.WaitStatus {
 
 func codeOf(status syscall.WaitStatus) int {
 	if status.Signaled() {
-		return exitSignal + int(status.Signal())
+		return exit.Signal + int(status.Signal())
 	}
 	return status.ExitStatus()
 }

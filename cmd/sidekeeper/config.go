@@ -14,6 +14,8 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newConfigCommand(reach *reach) *cobra.Command {
@@ -64,7 +66,7 @@ func getEntry(ctx context.Context, config *sidekeeper.Config, key string, linear
 
 func (r *reach) showEntry(to io.Writer, entry sidekeeper.Entry) error {
 	if r.json() {
-		return writeMessage(to, wireEntry(entry))
+		return show.Message(to, wireEntry(entry))
 	}
 	_, err := to.Write(entry.Value)
 	return err
@@ -121,16 +123,16 @@ func (r *reach) showEntries(to io.Writer, listed []sidekeeper.Entry) error {
 		for _, entry := range listed {
 			shown.Entries = append(shown.Entries, wireEntry(entry))
 		}
-		return writeMessage(to, shown)
+		return show.Message(to, shown)
 	}
 	rows := make([][]string, 0, len(listed))
 	for _, entry := range listed {
 		rows = append(rows, []string{
-			printable(entry.Key), strconv.Itoa(int(entry.Version)), strconv.FormatInt(entry.Revision, 10),
+			show.Printable(entry.Key), strconv.Itoa(int(entry.Version)), strconv.FormatInt(entry.Revision, 10),
 			strconv.Itoa(len(entry.Value)), glance(entry.Value),
 		})
 	}
-	return writeTable(to, "KEY VERSION REVISION BYTES VALUE", rows)
+	return show.Table(to, "KEY VERSION REVISION BYTES VALUE", rows)
 }
 
 // glance is as much of a value as fits beside other things.
@@ -141,9 +143,9 @@ func glance(value []byte) string {
 	}
 	letters := []rune(string(value))
 	if len(letters) > most {
-		return printable(string(letters[:most])) + "…"
+		return show.Printable(string(letters[:most])) + "…"
 	}
-	return printable(string(letters))
+	return show.Printable(string(letters))
 }
 
 // mostCompletions bounds what a shell shows.
@@ -204,7 +206,7 @@ func (c *condition) preconditions(command *cobra.Command) (asked []sidekeeper.Pr
 		asked = append(asked, sidekeeper.IfExists())
 	}
 	if len(asked) > 1 {
-		return nil, usageError(errors.New("one condition is enough: --if-version, --if-missing or --if-exists"))
+		return nil, exit.UsageError(errors.New("one condition is enough: --if-version, --if-missing or --if-exists"))
 	}
 	return asked, nil
 }
@@ -214,14 +216,14 @@ func readInput(stdin io.Reader, name string) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // the user's choice
 		if err != nil {
-			return nil, usageError(err)
+			return nil, exit.UsageError(err)
 		}
 		defer file.Close()
 		stdin = file
 	}
 	value, err := io.ReadAll(io.LimitReader(stdin, largestValue+1))
 	if err == nil && len(value) > largestValue {
-		return nil, usageError(fmt.Errorf("the value has more than %d bytes", largestValue))
+		return nil, exit.UsageError(fmt.Errorf("the value has more than %d bytes", largestValue))
 	}
 	return value, err
 }

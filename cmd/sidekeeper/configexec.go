@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // endTime is how long a command that was started because of a change gets to end when sidekeeper ends.
@@ -82,7 +84,7 @@ func (r *rerunner) once(ctx context.Context) (code int, err error) {
 		stdin: bytes.NewReader(next.stdin), stdout: r.stdout, stderr: r.stderr, until: forever,
 	})
 	if err != nil {
-		return 0, exitError{exitNoCommand, err}
+		return 0, exit.With(exit.NoCommand, err)
 	}
 	var late <-chan time.Time
 	for done := ctx.Done(); ; {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 func newConfigExportCommand(reach *reach) *cobra.Command {
@@ -18,7 +19,7 @@ func newConfigExportCommand(reach *reach) *cobra.Command {
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			if reach.json() || to != "" && command.Flags().Changed("format") {
-				return usageError(errors.New("export writes YAML, or with --to files; for JSON there is `config ls --output json`"))
+				return exit.UsageError(errors.New("export writes YAML, or with --to files; for JSON there is `config ls --output json`"))
 			}
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
 				stored, err := atOneMoment(ctx, client.Config(), prefixOf(args), nil)
@@ -57,7 +58,7 @@ func (e entries) writeNew(folder string) error {
 		return err
 	}
 	if len(present) > 0 {
-		return usageError(fmt.Errorf("%s holds %s: choose an empty folder", folder, present[0].Name()))
+		return exit.UsageError(fmt.Errorf("%s holds %s: choose an empty folder", folder, present[0].Name()))
 	}
 	return e.files().writeFiles(folder, 0o644)
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
@@ -99,7 +100,7 @@ func TestALostWatchIsBegunAgainAndTellsWhatHasChanged(t *testing.T) {
 		if said != "Unavailable: gone, Unavailable: gone" { // once for each loss
 			t.Errorf("said %s", said)
 		}
-		if exitCode(err) != exitDenied {
+		if exit.Code(err) != exit.Denied {
 			t.Error(err)
 		}
 	})
@@ -109,7 +110,7 @@ func TestAFirstStateIsWaitedForOnlyAsLongAsItIsWorth(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		told, _, err := followScripts(t, 10*time.Second, watchScript{nil, errLost})
-		if passed := time.Since(began); told != "" || exitCode(err) != exitUnreachable || passed < 10*time.Second || passed > 15*time.Second {
+		if passed := time.Since(began); told != "" || exit.Code(err) != exit.Unreachable || passed < 10*time.Second || passed > 15*time.Second {
 			t.Errorf("%q %v after %v", told, err, passed)
 		}
 	})

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 // A configImport makes the keys of a prefix equal to what is read.
@@ -30,11 +32,11 @@ func newConfigImportCommand(reach *reach) *cobra.Command {
 			i.prefix = prefixOf(args)
 			var err error
 			if i.wanted, err = readSource(command.InOrStdin(), args[1]); err != nil {
-				return usageError(fmt.Errorf("%s: %w", args[1], err))
+				return exit.UsageError(fmt.Errorf("%s: %w", args[1], err))
 			}
 			for name, value := range i.wanted {
 				if err := checkEntry(keyBelow(i.prefix, name), value); err != nil {
-					return usageError(err)
+					return exit.UsageError(err)
 				}
 			}
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
@@ -78,7 +80,7 @@ func (i *configImport) run(ctx context.Context, config *sidekeeper.Config, out i
 		}
 		steps, err := plan(i.prefix, stored, i.wanted, i.prune)
 		if err != nil {
-			return usageError(err)
+			return exit.UsageError(err)
 		}
 		if i.dryRun {
 			return i.show(out, steps)
@@ -109,10 +111,10 @@ func (i *configImport) show(to io.Writer, steps []step) error {
 		keys = append(keys, shown{step.action, step.key})
 	}
 	if i.reach.json() {
-		return writeJSON(to, map[string]any{"steps": keys, "dryRun": i.dryRun})
+		return show.JSON(to, map[string]any{"steps": keys, "dryRun": i.dryRun})
 	}
 	for _, key := range keys {
-		if _, err := fmt.Fprintf(to, "%-6s  %s\n", key.Action, printable(key.Key)); err != nil {
+		if _, err := fmt.Fprintf(to, "%-6s  %s\n", key.Action, show.Printable(key.Key)); err != nil {
 			return err
 		}
 	}

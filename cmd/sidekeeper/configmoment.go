@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // A look lists each key as it was at some moment, one after the other: what one commit has written may be in it in part.
@@ -36,7 +37,7 @@ func atOneMoment(ctx context.Context, config *sidekeeper.Config, prefix string, 
 		}
 		looks = append(looks, next)
 	}
-	return nil, exitError{exitNotObtained, errRestless}
+	return nil, exit.With(exit.NotObtained, errRestless)
 }
 
 // same says whether nothing was written between two looks.

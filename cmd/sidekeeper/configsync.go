@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // A configSync keeps a folder equal to a prefix.
@@ -55,11 +56,11 @@ func newConfigSyncCommand(reach *reach) *cobra.Command {
 
 func (s *configSync) run(ctx context.Context) (err error) {
 	if s.mode&0o600 != 0o600 {
-		return usageError(fmt.Errorf("--mode %s: whoever owns the files must be able to read and write them, as with 0600", &s.mode))
+		return exit.UsageError(fmt.Errorf("--mode %s: whoever owns the files must be able to read and write them, as with 0600", &s.mode))
 	}
 	tell, err := s.teller()
 	if err != nil {
-		return usageError(err)
+		return exit.UsageError(err)
 	}
 	client, err := s.reach.dial(s.reach.address)
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *configSync) run(ctx context.Context) (err error) {
 	defer client.Close()
 	folder, err := openFolder(s.where, s.prefix, fs.FileMode(s.mode))
 	if err != nil {
-		return usageError(err)
+		return exit.UsageError(err)
 	}
 	defer func() { err = errors.Join(err, folder.close()) }()
 	if s.once {
@@ -106,7 +107,7 @@ func (s *configSync) keep(ctx context.Context, config *sidekeeper.Config, folder
 	case errors.Is(err, errEnough):
 		return nil
 	case err == nil && s.once:
-		return exitError{exitUnreachable, errNoState}
+		return exit.With(exit.Unreachable, errNoState)
 	default:
 		return err
 	}
@@ -177,7 +178,7 @@ func (s *configSync) write(ctx context.Context, config *sidekeeper.Config, folde
 		case s.final(err):
 			return err
 		case err != nil:
-			sayTo(s.stderr)("%s; trying again", explain(err, s.reach.last))
+			sayTo(s.stderr)("%s; trying again", exit.Explain(err, s.reach.last))
 			pause = min(2*pause, longestPause)
 		}
 		select {
@@ -226,7 +227,7 @@ func (s *configSync) endOnce(ctx context.Context, tell *teller) error {
 		}
 	case tell.command != nil:
 		if code, err := tell.command.once(ctx); err != nil || code != 0 {
-			return errors.Join(err, exitError{code: code})
+			return errors.Join(err, exit.With(code, nil))
 		}
 	}
 	return errEnough

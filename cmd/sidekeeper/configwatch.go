@@ -19,6 +19,8 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 // A configWatch tells of changes until it is stopped.
@@ -105,7 +107,7 @@ func (w *configWatch) watch(ctx context.Context, config *sidekeeper.Config) iter
 // sayTrouble tells people about errors that are no end.
 func (r *reach) sayTrouble(stderr io.Writer) func(error) {
 	say := sayTo(stderr)
-	return func(err error) { say("%s; trying again", explain(err, r.last)) }
+	return func(err error) { say("%s; trying again", exit.Explain(err, r.last)) }
 }
 
 // note takes down what the next run of the command is about, and says whether there is anything.
@@ -147,7 +149,7 @@ func (w *configWatch) nextRun() commandRun {
 	}
 	next.environment = append(next.environment, "SIDEKEEPER_CONFIG_KEY="+key, "SIDEKEEPER_CONFIG_EVENT="+event)
 	var stdin bytes.Buffer
-	_ = writeMessage(&stdin, state) // its text is UTF-8, and memory takes it
+	_ = show.Message(&stdin, state) // its text is UTF-8, and memory takes it
 	next.stdin = stdin.Bytes()
 	return next
 }
@@ -156,7 +158,7 @@ func (w *configWatch) nextRun() commandRun {
 func (r *reach) showEvents(to io.Writer, events []configEvent) error {
 	for _, event := range events {
 		if r.json() {
-			if err := writeJSON(to, event); err != nil {
+			if err := show.JSON(to, event); err != nil {
 				return err
 			}
 			continue
@@ -171,7 +173,7 @@ func (r *reach) showEvents(to io.Writer, events []configEvent) error {
 func (e configEvent) words() string {
 	words := e.name
 	if e.key != "" {
-		words = fmt.Sprintf("%-7s  %s", e.name, printable(e.key))
+		words = fmt.Sprintf("%-7s  %s", e.name, show.Printable(e.key))
 	}
 	if e.entry != nil {
 		words += fmt.Sprintf("  version %d  %s", e.entry.Version, glance(e.entry.Value))

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sidekeeper/sidekeeper/internal/dev"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // devSettings are what `sidekeeper dev` is told.
@@ -38,7 +39,7 @@ func newDevCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			ctx, stop := untilSignal(command.Context())
 			defer stop()
@@ -71,7 +72,7 @@ func (s *devSettings) flags() *pflag.FlagSet {
 func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 	faults, err := dev.ParseFaults(s.faults)
 	if err != nil {
-		return usageError(fmt.Errorf("--fault %w", err))
+		return exit.UsageError(fmt.Errorf("--fault %w", err))
 	}
 	sidecar, err := dev.New(ctx, dev.Options{
 		Listen: s.listen, TLSFolder: s.tlsFolder, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
@@ -82,9 +83,9 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 	case err != nil && ctx.Err() != nil:
 		return nil //nolint:nilerr // it was stopped before it began
 	case errors.Is(err, dev.ErrTaken):
-		return usageError(fmt.Errorf("%w; choose with --listen and --ensemble-port, as in --listen 127.0.0.1:0", err))
+		return exit.UsageError(fmt.Errorf("%w; choose with --listen and --ensemble-port, as in --listen 127.0.0.1:0", err))
 	case err != nil:
-		return usageError(err)
+		return exit.UsageError(err)
 	}
 	if err := s.welcome(out, sidecar); err != nil {
 		return errors.Join(err, sidecar.Abandon())

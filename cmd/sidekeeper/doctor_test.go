@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
@@ -36,9 +38,9 @@ func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
 			"warning: --session-timeout: of 4s a lease is certainly valid for 2.",
 		},
 		{"a timeout that is not safe", append(healthy, "--proof=static"), exitProblems, "problem: --session-timeout: session timeout too short"},
-		{"nobody there", []string{"doctor", "--zookeeper=127.0.0.1:1", "--timeout=500ms"}, exitUnreachable, "problem: 127.0.0.1:1: does not answer"},
-		{"no ensemble", []string{"doctor"}, exitUsage, ""},
-		{"a bad name", append(healthy, "a//b"), exitUsage, ""},
+		{"nobody there", []string{"doctor", "--zookeeper=127.0.0.1:1", "--timeout=500ms"}, exit.Unreachable, "problem: 127.0.0.1:1: does not answer"},
+		{"no ensemble", []string{"doctor"}, exit.Usage, ""},
+		{"a bad name", append(healthy, "a//b"), exit.Usage, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out, failure bytes.Buffer

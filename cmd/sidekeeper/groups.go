@@ -12,6 +12,8 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newGroupsCommand(reach *reach) *cobra.Command {
@@ -45,7 +47,7 @@ func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 
 func (r *reach) showGroups(to io.Writer, groups []*sidekeeper.GroupEntry) error {
 	if r.json() {
-		return writeMessage(to, &membershipv1.ListResponse{Groups: groups})
+		return show.Message(to, &membershipv1.ListResponse{Groups: groups})
 	}
 	rows := make([][]string, 0, len(groups))
 	for _, group := range groups {
@@ -53,9 +55,9 @@ func (r *reach) showGroups(to io.Writer, groups []*sidekeeper.GroupEntry) error 
 		if group.GetPermanent() {
 			stays = "yes"
 		}
-		rows = append(rows, []string{printable(group.GetGroup()), strconv.Itoa(int(group.GetMembers())), stays})
+		rows = append(rows, []string{show.Printable(group.GetGroup()), strconv.Itoa(int(group.GetMembers())), stays})
 	}
-	return writeTable(to, "NAME MEMBERS STAYS", rows)
+	return show.Table(to, "NAME MEMBERS STAYS", rows)
 }
 
 func newGroupsCreateCommand(reach *reach) *cobra.Command {
@@ -81,7 +83,7 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 				options.ForceAfter = &forceAfter
 			}
 			if !options.Force && (options.ForceAfter != nil || options.Reason != "") {
-				return usageError(errors.New("--reason and --force-after are for --force"))
+				return exit.UsageError(errors.New("--reason and --force-after are for --force"))
 			}
 			return reach.removeGroup(command, args[0], options)
 		},
@@ -111,7 +113,7 @@ func (r *reach) removeGroup(command *cobra.Command, group string, options sideke
 		return err
 	}
 	if r.json() {
-		return writeMessage(command.OutOrStdout(), &membershipv1.DeleteResponse{Forced: int32(forced)})
+		return show.Message(command.OutOrStdout(), &membershipv1.DeleteResponse{Forced: int32(forced)})
 	}
 	if forced > 0 {
 		_, err = fmt.Fprintf(command.OutOrStdout(), "members removed from outside, who may not have known in time: %d\n", forced)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // A guardian is a process of its own, between sidekeeper and the command that it runs under a claim. It outlives a sidekeeper
@@ -59,18 +61,18 @@ func guard(argv []string) int {
 	var first order
 	if err := orders.Decode(&first); err != nil || len(argv) < 2 { // sidekeeper was killed just now, or is not there at all
 		fmt.Fprintln(os.Stderr, "sidekeeper: only sidekeeper itself starts a guardian, and tells it what to do")
-		return exitUsage
+		return exit.Usage
 	}
 	runtime.LockOSThread() // see childAttributes
 	g := &guardian{deaths: make(chan os.Signal, 1), until: first.Until}
 	g.listen(orders)
 	adoptOrphans()
 	if g.expired() {
-		return exitLost
+		return exit.Lost
 	}
 	if err := g.start(argv[1:], first.Foreground); err != nil {
 		fmt.Fprintln(os.Stderr, "sidekeeper: "+err.Error())
-		return exitNoCommand
+		return exit.NoCommand
 	}
 	return g.watch()
 }
@@ -119,7 +121,7 @@ func (g *guardian) watch() int {
 		signal.Ignore(syscall.SIGTTOU) // which whoever writes to a terminal from the background may get
 		fmt.Fprintln(os.Stderr, "sidekeeper: the command was killed: for too long nobody had said that its claim still stood")
 	}
-	return exitLost
+	return exit.Lost
 }
 
 func (g *guardian) take(o order, more bool) {

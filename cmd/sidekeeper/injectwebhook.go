@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/inject"
 )
 
@@ -54,10 +55,10 @@ func newInjectWebhookCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := fillFrom(os.LookupEnv, command.LocalNonPersistentFlags()); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			if err := injection.check(); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			ctx, stop := untilSignal(command.Context())
 			defer stop()
@@ -98,11 +99,11 @@ func (i *injection) serve(ctx context.Context, out, logged io.Writer) error {
 	i.options.Log = i.log.newLog(logged)
 	pattern, err := inject.ReadPattern(i.pattern, checkArguments)
 	if err != nil {
-		return usageError(fmt.Errorf("--pattern %w", err))
+		return exit.UsageError(fmt.Errorf("--pattern %w", err))
 	}
 	server, err := inject.NewServer(i.options, pattern, checkArguments)
 	if err != nil {
-		return usageError(err)
+		return exit.UsageError(err)
 	}
 	for _, address := range server.Addresses() {
 		fmt.Fprintln(out, "listening on", address)

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/inject"
 )
 
@@ -31,7 +32,7 @@ func TestAnInjectorThatIsCalledInTheWrongWaySaysHow(t *testing.T) {
 	} {
 		var stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"inject-webhook"}, strings.Fields(args)...), nil, &bytes.Buffer{}, &stderr)
-		if code != exitUsage || !strings.Contains(stderr.String(), want) {
+		if code != exit.Usage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: %d, %s; want %s", args, code, stderr.String(), want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newLockCommand(reach *reach) *cobra.Command {
@@ -51,13 +52,13 @@ func newLockListCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showLocks(to io.Writer, locks []*sidekeeper.LockEntry) error {
 	if r.json() {
-		return writeMessage(to, &lockv1.ListResponse{Locks: locks})
+		return show.Message(to, &lockv1.ListResponse{Locks: locks})
 	}
 	rows := make([][]string, 0, len(locks))
 	for _, lock := range locks {
-		rows = append(rows, []string{printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders()))})
+		rows = append(rows, []string{show.Printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders()))})
 	}
-	return writeTable(to, "NAME CONTENDERS", rows)
+	return show.Table(to, "NAME CONTENDERS", rows)
 }
 
 func newLockShowCommand(reach *reach) *cobra.Command {
@@ -101,7 +102,7 @@ func (r *reach) watchLock(command *cobra.Command, name string) error {
 
 func (r *reach) showView(to io.Writer, view *sidekeeper.View) error {
 	if r.json() {
-		return writeMessage(to, view)
+		return show.Message(to, view)
 	}
 	var rows [][]string
 	for _, holder := range view.GetHolders() {
@@ -111,13 +112,13 @@ func (r *reach) showView(to io.Writer, view *sidekeeper.View) error {
 		rows = append(rows, contenderRow("waiting", waiter))
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintf(to, "%s is free\n", printable(view.GetName()))
+		_, err := fmt.Fprintf(to, "%s is free\n", show.Printable(view.GetName()))
 		return err
 	}
 	if omitted := view.GetWaitersOmitted(); omitted > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", omitted)})
 	}
-	return writeTable(to, "STATE MODE TOKEN OWNER AGE METADATA NOTES", rows)
+	return show.Table(to, "STATE MODE TOKEN OWNER AGE METADATA NOTES", rows)
 }
 
 func contenderRow(state string, c *sidekeeper.Contender) []string {
@@ -129,8 +130,8 @@ func contenderRow(state string, c *sidekeeper.Contender) []string {
 		notes = joinNotes(notes, "not Sidekeeper's")
 	}
 	return []string{
-		state, enumWord(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10), printable(c.GetOwner()),
-		age(c.GetAge()), metadataWords(c.GetMetadata()), notes,
+		state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10), show.Printable(c.GetOwner()),
+		show.Age(c.GetAge()), show.Metadata(c.GetMetadata()), notes,
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // A lockRun runs one command while holding a lock.
@@ -83,7 +84,7 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 
 func (r *lockRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	if _, err := exec.LookPath(r.command[0]); err != nil {
-		return exitError{exitNoCommand, err}
+		return exit.With(exit.NoCommand, err)
 	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)...)
@@ -106,7 +107,7 @@ func (r *lockRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 		argv: r.command, environment: environment(lock, r.name), stdin: stdin, stdout: stdout, stderr: stderr,
 	}, &r.reach.line)
 	if err != nil {
-		return errors.Join(exitError{exitNoCommand, err}, r.release(lock)) //nolint:contextcheck // see release
+		return errors.Join(exit.With(exit.NoCommand, err), r.release(lock)) //nolint:contextcheck // see release
 	}
 	supervisor.run(ctx, signals)
 	if supervisor.ended() { // to wait for longer than the lock is safe would be in vain
@@ -137,7 +138,7 @@ func cancelOnSignal(ctx context.Context, signals <-chan os.Signal, cancel contex
 		select {
 		case got := <-signals:
 			if number, _ := got.(syscall.Signal); slices.Contains(ending, got) {
-				cancel(exitError{exitSignal + int(number), errors.New("given up: " + got.String())})
+				cancel(exit.With(exit.Signal+int(number), errors.New("given up: "+got.String())))
 			}
 		case <-ctx.Done():
 			return
@@ -178,14 +179,14 @@ func (r *lockRun) release(lock *sidekeeper.Lock) error {
 func (r *lockRun) outcome(s *supervisor, released error, say func(string, ...any)) error {
 	switch {
 	case errors.Is(released, sidekeeper.ErrLost):
-		return exitError{exitLost, released}
+		return exit.With(exit.Lost, released)
 	case s.ended():
-		return exitError{exitLost, fmt.Errorf("lock %s was at risk, and the command ended for it", r.name)}
+		return exit.With(exit.Lost, fmt.Errorf("lock %s was at risk, and the command ended for it", r.name))
 	case released != nil:
-		say("%s", explain(released, r.reach.last))
+		say("%s", exit.Explain(released, r.reach.last))
 	}
 	if code := s.child.exitCode(); code != 0 {
-		return exitError{code: code}
+		return exit.With(code, nil)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // A memberRun runs one command while it is a member of a group.
@@ -87,7 +88,7 @@ func pairs(words []string) (map[string]string, error) {
 
 func (r *memberRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
 	if _, err := exec.LookPath(r.command[0]); err != nil {
-		return exitError{exitNoCommand, err}
+		return exit.With(exit.NoCommand, err)
 	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)...)
@@ -110,7 +111,7 @@ func (r *memberRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.
 		argv: r.command, environment: r.environment(membership), stdin: stdin, stdout: stdout, stderr: stderr,
 	})
 	if err != nil {
-		return errors.Join(exitError{exitNoCommand, err}, r.leave(membership)) //nolint:contextcheck // see leave
+		return errors.Join(exit.With(exit.NoCommand, err), r.leave(membership)) //nolint:contextcheck // see leave
 	}
 	a.run(ctx, signals)
 	return a.outcome() //nolint:contextcheck // see leave

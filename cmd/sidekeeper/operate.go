@@ -10,6 +10,8 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newLockRevokeCommand(reach *reach) *cobra.Command {
@@ -39,7 +41,7 @@ func newLockRevokeCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showRevoked(command *cobra.Command, asked int) error {
 	if r.json() {
-		return writeMessage(command.OutOrStdout(), &lockv1.RevokeResponse{Asked: int32(asked)})
+		return show.Message(command.OutOrStdout(), &lockv1.RevokeResponse{Asked: int32(asked)})
 	}
 	_, err := fmt.Fprintf(command.OutOrStdout(), "holders asked: %d\n", asked)
 	return err
@@ -54,7 +56,7 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			if !command.Flags().Changed("token") {
-				return usageError(errors.New("say which hold: --token, from `sidekeeper lock show " + args[0] + "`"))
+				return exit.UsageError(errors.New("say which hold: --token, from `sidekeeper lock show " + args[0] + "`"))
 			}
 			if command.Flags().Changed("force-after") {
 				options.ForceAfter = &forceAfter
@@ -85,7 +87,7 @@ func (r *reach) breakHold(
 		return err
 	}
 	if r.json() {
-		return writeMessage(command.OutOrStdout(), &lockv1.BreakResponse{Forced: forced})
+		return show.Message(command.OutOrStdout(), &lockv1.BreakResponse{Forced: forced})
 	}
 	how := "ended by its sidecar"
 	if forced {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 const (
@@ -43,6 +44,8 @@ func (r *reach) addFlags(flags *pflag.FlagSet) {
 	flags.VarP(&r.output, "output", "o", "table for people, or json for programs")
 }
 
+func (r *reach) json() bool { return r.output.String() == "json" }
+
 func fromEnvironment(variable, fallback string) string {
 	if value := os.Getenv(variable); value != "" {
 		return value
@@ -69,13 +72,13 @@ func (r *reach) dial(address string) (*sidekeeper.Client, error) {
 	if r.authority != "" || r.certificate != "" {
 		config, err := r.tlsConfig()
 		if err != nil {
-			return nil, usageError(err)
+			return nil, exit.UsageError(err)
 		}
 		options = append(options, sidekeeper.WithTLS(config))
 	}
 	client, err := sidekeeper.Dial(address, options...)
 	if err != nil {
-		return nil, usageError(err)
+		return nil, exit.UsageError(err)
 	}
 	return client, nil
 }

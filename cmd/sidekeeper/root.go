@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // run is the program. It returns the code to exit with.
@@ -27,12 +29,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 	err := root.ExecuteContext(ctx)
 	if err != nil && !begun {
-		err = usageError(err)
+		err = exit.UsageError(err)
 	}
-	if line := explain(err, reach.last); line != "" {
+	if line := exit.Explain(err, reach.last); line != "" {
 		_, _ = fmt.Fprintln(stderr, "sidekeeper: "+line) // the code says the same
 	}
-	return exitCode(err)
+	return exit.Code(err)
 }
 
 func newRootCommand(reach *reach) *cobra.Command {
@@ -71,5 +73,5 @@ func showHelp(command *cobra.Command, _ []string) error {
 	if err := command.Help(); err != nil {
 		return err
 	}
-	return usageError(errors.New("say what to do"))
+	return exit.UsageError(errors.New("say what to do"))
 }

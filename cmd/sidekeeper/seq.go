@@ -11,6 +11,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newSequenceCommand(reach *reach) *cobra.Command {
@@ -61,7 +62,7 @@ func newSequenceNextCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showNumbers(to io.Writer, numbers sidekeeper.Numbers, hex bool) error {
 	if r.json() {
-		return writeMessage(to, &sequencev1.NextResponse{
+		return show.Message(to, &sequencev1.NextResponse{
 			First: numbers.First, Last: numbers.Last, Incarnation: numbers.Incarnation,
 		})
 	}
@@ -100,7 +101,7 @@ func newSequenceListCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showSequences(to io.Writer, sequences []*sidekeeper.SequenceEntry) error {
 	if r.json() {
-		return writeMessage(to, &sequencev1.ListResponse{Sequences: sequences})
+		return show.Message(to, &sequencev1.ListResponse{Sequences: sequences})
 	}
 	rows := make([][]string, 0, len(sequences))
 	for _, sequence := range sequences {
@@ -109,10 +110,10 @@ func (r *reach) showSequences(to io.Writer, sequences []*sidekeeper.SequenceEntr
 			last, notes = "-", "no sequence: not 8 bytes"
 		}
 		rows = append(rows, []string{
-			printable(sequence.GetName()), last, strconv.FormatInt(sequence.GetIncarnation(), 10), notes,
+			show.Printable(sequence.GetName()), last, strconv.FormatInt(sequence.GetIncarnation(), 10), notes,
 		})
 	}
-	return writeTable(to, "NAME LAST INCARNATION NOTES", rows)
+	return show.Table(to, "NAME LAST INCARNATION NOTES", rows)
 }
 
 func (r *reach) completeSequence(

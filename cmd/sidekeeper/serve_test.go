@@ -15,6 +15,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // A served is a `sidekeeper serve` in a process of its own.
@@ -169,7 +170,7 @@ func TestWhatCannotBeServedEndsWithTheUsageCodeAndSaysWhy(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience) // in case it is served
 		code := run(ctx, line, strings.NewReader(""), &out, &failed)
 		cancel()
-		if code != exitUsage {
+		if code != exit.Usage {
 			t.Errorf("%s: exit %d", args, code)
 		}
 		if !strings.Contains(failed.String(), want) {

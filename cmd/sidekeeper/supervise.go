@@ -9,6 +9,7 @@ import (
 	"time"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 // forwarded are the signals that the command gets when sidekeeper gets them.
@@ -125,7 +126,7 @@ func (s *supervisor) ended() bool { return s.endedIt.Load() }
 // revoked returns when to kill the command, if ever: the hold ends with the grace. A command that lets go in time when
 // it is asked has lost nothing.
 func (s *supervisor) revoked(r sidekeeper.Revocation) <-chan time.Time {
-	s.say("%s asks for the lock: %s", printable(r.RequestedBy), printable(r.Reason))
+	s.say("%s asks for the lock: %s", show.Printable(r.RequestedBy), show.Printable(r.Reason))
 	if s.terminate {
 		s.child.signal(syscall.SIGTERM)
 	}

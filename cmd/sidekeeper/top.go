@@ -17,6 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -43,7 +45,7 @@ func newTopCommand(reach *reach) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := t.connect(); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			ctx, stop := untilSignal(command.Context())
 			defer stop()
@@ -93,14 +95,14 @@ func (t *top) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	}
 	response, err := t.client.Do(request)
 	if err != nil {
-		return nil, exitError{exitUnreachable, fmt.Errorf(
+		return nil, exit.With(exit.Unreachable, fmt.Errorf(
 			"cannot reach a sidecar's admin listener at %s: %w (start it with --admin-listen, and say where with --admin)", t.admin, rootOf(err),
-		)}
+		))
 	}
 	if response.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(response.Body, 200)) // it says why, or nothing
 		response.Body.Close()
-		return nil, exitError{exitUnreachable, fmt.Errorf("%s answers %s: %s", t.admin, response.Status, printable(string(bytes.TrimSpace(said))))}
+		return nil, exit.With(exit.Unreachable, fmt.Errorf("%s answers %s: %s", t.admin, response.Status, show.Printable(string(bytes.TrimSpace(said)))))
 	}
 	return response.Body, nil
 }
@@ -131,7 +133,7 @@ func (t *top) writeOnce(ctx context.Context, out io.Writer) error {
 	defer body.Close()
 	var state service.State
 	if err := json.NewDecoder(io.LimitReader(body, longestState)).Decode(&state); err != nil {
-		return exitError{exitUnreachable, fmt.Errorf("%s is no sidecar's admin listener: %w", t.admin, err)}
+		return exit.With(exit.Unreachable, fmt.Errorf("%s is no sidecar's admin listener: %w", t.admin, err))
 	}
 	_, err = io.WriteString(out, strings.Join(newTopView(&state, 0).lines(0), "\n")+"\n")
 	return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -78,14 +79,14 @@ func TestTopWritesOnceWhereThereIsNoTerminal(t *testing.T) {
 		t.Errorf("exit %d; log: %s", code, s.log)
 	}
 	_, problem, code = output(t, "top", "--admin", admin)
-	if code != exitUnreachable || !strings.Contains(problem, "start it with --admin-listen") {
+	if code != exit.Unreachable || !strings.Contains(problem, "start it with --admin-listen") {
 		t.Errorf("exit %d without a sidecar: %s", code, problem)
 	}
 }
 
 func TestTopSaysWhatIsWrongWithAnAddress(t *testing.T) {
 	_, problem, code := output(t, "top", "--admin", "nonsense")
-	if code != exitUsage || !strings.Contains(problem, `--admin "nonsense": an address is host:port or unix:///path`) {
+	if code != exit.Usage || !strings.Contains(problem, `--admin "nonsense": an address is host:port or unix:///path`) {
 		t.Errorf("exit %d: %s", code, problem)
 	}
 	other, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,7 +105,7 @@ func TestTopSaysWhatIsWrongWithAnAddress(t *testing.T) {
 	}()
 	defer other.Close()
 	_, problem, code = output(t, "top", "--admin", other.Addr().String())
-	if code != exitUnreachable || strings.Contains(problem, "\x1b") {
+	if code != exit.Unreachable || strings.Contains(problem, "\x1b") {
 		t.Errorf("exit %d: %q", code, problem)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -45,7 +46,7 @@ func (s *screen) show(state *service.State) {
 // note shows what was seen last, below a line of news.
 func (s *screen) note(news string) {
 	width, _ := s.size()
-	lines := append([]string{paint(levelBad, clip(printable(news), width))}, s.shown[min(1, len(s.shown)):]...)
+	lines := append([]string{paint(levelBad, clip(show.Printable(news), width))}, s.shown[min(1, len(s.shown)):]...)
 	s.draw(lines)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -84,7 +85,7 @@ func (v *topView) head() []string {
 	}
 	c := s.Counts
 	return []string{
-		v.line(as, fmt.Sprintf("Sidekeeper %s, up for %s, %s", printable(s.Version), seconds(s.Uptime), contact)),
+		v.line(as, fmt.Sprintf("Sidekeeper %s, up for %s, %s", show.Printable(s.Version), seconds(s.Uptime), contact)),
 		v.line(levelNone, fmt.Sprintf("leases %d of %d   suspended %d   locks held %d   waiting %d   members %d   connections %d",
 			c.Leases, c.MostLeases, c.Suspended, c.Holds, c.Waiters, c.Members, c.Connections)),
 	}
@@ -105,7 +106,7 @@ func (v *topView) leases() topTable {
 			state = "suspended"
 		}
 		t.rows = append(t.rows, row{as, []string{
-			lease.Mark, printable(lease.Owner), printable(lease.Caller), state, bar(part), seconds(lease.ValidFor) + "/" + seconds(lease.TTL),
+			lease.Mark, show.Printable(lease.Owner), show.Printable(lease.Caller), state, bar(part), seconds(lease.ValidFor) + "/" + seconds(lease.TTL),
 			fmt.Sprint(lease.Holds + lease.Members), fmt.Sprint(lease.Waits), seconds(lease.Age),
 		}})
 	}
@@ -129,13 +130,13 @@ func (v *topView) locks() topTable {
 				holder += fmt.Sprintf(" and %d more", others)
 			}
 		}
-		t.rows = append(t.rows, row{levelNone, []string{printable(lock.Name), holder, held, token, waiterWords(lock.Waiters)}})
+		t.rows = append(t.rows, row{levelNone, []string{show.Printable(lock.Name), holder, held, token, waiterWords(lock.Waiters)}})
 	}
 	return t
 }
 
 func partyWords(one service.Party) string {
-	return fmt.Sprintf("%s (%s)", printable(one.Owner), one.Mark)
+	return fmt.Sprintf("%s (%s)", show.Printable(one.Owner), one.Mark)
 }
 
 func waiterWords(waiters []service.Party) string {
@@ -157,7 +158,7 @@ func (v *topView) members() topTable {
 		if member.Joined {
 			since = seconds(member.For)
 		}
-		t.rows = append(t.rows, row{levelNone, []string{printable(member.Name), partyWords(member.Party), since}})
+		t.rows = append(t.rows, row{levelNone, []string{show.Printable(member.Name), partyWords(member.Party), since}})
 	}
 	return t
 }
@@ -169,7 +170,7 @@ func (v *topView) losses() topTable {
 		counts map[string]int
 	}{{"leases", v.state.Losses.Leases}, {"locks", v.state.Losses.Locks}, {"members", v.state.Losses.Members}} {
 		for _, reason := range slices.Sorted(maps.Keys(of.counts)) {
-			t.rows = append(t.rows, row{levelNone, []string{of.name, printable(reason), fmt.Sprint(of.counts[reason])}})
+			t.rows = append(t.rows, row{levelNone, []string{of.name, show.Printable(reason), fmt.Sprint(of.counts[reason])}})
 		}
 	}
 	if v.state.Late > 0 {
@@ -182,7 +183,7 @@ func (v *topView) latency() topTable {
 	t := topTable{header: "ENSEMBLE RATE/S HALF 99%", nothing: "nothing was asked of the ensemble", share: 25}
 	for _, one := range v.state.Latency {
 		t.rows = append(t.rows, row{levelNone, []string{
-			printable(one.Operation), fmt.Sprintf("%.1f", one.Rate), seconds(one.Half), seconds(one.Most),
+			show.Printable(one.Operation), fmt.Sprintf("%.1f", one.Rate), seconds(one.Half), seconds(one.Most),
 		}})
 	}
 	return t

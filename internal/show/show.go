@@ -1,4 +1,5 @@
-package main
+// Package show writes what commands answer: tables for people, JSON for programs.
+package show
 
 import (
 	"bytes"
@@ -18,10 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-func (r *reach) json() bool { return r.output.String() == "json" }
-
-// writeMessage writes a message of the API as JSON on one line. Its own marshaller puts in blanks at random.
-func writeMessage(to io.Writer, message proto.Message) error {
+// Message writes a message of the API as JSON on one line. Its own marshaller puts in blanks at random.
+func Message(to io.Writer, message proto.Message) error {
 	text, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(message)
 	if err != nil {
 		return err
@@ -34,10 +33,11 @@ func writeMessage(to io.Writer, message proto.Message) error {
 	return err
 }
 
-func writeJSON(to io.Writer, value any) error { return json.NewEncoder(to).Encode(value) }
+// JSON writes a value on one line.
+func JSON(to io.Writer, value any) error { return json.NewEncoder(to).Encode(value) }
 
-// writeTable writes rows below a header.
-func writeTable(to io.Writer, header string, rows [][]string) error {
+// Table writes rows below a header.
+func Table(to io.Writer, header string, rows [][]string) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	lines := []string{strings.ReplaceAll(header, " ", "\t")}
 	for _, row := range rows {
@@ -49,8 +49,8 @@ func writeTable(to io.Writer, header string, rows [][]string) error {
 	return table.Flush()
 }
 
-// printable shows words of others. They may hold what a terminal takes for commands.
-func printable(words string) string {
+// Printable shows words of others. They may hold what a terminal takes for commands.
+func Printable(words string) string {
 	if words == "" {
 		return "-"
 	}
@@ -60,24 +60,25 @@ func printable(words string) string {
 	return words
 }
 
-func metadataWords(metadata map[string]string) string {
+// Metadata writes keys and values in one cell.
+func Metadata(metadata map[string]string) string {
 	pairs := make([]string, 0, len(metadata))
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		pairs = append(pairs, key+"="+metadata[key])
 	}
-	return printable(strings.Join(pairs, ","))
+	return Printable(strings.Join(pairs, ","))
 }
 
-// age shows a time that has passed to the second, or less exactly if it was short.
-func age(d *durationpb.Duration) string {
+// Age shows a time that has passed to the second, or less exactly if it was short.
+func Age(d *durationpb.Duration) string {
 	if passed := d.AsDuration(); passed >= 10*time.Second {
 		return passed.Round(time.Second).String()
 	}
 	return d.AsDuration().Round(100 * time.Millisecond).String()
 }
 
-// enumWord is the last word of an enum's value: MODE_READ is read.
-func enumWord(value fmt.Stringer) string {
+// Enum is the last word of an enum's value: MODE_READ is read.
+func Enum(value fmt.Stringer) string {
 	name := value.String()
 	return strings.ToLower(name[strings.LastIndex(name, "_")+1:])
 }

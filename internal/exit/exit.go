@@ -1,4 +1,5 @@
-package main
+// Package exit gives every error of a command its exit code, and one line that explains it.
+package exit
 
 import (
 	"context"
@@ -11,66 +12,70 @@ import (
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 )
 
-// The codes to exit with, besides 0 and those of a command that was run. Where they can, they mean what sysexits.h says.
+// Exit codes, besides 0 and those of a command that was run. Where possible they mean what sysexits.h says.
 const (
-	exitFailed      = 1
-	exitUsage       = 64
-	exitUnreachable = 69 // the sidecar or the ensemble
-	exitLost        = 70 // the lock was lost, and the command ended for it
-	exitNotObtained = 75
-	exitDenied      = 77
-	exitNoCommand   = 127
-	exitSignal      = 128 // and the signal's number
+	Failed      = 1
+	Usage       = 64
+	Unreachable = 69 // the sidecar or the ensemble
+	Lost        = 70 // the lock was lost, and the command ended for it
+	NotObtained = 75
+	Denied      = 77
+	NoCommand   = 127
+	Signal      = 128 // and the signal's number
 )
 
-// An exitError ends the program with a code. Without a cause there is nothing to say.
-type exitError struct {
+// A coded error ends the program with its code. Without a cause there is nothing to print.
+type coded struct {
 	code  int
 	cause error
 }
 
-func (e exitError) Error() string {
+func (e coded) Error() string {
 	if e.cause == nil {
 		return fmt.Sprintf("exit %d", e.code)
 	}
 	return e.cause.Error()
 }
 
-func (e exitError) Unwrap() error { return e.cause }
+func (e coded) Unwrap() error { return e.cause }
 
-// usageError is for a program that was called in the wrong way.
-func usageError(err error) error { return exitError{exitUsage, err} }
+// With is an error that ends the program with a code, silently if cause is nil.
+func With(code int, cause error) error { return coded{code, cause} }
+
+// UsageError is for a program that was called with wrong arguments.
+func UsageError(err error) error { return With(Usage, err) }
 
 // exits is what each error ends the program with. The first match wins.
 var exits = []struct {
 	err  error
 	code int
 }{
-	{sidekeeper.ErrLost, exitLost},
-	{sidekeeper.ErrLockHeld, exitNotObtained},
-	{sidekeeper.ErrWaitTimeout, exitNotObtained},
-	{sidekeeper.ErrMemberExists, exitNotObtained},
-	{sidekeeper.ErrPreconditionFailed, exitNotObtained},
-	{sidekeeper.ErrLeaseLost, exitUnreachable}, // while waiting: the ensemble was away for too long
-	{context.DeadlineExceeded, exitUnreachable},
+	{sidekeeper.ErrLost, Lost},
+	{sidekeeper.ErrLockHeld, NotObtained},
+	{sidekeeper.ErrWaitTimeout, NotObtained},
+	{sidekeeper.ErrMemberExists, NotObtained},
+	{sidekeeper.ErrPreconditionFailed, NotObtained},
+	{sidekeeper.ErrLeaseLost, Unreachable}, // while waiting: the ensemble was away for too long
+	{context.DeadlineExceeded, Unreachable},
 }
 
 // codeExits is what a status ends the program with whose reason does not.
 var codeExits = map[codes.Code]int{
-	codes.InvalidArgument:   exitUsage,
-	codes.Aborted:           exitNotObtained, // before a grant: try again
-	codes.Unavailable:       exitUnreachable,
-	codes.DeadlineExceeded:  exitUnreachable,
-	codes.ResourceExhausted: exitNotObtained,
-	codes.PermissionDenied:  exitDenied,
-	codes.Unauthenticated:   exitDenied,
+	codes.InvalidArgument:   Usage,
+	codes.Aborted:           NotObtained, // before a grant: try again
+	codes.Unavailable:       Unreachable,
+	codes.DeadlineExceeded:  Unreachable,
+	codes.ResourceExhausted: NotObtained,
+	codes.PermissionDenied:  Denied,
+	codes.Unauthenticated:   Denied,
 }
 
-func exitCode(err error) int {
+// Code is what the program exits with after err.
+func Code(err error) int {
 	if err == nil {
 		return 0
 	}
-	if e := (exitError{}); errors.As(err, &e) {
+	if e := (coded{}); errors.As(err, &e) {
 		return e.code
 	}
 	for _, exit := range exits {
@@ -81,15 +86,15 @@ func exitCode(err error) int {
 	if e := (*sidekeeper.Error)(nil); errors.As(err, &e) && codeExits[e.Code] != 0 {
 		return codeExits[e.Code]
 	}
-	return exitFailed
+	return Failed
 }
 
-// explain says in one line what a person must know of err, which a sidecar at address may have caused.
-func explain(err error, address string) string {
+// Explain is err in one line for a person; address is the sidecar that may have caused it. It is empty if there is nothing to print.
+func Explain(err error, address string) string {
 	if err == nil {
 		return ""
 	}
-	if e := (exitError{}); errors.As(err, &e) && e.cause == nil {
+	if e := (coded{}); errors.As(err, &e) && e.cause == nil {
 		return ""
 	}
 	line := err.Error()
