@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 // endTime is how long a command that was started because of a change gets to end when sidekeeper ends.
@@ -37,14 +39,7 @@ type commandRun struct {
 
 func newRerunner(command string, stdout, stderr io.Writer, next func() commandRun) *rerunner {
 	return &rerunner{
-		command: command, next: next, stdout: stdout, stderr: stderr, say: sayTo(stderr), wake: make(chan struct{}, 1),
-	}
-}
-
-// sayTo tells people something in a line of its own.
-func sayTo(stderr io.Writer) func(string, ...any) {
-	return func(format string, words ...any) {
-		_, _ = fmt.Fprintf(stderr, "sidekeeper: "+format+"\n", words...) // nobody may be reading
+		command: command, next: next, stdout: stdout, stderr: stderr, say: show.Notes(stderr), wake: make(chan struct{}, 1),
 	}
 }
 
@@ -79,9 +74,9 @@ func (r *rerunner) run(ctx context.Context) error {
 func (r *rerunner) once(ctx context.Context) (code int, err error) {
 	next := r.next()
 	shell := []string{"/bin/sh", "-c", r.command}
-	child, err := startChild(task{
-		argv: shell, environment: append(os.Environ(), next.environment...),
-		stdin: bytes.NewReader(next.stdin), stdout: r.stdout, stderr: r.stderr, until: forever,
+	child, err := supervise.Start(supervise.Task{
+		Argv: shell, Environment: append(os.Environ(), next.environment...),
+		Stdin: bytes.NewReader(next.stdin), Stdout: r.stdout, Stderr: r.stderr,
 	})
 	if err != nil {
 		return 0, exit.With(exit.NoCommand, err)
@@ -89,13 +84,13 @@ func (r *rerunner) once(ctx context.Context) (code int, err error) {
 	var late <-chan time.Time
 	for done := ctx.Done(); ; {
 		select {
-		case <-child.exited:
-			return child.exitCode(), nil
+		case <-child.Exited:
+			return child.ExitCode(), nil
 		case <-done:
 			done, late = nil, time.After(endTime)
-			child.signal(syscall.SIGTERM)
+			child.Signal(syscall.SIGTERM)
 		case <-late:
-			child.kill()
+			child.Kill()
 		}
 	}
 }

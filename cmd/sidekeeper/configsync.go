@@ -17,6 +17,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 // A configSync keeps a folder equal to a prefix.
@@ -118,9 +119,9 @@ func (s *configSync) see(f *follower, events []configEvent) {
 	for _, event := range events {
 		switch event.name {
 		case eventStale:
-			sayTo(s.stderr)("no contact: the files stay as they are")
+			show.Notes(s.stderr)("no contact: the files stay as they are")
 		case eventFresh:
-			sayTo(s.stderr)("contact is back")
+			show.Notes(s.stderr)("contact is back")
 		}
 	}
 	s.mu.Lock()
@@ -178,7 +179,7 @@ func (s *configSync) write(ctx context.Context, config *sidekeeper.Config, folde
 		case s.final(err):
 			return err
 		case err != nil:
-			sayTo(s.stderr)("%s; trying again", exit.Explain(err, s.reach.last))
+			show.Notes(s.stderr)("%s; trying again", exit.Explain(err, s.reach.last))
 			pause = min(2*pause, longestPause)
 		}
 		select {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 // A teller tells a program that its files have changed: by a signal, by a command, or not at all.
@@ -13,7 +15,7 @@ type teller struct {
 }
 
 func (s *configSync) teller() (*teller, error) {
-	tell := &teller{due: true, say: sayTo(s.stderr)}
+	tell := &teller{due: true, say: show.Notes(s.stderr)}
 	switch {
 	case s.signal != "" && s.exec != "":
 		return nil, errors.New("--signal or --exec: one is enough")

@@ -106,7 +106,7 @@ func (w *configWatch) watch(ctx context.Context, config *sidekeeper.Config) iter
 
 // sayTrouble tells people about errors that are no end.
 func (r *reach) sayTrouble(stderr io.Writer) func(error) {
-	say := sayTo(stderr)
+	say := show.Notes(stderr)
 	return func(err error) { say("%s; trying again", exit.Explain(err, r.last)) }
 }
 

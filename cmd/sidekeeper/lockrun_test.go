@@ -18,6 +18,7 @@ import (
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 // runs starts `lock run` of a command of this test binary.
@@ -58,7 +59,7 @@ func TestACommandEndedByASignalGives128AndItsNumber(t *testing.T) {
 
 func TestSignalsReachTheCommand(t *testing.T) {
 	heeded := make(chan os.Signal, 16) // whoever runs the tests may ignore some, as nohup does
-	signal.Notify(heeded, forwarded...)
+	signal.Notify(heeded, supervise.Forwarded...)
 	defer signal.Stop(heeded)
 	server := scripted.Start(t)
 	p := runs(t, server, nil, "polite")

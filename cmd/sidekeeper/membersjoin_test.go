@@ -12,6 +12,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 // joins starts `members join` of a command of this test binary, whose lease the server opens.
@@ -48,7 +49,7 @@ func TestTheCommandIsAMemberWhileItRuns(t *testing.T) {
 
 func TestSignalsReachAMember(t *testing.T) {
 	heeded := make(chan os.Signal, 16)
-	signal.Notify(heeded, forwarded...)
+	signal.Notify(heeded, supervise.Forwarded...)
 	defer signal.Stop(heeded)
 	server := scripted.Start(t)
 	p := joins(t, server, nil, "polite")

@@ -13,6 +13,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 const (
@@ -27,7 +28,7 @@ type reach struct {
 	timeout                     time.Duration
 	output                      choice
 	last                        string // the address that was dialled
-	line                        line
+	dialer                      supervise.Dialer
 }
 
 func (r *reach) addFlags(flags *pflag.FlagSet) {
@@ -68,7 +69,7 @@ func (r *reach) call(ctx context.Context, address string, do func(context.Contex
 // dial makes a client, which the caller must close.
 func (r *reach) dial(address string) (*sidekeeper.Client, error) {
 	r.last = address
-	options := []sidekeeper.Option{sidekeeper.WithoutRepetition(), sidekeeper.WithDialer(r.line.dial)}
+	options := []sidekeeper.Option{sidekeeper.WithoutRepetition(), sidekeeper.WithDialer(r.dialer.Dial)}
 	if r.authority != "" || r.certificate != "" {
 		config, err := r.tlsConfig()
 		if err != nil {

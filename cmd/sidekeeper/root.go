@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 // run is the program. It returns the code to exit with.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == guardWord {
-		return guard(args[1:])
+	if len(args) > 0 && args[0] == supervise.GuardianCommand {
+		return supervise.Guard(args[1:])
 	}
 	reach := &reach{}
 	root := newRootCommand(reach) //nolint:contextcheck // its commands get ctx when they run

@@ -82,3 +82,10 @@ func Enum(value fmt.Stringer) string {
 	name := value.String()
 	return strings.ToLower(name[strings.LastIndex(name, "_")+1:])
 }
+
+// Notes returns what prints a line for people, besides what a command answers.
+func Notes(stderr io.Writer) func(format string, words ...any) {
+	return func(format string, words ...any) {
+		_, _ = fmt.Fprintf(stderr, "sidekeeper: "+format+"\n", words...) // nobody may be reading
+	}
+}

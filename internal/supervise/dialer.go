@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"context"
@@ -11,32 +11,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A line connects to the sidecar, and knows the newest connection.
-type line struct {
+// A Dialer connects to the sidecar, and remembers the newest connection.
+type Dialer struct {
 	mu     sync.Mutex
 	newest syscall.Conn
 }
 
-func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// Dial is for sidekeeper.WithDialer.
+func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.newest, _ = connection.(syscall.Conn)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.newest, _ = connection.(syscall.Conn)
 	return connection, nil
 }
 
 // hold returns another descriptor of the newest connection. Until both are closed the sidecar sees no end of it, whatever
 // becomes of this process.
-func (l *line) hold() (*os.File, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.newest == nil {
+func (d *Dialer) hold() (*os.File, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.newest == nil {
 		return nil, errors.New("there is no connection to the sidecar")
 	}
-	raw, err := l.newest.SyscallConn()
+	raw, err := d.newest.SyscallConn()
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"encoding/json"
@@ -43,7 +43,7 @@ type order struct {
 }
 
 const (
-	guardWord = "guard" // what a sidekeeper is called with that is a guardian
+	GuardianCommand = "guard" // what a sidekeeper is called with that is a guardian
 	// ordersDescriptor and the one behind it, the connection, are what a guardian inherits besides the usual three.
 	ordersDescriptor = 3
 
@@ -53,8 +53,8 @@ const (
 	shortestLook = 2 * time.Millisecond
 )
 
-// guard is the guardian's process. It returns the code to exit with.
-func guard(argv []string) int {
+// Guard is the guardian's process. It returns the code to exit with.
+func Guard(argv []string) int {
 	syscall.CloseOnExec(ordersDescriptor)
 	syscall.CloseOnExec(ordersDescriptor + 1)
 	orders := json.NewDecoder(os.NewFile(ordersDescriptor, "orders"))
@@ -79,7 +79,7 @@ func guard(argv []string) int {
 
 // listen has signals pass this process by, which come as orders, and reads these.
 func (g *guardian) listen(from *json.Decoder) {
-	signal.Notify(make(chan os.Signal, 1), slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)...)
+	signal.Notify(make(chan os.Signal, 1), slices.DeleteFunc(slices.Clone(Forwarded), signal.Ignored)...)
 	signal.Notify(g.deaths, syscall.SIGCHLD)
 	orders := make(chan order)
 	g.orders = orders

@@ -1,6 +1,7 @@
-package main
+package supervise
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"math"
@@ -13,24 +14,25 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
-// A task is a command to run, and what it is run under.
-type task struct {
-	argv, environment []string
-	stdin             io.Reader
-	stdout, stderr    io.Writer
+// A Task is a command to run, and what it is run under.
+type Task struct {
+	Argv, Environment []string
+	Stdin             io.Reader
+	Stdout, Stderr    io.Writer
 
-	until      time.Duration // on bootTime: nothing of the command may be left then, unless the guardian hears of a later time
+	until      time.Duration // on bootTime: nothing of the command may be left then, unless the guardian hears of a later time; 0 for never
 	connection *os.File      // what the command's claim hangs on, or nil: open for as long as anything of the command is left
 }
 
-// A child is a command that a guardian runs for this process.
-type child struct {
+// A Child is a command that a guardian runs for this process.
+type Child struct {
 	guardian *exec.Cmd
-	exited   chan struct{}
+	Exited   chan struct{} // closed when nothing of the command is left that has to go
 
 	mu     sync.Mutex
 	orders *os.File
 	over   bool
+	ended  bool          // for its claim
 	until  time.Duration // the latest that the guardian was told
 }
 
@@ -40,12 +42,13 @@ const forever = time.Duration(math.MaxInt64)
 // outputTime is how long output is read on that a dead command's own children still write.
 const outputTime = time.Second
 
-// startChild starts a command in a process group of its own, with a guardian as its parent. The connection is closed here.
-func startChild(t task) (*child, error) {
+// Start starts a command in a process group of its own, with a guardian as its parent. The connection is closed here.
+func Start(t Task) (*Child, error) {
 	if t.connection != nil {
 		defer t.connection.Close()
 	}
-	if _, err := exec.LookPath(t.argv[0]); err != nil {
+	t.until = cmp.Or(t.until, forever)
+	if _, err := exec.LookPath(t.Argv[0]); err != nil {
 		return nil, err
 	}
 	reader, writer, err := os.Pipe()
@@ -53,9 +56,9 @@ func startChild(t task) (*child, error) {
 		return nil, err
 	}
 	defer reader.Close()
-	foreground := terminalOf(t.stdin)
+	foreground := terminalOf(t.Stdin)
 	adoptOrphans()
-	c := &child{guardian: t.guardian(reader), orders: writer, exited: make(chan struct{}), until: t.until}
+	c := &Child{guardian: t.guardian(reader), orders: writer, Exited: make(chan struct{}), until: t.until}
 	if err := c.guardian.Start(); err != nil {
 		_ = writer.Close() // nobody reads it
 		return nil, err
@@ -66,10 +69,10 @@ func startChild(t task) (*child, error) {
 }
 
 // guardian is this program again, as the guardian of the task.
-func (t task) guardian(orders *os.File) *exec.Cmd {
+func (t Task) guardian(orders *os.File) *exec.Cmd {
 	command := exec.Command(ownProgram()) //nolint:gosec,noctx // it is this program, and ends with the command
-	command.Args = append([]string{os.Args[0], guardWord, "--"}, t.argv...)
-	command.Env, command.Stdin, command.Stdout, command.Stderr = t.environment, t.stdin, t.stdout, t.stderr
+	command.Args = append([]string{os.Args[0], GuardianCommand, "--"}, t.Argv...)
+	command.Env, command.Stdin, command.Stdout, command.Stderr = t.Environment, t.Stdin, t.Stdout, t.Stderr
 	command.ExtraFiles = []*os.File{orders}
 	if t.connection != nil {
 		command.ExtraFiles = append(command.ExtraFiles, t.connection)
@@ -79,8 +82,8 @@ func (t task) guardian(orders *os.File) *exec.Cmd {
 	return command
 }
 
-func (c *child) wait(foreground int) {
-	defer close(c.exited)
+func (c *Child) wait(foreground int) {
+	defer close(c.Exited)
 	_ = c.guardian.Wait() // ProcessState tells more
 	if c.status().Signaled() {
 		endOffspring()
@@ -93,30 +96,44 @@ func (c *child) wait(foreground int) {
 }
 
 // order says whether there was a command to give the order for.
-func (c *child) order(o order) bool {
+func (c *Child) order(o order) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.over && json.NewEncoder(c.orders).Encode(o) == nil
 }
 
-// signal sends a signal to the command's process group.
-func (c *child) signal(number syscall.Signal) { c.order(order{Signal: number}) }
+// Signal sends a signal to the command's process group.
+func (c *Child) Signal(number syscall.Signal) { c.order(order{Signal: number}) }
 
-// force does the same, has all killed that the command leaves behind when its group has ended, and says whether there was a
-// command.
-func (c *child) force(number syscall.Signal) bool {
-	return c.order(order{Signal: number, Forced: true})
+// Terminate sends SIGTERM because of the claim, and has all killed that the command leaves behind when its group has ended.
+func (c *Child) Terminate() {
+	if c.order(order{Signal: syscall.SIGTERM, Forced: true}) {
+		c.note()
+	}
 }
 
-// kill kills the command and all that it has started, and says whether there was one.
-func (c *child) kill() bool {
+// Kill kills the command and all that it has started.
+func (c *Child) Kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.over && c.orders.Close() == nil
+	c.ended = c.ended || !c.over && c.orders.Close() == nil
+}
+
+func (c *Child) note() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+}
+
+// wasEnded says whether Terminate or Kill has found a command to end.
+func (c *Child) wasEnded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ended
 }
 
 // keepUntil lets the command live until then, on bootTime, if that is later than before.
-func (c *child) keepUntil(then time.Duration) {
+func (c *Child) keepUntil(then time.Duration) {
 	if then-c.until > worthTelling {
 		c.until = then
 		c.order(order{Until: then})
@@ -126,11 +143,11 @@ func (c *child) keepUntil(then time.Duration) {
 // worthTelling keeps the guardian from being told the same again and again, since times are computed anew each time.
 const worthTelling = 10 * time.Millisecond
 
-// exitCode is the command's, or 128 and the number of the signal that ended it; exit.Lost if the guardian killed it. Only
+// ExitCode is the command's, or 128 and the number of the signal that ended it; exit.Lost if the guardian killed it. Only
 // after exited.
-func (c *child) exitCode() int { return codeOf(c.status()) }
+func (c *Child) ExitCode() int { return codeOf(c.status()) }
 
-func (c *child) status() syscall.WaitStatus {
+func (c *Child) status() syscall.WaitStatus {
 	return c.guardian.ProcessState.Sys().(syscall.WaitStatus) //nolint:forcetypeassert // on these systems it is one
 }
 
