@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"fmt"
@@ -12,15 +12,15 @@ import (
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
-// A topView is a state as lines of text. Words of others cannot command the terminal: see printable.
-type topView struct {
+// A view is a state as lines of text. Words of others cannot command the terminal: see printable.
+type view struct {
 	state  *service.State
 	width  int  // 0 for any
 	colors bool // for terminals
 }
 
-func newTopView(state *service.State, width int) *topView {
-	return &topView{state: state, width: width, colors: width > 0}
+func newView(state *service.State, width int) *view {
+	return &view{state: state, width: width, colors: width > 0}
 }
 
 // A level is how much a line matters.
@@ -50,7 +50,7 @@ type row struct {
 }
 
 // A table has at most so many rows shown, if there is not room for all.
-type topTable struct {
+type table struct {
 	header  string // names of columns, with spaces between them
 	rows    []row
 	nothing string
@@ -59,15 +59,15 @@ type topTable struct {
 }
 
 // lines are the view in at most height lines; 0 for as many as it takes.
-func (v *topView) lines(height int) []string {
+func (v *view) lines(height int) []string {
 	lines := v.head()
-	for _, table := range []topTable{v.leases(), v.locks(), v.members(), v.losses(), v.latency()} {
+	for _, table := range []table{v.leases(), v.locks(), v.members(), v.losses(), v.latency()} {
 		most := len(table.rows)
 		if height > 0 {
 			most = min(most, max(1, (height-len(v.head())-8)*table.share/100))
 		}
 		lines = append(lines, "")
-		lines = append(lines, v.table(table, most)...)
+		lines = append(lines, v.tabulate(table, most)...)
 	}
 	if height > 0 {
 		lines = lines[:min(len(lines), height)]
@@ -75,7 +75,7 @@ func (v *topView) lines(height int) []string {
 	return lines
 }
 
-func (v *topView) head() []string {
+func (v *view) head() []string {
 	s, contact, as := v.state, "ensemble answers", levelHead
 	switch {
 	case s.Draining:
@@ -91,8 +91,8 @@ func (v *topView) head() []string {
 	}
 }
 
-func (v *topView) leases() topTable {
-	t := topTable{header: "LEASE OWNER CALLER STATE VALID LEFT HAS WAITS AGE", nothing: "no lease is open", share: 40, all: v.state.Counts.Leases}
+func (v *view) leases() table {
+	t := table{header: "LEASE OWNER CALLER STATE VALID LEFT HAS WAITS AGE", nothing: "no lease is open", share: 40, all: v.state.Counts.Leases}
 	for _, lease := range v.state.Leases {
 		state, as := "connected", levelNone
 		part := lease.ValidFor / max(lease.TTL, lease.ValidFor, 0.001)
@@ -119,8 +119,8 @@ func bar(part float64) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", 10-full)
 }
 
-func (v *topView) locks() topTable {
-	t := topTable{header: "LOCK HELD-BY FOR TOKEN WAITING", nothing: "no lock is held or waited for", share: 30}
+func (v *view) locks() table {
+	t := table{header: "LOCK HELD-BY FOR TOKEN WAITING", nothing: "no lock is held or waited for", share: 30}
 	for _, lock := range v.state.Locks {
 		holder, held, token := "-", "-", "-"
 		if len(lock.Holders) > 0 {
@@ -151,8 +151,8 @@ func waiterWords(waiters []service.Party) string {
 	return words
 }
 
-func (v *topView) members() topTable {
-	t := topTable{header: "MEMBER OWNER FOR", nothing: "no member", share: 10, all: v.state.Counts.Members}
+func (v *view) members() table {
+	t := table{header: "MEMBER OWNER FOR", nothing: "no member", share: 10, all: v.state.Counts.Members}
 	for _, member := range v.state.Members {
 		since := "joining"
 		if member.Joined {
@@ -163,8 +163,8 @@ func (v *topView) members() topTable {
 	return t
 }
 
-func (v *topView) losses() topTable {
-	t := topTable{header: "LOST REASON COUNT", nothing: "nothing was lost since it began", share: 10}
+func (v *view) losses() table {
+	t := table{header: "LOST REASON COUNT", nothing: "nothing was lost since it began", share: 10}
 	for _, of := range []struct {
 		name   string
 		counts map[string]int
@@ -179,8 +179,8 @@ func (v *topView) losses() topTable {
 	return t
 }
 
-func (v *topView) latency() topTable {
-	t := topTable{header: "ENSEMBLE RATE/S HALF 99%", nothing: "nothing was asked of the ensemble", share: 25}
+func (v *view) latency() table {
+	t := table{header: "ENSEMBLE RATE/S HALF 99%", nothing: "nothing was asked of the ensemble", share: 25}
 	for _, one := range v.state.Latency {
 		t.rows = append(t.rows, row{levelNone, []string{
 			show.Printable(one.Operation), fmt.Sprintf("%.1f", one.Rate), seconds(one.Half), seconds(one.Most),
@@ -190,7 +190,7 @@ func (v *topView) latency() topTable {
 }
 
 // table aligns columns by their widest cell, of at most 32 places but for the last.
-func (v *topView) table(t topTable, most int) []string {
+func (v *view) tabulate(t table, most int) []string {
 	if len(t.rows) == 0 {
 		return []string{v.line(levelHead, strings.Fields(t.header)[0]), v.line(levelQuiet, t.nothing)}
 	}
@@ -225,7 +225,7 @@ func aligned(cells []string, widths []int) string {
 	return line.String()
 }
 
-func (v *topView) line(as level, text string) string {
+func (v *view) line(as level, text string) string {
 	text = clip(text, v.width)
 	if !v.colors {
 		return text

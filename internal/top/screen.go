@@ -1,4 +1,4 @@
-package main
+package top
 
 import (
 	"os"
@@ -39,7 +39,7 @@ func (s *screen) size() (width, height int) {
 
 func (s *screen) show(state *service.State) {
 	width, height := s.size()
-	s.shown = newTopView(state, width).lines(height)
+	s.shown = newView(state, width).lines(height)
 	s.draw(s.shown)
 }
 
