@@ -116,7 +116,8 @@ func (c *Child) Terminate() {
 func (c *Child) Kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = c.ended || !c.over && c.orders.Close() == nil
+	killed := !c.over && c.orders.Close() == nil
+	c.ended = c.ended || killed
 }
 
 func (c *Child) note() {
