@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/configsync"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
@@ -66,22 +66,10 @@ func getEntry(ctx context.Context, config *sidekeeper.Config, key string, linear
 
 func (r *reach) showEntry(to io.Writer, entry sidekeeper.Entry) error {
 	if r.json() {
-		return show.Message(to, wireEntry(entry))
+		return show.Message(to, configsync.Wire(entry))
 	}
 	_, err := to.Write(entry.Value)
 	return err
-}
-
-// wireEntry is an entry as the API sends it, as text where it is some.
-func wireEntry(entry sidekeeper.Entry) *configv1.Entry {
-	wire := &configv1.Entry{
-		Key: entry.Key, Content: &configv1.Entry_Value{Value: entry.Value}, Version: entry.Version,
-		Revision: entry.Revision, CreatedRevision: entry.CreatedRevision,
-	}
-	if isText(entry.Value) {
-		wire.Content = &configv1.Entry_Text{Text: string(entry.Value)}
-	}
-	return wire
 }
 
 func newConfigListCommand(reach *reach) *cobra.Command {
@@ -89,7 +77,7 @@ func newConfigListCommand(reach *reach) *cobra.Command {
 		Use: "ls [PREFIX]", Short: "List keys", Args: cobra.MaximumNArgs(1), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				listed, err := collect(client.Config().List(ctx, prefixOf(args)))
+				listed, err := configsync.Collect(client.Config().List(ctx, prefixOf(args)))
 				if err != nil {
 					return err
 				}
@@ -107,21 +95,11 @@ func prefixOf(args []string) string {
 	return strings.TrimSuffix(args[0], "/")
 }
 
-func collect(listed iter.Seq2[sidekeeper.Entry, error]) (all []sidekeeper.Entry, err error) {
-	for entry, err := range listed {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, entry)
-	}
-	return all, nil
-}
-
 func (r *reach) showEntries(to io.Writer, listed []sidekeeper.Entry) error {
 	if r.json() {
 		shown := &configv1.ListResponse{}
 		for _, entry := range listed {
-			shown.Entries = append(shown.Entries, wireEntry(entry))
+			shown.Entries = append(shown.Entries, configsync.Wire(entry))
 		}
 		return show.Message(to, shown)
 	}
@@ -129,23 +107,10 @@ func (r *reach) showEntries(to io.Writer, listed []sidekeeper.Entry) error {
 	for _, entry := range listed {
 		rows = append(rows, []string{
 			show.Printable(entry.Key), strconv.Itoa(int(entry.Version)), strconv.FormatInt(entry.Revision, 10),
-			strconv.Itoa(len(entry.Value)), glance(entry.Value),
+			strconv.Itoa(len(entry.Value)), configsync.Glance(entry.Value),
 		})
 	}
 	return show.Table(to, "KEY VERSION REVISION BYTES VALUE", rows)
-}
-
-// glance is as much of a value as fits beside other things.
-func glance(value []byte) string {
-	const most = 40
-	if !isText(value) {
-		return fmt.Sprintf("(%d bytes)", len(value))
-	}
-	letters := []rune(string(value))
-	if len(letters) > most {
-		return show.Printable(string(letters[:most])) + "…"
-	}
-	return show.Printable(string(letters))
 }
 
 // mostCompletions bounds what a shell shows.
@@ -158,7 +123,7 @@ func (r *reach) completeKey(
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	r.timeout = min(r.timeout, completionTime)
-	above, _ := splitName(begun)
+	above := begun[:max(strings.LastIndexByte(begun, '/'), 0)]
 	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
 		for entry, err := range client.Config().List(ctx, above) {
 			if err != nil {
@@ -221,9 +186,9 @@ func readInput(stdin io.Reader, name string) ([]byte, error) {
 		defer file.Close()
 		stdin = file
 	}
-	value, err := io.ReadAll(io.LimitReader(stdin, largestValue+1))
-	if err == nil && len(value) > largestValue {
-		return nil, exit.UsageError(fmt.Errorf("the value has more than %d bytes", largestValue))
+	value, err := io.ReadAll(io.LimitReader(stdin, configsync.LargestValue+1))
+	if err == nil && len(value) > configsync.LargestValue {
+		return nil, exit.UsageError(fmt.Errorf("the value has more than %d bytes", configsync.LargestValue))
 	}
 	return value, err
 }

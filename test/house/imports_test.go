@@ -33,6 +33,10 @@ var charters = []charter{
 	{folder: "internal/exit", ours: []string{"clients/go"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "internal/supervise", ours: []string{"internal/exit", "internal/show", "clients/go"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/top", ours: []string{"service", "internal/exit", "internal/show"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{
+		folder: "internal/configsync", ours: []string{"internal/exit", "internal/show", "internal/supervise", "clients/go", "gen"},
+		closed: slices.Concat(logs, zooKeeper),
+	},
 	{folder: "internal/show", closed: slices.Concat(wire[:1], logs, zooKeeper)},
 	{folder: "internal/inject", closed: slices.Concat(wire, zooKeeper)},
 	{folder: "clients/go", ours: []string{"gen"}, closed: slices.Concat(logs[:1], zooKeeper)}, // applications give it a slog.Logger

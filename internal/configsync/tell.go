@@ -1,4 +1,4 @@
-package main
+package configsync
 
 import (
 	"errors"
@@ -14,20 +14,20 @@ type teller struct {
 	due     bool // there is something to tell: at first that there are files
 }
 
-func (s *configSync) teller() (*teller, error) {
-	tell := &teller{due: true, say: show.Notes(s.stderr)}
+func (s *Sync) teller() (*teller, error) {
+	tell := &teller{due: true, say: show.Notes(s.Stderr)}
 	switch {
-	case s.signal != "" && s.exec != "":
+	case s.Signal != "" && s.Exec != "":
 		return nil, errors.New("--signal or --exec: one is enough")
-	case s.signal != "":
-		signal, err := parseSignal(s.signal)
+	case s.Signal != "":
+		signal, err := parseSignal(s.Signal)
 		if err != nil {
 			return nil, err
 		}
 		tell.signal = &signal
-	case s.exec != "":
-		next := commandRun{environment: []string{"SIDEKEEPER_CONFIG_FOLDER=" + s.where, "SIDEKEEPER_CONFIG_PREFIX=" + s.prefix}}
-		tell.command = newRerunner(s.exec, s.stdout, s.stderr, func() commandRun { return next })
+	case s.Exec != "":
+		next := run{environment: []string{"SIDEKEEPER_CONFIG_FOLDER=" + s.Folder, "SIDEKEEPER_CONFIG_PREFIX=" + s.Prefix}}
+		tell.command = newRerunner(s.Exec, s.Stdout, s.Stderr, func() run { return next })
 	}
 	return tell, nil
 }

@@ -1,4 +1,4 @@
-package main
+package configsync
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func followScripts(t *testing.T, patience time.Duration, scripts ...watchScript)
 	t.Helper()
 	var events, words []string
 	f := &follower{
-		tell: func(batch []configEvent) error {
+		tell: func(batch []event) error {
 			for _, event := range batch {
 				events = append(events, strings.Join(strings.Fields(event.words()), " "))
 			}
@@ -122,7 +122,7 @@ func TestAListenerThatFailsEndsTheWatch(t *testing.T) {
 		watch: func(context.Context) iter.Seq2[sidekeeper.ConfigEvent, error] {
 			return func(yield func(sidekeeper.ConfigEvent, error) bool) { yield(synced, nil) }
 		},
-		tell: func([]configEvent) error { return failed },
+		tell: func([]event) error { return failed },
 	}
 	if err := f.run(t.Context()); !errors.Is(err, failed) {
 		t.Error(err)

@@ -1,4 +1,4 @@
-package main
+package configsync
 
 import (
 	"context"
@@ -22,7 +22,7 @@ var errRestless = errors.New("the keys change faster than they can be read: try 
 func atOneMoment(ctx context.Context, config *sidekeeper.Config, prefix string, before look) (look, error) {
 	looks := []look{before}
 	for range mostLooks {
-		next, err := collect(config.List(ctx, prefix))
+		next, err := Collect(config.List(ctx, prefix))
 		if err != nil {
 			return nil, err
 		}

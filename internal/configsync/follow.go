@@ -1,4 +1,4 @@
-package main
+package configsync
 
 import (
 	"context"
@@ -23,8 +23,8 @@ const (
 	eventFresh   = "fresh" // contact is back, and what happened in the meantime has been told
 )
 
-// A configEvent is one thing that a follower tells.
-type configEvent struct {
+// A event is one thing that a follower tells.
+type event struct {
 	name                 string
 	key                  string
 	entry                *sidekeeper.Entry // of an entry or a put
@@ -35,8 +35,8 @@ type configEvent struct {
 // tells what has changed since, so that whoever listens sees one watch that never ends.
 type follower struct {
 	watch func(context.Context) iter.Seq2[sidekeeper.ConfigEvent, error]
-	tell  func([]configEvent) error // what one message has changed in the view; an error ends it all
-	say   func(error)               // what was wrong, once until contact is back
+	tell  func([]event) error // what one message has changed in the view; an error ends it all
+	say   func(error)         // what was wrong, once until contact is back
 	// patience is how long the first state may take to come; 0 is for ever.
 	patience time.Duration
 
@@ -107,7 +107,7 @@ func (f *follower) attempt(ctx context.Context) (reached bool, err error) {
 		if err != nil {
 			return reached, f.lose(err)
 		}
-		var events []configEvent
+		var events []event
 		switch message.Kind {
 		case sidekeeper.ConfigState:
 			for _, change := range message.Changes {
@@ -125,7 +125,7 @@ func (f *follower) attempt(ctx context.Context) (reached bool, err error) {
 	return reached, nil
 }
 
-func (f *follower) pass(events []configEvent) error {
+func (f *follower) pass(events []event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -141,41 +141,41 @@ func (f *follower) lose(err error) error {
 		return err
 	}
 	f.stale = true
-	if told := f.pass([]configEvent{{name: eventStale}}); told != nil {
+	if told := f.pass([]event{{name: eventStale}}); told != nil {
 		return told
 	}
 	return err
 }
 
 // begin takes the state at the beginning of a stream.
-func (f *follower) begin(now map[string]*sidekeeper.Entry) []configEvent {
+func (f *follower) begin(now map[string]*sidekeeper.Entry) []event {
 	before := f.view
 	f.view = now
-	var events []configEvent
+	var events []event
 	for _, key := range slices.SortedFunc(maps.Keys(now), compareKeys) {
 		entry := now[key]
 		if f.synced {
 			events = append(events, difference(before[key], entry)...)
 		} else {
-			events = append(events, configEvent{name: eventEntry, key: key, entry: entry})
+			events = append(events, event{name: eventEntry, key: key, entry: entry})
 		}
 	}
 	if !f.synced {
 		f.synced = true
-		return append(events, configEvent{name: eventSynced})
+		return append(events, event{name: eventSynced})
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(before), compareKeys) {
 		if now[key] == nil {
-			events = append(events, configEvent{name: eventDeleted, key: key})
+			events = append(events, event{name: eventDeleted, key: key})
 		}
 	}
 	f.stale = false
-	return append(events, configEvent{name: eventFresh})
+	return append(events, event{name: eventFresh})
 }
 
 // difference is what has become of a key while nobody looked.
-func difference(before, now *sidekeeper.Entry) []configEvent {
-	put := configEvent{name: eventPut, key: now.Key, entry: now}
+func difference(before, now *sidekeeper.Entry) []event {
+	put := event{name: eventPut, key: now.Key, entry: now}
 	switch {
 	case before == nil:
 	case before.CreatedRevision != now.CreatedRevision:
@@ -185,29 +185,29 @@ func difference(before, now *sidekeeper.Entry) []configEvent {
 	default:
 		put.coalesced = now.Version != before.Version+1
 	}
-	return []configEvent{put}
+	return []event{put}
 }
 
 // apply takes what has changed since.
-func (f *follower) apply(message sidekeeper.ConfigEvent) []configEvent {
+func (f *follower) apply(message sidekeeper.ConfigEvent) []event {
 	switch {
 	case message.Kind == sidekeeper.ConfigStale && !f.stale:
 		f.stale = true
-		return []configEvent{{name: eventStale}}
+		return []event{{name: eventStale}}
 	case message.Kind == sidekeeper.ConfigFresh && f.stale:
 		f.stale = false
-		return []configEvent{{name: eventFresh}}
+		return []event{{name: eventFresh}}
 	}
-	events := make([]configEvent, 0, len(message.Changes))
+	events := make([]event, 0, len(message.Changes))
 	for _, change := range message.Changes {
 		key := change.Entry.Key
 		if change.Deleted {
 			delete(f.view, key)
-			events = append(events, configEvent{name: eventDeleted, key: key})
+			events = append(events, event{name: eventDeleted, key: key})
 			continue
 		}
 		f.view[key] = &change.Entry
-		events = append(events, configEvent{eventPut, key, &change.Entry, change.Coalesced, change.Recreated})
+		events = append(events, event{eventPut, key, &change.Entry, change.Coalesced, change.Recreated})
 	}
 	return events
 }

@@ -1,4 +1,5 @@
-package main
+// Package configsync keeps files equal to configuration, and configuration to files, and runs commands when it changes.
+package configsync
 
 import (
 	"context"
@@ -12,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
@@ -20,14 +20,16 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
-// A configSync keeps a folder equal to a prefix.
-type configSync struct {
-	reach          *reach
-	prefix, where  string
-	mode           fileMode
-	once           bool
-	signal, exec   string
-	stdout, stderr io.Writer
+// A Sync keeps a folder equal to a prefix.
+type Sync struct {
+	Client         *sidekeeper.Client
+	Address        string // of the sidecar, for messages
+	Prefix, Folder string
+	Mode           fs.FileMode   // of the files
+	Once           bool          // make the folder equal and end, within Timeout
+	Timeout        time.Duration // for Once
+	Signal, Exec   string        // what to do after each change
+	Stdout, Stderr io.Writer
 
 	news chan struct{}
 	mu   sync.Mutex
@@ -35,50 +37,27 @@ type configSync struct {
 	old  bool                         // the view may be out of date, or is not complete yet
 }
 
-func newConfigSyncCommand(reach *reach) *cobra.Command {
-	s := &configSync{reach: reach, mode: 0o644, old: true, news: make(chan struct{}, 1)}
-	command := &cobra.Command{
-		Use: "sync PREFIX FOLDER", Short: "Keep a folder of files equal to a prefix",
-		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
-		RunE: func(command *cobra.Command, args []string) error {
-			s.prefix, s.where = prefixOf(args), args[1]
-			s.stdout, s.stderr = command.OutOrStdout(), command.ErrOrStderr()
-			ctx, stop := untilSignal(command.Context())
-			defer stop()
-			return s.run(ctx)
-		},
-	}
-	command.Flags().BoolVar(&s.once, "once", false, "make the folder equal and end, within --timeout")
-	command.Flags().StringVar(&s.signal, "signal", "", "what to send after each change, as `PID:SIGNAL`; a file may hold the PID")
-	command.Flags().StringVar(&s.exec, "exec", "", "what to run after each change")
-	command.Flags().Var(&s.mode, "mode", "mode of the files; folders can be entered by whom it lets read")
-	return command
-}
-
-func (s *configSync) run(ctx context.Context) (err error) {
-	if s.mode&0o600 != 0o600 {
-		return exit.UsageError(fmt.Errorf("--mode %s: whoever owns the files must be able to read and write them, as with 0600", &s.mode))
+// Run keeps the folder until ctx ends.
+func (s *Sync) Run(ctx context.Context) (err error) {
+	s.old, s.news = true, make(chan struct{}, 1)
+	if s.Mode&0o600 != 0o600 {
+		return exit.UsageError(fmt.Errorf("--mode %04o: whoever owns the files must be able to read and write them, as with 0600", s.Mode))
 	}
 	tell, err := s.teller()
 	if err != nil {
 		return exit.UsageError(err)
 	}
-	client, err := s.reach.dial(s.reach.address)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	folder, err := openFolder(s.where, s.prefix, fs.FileMode(s.mode))
+	folder, err := openFolder(s.Folder, s.Prefix, s.Mode)
 	if err != nil {
 		return exit.UsageError(err)
 	}
 	defer func() { err = errors.Join(err, folder.close()) }()
-	if s.once {
+	if s.Once {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.reach.timeout)
+		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
 	}
-	return s.keep(ctx, client.Config(), folder, tell)
+	return s.keep(ctx, s.Client.Config(), folder, tell)
 }
 
 var (
@@ -87,27 +66,27 @@ var (
 )
 
 // keep runs the watch, the writer and the command beside each other.
-func (s *configSync) keep(ctx context.Context, config *sidekeeper.Config, folder *folder, tell *teller) error {
+func (s *Sync) keep(ctx context.Context, config *sidekeeper.Config, folder *folder, tell *teller) error {
 	following := &follower{
 		watch: func(ctx context.Context) iter.Seq2[sidekeeper.ConfigEvent, error] {
-			return config.WatchPrefix(ctx, s.prefix)
+			return config.WatchPrefix(ctx, s.Prefix)
 		},
-		say: s.reach.sayTrouble(s.stderr),
+		say: sayTrouble(s.Stderr, s.Address),
 	}
-	following.tell = func(events []configEvent) error {
+	following.tell = func(events []event) error {
 		s.see(following, events)
 		return nil
 	}
 	group, running := errgroup.WithContext(ctx)
 	group.Go(func() error { return following.run(running) })
 	group.Go(func() error { return s.write(running, config, folder, tell) })
-	if tell.command != nil && !s.once {
+	if tell.command != nil && !s.Once {
 		group.Go(func() error { return tell.command.run(running) })
 	}
 	switch err := group.Wait(); {
 	case errors.Is(err, errEnough):
 		return nil
-	case err == nil && s.once:
+	case err == nil && s.Once:
 		return exit.With(exit.Unreachable, errNoState)
 	default:
 		return err
@@ -115,13 +94,13 @@ func (s *configSync) keep(ctx context.Context, config *sidekeeper.Config, folder
 }
 
 // see takes over what the follower knows.
-func (s *configSync) see(f *follower, events []configEvent) {
+func (s *Sync) see(f *follower, events []event) {
 	for _, event := range events {
 		switch event.name {
 		case eventStale:
-			show.Notes(s.stderr)("no contact: the files stay as they are")
+			show.Notes(s.Stderr)("no contact: the files stay as they are")
 		case eventFresh:
-			show.Notes(s.stderr)("contact is back")
+			show.Notes(s.Stderr)("contact is back")
 		}
 	}
 	s.mu.Lock()
@@ -130,7 +109,7 @@ func (s *configSync) see(f *follower, events []configEvent) {
 	s.wake()
 }
 
-func (s *configSync) wake() {
+func (s *Sync) wake() {
 	select {
 	case s.news <- struct{}{}:
 	default:
@@ -138,14 +117,14 @@ func (s *configSync) wake() {
 }
 
 // current says whether the view is complete and up to date.
-func (s *configSync) current() bool {
+func (s *Sync) current() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.old
 }
 
 // seen is what the watch has told.
-func (s *configSync) seen() (listed []sidekeeper.Entry) {
+func (s *Sync) seen() (listed []sidekeeper.Entry) {
 	s.mu.Lock()
 	view := s.view
 	s.mu.Unlock()
@@ -156,7 +135,7 @@ func (s *configSync) seen() (listed []sidekeeper.Entry) {
 }
 
 // write makes the folder equal to what was seen, again and again until ctx ends. What fails is tried again.
-func (s *configSync) write(ctx context.Context, config *sidekeeper.Config, folder *folder, tell *teller) error {
+func (s *Sync) write(ctx context.Context, config *sidekeeper.Config, folder *folder, tell *teller) error {
 	pause := shortestPause
 	for {
 		select {
@@ -171,7 +150,7 @@ func (s *configSync) write(ctx context.Context, config *sidekeeper.Config, folde
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it failed since it was ended
-		case written && s.once:
+		case written && s.Once:
 			return s.endOnce(ctx, tell)
 		case written:
 			pause = shortestPause
@@ -179,7 +158,7 @@ func (s *configSync) write(ctx context.Context, config *sidekeeper.Config, folde
 		case s.final(err):
 			return err
 		case err != nil:
-			show.Notes(s.stderr)("%s; trying again", exit.Explain(err, s.reach.last))
+			show.Notes(s.Stderr)("%s; trying again", exit.Explain(err, s.Address))
 			pause = min(2*pause, longestPause)
 		}
 		select {
@@ -191,28 +170,28 @@ func (s *configSync) write(ctx context.Context, config *sidekeeper.Config, folde
 }
 
 // final says whether an error is the end: with --once that of the folder is.
-func (s *configSync) final(err error) bool {
-	return lasting(err) || s.once && err != nil && !errors.As(err, new(*sidekeeper.Error))
+func (s *Sync) final(err error) bool {
+	return lasting(err) || s.Once && err != nil && !errors.As(err, new(*sidekeeper.Error))
 }
 
 // writeOnce writes what was stored at one moment since the watch has last told something. What has changed since that
 // moment is on its way through the watch.
-func (s *configSync) writeOnce(
+func (s *Sync) writeOnce(
 	ctx context.Context, config *sidekeeper.Config, folder *folder, tell *teller,
 ) (written bool, err error) {
-	stored, err := atOneMoment(ctx, config, s.prefix, s.seen())
+	stored, err := atOneMoment(ctx, config, s.Prefix, s.seen())
 	switch {
 	case errors.Is(err, errRestless):
 		return false, nil
 	case err != nil || !s.current():
 		return false, err
 	}
-	changed, err := folder.replace(entriesBelow(s.prefix, stored))
+	changed, err := folder.replace(entriesBelow(s.Prefix, stored))
 	tell.due = tell.due || changed
 	if err != nil {
-		return false, fmt.Errorf("folder %s: %w", s.where, err)
+		return false, fmt.Errorf("folder %s: %w", s.Folder, err)
 	}
-	if tell.due && !s.once {
+	if tell.due && !s.Once {
 		tell.due = false
 		tell.tell()
 	}
@@ -220,7 +199,7 @@ func (s *configSync) writeOnce(
 }
 
 // endOnce tells of the one state.
-func (s *configSync) endOnce(ctx context.Context, tell *teller) error {
+func (s *Sync) endOnce(ctx context.Context, tell *teller) error {
 	switch {
 	case tell.signal != nil:
 		if err := tell.signal.send(); err != nil {

@@ -1,4 +1,4 @@
-package main
+package configsync
 
 import (
 	"cmp"
@@ -11,11 +11,10 @@ import (
 
 // What a sidecar takes; see sidekeeper.config.v1.
 const (
-	longestKey       = 200
-	largestValue     = 1_000_000
-	mostOperations   = 100
-	largestOfCommit  = 1_000_000 // bytes of keys and values
-	mostWatchedExact = 1000
+	longestKey      = 200
+	LargestValue    = 1_000_000
+	mostOperations  = 100
+	largestOfCommit = 1_000_000 // bytes of keys and values
 )
 
 // Entries are values by what their keys are below some prefix; the prefix itself is "".
@@ -54,8 +53,8 @@ func checkEntry(key string, value []byte) error {
 	if strings.HasPrefix(key+"/", "zookeeper/") {
 		return errors.New("key " + key + ": the first segment cannot be zookeeper")
 	}
-	if len(value) > largestValue {
-		return fmt.Errorf("key %s: the value has %d bytes, more than %d", key, len(value), largestValue)
+	if len(value) > LargestValue {
+		return fmt.Errorf("key %s: the value has %d bytes, more than %d", key, len(value), LargestValue)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package configsync
 
 import (
 	"bytes"
@@ -133,7 +133,7 @@ func TestFoldersThatMeanNothingAreRefused(t *testing.T) {
 			return os.Symlink("/etc/hostname", filepath.Join(folder, "host"))
 		},
 		"more than 1000000": func(folder string) error {
-			return os.WriteFile(filepath.Join(folder, "large"), bytes.Repeat([]byte("x"), largestValue+1), 0o600)
+			return os.WriteFile(filepath.Join(folder, "large"), bytes.Repeat([]byte("x"), LargestValue+1), 0o600)
 		},
 	} {
 		folder := t.TempDir()
@@ -160,10 +160,10 @@ func TestEntriesAreCheckedBeforeAnythingIsWritten(t *testing.T) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
-	if err := checkEntry("a", make([]byte, largestValue+1)); err == nil || !strings.Contains(err.Error(), strconv.Itoa(largestValue)) {
+	if err := checkEntry("a", make([]byte, LargestValue+1)); err == nil || !strings.Contains(err.Error(), strconv.Itoa(LargestValue)) {
 		t.Error(err)
 	}
-	if err := checkEntry("zookeeper-b/..c/D_1", make([]byte, largestValue)); err != nil {
+	if err := checkEntry("zookeeper-b/..c/D_1", make([]byte, LargestValue)); err != nil {
 		t.Error(err)
 	}
 }

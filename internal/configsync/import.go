@@ -1,4 +1,4 @@
-package main
+package configsync
 
 import (
 	"context"
@@ -8,45 +8,31 @@ import (
 	"os"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
-// A configImport makes the keys of a prefix equal to what is read.
-type configImport struct {
-	reach         *reach
-	prefix        string
-	prune, dryRun bool
-	wanted        entries
+// An Import makes the keys of a prefix equal to what is read.
+type Import struct {
+	Prefix        string
+	Prune, DryRun bool
+	JSON          bool // for what Run writes
+
+	wanted entries
 }
 
-func newConfigImportCommand(reach *reach) *cobra.Command {
-	i := &configImport{reach: reach}
-	command := &cobra.Command{
-		Use: "import PREFIX FOLDER|FILE.yaml|-", Short: "Write the keys of a prefix from YAML or from files",
-		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
-		RunE: func(command *cobra.Command, args []string) error {
-			i.prefix = prefixOf(args)
-			var err error
-			if i.wanted, err = readSource(command.InOrStdin(), args[1]); err != nil {
-				return exit.UsageError(fmt.Errorf("%s: %w", args[1], err))
-			}
-			for name, value := range i.wanted {
-				if err := checkEntry(keyBelow(i.prefix, name), value); err != nil {
-					return exit.UsageError(err)
-				}
-			}
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				return i.run(ctx, client.Config(), command.OutOrStdout())
-			})
-		},
+// Read reads what is wanted from a folder, from a file of YAML, or from the input for -.
+func (i *Import) Read(stdin io.Reader, source string) (err error) {
+	if i.wanted, err = readSource(stdin, source); err != nil {
+		return fmt.Errorf("%s: %w", source, err)
 	}
-	command.Flags().BoolVar(&i.prune, "prune", false, "delete the keys of the prefix that are not there")
-	command.Flags().BoolVar(&i.dryRun, "dry-run", false, "only tell what would be done")
-	return command
+	for name, value := range i.wanted {
+		if err := checkEntry(keyBelow(i.Prefix, name), value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func readSource(stdin io.Reader, source string) (entries, error) {
@@ -71,18 +57,19 @@ func readSource(stdin io.Reader, source string) (entries, error) {
 // mostPlans is how often it is begun anew since somebody else writes the same keys.
 const mostPlans = 10
 
-func (i *configImport) run(ctx context.Context, config *sidekeeper.Config, out io.Writer) error {
+// Run writes what differs, and tells it.
+func (i *Import) Run(ctx context.Context, config *sidekeeper.Config, out io.Writer) error {
 	var done []step
 	for attempt := 1; ; attempt++ {
-		stored, err := collect(config.List(ctx, i.prefix))
+		stored, err := Collect(config.List(ctx, i.Prefix))
 		if err != nil {
 			return err
 		}
-		steps, err := plan(i.prefix, stored, i.wanted, i.prune)
+		steps, err := plan(i.Prefix, stored, i.wanted, i.Prune)
 		if err != nil {
 			return exit.UsageError(err)
 		}
-		if i.dryRun {
+		if i.DryRun {
 			return i.show(out, steps)
 		}
 		steps, err = commitAll(ctx, config, steps)
@@ -101,7 +88,7 @@ func overtaken(err error) bool {
 }
 
 // show tells what was done, or what would be.
-func (i *configImport) show(to io.Writer, steps []step) error {
+func (i *Import) show(to io.Writer, steps []step) error {
 	type shown struct {
 		Action string `json:"action"`
 		Key    string `json:"key"`
@@ -110,8 +97,8 @@ func (i *configImport) show(to io.Writer, steps []step) error {
 	for _, step := range steps {
 		keys = append(keys, shown{step.action, step.key})
 	}
-	if i.reach.json() {
-		return show.JSON(to, map[string]any{"steps": keys, "dryRun": i.dryRun})
+	if i.JSON {
+		return show.JSON(to, map[string]any{"steps": keys, "dryRun": i.DryRun})
 	}
 	for _, key := range keys {
 		if _, err := fmt.Fprintf(to, "%-6s  %s\n", key.Action, show.Printable(key.Key)); err != nil {

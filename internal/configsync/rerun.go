@@ -1,4 +1,4 @@
-package main
+package configsync
 
 import (
 	"bytes"
@@ -25,19 +25,19 @@ const endTime = 10 * time.Second
 // A rerunner runs a shell command again and again: one run at a time, and each with what is newest when it begins.
 type rerunner struct {
 	command        string
-	next           func() commandRun // what the run is about that begins now
+	next           func() run // what the run is about that begins now
 	stdout, stderr io.Writer
 	say            func(string, ...any)
 	wake           chan struct{}
 }
 
-// A commandRun is one run of a command: its environment besides this process's, and its input.
-type commandRun struct {
+// A run is one run of a command: its environment besides this process's, and its input.
+type run struct {
 	environment []string
 	stdin       []byte
 }
 
-func newRerunner(command string, stdout, stderr io.Writer, next func() commandRun) *rerunner {
+func newRerunner(command string, stdout, stderr io.Writer, next func() run) *rerunner {
 	return &rerunner{
 		command: command, next: next, stdout: stdout, stderr: stderr, say: show.Notes(stderr), wake: make(chan struct{}, 1),
 	}
