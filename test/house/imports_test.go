@@ -23,7 +23,7 @@ type charter struct {
 var charters = []charter{
 	{folder: "gen"},
 	{folder: "recipes", closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "service", ours: []string{"gen", "recipes"}, closed: zooKeeper},
+	{folder: "service", ours: []string{"gen", "recipes", "internal/reload"}, closed: zooKeeper},
 	{folder: "internal/zookeeper", ours: []string{"recipes"}, closed: wire},
 	{folder: "internal/jute"},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
@@ -38,7 +38,8 @@ var charters = []charter{
 		closed: slices.Concat(logs, zooKeeper),
 	},
 	{folder: "internal/show", closed: slices.Concat(wire[:1], logs, zooKeeper)},
-	{folder: "internal/inject", closed: slices.Concat(wire, zooKeeper)},
+	{folder: "internal/reload", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/inject", ours: []string{"internal/reload"}, closed: slices.Concat(wire, zooKeeper)},
 	{folder: "clients/go", ours: []string{"gen"}, closed: slices.Concat(logs[:1], zooKeeper)}, // applications give it a slog.Logger
 	{folder: "sidekeepertest", ours: []string{"internal/dev", "clients/go", "gen"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "cmd", ours: []string{"service", "recipes", "internal", "clients/go", "gen"}, closed: zooKeeper},
