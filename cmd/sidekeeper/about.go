@@ -63,7 +63,7 @@ func possessionWords(possessions []*leasev1.Possession) string {
 func newHealthCommand(reach *reach) *cobra.Command {
 	ready := false
 	command := &cobra.Command{
-		Use: "health", Short: "Say whether the sidecar serves: exits with 0, or with 69 if not", Args: cobra.NoArgs,
+		Use: "health", Short: "Check whether the sidecar is serving: exits with 0 if so, else with 69", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
 				serves, err := client.Alive(ctx)
@@ -77,7 +77,7 @@ func newHealthCommand(reach *reach) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().BoolVar(&ready, "ready", false, "ask whether it reaches the ensemble, too")
+	command.Flags().BoolVar(&ready, "ready", false, "also require contact with the ensemble")
 	return command
 }
 
@@ -104,7 +104,7 @@ type build struct {
 
 func newVersionCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Say which build this is", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version of this build", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			info, _ := debug.ReadBuildInfo()
 			built := describe(info)

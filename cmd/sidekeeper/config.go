@@ -53,7 +53,7 @@ func newConfigGetCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&linearizable, "linearizable", false,
-		"read what is at least as new as all that was written before, anywhere; it takes a write of the ensemble")
+		"read a value at least as new as every earlier write anywhere; costs one write to the ensemble")
 	return command
 }
 
@@ -171,7 +171,7 @@ func (c *condition) preconditions(command *cobra.Command) (asked []sidekeeper.Pr
 		asked = append(asked, sidekeeper.IfExists())
 	}
 	if len(asked) > 1 {
-		return nil, exit.UsageError(errors.New("one condition is enough: --if-version, --if-missing or --if-exists"))
+		return nil, exit.UsageError(errors.New("conflicting conditions: use one of --if-version, --if-missing and --if-exists"))
 	}
 	return asked, nil
 }

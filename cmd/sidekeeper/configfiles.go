@@ -48,7 +48,7 @@ func newConfigImportCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&i.Prune, "prune", false, "delete the keys of the prefix that are not there")
-	command.Flags().BoolVar(&i.DryRun, "dry-run", false, "only tell what would be done")
+	command.Flags().BoolVar(&i.DryRun, "dry-run", false, "only print what would be done")
 	return command
 }
 
@@ -81,17 +81,17 @@ func newConfigWatchCommand(reach *reach) *cobra.Command {
 	w, exact := &configsync.Watch{}, false
 	command := &cobra.Command{
 		Use:   "watch [PREFIX] | watch --exact KEY...",
-		Short: "Tell what is stored and then each change, or run a command for it",
+		Short: "Print what is stored and then each change, or run a command on changes",
 		Args: func(command *cobra.Command, args []string) error {
 			switch {
 			case command.Flags().Changed("exec") && w.Exec == "":
-				return errors.New("--exec: say what to run")
+				return errors.New("--exec: missing command")
 			case exact && len(args) == 0:
-				return errors.New("--exact: say which keys")
+				return errors.New("--exact: missing keys")
 			case exact && len(args) > configsync.MostKeys:
 				return fmt.Errorf("at most %d keys", configsync.MostKeys)
 			case !exact && len(args) > 1:
-				return errors.New("say one prefix, or several keys with --exact")
+				return errors.New("expected one prefix, or several keys with --exact")
 			}
 			return nil
 		},
@@ -112,6 +112,6 @@ func newConfigWatchCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&exact, "exact", false, "only these keys, not what lies below them")
-	command.Flags().StringVar(&w.Exec, "exec", "", "what to run instead of telling")
+	command.Flags().StringVar(&w.Exec, "exec", "", "command to run instead of printing")
 	return command
 }

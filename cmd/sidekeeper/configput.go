@@ -22,7 +22,7 @@ func newConfigPutCommand(reach *reach) *cobra.Command {
 		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			if (len(args) == 2) == command.Flags().Changed("file") {
-				return exit.UsageError(errors.New("say what to write: a value, - for the input, or --file FILE"))
+				return exit.UsageError(errors.New("missing value: give one, or - for standard input, or --file FILE"))
 			}
 			if len(args) == 2 && args[1] == "-" {
 				file = "-"
@@ -85,7 +85,7 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 				address = reach.operatorAddress
 			}
 			if recursive && len(preconditions) > 0 {
-				return exit.UsageError(errors.New("a condition is about one key: leave it or --recursive away"))
+				return exit.UsageError(errors.New("a condition applies to one key, not with --recursive"))
 			}
 			return reach.call(command.Context(), address, func(ctx context.Context, client *sidekeeper.Client) error {
 				deleted := 1

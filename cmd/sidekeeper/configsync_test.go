@@ -117,7 +117,7 @@ func TestSyncSendsASignalAfterEachChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.put("app/host", "db2")
-	p.awaitSaid(t, `sidekeeper: --signal: "none" is not the number of a process`)
+	p.awaitSaid(t, `sidekeeper: --signal: "none" is not a process ID`)
 	stop()
 	p.want(t, 0)
 	s.wants(0, "", "sync", "app", where, "--once", "--signal", strconv.Itoa(os.Getpid())+":usr1")

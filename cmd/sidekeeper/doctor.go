@@ -36,7 +36,7 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 	all := settings.flags()
 	command := &cobra.Command{
 		Use:   "doctor [NAME...]",
-		Short: "Say what is wrong or risky about the ensemble and the locks in it",
+		Short: "Report what is wrong or risky about the ensemble and the locks in it",
 		RunE: func(command *cobra.Command, names []string) error {
 			if err := fillFrom(os.LookupEnv, all); err != nil {
 				return exit.UsageError(err)
@@ -53,7 +53,7 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 		command.Flags().AddFlag(all.Lookup(name))
 	}
 	command.Flags().DurationVar(&patience, "patience", 0,
-		"how long to wait before empty directories are looked at again, to tell those that stay; 90s will do")
+		"how long to wait before empty directories are checked again, to find those that stay; 90s is enough")
 	command.Flags().SortFlags = false
 	return command
 }
@@ -129,7 +129,7 @@ func (r *reach) showFindings(out io.Writer, findings []doctor.Finding) error {
 		return show.JSON(out, append([]doctor.Finding{}, findings...))
 	}
 	if len(findings) == 0 {
-		_, err := io.WriteString(out, "nothing is wrong\n")
+		_, err := io.WriteString(out, "no problems found\n")
 		return err
 	}
 	return writeFindings(out, findings)

@@ -25,9 +25,9 @@ func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
 		code int
 		says string
 	}{
-		{"healthy", healthy, 0, "nothing is wrong\n"},
-		{"a lock by its name", append(healthy, "orders"), 0, "nothing is wrong\n"},
-		{"more leases than connections", append(healthy, "--max-leases=1000000"), 0, "nothing is wrong\n"},
+		{"healthy", healthy, 0, "no problems found\n"},
+		{"a lock by its name", append(healthy, "orders"), 0, "no problems found\n"},
+		{"more leases than connections", append(healthy, "--max-leases=1000000"), 0, "no problems found\n"},
 		{"a tick that is too short", append(healthy, "--tick-time=500ms"), exitProblems, "problem: --tick-time: tickTime is 1s on " + ensemble},
 		{
 			"a timeout that is not to be had", append(healthy, "--session-timeout=1m"), exitWarnings,

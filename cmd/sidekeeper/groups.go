@@ -91,7 +91,7 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 	command.Flags().BoolVar(&options.Force, "force", false, "remove the members as well (operators' socket)")
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the members")
 	command.Flags().DurationVar(&forceAfter, "force-after", 0,
-		"how long it is left to the members' sidecars (default: until their leases must have expired)")
+		"how long to wait for the members' sidecars before removing them from outside (default: until their leases must have expired)")
 	return command
 }
 

@@ -30,7 +30,7 @@ func newLockCommand(reach *reach) *cobra.Command {
 
 func newLockListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the locks that somebody holds or waits for", Args: cobra.MaximumNArgs(1),
+		Use: "ls [PREFIX]", Short: "List the locks that are held or waited for", Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			prefix := ""
 			if len(args) > 0 {
@@ -124,7 +124,7 @@ func (r *reach) showView(to io.Writer, view *sidekeeper.View) error {
 func contenderRow(state string, c *sidekeeper.Contender) []string {
 	notes := ""
 	if c.GetRevocationRequested() {
-		notes = "asked to let go"
+		notes = "revocation requested"
 	}
 	if c.GetForeign() {
 		notes = joinNotes(notes, "not Sidekeeper's")

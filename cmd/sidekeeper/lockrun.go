@@ -37,25 +37,25 @@ func newLockRunCommand(reach *reach) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.Var(&r.mode, "mode", "how to hold the lock: alone, or as one of the readers or the writer of a read/write lock")
+	flags.Var(&r.mode, "mode", "lock mode: exclusive, or reader or writer of a read/write lock")
 	flags.DurationVar(&r.wait, "wait", 0, "how long to wait for the lock at most (default: for ever)")
 	flags.BoolVar(&r.try, "try", false, "do not wait")
 	flags.StringVar(&r.owner, "owner", "", "who holds the lock, for people (default: this host's name and the process's number)")
 	flags.DurationVar(&r.killGrace, "kill-grace", 0,
-		"how long before the lock may be another's the command gets SIGTERM (default: a third of its validity)")
-	flags.Var(&r.onRevoke, "on-revoke", "what the command gets when somebody asks for the lock: SIGTERM or nothing")
+		"how long before the validity ends the command gets SIGTERM (default: a third of the validity)")
+	flags.Var(&r.onRevoke, "on-revoke", "what the command gets when the lock is revoked: SIGTERM or nothing")
 	return command
 }
 
 func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 	if command.ArgsLenAtDash() != 1 || len(args) < 2 {
-		return errors.New("say it like this: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]")
+		return errors.New("usage: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]")
 	}
 	if r.try && command.Flags().Changed("wait") {
-		return errors.New("--try does not wait: leave --wait away")
+		return errors.New("--try and --wait exclude each other")
 	}
 	if r.wait < 0 || r.killGrace < 0 {
-		return errors.New("a time cannot be negative")
+		return errors.New("durations cannot be negative")
 	}
 	r.name, r.command = args[0], args[1:]
 	return nil

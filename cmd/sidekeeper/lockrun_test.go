@@ -112,7 +112,7 @@ func TestACommandAtRiskIsTerminatedAndKilledBeforeTheValidityEnds(t *testing.T) 
 	if killed := receive(t, released); terminated < validity/4 || killed >= validity {
 		t.Errorf("terminated after %v and killed after %v of %v", terminated, killed, validity)
 	}
-	p.want(t, 70, "the lock is at risk: safe for ", "lock orders was at risk, and the command ended for it")
+	p.want(t, 70, "the lock is at risk: safe for ", "the command was ended because lock orders was at risk")
 }
 
 func TestACommandThatEndsInTimeWhenItsLockIsAtRiskHasStillBeenEnded(t *testing.T) {
@@ -163,7 +163,7 @@ func TestARevocationThatIsIgnoredKillsTheCommandBeforeItsGraceIsOver(t *testing.
 	if lasted := time.Since(asked); lasted >= 2*time.Second {
 		t.Errorf("killed after %v", lasted)
 	}
-	p.want(t, 70, "the grace is over")
+	p.want(t, 70, "grace period expired")
 }
 
 func TestALockThatIsNotObtainedRunsNothing(t *testing.T) {

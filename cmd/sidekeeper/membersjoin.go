@@ -39,9 +39,9 @@ func newMembersJoinCommand(reach *reach) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVar(&r.metadata, "metadata", nil, "what others shall know, as key=value; can be given again")
-	flags.Var(&r.onConflict, "on-conflict", "what to do if the group has such a member: end with 75, wait for it to go, or take its place")
-	flags.DurationVar(&r.wait, "wait", 0, "how long to wait for such a member to go at most (default: for ever)")
+	flags.StringArrayVar(&r.metadata, "metadata", nil, "metadata that other members see, as key=value; repeatable")
+	flags.Var(&r.onConflict, "on-conflict", "what to do if the group already has this member: exit with 75, wait for it to leave, or replace it")
+	flags.DurationVar(&r.wait, "wait", 0, "how long to wait at most for it to leave (default: for ever)")
 	flags.StringVar(&r.owner, "owner", "", "who the member is, for people (default: this host's name and the process's number)")
 	flags.Var(&r.onLoss, "on-loss", "what becomes of the command when the membership is lost")
 	flags.DurationVar(&r.killGrace, "kill-grace", 10*time.Second, "how long after SIGTERM the command gets SIGKILL")
@@ -50,13 +50,13 @@ func newMembersJoinCommand(reach *reach) *cobra.Command {
 
 func (r *memberRun) takeArguments(command *cobra.Command, args []string) error {
 	if command.ArgsLenAtDash() != 2 || len(args) < 3 {
-		return errors.New("say it like this: sidekeeper members join GROUP MEMBER -- COMMAND [ARGUMENT...]")
+		return errors.New("usage: sidekeeper members join GROUP MEMBER -- COMMAND [ARGUMENT...]")
 	}
 	if r.onConflict.String() == "reject" && command.Flags().Changed("wait") {
 		return errors.New("--wait is for --on-conflict wait or replace")
 	}
 	if r.wait < 0 || r.killGrace < 0 {
-		return errors.New("a time cannot be negative")
+		return errors.New("durations cannot be negative")
 	}
 	r.group, r.member, r.command = args[0], args[1], args[2:]
 	_, err := pairs(r.metadata)

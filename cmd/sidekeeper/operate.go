@@ -18,7 +18,7 @@ func newLockRevokeCommand(reach *reach) *cobra.Command {
 	var options sidekeeper.RevokeOptions
 	var grace time.Duration
 	command := &cobra.Command{
-		Use: "revoke NAME", Short: "Ask the holders of a lock to let go", Args: cobra.ExactArgs(1),
+		Use: "revoke NAME", Short: "Ask the holders of a lock to release it", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			address := reach.address
@@ -56,7 +56,7 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			if !command.Flags().Changed("token") {
-				return exit.UsageError(errors.New("say which hold: --token, from `sidekeeper lock show " + args[0] + "`"))
+				return exit.UsageError(errors.New("--token is required: take it from `sidekeeper lock show " + args[0] + "`"))
 			}
 			if command.Flags().Changed("force-after") {
 				options.ForceAfter = &forceAfter
@@ -67,7 +67,7 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 	command.Flags().Int64Var(&token, "token", 0, "the hold's fencing token")
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holder")
 	command.Flags().DurationVar(&forceAfter, "force-after", 0,
-		"how long it is left to the holder's sidecar (default: until its lease must have expired)")
+		"how long to wait for the holder's sidecar before removing it from outside (default: until its lease must have expired)")
 	return command
 }
 

@@ -33,16 +33,16 @@ type reach struct {
 
 func (r *reach) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.address, "address", fromEnvironment(sidekeeper.AddressVariable, sidekeeper.DefaultAddress),
-		"where the sidecar listens: unix:///path or host:port ($"+sidekeeper.AddressVariable+")")
+		"address of the sidecar: unix:///path or host:port ($"+sidekeeper.AddressVariable+")")
 	flags.StringVar(&r.operatorAddress, "operator-address",
 		fromEnvironment(operatorAddressVariable, defaultOperatorAddress),
-		"where the sidecar listens for operators ($"+operatorAddressVariable+")")
-	flags.DurationVar(&r.timeout, "timeout", 10*time.Second, "how long an answer may take")
-	flags.StringVar(&r.authority, "tls-ca", "", "file with the authorities to trust, for an address elsewhere")
+		"address of the sidecar's operator listener ($"+operatorAddressVariable+")")
+	flags.DurationVar(&r.timeout, "timeout", 10*time.Second, "timeout of each call")
+	flags.StringVar(&r.authority, "tls-ca", "", "file with the CA certificates to trust, for a remote address")
 	flags.StringVar(&r.certificate, "tls-cert", "", "file with the client certificate")
 	flags.StringVar(&r.key, "tls-key", "", "file with the client certificate's key")
 	r.output = choice{values: []string{"table", "json"}}
-	flags.VarP(&r.output, "output", "o", "table for people, or json for programs")
+	flags.VarP(&r.output, "output", "o", "output format, a table for people or json for programs")
 }
 
 func (r *reach) json() bool { return r.output.String() == "json" }

@@ -74,5 +74,5 @@ func showHelp(command *cobra.Command, _ []string) error {
 	if err := command.Help(); err != nil {
 		return err
 	}
-	return exit.UsageError(errors.New("say what to do"))
+	return exit.UsageError(errors.New("missing subcommand"))
 }

@@ -30,8 +30,8 @@ func (s *settings) check() error {
 
 func (s *settings) rules() []rule {
 	rules := []rule{
-		{"listen", s.listen, len(s.listen) > 0, "say where callers are served"},
-		{"zookeeper", s.zookeeper, len(s.zookeeper) > 0, "say which servers the ensemble has, as host:port,…"},
+		{"listen", s.listen, len(s.listen) > 0, "at least one client listen address is required"},
+		{"zookeeper", s.zookeeper, len(s.zookeeper) > 0, "the ensemble's servers are required, as host:port,…"},
 		{"root", s.root, isNodePath(s.root), nodePathRule},
 		{"lock-root", s.lockRoot, s.lockRoot == "" || isNodePath(s.lockRoot), nodePathRule},
 		{"sequence-root", s.sequenceRoot, s.sequenceRoot == "" || isNodePath(s.sequenceRoot), nodePathRule},

@@ -58,7 +58,7 @@ func newSequenceCreateCommand(reach *reach) *cobra.Command {
 
 func newSequenceAdvanceCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "advance NAME LAST", Short: "Have a sequence go on behind a number that is in use already (operators' socket)",
+		Use: "advance NAME LAST", Short: "Advance a sequence past a number that is already in use (operators' socket)",
 		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeSequence,
 		RunE: func(command *cobra.Command, args []string) error {
 			last, err := strconv.ParseInt(args[1], 10, 64)

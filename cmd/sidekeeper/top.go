@@ -26,6 +26,6 @@ func newTopCommand(reach *reach) *cobra.Command {
 	}
 	command.Flags().StringVar(&options.Admin, "admin", fromEnvironment(adminVariable, defaultAdminAddress),
 		"`address` of the sidecar's --admin-listen: host:port or unix:///path ($"+adminVariable+")")
-	command.Flags().BoolVar(&options.Once, "once", false, "write it once")
+	command.Flags().BoolVar(&options.Once, "once", false, "print once and exit")
 	return command
 }

@@ -42,7 +42,7 @@ func usageText(command *cobra.Command, inherited *pflag.FlagSet) string {
 	}
 	writeFlags(&text, command.LocalFlags())
 	if inherited.HasAvailableFlags() {
-		text.WriteString("\nHow to reach the sidecar, and how to show what it answers:\n" + inherited.FlagUsagesWrapped(widest))
+		text.WriteString("\nConnection and output flags:\n" + inherited.FlagUsagesWrapped(widest))
 	}
 	if command.HasAvailableSubCommands() {
 		fmt.Fprintf(&text, "\nUse \"%s [command] --help\" for more about a command.\n", command.CommandPath())

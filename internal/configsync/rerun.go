@@ -109,7 +109,7 @@ func parseSignal(text string) (signaller, error) {
 	}
 	number := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 	if process == "" || number == 0 {
-		return signaller{}, fmt.Errorf("--signal %s: say it like 4711:SIGHUP, or with the path of a file that holds the number", text)
+		return signaller{}, fmt.Errorf("--signal %s: expected PID:SIGNAL such as 4711:SIGHUP, or the path of a file with the PID", text)
 	}
 	s := signaller{process, number}
 	if _, err := s.pid(); err != nil && isNumber(process) {
@@ -132,7 +132,7 @@ func (s signaller) pid() (int, error) {
 	}
 	pid, err := strconv.Atoi(text)
 	if err != nil || pid <= 0 {
-		return 0, fmt.Errorf("--signal: %q is not the number of a process", text)
+		return 0, fmt.Errorf("--signal: %q is not a process ID", text)
 	}
 	return pid, nil
 }

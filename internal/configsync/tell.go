@@ -18,7 +18,7 @@ func (s *Sync) teller() (*teller, error) {
 	tell := &teller{due: true, say: show.Notes(s.Stderr)}
 	switch {
 	case s.Signal != "" && s.Exec != "":
-		return nil, errors.New("--signal or --exec: one is enough")
+		return nil, errors.New("--signal and --exec exclude each other")
 	case s.Signal != "":
 		signal, err := parseSignal(s.Signal)
 		if err != nil {

@@ -29,7 +29,7 @@ type Watch struct {
 	Timeout        time.Duration // of the first state
 	Keys           []string      // these alone; or nil
 	Prefix         string        // all at and below it, if there are no Keys
-	Exec           string        // what to run instead of telling
+	Exec           string        // command to run instead of printing
 	JSON           bool
 	Stdout, Stderr io.Writer
 

@@ -15,7 +15,7 @@ import (
 const mostConflicts = 5
 
 // errConflict is that somebody else has written the Secret since it was read.
-var errConflict = errors.New("the Secret was changed by somebody else")
+var errConflict = errors.New("the Secret was changed concurrently")
 
 // A cluster is what a Keeper needs of Kubernetes.
 type cluster interface {

@@ -60,7 +60,7 @@ func Guard(argv []string) int {
 	orders := json.NewDecoder(os.NewFile(ordersDescriptor, "orders"))
 	var first order
 	if err := orders.Decode(&first); err != nil || len(argv) < 2 { // sidekeeper was killed just now, or is not there at all
-		fmt.Fprintln(os.Stderr, "sidekeeper: only sidekeeper itself starts a guardian, and tells it what to do")
+		fmt.Fprintln(os.Stderr, "sidekeeper: a guardian is started only by sidekeeper itself")
 		return exit.Usage
 	}
 	runtime.LockOSThread() // see childAttributes
@@ -119,7 +119,7 @@ func (g *guardian) watch() int {
 	}
 	if g.until > 0 {
 		signal.Ignore(syscall.SIGTTOU) // which whoever writes to a terminal from the background may get
-		fmt.Fprintln(os.Stderr, "sidekeeper: the command was killed: for too long nobody had said that its claim still stood")
+		fmt.Fprintln(os.Stderr, "sidekeeper: the command was killed: its claim was not confirmed in time")
 	}
 	return exit.Lost
 }

@@ -65,7 +65,7 @@ func (l *Lock) watch(ctx context.Context, child *Child) {
 		case revocation := <-l.held.Revocation():
 			deadline = l.revoked(revocation, child)
 		case <-deadline:
-			l.r.say("the grace is over")
+			l.r.say("grace period expired")
 			child.Kill()
 		case <-ctx.Done():
 			return
@@ -89,7 +89,7 @@ func (l *Lock) guard(ctx context.Context, child *Child) {
 // revoked returns when to kill the command, if ever: the hold ends with the grace. A command that lets go in time when
 // it is asked has lost nothing.
 func (l *Lock) revoked(r sidekeeper.Revocation, child *Child) <-chan time.Time {
-	l.r.say("%s asks for the lock: %s", show.Printable(r.RequestedBy), show.Printable(r.Reason))
+	l.r.say("revocation requested by %s: %s", show.Printable(r.RequestedBy), show.Printable(r.Reason))
 	if l.Terminate {
 		child.Signal(syscall.SIGTERM)
 	}
@@ -102,5 +102,5 @@ func (l *Lock) revoked(r sidekeeper.Revocation, child *Child) <-chan time.Time {
 func (l *Lock) release(ctx context.Context) error { return l.held.Release(ctx) }
 
 func (l *Lock) ended() error {
-	return errors.New("lock " + l.Name + " was at risk, and the command ended for it")
+	return errors.New("the command was ended because lock " + l.Name + " was at risk")
 }

@@ -96,7 +96,7 @@ func (m *Member) rejoin(ctx context.Context) {
 		membership, err := m.r.Client.Join(ctx, m.Group, m.Name, options)
 		if err == nil {
 			m.membership = membership
-			m.r.say("a member of %s again, as %d", m.Group, membership.Incarnation())
+			m.r.say("rejoined %s as incarnation %d", m.Group, membership.Incarnation())
 			return
 		}
 		select {
@@ -115,5 +115,5 @@ func (m *Member) release(ctx context.Context) error {
 }
 
 func (m *Member) ended() error {
-	return errors.New("the command ended since it was no member of " + m.Group + " any more")
+	return errors.New("the command was ended because it is no longer a member of " + m.Group)
 }

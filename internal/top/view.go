@@ -180,7 +180,7 @@ func (v *view) losses() table {
 }
 
 func (v *view) latency() table {
-	t := table{header: "ENSEMBLE RATE/S HALF 99%", nothing: "nothing was asked of the ensemble", share: 25}
+	t := table{header: "ENSEMBLE RATE/S P50 P99", nothing: "nothing was asked of the ensemble", share: 25}
 	for _, one := range v.state.Latency {
 		t.rows = append(t.rows, row{levelNone, []string{
 			show.Printable(one.Operation), fmt.Sprintf("%.1f", one.Rate), seconds(one.Half), seconds(one.Most),
