@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -19,18 +20,9 @@ import (
 func newLeasesCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "leases", Short: "List the leases of the sidecar, oldest first", Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var leases []*sidekeeper.LeaseInfo
-				for lease, err := range client.Leases(ctx) {
-					if err != nil {
-						return err
-					}
-					leases = append(leases, lease)
-				}
-				return reach.showLeases(command.OutOrStdout(), leases)
-			})
-		},
+		RunE: listing(reach, func(client *sidekeeper.Client, ctx context.Context, _ string) iter.Seq2[*sidekeeper.LeaseInfo, error] {
+			return client.Leases(ctx)
+		}, reach.showLeases),
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -75,24 +75,12 @@ func (r *reach) showEntry(to io.Writer, entry sidekeeper.Entry) error {
 func newConfigListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls [PREFIX]", Short: "List keys", Args: cobra.MaximumNArgs(1), ValidArgsFunction: reach.completeKey,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				listed, err := configsync.Collect(client.Config().List(ctx, prefixOf(args)))
-				if err != nil {
-					return err
-				}
-				return reach.showEntries(command.OutOrStdout(), listed)
-			})
-		},
+		RunE: listing(reach, listKeys, reach.showEntries),
 	}
 }
 
-// prefixOf is the prefix that was given, if any. People may end it as they end the name of a folder.
-func prefixOf(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return strings.TrimSuffix(args[0], "/")
+func listKeys(client *sidekeeper.Client, ctx context.Context, prefix string) iter.Seq2[sidekeeper.Entry, error] { //nolint:revive // a lister
+	return client.Config().List(ctx, prefix)
 }
 
 func (r *reach) showEntries(to io.Writer, listed []sidekeeper.Entry) error {
@@ -113,35 +101,8 @@ func (r *reach) showEntries(to io.Writer, listed []sidekeeper.Entry) error {
 	return show.Table(to, "KEY VERSION REVISION BYTES VALUE", rows)
 }
 
-// mostCompletions bounds what a shell shows.
-const mostCompletions = 1000
-
-func (r *reach) completeKey(
-	command *cobra.Command, args []string, begun string,
-) (names []string, directive cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	r.timeout = min(r.timeout, completionTime)
-	above := begun[:max(strings.LastIndexByte(begun, '/'), 0)]
-	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
-		for entry, err := range client.Config().List(ctx, above) {
-			if err != nil {
-				return err
-			}
-			if strings.HasPrefix(entry.Key, begun) {
-				names = append(names, entry.Key)
-			}
-			if len(names) == mostCompletions {
-				return nil
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+func (r *reach) completeKey(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return complete(r, command, args, begun, listKeys, func(entry sidekeeper.Entry) string { return entry.Key })
 }
 
 // completeKeyThenFile leaves what comes after the key to the shell.

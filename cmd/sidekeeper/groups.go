@@ -26,22 +26,7 @@ func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: "List the groups that have members or were made to stay", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: reach.completeGroup,
-		RunE: func(command *cobra.Command, args []string) error {
-			prefix := ""
-			if len(args) > 0 {
-				prefix = args[0]
-			}
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var groups []*sidekeeper.GroupEntry
-				for group, err := range client.ListGroups(ctx, prefix) {
-					if err != nil {
-						return err
-					}
-					groups = append(groups, group)
-				}
-				return reach.showGroups(command.OutOrStdout(), groups)
-			})
-		},
+		RunE:              listing(reach, (*sidekeeper.Client).ListGroups, reach.showGroups),
 	}
 }
 
@@ -121,24 +106,6 @@ func (r *reach) removeGroup(command *cobra.Command, group string, options sideke
 	return err
 }
 
-func (r *reach) completeGroup(
-	command *cobra.Command, args []string, _ string,
-) (names []string, directive cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	r.timeout = min(r.timeout, completionTime)
-	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
-		for group, err := range client.ListGroups(ctx, "") {
-			if err != nil {
-				return err
-			}
-			names = append(names, group.GetGroup())
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+func (r *reach) completeGroup(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return complete(r, command, args, begun, (*sidekeeper.Client).ListGroups, (*sidekeeper.GroupEntry).GetGroup)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,22 +30,7 @@ func newLockCommand(reach *reach) *cobra.Command {
 func newLockListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls [PREFIX]", Short: "List the locks that are held or waited for", Args: cobra.MaximumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			prefix := ""
-			if len(args) > 0 {
-				prefix = args[0]
-			}
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var locks []*sidekeeper.LockEntry
-				for lock, err := range client.List(ctx, prefix) {
-					if err != nil {
-						return err
-					}
-					locks = append(locks, lock)
-				}
-				return reach.showLocks(command.OutOrStdout(), locks)
-			})
-		},
+		RunE: listing(reach, (*sidekeeper.Client).List, reach.showLocks),
 	}
 }
 
@@ -142,27 +126,6 @@ func joinNotes(one, other string) string {
 	return one + ", " + other
 }
 
-// completionTime bounds how long a shell waits for names.
-const completionTime = time.Second
-
-func (r *reach) completeLock(
-	command *cobra.Command, args []string, _ string,
-) (names []string, directive cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	r.timeout = min(r.timeout, completionTime)
-	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
-		for lock, err := range client.List(ctx, "") {
-			if err != nil {
-				return err
-			}
-			names = append(names, lock.GetName())
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+func (r *reach) completeLock(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return complete(r, command, args, begun, (*sidekeeper.Client).List, (*sidekeeper.LockEntry).GetName)
 }

@@ -80,22 +80,7 @@ func (r *reach) showNumbers(to io.Writer, numbers sidekeeper.Numbers, hex bool) 
 func newSequenceListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls [PREFIX]", Short: "List the sequences", Args: cobra.MaximumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			prefix := ""
-			if len(args) > 0 {
-				prefix = args[0]
-			}
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var sequences []*sidekeeper.SequenceEntry
-				for sequence, err := range client.Sequences(ctx, prefix) {
-					if err != nil {
-						return err
-					}
-					sequences = append(sequences, sequence)
-				}
-				return reach.showSequences(command.OutOrStdout(), sequences)
-			})
-		},
+		RunE: listing(reach, (*sidekeeper.Client).Sequences, reach.showSequences),
 	}
 }
 
@@ -116,24 +101,6 @@ func (r *reach) showSequences(to io.Writer, sequences []*sidekeeper.SequenceEntr
 	return show.Table(to, "NAME LAST INCARNATION NOTES", rows)
 }
 
-func (r *reach) completeSequence(
-	command *cobra.Command, args []string, _ string,
-) (names []string, directive cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	r.timeout = min(r.timeout, completionTime)
-	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
-		for sequence, err := range client.Sequences(ctx, "") {
-			if err != nil {
-				return err
-			}
-			names = append(names, sequence.GetName())
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+func (r *reach) completeSequence(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return complete(r, command, args, begun, (*sidekeeper.Client).Sequences, (*sidekeeper.SequenceEntry).GetName)
 }

@@ -23,12 +23,12 @@ func Wire(entry sidekeeper.Entry) *configv1.Entry {
 }
 
 // Collect reads a list to its end.
-func Collect(listed iter.Seq2[sidekeeper.Entry, error]) (all []sidekeeper.Entry, err error) {
-	for entry, err := range listed {
+func Collect[T any](listed iter.Seq2[T, error]) (all []T, err error) {
+	for one, err := range listed {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, entry)
+		all = append(all, one)
 	}
 	return all, nil
 }
