@@ -147,9 +147,9 @@ func readInput(stdin io.Reader, name string) ([]byte, error) {
 		defer file.Close()
 		stdin = file
 	}
-	value, err := io.ReadAll(io.LimitReader(stdin, configsync.LargestValue+1))
-	if err == nil && len(value) > configsync.LargestValue {
-		return nil, exit.UsageError(fmt.Errorf("the value has more than %d bytes", configsync.LargestValue))
+	value, err := io.ReadAll(io.LimitReader(stdin, configsync.MaxValueBytes+1))
+	if err == nil && len(value) > configsync.MaxValueBytes {
+		return nil, exit.UsageError(fmt.Errorf("the value has more than %d bytes", configsync.MaxValueBytes))
 	}
 	return value, err
 }

@@ -88,8 +88,8 @@ func newConfigWatchCommand(reach *reach) *cobra.Command {
 				return errors.New("--exec: missing command")
 			case exact && len(args) == 0:
 				return errors.New("--exact: missing keys")
-			case exact && len(args) > configsync.MostKeys:
-				return fmt.Errorf("at most %d keys", configsync.MostKeys)
+			case exact && len(args) > configsync.MaxKeys:
+				return fmt.Errorf("at most %d keys", configsync.MaxKeys)
 			case !exact && len(args) > 1:
 				return errors.New("expected one prefix, or several keys with --exact")
 			}

@@ -77,7 +77,7 @@ func TestAnImportWritesOnlyWhatDiffersAndPrunesOnlyIfItIsTold(t *testing.T) {
 
 func TestLargeImportsAreSplitIntoCommits(t *testing.T) {
 	s := newConfigScene(t)
-	wanted := map[string][]byte{"huge": []byte(strings.Repeat("h", configsync.LargestValue))}
+	wanted := map[string][]byte{"huge": []byte(strings.Repeat("h", configsync.MaxValueBytes))}
 	for i := range 250 {
 		wanted[fmt.Sprintf("small/%03d", i)] = []byte("x")
 	}

@@ -39,7 +39,7 @@ func TestThePageOfTheConfigurationShowsEveryFlagAsItIs(t *testing.T) {
 
 func TestEverySettingBelongsToOneSubject(t *testing.T) {
 	var named []string
-	for _, each := range serveSubjects {
+	for _, each := range settingGroups {
 		named = append(named, each.flags...)
 	}
 	var flags []string
@@ -72,7 +72,7 @@ func tenths(d time.Duration) float64 { return d.Truncate(100 * time.Millisecond)
 // serveTables is the settings of the sidecar, subject by subject.
 func serveTables() string {
 	var text strings.Builder
-	for i, each := range serveSubjects {
+	for i, each := range settingGroups {
 		if i > 0 {
 			text.WriteString("\n")
 		}

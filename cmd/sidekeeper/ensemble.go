@@ -78,8 +78,8 @@ func (s *settings) directories() []string {
 // place is where one kind of things lies: below the root unless told otherwise.
 func (s *settings) place(elsewhere, kind string) string { return cmp.Or(elsewhere, s.root+"/"+kind) }
 
-// mostCredentials is how many lines the file of --zookeeper-auth-file has at most: while they are rotated, two.
-const mostCredentials = 10
+// maxCredentials is how many lines the file of --zookeeper-auth-file has at most: while they are rotated, two.
+const maxCredentials = 10
 
 // credentials reads lines of `user:password` from their file, now and whenever they are asked for; nil if there is none.
 func (s *settings) credentials(log *zap.Logger) (func() [][]byte, error) {
@@ -107,8 +107,8 @@ func (s *settings) parseCredentials(content []byte) (credentials [][]byte, err e
 		}
 		credentials = append(credentials, line)
 	}
-	if len(credentials) == 0 || len(credentials) > mostCredentials {
-		return nil, fmt.Errorf("%s: has %d lines with user:password: from 1 to %d", s.authFile, len(credentials), mostCredentials)
+	if len(credentials) == 0 || len(credentials) > maxCredentials {
+		return nil, fmt.Errorf("%s: has %d lines with user:password: from 1 to %d", s.authFile, len(credentials), maxCredentials)
 	}
 	return credentials, nil
 }

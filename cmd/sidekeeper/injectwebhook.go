@@ -85,7 +85,7 @@ func (i *injection) check() error {
 		return errors.New("say --tls-cert and --tls-key, or --secret, --webhook and --host")
 	case o.Lifetime < leastLifetime:
 		return fmt.Errorf("--certificate-lifetime %s: at least %s, so that there is time to renew it", o.Lifetime, leastLifetime)
-	case o.Linger < 0 || o.Linger > dayLong:
+	case o.Linger < 0 || o.Linger > maxDuration:
 		return fmt.Errorf("--linger %s: between nothing and 24h", o.Linger)
 	default:
 		return nil

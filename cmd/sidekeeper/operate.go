@@ -97,12 +97,12 @@ func (r *reach) breakHold(
 	return err
 }
 
-// leaseTime is longer than any lease of a default ensemble lives without being heard of.
-const leaseTime = 45 * time.Second
+// maxLeaseTime is longer than any lease of a default ensemble lives without being heard of.
+const maxLeaseTime = 45 * time.Second
 
 func breakTime(answer time.Duration, forceAfter *time.Duration) time.Duration {
 	if forceAfter == nil {
-		return answer + leaseTime
+		return answer + maxLeaseTime
 	}
 	return answer + *forceAfter
 }

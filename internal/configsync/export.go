@@ -23,7 +23,7 @@ func Export(ctx context.Context, config *sidekeeper.Config, prefix, folder strin
 	return exported.writeNew(folder)
 }
 
-func entriesBelow(prefix string, listed look) entries {
+func entriesBelow(prefix string, listed listing) entries {
 	below := entries{}
 	for _, entry := range listed {
 		below[nameBelow(prefix, entry.Key)] = entry.Value

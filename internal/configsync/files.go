@@ -102,8 +102,8 @@ func readFiles(folder string) (entries, error) {
 			return err
 		case !info.Mode().IsRegular():
 			return fmt.Errorf("%s is neither a file nor a folder", filepath.Join(folder, file))
-		case info.Size() > LargestValue:
-			return fmt.Errorf("%s has %d bytes, more than %d", filepath.Join(folder, file), info.Size(), LargestValue)
+		case info.Size() > MaxValueBytes:
+			return fmt.Errorf("%s has %d bytes, more than %d", filepath.Join(folder, file), info.Size(), MaxValueBytes)
 		}
 		files[file], err = root.ReadFile(file)
 		return err

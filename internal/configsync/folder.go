@@ -129,16 +129,16 @@ func (f *folder) take(prefix string) (err error) {
 	return err
 }
 
-// lockTime is how long the lock of a process that was killed may linger: in a child that it was starting.
-const lockTime = 2 * time.Second
+// lockTimeout is how long the lock of a process that was killed may linger: in a child that it was starting.
+const lockTimeout = 2 * time.Second
 
 func (f *folder) lock() error {
-	for late := time.After(lockTime); ; {
+	for late := time.After(lockTimeout); ; {
 		if syscall.Flock(int(f.mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			return nil
 		}
 		select {
-		case <-time.After(lockTime / 40):
+		case <-time.After(lockTimeout / 40):
 		case <-late:
 			return fmt.Errorf("another process keeps %s: end it first, or choose another folder", f.path)
 		}

@@ -54,8 +54,8 @@ func readSource(stdin io.Reader, source string) (entries, error) {
 	return readYAML(file)
 }
 
-// mostPlans is how often it is begun anew since somebody else writes the same keys.
-const mostPlans = 10
+// maxPlans is how often it is begun anew since somebody else writes the same keys.
+const maxPlans = 10
 
 // Run writes what differs, and tells it.
 func (i *Import) Run(ctx context.Context, config *sidekeeper.Config, out io.Writer) error {
@@ -74,7 +74,7 @@ func (i *Import) Run(ctx context.Context, config *sidekeeper.Config, out io.Writ
 		}
 		steps, err = commitAll(ctx, config, steps)
 		done = append(done, steps...)
-		if err == nil || attempt == mostPlans || !overtaken(err) {
+		if err == nil || attempt == maxPlans || !overtaken(err) {
 			return errors.Join(err, i.show(out, done))
 		}
 	}

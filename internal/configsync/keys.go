@@ -11,10 +11,10 @@ import (
 
 // What a sidecar takes; see sidekeeper.config.v1.
 const (
-	longestKey      = 200
-	LargestValue    = 1_000_000
-	mostOperations  = 100
-	largestOfCommit = 1_000_000 // bytes of keys and values
+	maxKeyBytes    = 200
+	MaxValueBytes  = 1_000_000
+	maxOperations  = 100
+	maxCommitBytes = 1_000_000 // bytes of keys and values
 )
 
 // Entries are values by what their keys are below some prefix; the prefix itself is "".
@@ -42,8 +42,8 @@ var segmentPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // checkEntry says what a sidecar would refuse, before anything is written.
 func checkEntry(key string, value []byte) error {
-	if key == "" || len(key) > longestKey {
-		return fmt.Errorf("key %.80q: it takes 1 to %d bytes", key, longestKey)
+	if key == "" || len(key) > maxKeyBytes {
+		return fmt.Errorf("key %.80q: it takes 1 to %d bytes", key, maxKeyBytes)
 	}
 	for segment := range strings.SplitSeq(key, "/") {
 		if segment == "." || segment == ".." || !segmentPattern.MatchString(segment) {
@@ -53,8 +53,8 @@ func checkEntry(key string, value []byte) error {
 	if strings.HasPrefix(key+"/", "zookeeper/") {
 		return errors.New("key " + key + ": the first segment cannot be zookeeper")
 	}
-	if len(value) > LargestValue {
-		return fmt.Errorf("key %s: the value has %d bytes, more than %d", key, len(value), LargestValue)
+	if len(value) > MaxValueBytes {
+		return fmt.Errorf("key %s: the value has %d bytes, more than %d", key, len(value), MaxValueBytes)
 	}
 	return nil
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
-// A look lists each key as it was at some moment, one after the other: what one commit has written may be in it in part.
-type look []sidekeeper.Entry
+// A listing has each key as it was at some moment, one after the other: what one commit has written may be in it in part.
+type listing []sidekeeper.Entry
 
-// mostLooks is how often a prefix is listed to find a moment.
-const mostLooks = 10
+// maxListings is how often a prefix is listed to find a moment.
+const maxListings = 10
 
 var errRestless = errors.New("the keys change faster than they can be read: try again")
 
 // atOneMoment returns what was stored as a whole at some moment, after before was seen. It is found if two looks, one after
-// the other, see the same, or by betweenLooks. What no look can see is a key that is made and deleted again within two of
+// the other, see the same, or by betweenListings. what no listing can show is a key that is made and deleted again within two of
 // them. Before may be nil.
-func atOneMoment(ctx context.Context, config *sidekeeper.Config, prefix string, before look) (look, error) {
-	looks := []look{before}
-	for range mostLooks {
+func atOneMoment(ctx context.Context, config *sidekeeper.Config, prefix string, before listing) (listing, error) {
+	looks := []listing{before}
+	for range maxListings {
 		next, err := Collect(config.List(ctx, prefix))
 		if err != nil {
 			return nil, err
@@ -31,7 +31,7 @@ func atOneMoment(ctx context.Context, config *sidekeeper.Config, prefix string, 
 			return next, nil
 		}
 		if last > 0 {
-			if found, ok := betweenLooks(looks[last-1], looks[last], next); ok {
+			if found, ok := betweenListings(looks[last-1], looks[last], next); ok {
 				return found, nil
 			}
 		}
@@ -41,7 +41,7 @@ func atOneMoment(ctx context.Context, config *sidekeeper.Config, prefix string, 
 }
 
 // same says whether nothing was written between two looks.
-func (l look) same(as look) bool {
+func (l listing) same(as listing) bool {
 	if len(l) != len(as) {
 		return false
 	}
@@ -53,15 +53,15 @@ func (l look) same(as look) bool {
 	return true
 }
 
-// betweenLooks tells what was stored at one moment while the second of three looks was made, if that can be known although
+// betweenListings tells what was stored at one moment while the second of three looks was made, if that can be known although
 // values change all the time.
 //
-// If no key was made or deleted between the first look and the third, what the second saw was there all the time, and all else was not. Let
-// newest be the largest revision that the second look saw. The third look read each key after that was written. So a key
+// If no key was made or deleted between the first listing and the third, what the second saw was there all the time, and all else was not. Let
+// newest be the largest revision that the second listing saw. The third listing read each key after that was written. So a key
 // that it finds no newer than newest had this very value then. A key that it finds newer, by exactly one version, was
-// written once since the second look read it, and after newest: before that it had the value of the second look. (If newest was written
-// before the second look began, then all that it saw was there when it began, and the same answer is right.)
-func betweenLooks(first, second, third look) (found look, ok bool) {
+// written once since the second listing read it, and after newest: before that it had the value of the second listing. (If newest was written
+// before the second listing began, then all that it saw was there when it began, and the same answer is right.)
+func betweenListings(first, second, third listing) (found listing, ok bool) {
 	if len(first) != len(second) || len(second) != len(third) {
 		return nil, false
 	}

@@ -15,7 +15,7 @@ type history struct {
 	states []map[string]sidekeeper.Entry
 }
 
-// settled is how many commits there were before the first look.
+// settled is how many commits there were before the first listing.
 const settled = 5
 
 // commit writes some keys at once: mostly new values, rarely keys that are made or deleted.
@@ -44,8 +44,8 @@ func (h *history) commit(keys []string) {
 }
 
 // look sees the keys while commits go on.
-func (h *history) look(keys []string, busy int) look {
-	var seen look
+func (h *history) look(keys []string, busy int) listing {
+	var seen listing
 	for _, key := range keys {
 		for range h.random.IntN(busy) {
 			if h.random.IntN(len(keys)) == 0 {
@@ -60,7 +60,7 @@ func (h *history) look(keys []string, busy int) look {
 }
 
 // wasStored says whether these were the keys at one moment.
-func (h *history) wasStored(found look) bool {
+func (h *history) wasStored(found listing) bool {
 	return slices.ContainsFunc(h.states, func(state map[string]sidekeeper.Entry) bool {
 		return len(state) == len(found) && !slices.ContainsFunc(found, func(entry sidekeeper.Entry) bool {
 			return state[entry.Key].Revision != entry.Revision
@@ -87,7 +87,7 @@ func TestWhatIsFoundBetweenLooksWasStoredAtOneMoment(t *testing.T) {
 		if second.same(third) && !h.wasStored(second) {
 			t.Fatalf("two looks saw %v, which was never stored: %s", second, fmt.Sprint(h.states))
 		}
-		state, ok := betweenLooks(first, second, third)
+		state, ok := betweenListings(first, second, third)
 		if !ok {
 			continue
 		}

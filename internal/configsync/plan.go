@@ -74,7 +74,7 @@ func batches(steps []step) [][]step {
 	size := 0
 	for _, next := range steps {
 		last := len(all) - 1
-		if last < 0 || len(all[last]) == mostOperations || size+next.size() > largestOfCommit {
+		if last < 0 || len(all[last]) == maxOperations || size+next.size() > maxCommitBytes {
 			all, last, size = append(all, nil), last+1, 0
 		}
 		all[last] = append(all[last], next)
@@ -86,7 +86,7 @@ func batches(steps []step) [][]step {
 // commitAll carries the steps out, and returns those that are done.
 func commitAll(ctx context.Context, config *sidekeeper.Config, steps []step) (done []step, err error) {
 	for _, batch := range batches(steps) {
-		if batch[0].size() > largestOfCommit {
+		if batch[0].size() > maxCommitBytes {
 			_, err = config.Put(ctx, batch[0].key, batch[0].value, batch[0].only)
 		} else {
 			err = commit(ctx, config, batch)

@@ -19,8 +19,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
-// endTime is how long a command that was started because of a change gets to end when sidekeeper ends.
-const endTime = 10 * time.Second
+// stopTimeout is how long a command that was started because of a change gets to end when sidekeeper ends.
+const stopTimeout = 10 * time.Second
 
 // A rerunner runs a shell command again and again: one run at a time, and each with what is newest when it begins.
 type rerunner struct {
@@ -87,7 +87,7 @@ func (r *rerunner) once(ctx context.Context) (code int, err error) {
 		case <-child.Exited:
 			return child.ExitCode(), nil
 		case <-done:
-			done, late = nil, time.After(endTime)
+			done, late = nil, time.After(stopTimeout)
 			child.Signal(syscall.SIGTERM)
 		case <-late:
 			child.Kill()
@@ -95,25 +95,25 @@ func (r *rerunner) once(ctx context.Context) (code int, err error) {
 	}
 }
 
-// A signaller sends a signal to a process after each change.
-type signaller struct {
+// A signalTarget sends a signal to a process after each change.
+type signalTarget struct {
 	process string // a number, or a file that holds it
 	number  syscall.Signal
 }
 
 // parseSignal understands PID, PID:SIGNAL, and a file instead of the PID.
-func parseSignal(text string) (signaller, error) {
+func parseSignal(text string) (signalTarget, error) {
 	process, name := text, "HUP"
 	if colon := strings.LastIndexByte(text, ':'); colon >= 0 {
 		process, name = text[:colon], text[colon+1:]
 	}
 	number := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 	if process == "" || number == 0 {
-		return signaller{}, fmt.Errorf("--signal %s: expected PID:SIGNAL such as 4711:SIGHUP, or the path of a file with the PID", text)
+		return signalTarget{}, fmt.Errorf("--signal %s: expected PID:SIGNAL such as 4711:SIGHUP, or the path of a file with the PID", text)
 	}
-	s := signaller{process, number}
+	s := signalTarget{process, number}
 	if _, err := s.pid(); err != nil && isNumber(process) {
-		return signaller{}, err
+		return signalTarget{}, err
 	}
 	return s, nil
 }
@@ -121,7 +121,7 @@ func parseSignal(text string) (signaller, error) {
 func isNumber(text string) bool { return strings.Trim(text, "-0123456789") == "" }
 
 // pid is the process's number now. Numbers that mean a group, or this process's own, are none.
-func (s signaller) pid() (int, error) {
+func (s signalTarget) pid() (int, error) {
 	text := s.process
 	if !isNumber(text) {
 		content, err := os.ReadFile(text) //nolint:gosec // the user's choice
@@ -137,7 +137,7 @@ func (s signaller) pid() (int, error) {
 	return pid, nil
 }
 
-func (s signaller) send() error {
+func (s signalTarget) send() error {
 	pid, err := s.pid()
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ func (s *Sync) Run(ctx context.Context) (err error) {
 	if s.Mode&0o600 != 0o600 {
 		return exit.UsageError(fmt.Errorf("--mode %04o: whoever owns the files must be able to read and write them, as with 0600", s.Mode))
 	}
-	tell, err := s.teller()
+	tell, err := s.notifier()
 	if err != nil {
 		return exit.UsageError(err)
 	}
@@ -66,7 +66,7 @@ var (
 )
 
 // keep runs the watch, the writer and the command beside each other.
-func (s *Sync) keep(ctx context.Context, config *sidekeeper.Config, folder *folder, tell *teller) error {
+func (s *Sync) keep(ctx context.Context, config *sidekeeper.Config, folder *folder, tell *notifier) error {
 	following := &follower{
 		watch: func(ctx context.Context) iter.Seq2[sidekeeper.ConfigEvent, error] {
 			return config.WatchPrefix(ctx, s.Prefix)
@@ -135,7 +135,7 @@ func (s *Sync) seen() (listed []sidekeeper.Entry) {
 }
 
 // write makes the folder equal to what was seen, again and again until ctx ends. What fails is tried again.
-func (s *Sync) write(ctx context.Context, config *sidekeeper.Config, folder *folder, tell *teller) error {
+func (s *Sync) write(ctx context.Context, config *sidekeeper.Config, folder *folder, tell *notifier) error {
 	pause := shortestPause
 	for {
 		select {
@@ -177,7 +177,7 @@ func (s *Sync) final(err error) bool {
 // writeOnce writes what was stored at one moment since the watch has last told something. What has changed since that
 // moment is on its way through the watch.
 func (s *Sync) writeOnce(
-	ctx context.Context, config *sidekeeper.Config, folder *folder, tell *teller,
+	ctx context.Context, config *sidekeeper.Config, folder *folder, tell *notifier,
 ) (written bool, err error) {
 	stored, err := atOneMoment(ctx, config, s.Prefix, s.seen())
 	switch {
@@ -199,7 +199,7 @@ func (s *Sync) writeOnce(
 }
 
 // endOnce tells of the one state.
-func (s *Sync) endOnce(ctx context.Context, tell *teller) error {
+func (s *Sync) endOnce(ctx context.Context, tell *notifier) error {
 	switch {
 	case tell.signal != nil:
 		if err := tell.signal.send(); err != nil {

@@ -6,16 +6,16 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
-// A teller tells a program that its files have changed: by a signal, by a command, or not at all.
-type teller struct {
-	signal  *signaller
+// A notifier tells a program that its files have changed: by a signal, by a command, or not at all.
+type notifier struct {
+	signal  *signalTarget
 	command *rerunner
 	say     func(string, ...any)
 	due     bool // there is something to tell: at first that there are files
 }
 
-func (s *Sync) teller() (*teller, error) {
-	tell := &teller{due: true, say: show.Notes(s.Stderr)}
+func (s *Sync) notifier() (*notifier, error) {
+	tell := &notifier{due: true, say: show.Notes(s.Stderr)}
 	switch {
 	case s.Signal != "" && s.Exec != "":
 		return nil, errors.New("--signal and --exec exclude each other")
@@ -32,7 +32,7 @@ func (s *Sync) teller() (*teller, error) {
 	return tell, nil
 }
 
-func (t *teller) tell() {
+func (t *notifier) tell() {
 	switch {
 	case t.command != nil:
 		t.command.again()

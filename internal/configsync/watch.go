@@ -38,8 +38,8 @@ type Watch struct {
 	changed map[string]string   // since the command last began: what has become of which key
 }
 
-// MostKeys is how many keys one Watch may have.
-const MostKeys = 1000
+// MaxKeys is how many keys one Watch may have.
+const MaxKeys = 1000
 
 // Run watches until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {

@@ -117,11 +117,11 @@ func FuzzKeys(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key, name string) {
 		if checkEntry(key, nil) == nil {
-			if !utf8.ValidString(key) || strings.ContainsAny(key, " \n\t%\\:*?\"'") || len(key) > longestKey {
+			if !utf8.ValidString(key) || strings.ContainsAny(key, " \n\t%\\:*?\"'") || len(key) > maxKeyBytes {
 				t.Errorf("%q is taken for a key", key)
 			}
-			if checkEntry(key+"/"+strings.Repeat("x", longestKey), nil) == nil {
-				t.Errorf("a key of more than %d bytes", longestKey)
+			if checkEntry(key+"/"+strings.Repeat("x", maxKeyBytes), nil) == nil {
+				t.Errorf("a key of more than %d bytes", maxKeyBytes)
 			}
 		}
 		if below := keyBelow(key, name); checkEntry(below, nil) == nil && !strings.HasPrefix(name, "/") && nameBelow(key, below) != name {

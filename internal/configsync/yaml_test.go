@@ -133,7 +133,7 @@ func TestFoldersThatMeanNothingAreRefused(t *testing.T) {
 			return os.Symlink("/etc/hostname", filepath.Join(folder, "host"))
 		},
 		"more than 1000000": func(folder string) error {
-			return os.WriteFile(filepath.Join(folder, "large"), bytes.Repeat([]byte("x"), LargestValue+1), 0o600)
+			return os.WriteFile(filepath.Join(folder, "large"), bytes.Repeat([]byte("x"), MaxValueBytes+1), 0o600)
 		},
 	} {
 		folder := t.TempDir()
@@ -160,10 +160,10 @@ func TestEntriesAreCheckedBeforeAnythingIsWritten(t *testing.T) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
-	if err := checkEntry("a", make([]byte, LargestValue+1)); err == nil || !strings.Contains(err.Error(), strconv.Itoa(LargestValue)) {
+	if err := checkEntry("a", make([]byte, MaxValueBytes+1)); err == nil || !strings.Contains(err.Error(), strconv.Itoa(MaxValueBytes)) {
 		t.Error(err)
 	}
-	if err := checkEntry("zookeeper-b/..c/D_1", make([]byte, LargestValue)); err != nil {
+	if err := checkEntry("zookeeper-b/..c/D_1", make([]byte, MaxValueBytes)); err != nil {
 		t.Error(err)
 	}
 }

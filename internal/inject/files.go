@@ -11,8 +11,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/reload"
 )
 
-// rereading is how often files are looked at. The kubelet takes a minute or more to bring a new Secret into a pod.
-const rereading = 10 * time.Second
+// reloadInterval is how often files are looked at. The kubelet takes a minute or more to bring a new Secret into a pod.
+const reloadInterval = 10 * time.Second
 
 // A keyFile is a pair that somebody else, cert-manager for example, keeps in files and replaces in time.
 type keyFile struct {
@@ -50,7 +50,7 @@ func (k *keyFile) report(_ *tls.Certificate, trouble error) {
 func (k *keyFile) run(ctx context.Context) {
 	for {
 		select {
-		case <-time.After(rereading):
+		case <-time.After(reloadInterval):
 		case <-ctx.Done():
 			return
 		}

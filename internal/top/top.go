@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	longestState = 16 << 20 // bytes
-	retryPause   = time.Second
+	maxStateBytes = 16 << 20 // bytes
+	retryPause    = time.Second
 )
 
 // Options say what to show, and of which sidecar.
@@ -124,7 +124,7 @@ func (t *top) writeOnce(ctx context.Context, out io.Writer) error {
 	}
 	defer body.Close()
 	var state service.State
-	if err := json.NewDecoder(io.LimitReader(body, longestState)).Decode(&state); err != nil {
+	if err := json.NewDecoder(io.LimitReader(body, maxStateBytes)).Decode(&state); err != nil {
 		return exit.With(exit.Unreachable, fmt.Errorf("%s is no sidecar's admin listener: %w", t.Admin, err))
 	}
 	_, err = io.WriteString(out, strings.Join(newView(&state, 0).lines(0), "\n")+"\n")
@@ -163,7 +163,7 @@ func (t *top) follow(ctx context.Context, screen *screen) error {
 // draw shows each state of a stream, until the stream ends or is none of a sidecar's.
 func draw(body io.Reader, screen *screen) {
 	events := bufio.NewScanner(body)
-	events.Buffer(nil, longestState)
+	events.Buffer(nil, maxStateBytes)
 	for events.Scan() {
 		text, ok := bytes.CutPrefix(events.Bytes(), []byte("data: "))
 		if !ok {
