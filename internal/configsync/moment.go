@@ -16,8 +16,8 @@ const maxListings = 10
 
 var errRestless = errors.New("the keys change faster than they can be read: try again")
 
-// atOneMoment returns what was stored as a whole at some moment, after before was seen. It is found if two looks, one after
-// the other, see the same, or by betweenListings. what no listing can show is a key that is made and deleted again within two of
+// atOneMoment returns what was stored as a whole at some moment, after before was seen. It is found if two listings, one after
+// the other, see the same, or by betweenListings. What no listing can show is a key that is made and deleted again within two of
 // them. Before may be nil.
 func atOneMoment(ctx context.Context, config *sidekeeper.Config, prefix string, before listing) (listing, error) {
 	looks := []listing{before}
@@ -53,7 +53,7 @@ func (l listing) same(as listing) bool {
 	return true
 }
 
-// betweenListings tells what was stored at one moment while the second of three looks was made, if that can be known although
+// betweenListings tells what was stored at one moment while the second of three listings was made, if that can be known although
 // values change all the time.
 //
 // If no key was made or deleted between the first listing and the third, what the second saw was there all the time, and all else was not. Let
