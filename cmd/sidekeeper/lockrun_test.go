@@ -146,7 +146,7 @@ func TestSuspensionIsToldAndTheCommandGoesOn(t *testing.T) {
 	call.AskBack(&lockv1.RevocationRequested{RequestedBy: "uid 7", Reason: "maintenance"})
 	p.wantLine(t, "terminated")
 	p.want(t, 5, "no contact with the ensemble: lock orders is safe for 4s", "contact with the ensemble is back",
-		"uid 7 asks for the lock: maintenance")
+		"revocation requested by uid 7: maintenance")
 }
 
 func TestARevocationThatIsIgnoredKillsTheCommandBeforeItsGraceIsOver(t *testing.T) {
