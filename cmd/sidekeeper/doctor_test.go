@@ -38,7 +38,11 @@ func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
 			"warning: --session-timeout: of 4s a lease is certainly valid for 2.",
 		},
 		{"a timeout that is not safe", append(healthy, "--proof=static"), exitProblems, "problem: --session-timeout: session timeout too short"},
-		{"nobody there", []string{"doctor", "--zookeeper=127.0.0.1:1", "--timeout=500ms"}, exit.Unreachable, "problem: 127.0.0.1:1: does not answer"},
+		{
+			"nobody there",
+			[]string{"doctor", "--zookeeper=127.0.0.1:1", "--timeout=500ms"},
+			exit.Unreachable, "problem: 127.0.0.1:1: does not answer",
+		},
 		{"no ensemble", []string{"doctor"}, exit.Usage, ""},
 		{"a bad name", append(healthy, "a//b"), exit.Usage, ""},
 	} {

@@ -94,7 +94,8 @@ func (t *top) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	if response.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(response.Body, 200)) // it says why, or nothing
 		response.Body.Close()
-		return nil, exit.With(exit.Unreachable, fmt.Errorf("%s answers %s: %s", t.Admin, response.Status, show.Printable(string(bytes.TrimSpace(said)))))
+		why := show.Printable(string(bytes.TrimSpace(said)))
+		return nil, exit.With(exit.Unreachable, fmt.Errorf("%s answers %s: %s", t.Admin, response.Status, why))
 	}
 	return response.Body, nil
 }

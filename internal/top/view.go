@@ -106,7 +106,8 @@ func (v *view) leases() table {
 			state = "suspended"
 		}
 		t.rows = append(t.rows, row{as, []string{
-			lease.Mark, show.Printable(lease.Owner), show.Printable(lease.Caller), state, bar(part), seconds(lease.ValidFor) + "/" + seconds(lease.TTL),
+			lease.Mark, show.Printable(lease.Owner), show.Printable(lease.Caller), state, bar(part),
+			seconds(lease.ValidFor) + "/" + seconds(lease.TTL),
 			fmt.Sprint(lease.Holds + lease.Members), fmt.Sprint(lease.Waits), seconds(lease.Age),
 		}})
 	}
