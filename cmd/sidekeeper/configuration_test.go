@@ -123,7 +123,7 @@ func valueWords(flag *pflag.Flag, kind string) string {
 func rulesByFlag() map[string][]string {
 	rules := map[string][]string{}
 	for _, each := range (&settings{zookeeper: []string{"zk-1:2181"}}).rules() {
-		if !strings.HasPrefix(each.text, "say ") {
+		if !strings.HasSuffix(each.text, "required") {
 			rules[each.flag] = append(rules[each.flag], each.text)
 		}
 	}

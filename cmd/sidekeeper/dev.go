@@ -61,8 +61,8 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its client requests another value; 2.2s to 20s")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", 2*time.Second, "drain timeout for holders when the sidecar stops")
 	f.StringArrayVar(&s.faults, "fault", nil, "what goes wrong, `name=value`, repeatable: "+dev.FaultsHelp)
-	f.StringVar(&s.metricsListen, "metrics-listen", "", "HTTP listen address of /metrics, /healthz and /readyz, as a loopback `host:port`; empty disables it")
-	f.StringVar(&s.adminListen, "admin-listen", "", "HTTP listen address of the status page, the data for sidekeeper top, and profiles, as a loopback `host:port` or unix:///path; empty disables it")
+	f.StringVar(&s.metricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as a loopback `host:port`; empty disables it")
+	f.StringVar(&s.adminListen, "admin-listen", "", "listen address (HTTP) of the status page, the data for sidekeeper top, and profiles, as a loopback `host:port` or unix:///path; empty disables it")
 	f.Var(choose(&s.logging.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
 	f.Var(choose(&s.logging.logFormat, "console", "json"), "log-format", "log format, for people or for programs")
 	return f

@@ -30,7 +30,7 @@ func (i *injection) flags() *pflag.FlagSet {
 	o := &i.options
 	f.StringVar(&i.pattern, "pattern", "", "`file` with what is added to pods, as the chart writes it; required")
 	f.StringVar(&o.Listen, "listen", ":8443", "where API servers are answered over HTTPS, as `host:port`")
-	f.StringVar(&o.MetricsListen, "metrics-listen", "", "HTTP listen address of /metrics, /healthz and /readyz, as `host:port`; empty disables it")
+	f.StringVar(&o.MetricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as `host:port`; empty disables it")
 	f.StringVar(&o.Certificate, "tls-cert", "", "`file` with a certificate that is renewed externally, instead of --secret, --webhook and --host; reloaded when it changes")
 	f.StringVar(&o.Key, "tls-key", "", "`file` with that certificate's key; reloaded when it changes")
 	f.StringVar(&o.Secret, "secret", "", "where certificates are kept that the injectors make themselves, as `namespace/name`")

@@ -31,7 +31,7 @@ func (s *settings) check() error {
 func (s *settings) rules() []rule {
 	rules := []rule{
 		{"listen", s.listen, len(s.listen) > 0, "at least one client listen address is required"},
-		{"zookeeper", s.zookeeper, len(s.zookeeper) > 0, "the ensemble's servers are required, as host:port,…"},
+		{"zookeeper", s.zookeeper, len(s.zookeeper) > 0, "the ensemble's servers, as host:port,…, are required"},
 		{"root", s.root, isNodePath(s.root), nodePathRule},
 		{"lock-root", s.lockRoot, s.lockRoot == "" || isNodePath(s.lockRoot), nodePathRule},
 		{"sequence-root", s.sequenceRoot, s.sequenceRoot == "" || isNodePath(s.sequenceRoot), nodePathRule},

@@ -156,7 +156,7 @@ func TestWhatCannotBeServedEndsWithTheUsageCodeAndSaysWhy(t *testing.T) {
 		"--zookeeper=127.0.0.1:1 --proof=static":                      "session timeout too short to be proved",
 		"--zookeeper=127.0.0.1:1 --operator-listen=127.0.0.1:0":       "--operator-listen 127.0.0.1:0: operators are served on a Unix socket only",
 		"--zookeeper=127.0.0.1:1 --zookeeper-auth-file=/no/such/file": "--zookeeper-auth-file: open /no/such/file",
-		"--listen=127.0.0.1:0":                                        "--zookeeper []: the ensemble's servers are required",
+		"--listen=127.0.0.1:0":                                        "--zookeeper []: the ensemble's servers, as host:port,…, are required",
 		"--zookeeper=127.0.0.1:1 --no-such-flag":                      "unknown flag: --no-such-flag",
 		"--zookeeper=127.0.0.1:1 --acl=nonsense":                      "ACL",
 		"--zookeeper=127.0.0.1:1 --audit-log=audit":                   "--audit-log audit: stderr, off, or the absolute path",
