@@ -3,16 +3,17 @@ package service
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
-	"github.com/sidekeeper/sidekeeper/service/policy"
 )
 
 // BenchmarkCallCost is what each call pays for what stands in front of its handler, without the network: its number, and the admission
@@ -37,12 +38,14 @@ func BenchmarkCallCost(b *testing.B) {
 	for i := range 20 {
 		fmt.Fprintf(&rules, "  - {identities: [\"*\"], methods: [sidekeeper.config.v1.ConfigService/*], prefixes: [team-%d]}\n", i+1)
 	}
-	twenty := &policyFile{}
-	parsed, err := policy.Parse("rules", []byte(rules.String()), policyActions(), brokenRule)
+	path := b.TempDir() + "/policy.yaml"
+	if err := os.WriteFile(path, []byte(rules.String()), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	twenty, err := openPolicy(path, zap.NewNop(), func(bool) {})
 	if err != nil {
 		b.Fatal(err)
 	}
-	twenty.current.Store(parsed)
 	for _, way := range []struct {
 		name string
 		file *policyFile

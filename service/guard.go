@@ -50,7 +50,7 @@ func (g guard) judge(from caller, method string, request any) (verdict, error) {
 		names = of.names(request)
 	}
 	action := of.action(method, request)
-	if !g.policy.newest().Allows(from.identity, action.Name, names) {
+	if !g.policy.Last().Allows(from.identity, action.Name, names) {
 		return verdict{}, deniedByPolicy(from, action.Name)
 	}
 	return verdict{operates: action.Operator}, nil

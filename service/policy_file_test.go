@@ -17,17 +17,17 @@ type followedPolicy struct {
 }
 
 func (f *followedPolicy) allows(identity string) bool {
-	return f.newest().Allows(identity, "sidekeeper.lock.v1.LockService/Get", nil)
+	return f.Last().Allows(identity, "sidekeeper.lock.v1.LockService/Get", nil)
 }
 
 // sees looks once, and compares who is allowed, and how often somebody complained.
 func (f *followedPolicy) sees(when string, first, second bool, complaints int) {
 	f.t.Helper()
-	f.look()
+	trouble := f.Look()
 	same(f.t, "uid:1 "+when, f.allows("uid:1"), first)
 	same(f.t, "uid:2 "+when, f.allows("uid:2"), second)
 	same(f.t, "complaints "+when, strings.Count(f.book.text(), "policy not taken over"), complaints)
-	same(f.t, "state "+when, f.state == "refused", complaints > 0 && f.trouble != "")
+	same(f.t, "state "+when, f.state == "refused", complaints > 0 && trouble != nil)
 }
 
 func newFollowedPolicy(t *testing.T, path string) *followedPolicy {

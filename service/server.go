@@ -139,11 +139,11 @@ func (s *Server) openCallers() error {
 		return err
 	}
 	if secure {
-		ring, err := newKeyring(s.options.TLS, s.options.Log)
+		config, err := openTLS(s.options.TLS, s.options.Log)
 		if err != nil {
 			return err
 		}
-		hands.secure = secured(ring.config())
+		hands.secure = secured(config)
 	}
 	servers := map[string]*grpc.Server{} // by the identity of all their callers, if they have one
 	for _, address := range s.options.Listen {
@@ -247,10 +247,12 @@ func (s *Server) Serve(ctx context.Context) error {
 		follow(ctx, s.health, s.ensemble, s.services())
 		return nil
 	})
-	group.Go(func() error {
-		s.policy.follow(ctx)
-		return nil
-	})
+	if s.policy != nil {
+		group.Go(func() error {
+			s.policy.Follow(ctx, policyPause)
+			return nil
+		})
+	}
 	group.Go(func() error {
 		<-ctx.Done()
 		return s.stop(context.WithoutCancel(ctx))

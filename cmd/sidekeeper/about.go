@@ -6,44 +6,38 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newLeasesCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "leases", Short: "List the leases of the sidecar, oldest first", Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var leases []*sidekeeper.LeaseInfo
-				for lease, err := range client.Leases(ctx) {
-					if err != nil {
-						return err
-					}
-					leases = append(leases, lease)
-				}
-				return reach.showLeases(command.OutOrStdout(), leases)
-			})
-		},
+		RunE: listing(reach, func(client *sidekeeper.Client, ctx context.Context, _ string) iter.Seq2[*sidekeeper.LeaseInfo, error] {
+			return client.Leases(ctx)
+		}, reach.showLeases),
 	}
 }
 
 func (r *reach) showLeases(to io.Writer, leases []*sidekeeper.LeaseInfo) error {
 	if r.json() {
-		return writeMessage(to, &leasev1.ListResponse{Leases: leases})
+		return show.Message(to, &leasev1.ListResponse{Leases: leases})
 	}
 	rows := make([][]string, 0, len(leases))
 	for _, lease := range leases {
 		rows = append(rows, []string{
-			printable(lease.GetOwner()), enumWord(lease.GetState()), age(lease.GetAge()), age(lease.GetValidFor()),
-			age(lease.GetTtl()), possessionWords(lease.GetPossessions()), metadataWords(lease.GetMetadata()),
+			show.Printable(lease.GetOwner()), show.Enum(lease.GetState()), show.Age(lease.GetAge()), show.Age(lease.GetValidFor()),
+			show.Age(lease.GetTtl()), possessionWords(lease.GetPossessions()), show.Metadata(lease.GetMetadata()),
 		})
 	}
-	return writeTable(to, "OWNER STATE AGE VALID TTL HOLDS METADATA", rows)
+	return show.Table(to, "OWNER STATE AGE VALID TTL HOLDS METADATA", rows)
 }
 
 func possessionWords(possessions []*leasev1.Possession) string {
@@ -55,13 +49,13 @@ func possessionWords(possessions []*leasev1.Possession) string {
 		}
 		words = joinNotes(words, word)
 	}
-	return printable(words)
+	return show.Printable(words)
 }
 
 func newHealthCommand(reach *reach) *cobra.Command {
 	ready := false
 	command := &cobra.Command{
-		Use: "health", Short: "Say whether the sidecar serves: exits with 0, or with 69 if not", Args: cobra.NoArgs,
+		Use: "health", Short: "Check whether the sidecar is serving: exits with 0 if so, else with 69", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
 				serves, err := client.Alive(ctx)
@@ -75,19 +69,19 @@ func newHealthCommand(reach *reach) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().BoolVar(&ready, "ready", false, "ask whether it reaches the ensemble, too")
+	command.Flags().BoolVar(&ready, "ready", false, "also require contact with the ensemble")
 	return command
 }
 
 func (r *reach) showHealth(to io.Writer, serves bool) error {
 	if r.json() {
-		if err := writeJSON(to, map[string]bool{"serving": serves}); err != nil || serves {
+		if err := show.JSON(to, map[string]bool{"serving": serves}); err != nil || serves {
 			return err
 		}
-		return exitError{code: exitUnreachable}
+		return exit.With(exit.Unreachable, nil)
 	}
 	if !serves {
-		return exitError{exitUnreachable, errors.New("not serving")}
+		return exit.With(exit.Unreachable, errors.New("not serving"))
 	}
 	_, err := fmt.Fprintln(to, "serving")
 	return err
@@ -102,12 +96,12 @@ type build struct {
 
 func newVersionCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Say which build this is", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version of this build", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			info, _ := debug.ReadBuildInfo()
 			built := describe(info)
 			if reach.json() {
-				return writeJSON(command.OutOrStdout(), built)
+				return show.JSON(command.OutOrStdout(), built)
 			}
 			_, err := fmt.Fprintf(command.OutOrStdout(), "sidekeeper %s, revision %s, %s\n",
 				built.Version, built.Revision, built.Go)

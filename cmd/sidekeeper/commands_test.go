@@ -53,7 +53,7 @@ func TestLockShowShowsTheQueue(t *testing.T) {
 	}
 	wantOutput(t, server, 0, ""+
 		"STATE    MODE   TOKEN       OWNER      AGE    METADATA      NOTES\n"+
-		"held     write  4294967321  billing    1m23s  az=x,pod=b-1  asked to let go\n"+
+		"held     write  4294967321  billing    1m23s  az=x,pod=b-1  revocation requested\n"+
 		"waiting  read   4294967330  \"\\x1b[2J\"  1.2s   -             not Sidekeeper's\n"+
 		"and 4 more\n", "lock", "show", "orders")
 	wantOutput(t, server, 0, `{"name":"orders","holders":[{"mode":"MODE_WRITE","owner":"billing",`+
@@ -126,7 +126,7 @@ func TestLockBreakEndsTheHoldWithThisToken(t *testing.T) {
 	wantOutput(t, server, 0, "hold 42 of orders: removed from outside: its holder may not have known in time\n",
 		append(as, "--token", "42", "--force-after", "0s")...)
 	wantOutput(t, server, 1, "sidekeeper: nobody has this token (FENCING_TOKEN_MISMATCH)\n", append(as, "--token", "1")...)
-	wantOutput(t, server, 64, "sidekeeper: say which hold: --token, from `sidekeeper lock show orders`\n", as...)
+	wantOutput(t, server, 64, "sidekeeper: --token is required: take it from `sidekeeper lock show orders`\n", as...)
 }
 
 func TestLeasesListsWhatEachHolds(t *testing.T) {
@@ -205,9 +205,9 @@ func TestWrongUseIsToldInOneLine(t *testing.T) {
 		"lock show":                          "accepts 1 arg(s), received 0",
 		"lock ls --bogus":                    "unknown flag: --bogus",
 		"lock ls -o xml":                     `invalid argument "xml" for "-o, --output" flag: must be one of table|json`,
-		"lock run orders true":               "say it like this: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]",
-		"lock run -- true":                   "say it like this: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]",
-		"lock run a --try --wait 1s -- true": "--try does not wait: leave --wait away",
+		"lock run orders true":               "usage: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]",
+		"lock run -- true":                   "usage: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]",
+		"lock run a --try --wait 1s -- true": "--try and --wait exclude each other",
 		"--address example.org:1 lock ls": "sidecar example.org:1: an address that is neither a Unix socket nor loopback " +
 			"needs TLS",
 		"--tls-ca /nonexistent lock ls": "open /nonexistent: no such file or directory",
@@ -222,7 +222,7 @@ func TestWrongUseIsToldInOneLine(t *testing.T) {
 func TestAGroupOfCommandsShowsItsHelpAsAnError(t *testing.T) {
 	stdout, stderr, code := output(t, "lock")
 	if code != 64 || stdout != "" || !strings.Contains(stderr, "Available Commands") ||
-		!strings.HasSuffix(stderr, "sidekeeper: say what to do\n") {
+		!strings.HasSuffix(stderr, "sidekeeper: missing subcommand\n") {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 }

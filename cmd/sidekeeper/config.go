@@ -8,12 +8,14 @@ import (
 	"iter"
 	"os"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/configsync"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newConfigCommand(reach *reach) *cobra.Command {
@@ -51,7 +53,7 @@ func newConfigGetCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().BoolVar(&linearizable, "linearizable", false,
-		"read what is at least as new as all that was written before, anywhere; it takes a write of the ensemble")
+		"read a value at least as new as every earlier write anywhere; costs one write to the ensemble")
 	return command
 }
 
@@ -64,117 +66,43 @@ func getEntry(ctx context.Context, config *sidekeeper.Config, key string, linear
 
 func (r *reach) showEntry(to io.Writer, entry sidekeeper.Entry) error {
 	if r.json() {
-		return writeMessage(to, wireEntry(entry))
+		return show.Message(to, configsync.Wire(entry))
 	}
 	_, err := to.Write(entry.Value)
 	return err
 }
 
-// wireEntry is an entry as the API sends it, as text where it is some.
-func wireEntry(entry sidekeeper.Entry) *configv1.Entry {
-	wire := &configv1.Entry{
-		Key: entry.Key, Content: &configv1.Entry_Value{Value: entry.Value}, Version: entry.Version,
-		Revision: entry.Revision, CreatedRevision: entry.CreatedRevision,
-	}
-	if isText(entry.Value) {
-		wire.Content = &configv1.Entry_Text{Text: string(entry.Value)}
-	}
-	return wire
-}
-
 func newConfigListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls [PREFIX]", Short: "List keys", Args: cobra.MaximumNArgs(1), ValidArgsFunction: reach.completeKey,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				listed, err := collect(client.Config().List(ctx, prefixOf(args)))
-				if err != nil {
-					return err
-				}
-				return reach.showEntries(command.OutOrStdout(), listed)
-			})
-		},
+		RunE: listing(reach, listKeys, reach.showEntries),
 	}
 }
 
-// prefixOf is the prefix that was given, if any. People may end it as they end the name of a folder.
-func prefixOf(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return strings.TrimSuffix(args[0], "/")
-}
-
-func collect(listed iter.Seq2[sidekeeper.Entry, error]) (all []sidekeeper.Entry, err error) {
-	for entry, err := range listed {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, entry)
-	}
-	return all, nil
+func listKeys(client *sidekeeper.Client, ctx context.Context, prefix string) iter.Seq2[sidekeeper.Entry, error] { //nolint:revive // a lister
+	return client.Config().List(ctx, prefix)
 }
 
 func (r *reach) showEntries(to io.Writer, listed []sidekeeper.Entry) error {
 	if r.json() {
 		shown := &configv1.ListResponse{}
 		for _, entry := range listed {
-			shown.Entries = append(shown.Entries, wireEntry(entry))
+			shown.Entries = append(shown.Entries, configsync.Wire(entry))
 		}
-		return writeMessage(to, shown)
+		return show.Message(to, shown)
 	}
 	rows := make([][]string, 0, len(listed))
 	for _, entry := range listed {
 		rows = append(rows, []string{
-			printable(entry.Key), strconv.Itoa(int(entry.Version)), strconv.FormatInt(entry.Revision, 10),
-			strconv.Itoa(len(entry.Value)), glance(entry.Value),
+			show.Printable(entry.Key), strconv.Itoa(int(entry.Version)), strconv.FormatInt(entry.Revision, 10),
+			strconv.Itoa(len(entry.Value)), configsync.Glance(entry.Value),
 		})
 	}
-	return writeTable(to, "KEY VERSION REVISION BYTES VALUE", rows)
+	return show.Table(to, "KEY VERSION REVISION BYTES VALUE", rows)
 }
 
-// glance is as much of a value as fits beside other things.
-func glance(value []byte) string {
-	const most = 40
-	if !isText(value) {
-		return fmt.Sprintf("(%d bytes)", len(value))
-	}
-	letters := []rune(string(value))
-	if len(letters) > most {
-		return printable(string(letters[:most])) + "…"
-	}
-	return printable(string(letters))
-}
-
-// mostCompletions bounds what a shell shows.
-const mostCompletions = 1000
-
-func (r *reach) completeKey(
-	command *cobra.Command, args []string, begun string,
-) (names []string, directive cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	r.timeout = min(r.timeout, completionTime)
-	above, _ := splitName(begun)
-	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
-		for entry, err := range client.Config().List(ctx, above) {
-			if err != nil {
-				return err
-			}
-			if strings.HasPrefix(entry.Key, begun) {
-				names = append(names, entry.Key)
-			}
-			if len(names) == mostCompletions {
-				return nil
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+func (r *reach) completeKey(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return complete(r, command, args, begun, listKeys, func(entry sidekeeper.Entry) string { return entry.Key })
 }
 
 // completeKeyThenFile leaves what comes after the key to the shell.
@@ -204,7 +132,7 @@ func (c *condition) preconditions(command *cobra.Command) (asked []sidekeeper.Pr
 		asked = append(asked, sidekeeper.IfExists())
 	}
 	if len(asked) > 1 {
-		return nil, usageError(errors.New("one condition is enough: --if-version, --if-missing or --if-exists"))
+		return nil, exit.UsageError(errors.New("conflicting conditions: use one of --if-version, --if-missing and --if-exists"))
 	}
 	return asked, nil
 }
@@ -214,14 +142,14 @@ func readInput(stdin io.Reader, name string) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name) //nolint:gosec // the user's choice
 		if err != nil {
-			return nil, usageError(err)
+			return nil, exit.UsageError(err)
 		}
 		defer file.Close()
 		stdin = file
 	}
-	value, err := io.ReadAll(io.LimitReader(stdin, largestValue+1))
-	if err == nil && len(value) > largestValue {
-		return nil, usageError(fmt.Errorf("the value has more than %d bytes", largestValue))
+	value, err := io.ReadAll(io.LimitReader(stdin, configsync.MaxValueBytes+1))
+	if err == nil && len(value) > configsync.MaxValueBytes {
+		return nil, exit.UsageError(fmt.Errorf("the value has more than %d bytes", configsync.MaxValueBytes))
 	}
 	return value, err
 }

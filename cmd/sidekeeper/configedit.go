@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 func newConfigEditCommand(reach *reach) *cobra.Command {
@@ -137,5 +138,5 @@ func (e *edit) write(ctx context.Context, client *sidekeeper.Client, value []byt
 }
 
 func (e *edit) overtaken() error {
-	return exitError{exitNotObtained, fmt.Errorf("somebody else has changed %s meanwhile, and nothing is written", e.key)}
+	return exit.With(exit.NotObtained, fmt.Errorf("%s was changed in the meantime; nothing was written", e.key))
 }

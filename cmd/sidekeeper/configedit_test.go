@@ -90,7 +90,7 @@ func TestAnEditThatSomebodyOvertookIsKeptInItsFile(t *testing.T) {
 			if err := receive(t, overtaken); err != nil {
 				t.Fatal(err)
 			}
-			kept := regexp.MustCompile(`^sidekeeper: somebody else has changed app meanwhile, and nothing is written; ` +
+			kept := regexp.MustCompile(`^sidekeeper: app was changed in the meantime; nothing was written; ` +
 				`your text is kept in (\S+)\n$`).FindStringSubmatch(stderr)
 			if code != 75 || kept == nil {
 				t.Fatalf("%d %q", code, stderr)

@@ -1,181 +1,117 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
-	"strings"
+
+	"github.com/spf13/cobra"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/configsync"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
-// Keys as files: a key is a file, and what keys lie below is a folder. What a file system cannot hold in this way gets
-// names that no key has.
-const (
-	// ownValue is the file with the value of a key that others lie below, in the folder of those others.
-	ownValue = "%value"
-	// hiddenDot begins the name for a segment that begins with two dots, since such names are those of the folder itself.
-	hiddenDot = "%2E."
-)
-
-// files are what entries are as files, by their paths with slashes.
-func (e entries) files() entries {
-	above := map[string]bool{"": true}
-	for name := range e {
-		for i, letter := range name {
-			if letter == '/' {
-				above[name[:i]] = true
+func newConfigExportCommand(reach *reach) *cobra.Command {
+	to, format := "", choice{values: []string{"yaml"}}
+	command := &cobra.Command{
+		Use: "export PREFIX", Short: "Write all keys of a prefix as YAML, or as files",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
+		RunE: func(command *cobra.Command, args []string) error {
+			if reach.json() || to != "" && command.Flags().Changed("format") {
+				return exit.UsageError(errors.New("export writes YAML, or with --to files; for JSON there is `config ls --output json`"))
 			}
-		}
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				return configsync.Export(ctx, client.Config(), prefixOf(args), to, command.OutOrStdout())
+			})
+		},
 	}
-	files := entries{}
-	for name, value := range e {
-		file := fileOf(name)
-		if above[name] {
-			file = path.Join(file, ownValue)
-		}
-		files[file] = value
-	}
-	return files
+	command.Flags().StringVar(&to, "to", "", "folder to write files to, which must be empty or missing")
+	command.Flags().Var(&format, "format", "what to write to the output")
+	return command
 }
 
-func fileOf(name string) string {
-	segments := strings.Split(name, "/")
-	for i, segment := range segments {
-		if rest, dots := strings.CutPrefix(segment, ".."); dots {
-			segments[i] = hiddenDot + rest
-		}
+func newConfigImportCommand(reach *reach) *cobra.Command {
+	i := &configsync.Import{}
+	command := &cobra.Command{
+		Use: "import PREFIX FOLDER|FILE.yaml|-", Short: "Write the keys of a prefix from YAML or from files",
+		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
+		RunE: func(command *cobra.Command, args []string) error {
+			i.Prefix, i.JSON = prefixOf(args), reach.json()
+			if err := i.Read(command.InOrStdin(), args[1]); err != nil {
+				return exit.UsageError(err)
+			}
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				return i.Run(ctx, client.Config(), command.OutOrStdout())
+			})
+		},
 	}
-	return strings.Join(segments, "/")
+	command.Flags().BoolVar(&i.Prune, "prune", false, "delete the keys of the prefix that are not there")
+	command.Flags().BoolVar(&i.DryRun, "dry-run", false, "only print what would be done")
+	return command
 }
 
-// nameOf is the name whose file it is.
-func nameOf(file string) string {
-	segments := strings.Split(file, "/")
-	for i, segment := range segments {
-		if rest, hidden := strings.CutPrefix(segment, hiddenDot); hidden {
-			segments[i] = ".." + rest
-		}
+func newConfigSyncCommand(reach *reach) *cobra.Command {
+	s, mode := &configsync.Sync{}, fileMode(0o644)
+	command := &cobra.Command{
+		Use: "sync PREFIX FOLDER", Short: "Keep a folder of files equal to a prefix",
+		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
+		RunE: func(command *cobra.Command, args []string) (err error) {
+			if s.Client, err = reach.dial(reach.address); err != nil {
+				return err
+			}
+			defer s.Client.Close()
+			s.Address, s.Timeout = reach.address, reach.timeout
+			s.Prefix, s.Folder, s.Mode = prefixOf(args), args[1], fs.FileMode(mode)
+			s.Stdout, s.Stderr = command.OutOrStdout(), command.ErrOrStderr()
+			ctx, stop := untilSignal(command.Context())
+			defer stop()
+			return s.Run(ctx)
+		},
 	}
-	if last := len(segments) - 1; segments[last] == ownValue {
-		segments = segments[:last]
-	}
-	return strings.Join(segments, "/")
+	command.Flags().BoolVar(&s.Once, "once", false, "make the folder equal and end, within --timeout")
+	command.Flags().StringVar(&s.Signal, "signal", "", "what to send after each change, as `PID:SIGNAL`; a file may hold the PID")
+	command.Flags().StringVar(&s.Exec, "exec", "", "what to run after each change")
+	command.Flags().Var(&mode, "mode", "mode of the files; folders can be entered by whom it lets read")
+	return command
 }
 
-// readEntries reads a folder that writeFiles or a sync has filled, or a person.
-func readEntries(folder string) (entries, error) {
-	if _, err := os.Stat(filepath.Join(folder, dataLink)); err == nil {
-		folder = filepath.Join(folder, dataLink)
+func newConfigWatchCommand(reach *reach) *cobra.Command {
+	w, exact := &configsync.Watch{}, false
+	command := &cobra.Command{
+		Use:   "watch [PREFIX] | watch --exact KEY...",
+		Short: "Print what is stored and then each change, or run a command on changes",
+		Args: func(command *cobra.Command, args []string) error {
+			switch {
+			case command.Flags().Changed("exec") && w.Exec == "":
+				return errors.New("--exec: missing command")
+			case exact && len(args) == 0:
+				return errors.New("--exact: missing keys")
+			case exact && len(args) > configsync.MaxKeys:
+				return fmt.Errorf("at most %d keys", configsync.MaxKeys)
+			case !exact && len(args) > 1:
+				return errors.New("expected one prefix, or several keys with --exact")
+			}
+			return nil
+		},
+		ValidArgsFunction: reach.completeKey,
+		RunE: func(command *cobra.Command, args []string) (err error) {
+			if w.Client, err = reach.dial(reach.address); err != nil {
+				return err
+			}
+			defer w.Client.Close()
+			w.Address, w.Timeout, w.JSON = reach.address, reach.timeout, reach.json()
+			w.Stdout, w.Stderr = command.OutOrStdout(), command.ErrOrStderr()
+			if w.Prefix = prefixOf(args); exact {
+				w.Keys = args
+			}
+			ctx, stop := untilSignal(command.Context())
+			defer stop()
+			return w.Run(ctx)
+		},
 	}
-	files, err := readFiles(folder)
-	if err != nil {
-		return nil, err
-	}
-	read := entries{}
-	for file, value := range files {
-		name := nameOf(file)
-		if _, twice := read[name]; twice {
-			return nil, fmt.Errorf("%s: two files for the key %s", folder, name)
-		}
-		read[name] = value
-	}
-	return read, nil
-}
-
-// readFiles reads all files below a folder, by their paths with slashes. Links that lead out of it are refused.
-func readFiles(folder string) (entries, error) {
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	files := entries{}
-	return files, fs.WalkDir(root.FS(), ".", func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		info, err := root.Stat(file)
-		switch {
-		case err != nil:
-			return err
-		case !info.Mode().IsRegular():
-			return fmt.Errorf("%s is neither a file nor a folder", filepath.Join(folder, file))
-		case info.Size() > largestValue:
-			return fmt.Errorf("%s has %d bytes, more than %d", filepath.Join(folder, file), info.Size(), largestValue)
-		}
-		files[file], err = root.ReadFile(file)
-		return err
-	})
-}
-
-// writeFiles fills a folder that is there and empty, and sees to it that the files survive the machine. Files can be read
-// by whom mode says, and folders be entered by the same.
-func (e entries) writeFiles(folder string, mode fs.FileMode) error {
-	enter := mode | mode&0o444>>2
-	if err := os.Chmod(folder, enter|0o700); err != nil {
-		return err
-	}
-	folders := map[string]bool{folder: true}
-	for file, value := range e {
-		where := filepath.Join(folder, filepath.FromSlash(file))
-		for above := filepath.Dir(where); !folders[above]; above = filepath.Dir(above) {
-			folders[above] = true
-		}
-		if err := makeFolders(filepath.Dir(where), folder, enter|0o700); err != nil {
-			return err
-		}
-		if err := writeFile(where, value, mode); err != nil {
-			return err
-		}
-	}
-	for made := range folders {
-		if err := syncFolder(made); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// makeFolders makes the folders between root and folder, with this mode whatever the process masks.
-func makeFolders(folder, root string, mode fs.FileMode) error {
-	if folder == root {
-		return nil
-	}
-	if err := makeFolders(filepath.Dir(folder), root, mode); err != nil {
-		return err
-	}
-	if err := os.Mkdir(folder, mode); errors.Is(err, fs.ErrExist) {
-		return nil // or a file, which the next step finds
-	} else if err != nil {
-		return err
-	}
-	return os.Chmod(folder, mode)
-}
-
-// writeFile makes a file that is not there: two keys that one file system takes for the same name are told.
-func writeFile(name string, value []byte, mode fs.FileMode) (err error) {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode) //nolint:gosec // below the user's folder
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if _, err := file.Write(value); err != nil {
-		return err
-	}
-	if err := file.Chmod(mode); err != nil {
-		return err
-	}
-	return file.Sync()
-}
-
-// syncFolder makes the names in a folder survive the machine.
-func syncFolder(folder string) error {
-	opened, err := os.Open(folder) //nolint:gosec // below the user's folder
-	if err != nil {
-		return err
-	}
-	defer opened.Close()
-	return opened.Sync()
+	command.Flags().BoolVar(&exact, "exact", false, "only these keys, not what lies below them")
+	command.Flags().StringVar(&w.Exec, "exec", "", "command to run instead of printing")
+	return command
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sidekeeper/sidekeeper/internal/configsync"
 )
 
 func TestWhatIsExportedIsImportedAgainFromYAMLAndFromFiles(t *testing.T) {
@@ -75,7 +77,7 @@ func TestAnImportWritesOnlyWhatDiffersAndPrunesOnlyIfItIsTold(t *testing.T) {
 
 func TestLargeImportsAreSplitIntoCommits(t *testing.T) {
 	s := newConfigScene(t)
-	wanted := entries{"huge": []byte(strings.Repeat("h", largestValue))}
+	wanted := map[string][]byte{"huge": []byte(strings.Repeat("h", configsync.MaxValueBytes))}
 	for i := range 250 {
 		wanted[fmt.Sprintf("small/%03d", i)] = []byte("x")
 	}
@@ -83,37 +85,24 @@ func TestLargeImportsAreSplitIntoCommits(t *testing.T) {
 		wanted[fmt.Sprintf("large-%d", i)] = []byte(strings.Repeat("l", 400_000))
 	}
 	folder := t.TempDir()
-	if err := wanted.files().writeFiles(folder, 0o600); err != nil {
+	if err := os.Mkdir(filepath.Join(folder, "small"), 0o700); err != nil {
 		t.Fatal(err)
+	}
+	for name, value := range wanted {
+		if err := os.WriteFile(filepath.Join(folder, name), value, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	stdout, stderr, code := s.runs("", "import", "", folder)
 	if lines := strings.Count(stdout, "\n"); code != 0 || lines != len(wanted) {
 		t.Fatalf("%d %d %s", code, lines, stderr)
 	}
-	stored, err := atOneMoment(t.Context(), s.config, "", nil)
-	read := entriesBelow("", stored)
+	stored, err := configsync.Collect(s.config.List(t.Context(), ""))
+	read := map[string][]byte{}
+	for _, entry := range stored {
+		read[entry.Key] = entry.Value
+	}
 	if err != nil || !maps.EqualFunc(wanted, read, bytes.Equal) {
 		t.Errorf("%v, %d keys", err, len(read))
-	}
-}
-
-func TestCommitsAreOfAtMost100KeysAndAMillionBytes(t *testing.T) {
-	var steps []step
-	for i := range 250 {
-		steps = append(steps, step{key: fmt.Sprint("s", i)})
-	}
-	for _, size := range []int{999_990, 8, 400_000, 600_000, 1_000_000, 1} {
-		steps = append(steps, step{key: "k", value: make([]byte, size)})
-	}
-	var sizes []string
-	for _, batch := range batches(steps) {
-		size := 0
-		for _, step := range batch {
-			size += step.size()
-		}
-		sizes = append(sizes, fmt.Sprintf("%d:%d", len(batch), size))
-	}
-	if got := strings.Join(sizes, " "); got != "100:290 100:400 50:200 2:1000000 1:400001 1:600001 1:1000001 1:2" {
-		t.Error(got)
 	}
 }

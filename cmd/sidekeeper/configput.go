@@ -10,6 +10,8 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newConfigPutCommand(reach *reach) *cobra.Command {
@@ -20,7 +22,7 @@ func newConfigPutCommand(reach *reach) *cobra.Command {
 		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			if (len(args) == 2) == command.Flags().Changed("file") {
-				return usageError(errors.New("say what to write: a value, - for the input, or --file FILE"))
+				return exit.UsageError(errors.New("missing value: give one, or - for standard input, or --file FILE"))
 			}
 			if len(args) == 2 && args[1] == "-" {
 				file = "-"
@@ -48,7 +50,7 @@ func valueToPut(stdin io.Reader, args []string, file string) ([]byte, error) {
 		return readInput(stdin, file)
 	}
 	if len(args) < 2 {
-		return nil, usageError(errors.New("--file needs the name of a file, or - for the input"))
+		return nil, exit.UsageError(errors.New("--file needs the name of a file, or - for the input"))
 	}
 	return []byte(args[1]), nil
 }
@@ -60,7 +62,7 @@ func (r *reach) put(command *cobra.Command, key string, value []byte, only []sid
 			return err
 		}
 		if r.json() {
-			return writeMessage(command.OutOrStdout(), &configv1.PutResponse{Version: entry.Version, Revision: entry.Revision})
+			return show.Message(command.OutOrStdout(), &configv1.PutResponse{Version: entry.Version, Revision: entry.Revision})
 		}
 		_, err = fmt.Fprintf(command.OutOrStdout(), "%s has version %d\n", key, entry.Version)
 		return err
@@ -83,7 +85,7 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 				address = reach.operatorAddress
 			}
 			if recursive && len(preconditions) > 0 {
-				return usageError(errors.New("a condition is about one key: leave it or --recursive away"))
+				return exit.UsageError(errors.New("a condition applies to one key, not with --recursive"))
 			}
 			return reach.call(command.Context(), address, func(ctx context.Context, client *sidekeeper.Client) error {
 				deleted := 1
@@ -106,7 +108,7 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showDeleted(to io.Writer, deleted int) error {
 	if r.json() {
-		return writeMessage(to, &configv1.DeleteResponse{Deleted: int32(deleted)})
+		return show.Message(to, &configv1.DeleteResponse{Deleted: int32(deleted)})
 	}
 	_, err := fmt.Fprintf(to, "keys deleted: %d\n", deleted)
 	return err

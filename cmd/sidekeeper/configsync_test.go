@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,24 +81,6 @@ func (p *program) awaitSaid(t *testing.T, words string) {
 	}
 }
 
-func TestNothingIsTouchedBeforeThereIsACompleteStateNorWhileItMayBeOld(t *testing.T) {
-	s := &configSync{old: true, news: make(chan struct{}, 1), stderr: &buffer{}}
-	following := &follower{view: map[string]*sidekeeper.Entry{}}
-	if s.current() {
-		t.Error("current before anything was told")
-	}
-	for _, c := range []struct {
-		stale, current bool
-		event          string
-	}{{false, true, eventSynced}, {true, false, eventStale}, {false, true, eventFresh}} {
-		following.stale = c.stale
-		s.see(following, []configEvent{{name: c.event}})
-		if s.current() != c.current {
-			t.Errorf("after %s: current %v", c.event, s.current())
-		}
-	}
-}
-
 func TestSyncOnceEndsWithTheCommandsCode(t *testing.T) {
 	s := newConfigScene(t)
 	s.put("app", "of the prefix")
@@ -134,7 +117,7 @@ func TestSyncSendsASignalAfterEachChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.put("app/host", "db2")
-	p.awaitSaid(t, `sidekeeper: --signal: "none" is not the number of a process`)
+	p.awaitSaid(t, `sidekeeper: --signal: "none" is not a process ID`)
 	stop()
 	p.want(t, 0)
 	s.wants(0, "", "sync", "app", where, "--once", "--signal", strconv.Itoa(os.Getpid())+":usr1")
@@ -272,7 +255,7 @@ type stateReader struct {
 func (r *stateReader) awaitStates(t *testing.T, where string, more int) {
 	t.Helper()
 	for until, late := r.states+more, time.Now().Add(patience); ; <-time.After(time.Millisecond) {
-		state, err := readState(filepath.Join(where, dataLink))
+		state, err := readState(filepath.Join(where, "..data"))
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && time.Now().Before(late): // none yet, or it was removed meanwhile
 			continue
@@ -309,4 +292,23 @@ func readState(where string) (string, error) {
 		}
 	}
 	return first, nil
+}
+
+// present are the names at the top of a folder; states count, but their names do not.
+func present(t *testing.T, where string) string {
+	t.Helper()
+	listed, err := os.ReadDir(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range listed {
+		name := entry.Name()
+		if strings.HasPrefix(name, "..2") {
+			name = "STATE"
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
 }

@@ -39,7 +39,7 @@ func TestThePageOfTheConfigurationShowsEveryFlagAsItIs(t *testing.T) {
 
 func TestEverySettingBelongsToOneSubject(t *testing.T) {
 	var named []string
-	for _, each := range serveSubjects {
+	for _, each := range settingGroups {
 		named = append(named, each.flags...)
 	}
 	var flags []string
@@ -72,7 +72,7 @@ func tenths(d time.Duration) float64 { return d.Truncate(100 * time.Millisecond)
 // serveTables is the settings of the sidecar, subject by subject.
 func serveTables() string {
 	var text strings.Builder
-	for i, each := range serveSubjects {
+	for i, each := range settingGroups {
 		if i > 0 {
 			text.WriteString("\n")
 		}
@@ -123,7 +123,7 @@ func valueWords(flag *pflag.Flag, kind string) string {
 func rulesByFlag() map[string][]string {
 	rules := map[string][]string{}
 	for _, each := range (&settings{zookeeper: []string{"zk-1:2181"}}).rules() {
-		if !strings.HasPrefix(each.text, "say ") {
+		if !strings.HasSuffix(each.text, "required") {
 			rules[each.flag] = append(rules[each.flag], each.text)
 		}
 	}
@@ -133,7 +133,7 @@ func rulesByFlag() map[string][]string {
 // readAgain is the flags whose files may change while the sidecar runs.
 func readAgain() (names []string) {
 	new(settings).flags().VisitAll(func(each *pflag.Flag) {
-		if strings.Contains(each.Usage, "read again when it changes") {
+		if strings.Contains(each.Usage, "reloaded when it changes") {
 			names = append(names, "`--"+each.Name+"`")
 		}
 	})

@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 )
 
 // launch runs `sidekeeper config` beside the test, until the test or stop ends it.
@@ -104,51 +101,4 @@ func TestWatchRunsTheCommandUntilItHasSeenTheNewestState(t *testing.T) {
 	p.wantLine(t, `1 "text":"4"`)
 	stop()
 	p.want(t, 0, "sidekeeper: the command exited with 3; it runs again with the next change\n")
-}
-
-func TestACommandIsToldWhatHasChangedSinceItLastBegan(t *testing.T) {
-	w := &configWatch{changed: map[string]string{}}
-	view := map[string]*sidekeeper.Entry{}
-	put := func(key, value string) configEvent {
-		view[key] = &sidekeeper.Entry{Key: key, Value: []byte(value)}
-		return configEvent{name: eventPut, key: key, entry: view[key]}
-	}
-	about := func() string {
-		next := w.nextRun()
-		var words []string
-		for _, variable := range next.environment {
-			words = append(words, strings.TrimPrefix(variable, "SIDEKEEPER_CONFIG_"))
-		}
-		texts := regexp.MustCompile(`"text":"[^"]*"`).FindAllString(string(next.stdin), -1)
-		return strings.Join(append(words, texts...), " ")
-	}
-	for _, c := range []struct {
-		events func() []configEvent
-		news   bool
-		about  string
-	}{
-		{func() []configEvent { return []configEvent{{name: eventSynced}} }, true, `CHANGES=0 KEY= EVENT=`},
-		{func() []configEvent { return []configEvent{put("b", "1")} }, true, `CHANGES=1 KEY=b EVENT=put "text":"1"`},
-		{
-			func() []configEvent { return []configEvent{put("b", "2"), put("a", "1"), put("b", "3")} },
-			true, `CHANGES=2 KEY= EVENT= "text":"1" "text":"3"`,
-		},
-		{
-			func() []configEvent {
-				delete(view, "b")
-				return []configEvent{{name: eventPut, key: "b"}, {name: eventDeleted, key: "b"}}
-			}, true, `CHANGES=1 KEY=b EVENT=deleted "text":"1"`,
-		},
-		{
-			func() []configEvent { return []configEvent{{name: eventStale}, {name: eventFresh}} },
-			false, `CHANGES=0 KEY= EVENT= "text":"1"`,
-		},
-	} {
-		if news := w.note(view, c.events()); news != c.news {
-			t.Errorf("%s: news %v", c.about, news)
-		}
-		if got := about(); got != c.about {
-			t.Errorf("%s, want %s", got, c.about)
-		}
-	}
 }

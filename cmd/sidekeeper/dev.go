@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sidekeeper/sidekeeper/internal/dev"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // devSettings are what `sidekeeper dev` is told.
@@ -38,7 +39,7 @@ func newDevCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			ctx, stop := untilSignal(command.Context())
 			defer stop()
@@ -54,16 +55,16 @@ func newDevCommand() *cobra.Command {
 func (s *devSettings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("dev", pflag.ContinueOnError)
 	f.SortFlags = false
-	f.StringSliceVar(&s.listen, "listen", []string{"127.0.0.1:7181"}, "where callers are served, beside a Unix socket in a folder of its own: `unix:///path` or a loopback host:port; repeatable")
+	f.StringSliceVar(&s.listen, "listen", []string{"127.0.0.1:7181"}, "client listen addresses, besides a Unix socket in a private folder: `unix:///path` or a loopback host:port; repeatable")
 	f.StringVar(&s.tlsFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`; callers take ca.pem, client.pem and client-key.pem from it")
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
-	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its caller asks for another time; 2.2s to 20s")
-	f.DurationVar(&s.drainTimeout, "drain-timeout", 2*time.Second, "time that holders get to let go when the sidecar stops")
+	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its client requests another value; 2.2s to 20s")
+	f.DurationVar(&s.drainTimeout, "drain-timeout", 2*time.Second, "drain timeout for holders when the sidecar stops")
 	f.StringArrayVar(&s.faults, "fault", nil, "what goes wrong, `name=value`, repeatable: "+dev.FaultsHelp)
-	f.StringVar(&s.metricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as a loopback `host:port`; empty for nowhere")
-	f.StringVar(&s.adminListen, "admin-listen", "", "where the page of what happens, what sidekeeper top shows, and profiles are served over HTTP, as a loopback `host:port` or unix:///path; empty for nowhere")
-	f.Var(choose(&s.logging.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
-	f.Var(choose(&s.logging.logFormat, "console", "json"), "log-format", "log for people or for programs")
+	f.StringVar(&s.metricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as a loopback `host:port`; empty disables it")
+	f.StringVar(&s.adminListen, "admin-listen", "", "listen address (HTTP) of the status page, the data for sidekeeper top, and profiles, as a loopback `host:port` or unix:///path; empty disables it")
+	f.Var(choose(&s.logging.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
+	f.Var(choose(&s.logging.logFormat, "console", "json"), "log-format", "log format, for people or for programs")
 	return f
 }
 
@@ -71,7 +72,7 @@ func (s *devSettings) flags() *pflag.FlagSet {
 func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 	faults, err := dev.ParseFaults(s.faults)
 	if err != nil {
-		return usageError(fmt.Errorf("--fault %w", err))
+		return exit.UsageError(fmt.Errorf("--fault %w", err))
 	}
 	sidecar, err := dev.New(ctx, dev.Options{
 		Listen: s.listen, TLSFolder: s.tlsFolder, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
@@ -82,9 +83,9 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 	case err != nil && ctx.Err() != nil:
 		return nil //nolint:nilerr // it was stopped before it began
 	case errors.Is(err, dev.ErrTaken):
-		return usageError(fmt.Errorf("%w; choose with --listen and --ensemble-port, as in --listen 127.0.0.1:0", err))
+		return exit.UsageError(fmt.Errorf("%w; choose with --listen and --ensemble-port, as in --listen 127.0.0.1:0", err))
 	case err != nil:
-		return usageError(err)
+		return exit.UsageError(err)
 	}
 	if err := s.welcome(out, sidecar); err != nil {
 		return errors.Join(err, sidecar.Abandon())

@@ -18,6 +18,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // develop starts `sidekeeper dev` in a process of its own, and returns when it has said what to try.
@@ -92,7 +93,7 @@ func TestDevServesTLSWithCertificatesThatItMakes(t *testing.T) {
 	for _, test := range []struct {
 		flags []string
 		code  int
-	}{{own, 0}, {own[:2], exitUnreachable}, {nil, exitUnreachable}} {
+	}{{own, 0}, {own[:2], exit.Unreachable}, {nil, exit.Unreachable}} {
 		_, complaint, code := output(t, append([]string{"--address", s.address, "health"}, test.flags...)...)
 		if code != test.code {
 			t.Errorf("%q: exit %d, %s", test.flags, code, complaint)
@@ -106,7 +107,7 @@ func TestDevSaysThatCertificatesCannotBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, complaint, code := output(t, "dev", "--listen", "127.0.0.1:0", "--tls-folder", file)
-	if code != exitUsage || !strings.Contains(complaint, "make certificates: mkdir "+file) {
+	if code != exit.Usage || !strings.Contains(complaint, "make certificates: mkdir "+file) {
 		t.Errorf("exit %d, %q", code, complaint)
 	}
 }
@@ -114,7 +115,7 @@ func TestDevSaysThatCertificatesCannotBeMade(t *testing.T) {
 func TestDevSaysThatItsAddressIsTaken(t *testing.T) {
 	s, _ := develop(t)
 	_, said, code := output(t, "dev", "--listen", s.address)
-	if code != exitUsage || !strings.Contains(said, "--listen 127.0.0.1:0") || !strings.Contains(said, s.address) {
+	if code != exit.Usage || !strings.Contains(said, "--listen 127.0.0.1:0") || !strings.Contains(said, s.address) {
 		t.Errorf("exit %d, %q", code, said)
 	}
 }
@@ -127,7 +128,7 @@ func TestDevRefusesWhatItCannotDo(t *testing.T) {
 		"--ensemble-port=123456": "range",
 	} {
 		_, said, code := output(t, "dev", flag)
-		if code != exitUsage || !strings.Contains(said, complaint) {
+		if code != exit.Usage || !strings.Contains(said, complaint) {
 			t.Errorf("%s: exit %d, %q", flag, code, said)
 		}
 	}
@@ -152,7 +153,7 @@ func TestACommandEndsWhoseLockIsLostByAnInjectedExpiry(t *testing.T) {
 	for lines.Scan() { // until its end
 	}
 	_ = process.Wait() // its code says it all
-	if code := process.ProcessState.ExitCode(); code != exitLost {
+	if code := process.ProcessState.ExitCode(); code != exit.Lost {
 		t.Errorf("exit %d", code)
 	}
 }

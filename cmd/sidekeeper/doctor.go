@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/sidekeeper/sidekeeper/internal/doctor"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -34,13 +36,13 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 	all := settings.flags()
 	command := &cobra.Command{
 		Use:   "doctor [NAME...]",
-		Short: "Say what is wrong or risky about the ensemble and the locks in it",
+		Short: "Report what is wrong or risky about the ensemble and the locks in it",
 		RunE: func(command *cobra.Command, names []string) error {
 			if err := fillFrom(os.LookupEnv, all); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			if err := settings.check(); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), reach.timeout+patience)
 			defer cancel()
@@ -51,7 +53,7 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 		command.Flags().AddFlag(all.Lookup(name))
 	}
 	command.Flags().DurationVar(&patience, "patience", 0,
-		"how long to wait before empty directories are looked at again, to tell those that stay; 90s will do")
+		"how long to wait before empty directories are checked again, to find those that stay; 90s is enough")
 	command.Flags().SortFlags = false
 	return command
 }
@@ -70,7 +72,7 @@ func (r *reach) examine(ctx context.Context, out io.Writer, settings *settings, 
 			Gravity: doctor.Problem, About: "--session-timeout", Text: err.Error(), Advice: "choose a longer one, or a shorter --heartbeat",
 		}}
 	case err != nil:
-		return usageError(err)
+		return exit.UsageError(err)
 	default:
 		defer ensemble.Close()
 		if findings, err = doctor.Examine(ctx, ensemble, settings.forDoctor(patience), paths); err != nil {
@@ -85,7 +87,7 @@ func (s *settings) lockPaths(names []string) (paths []string, err error) {
 	for _, name := range names {
 		path, err := service.LockPath(s.place(s.lockRoot, "locks"), s.lockLayout.String() == "nested", name)
 		if err != nil {
-			return nil, usageError(err)
+			return nil, exit.UsageError(err)
 		}
 		paths = append(paths, path)
 	}
@@ -103,9 +105,9 @@ func (s *settings) forDoctor(patience time.Duration) doctor.Settings {
 // unreached gives an error of the ensemble its code.
 func unreached(err error) error {
 	if errors.Is(err, recipes.ErrDenied) {
-		return exitError{exitDenied, err}
+		return exit.With(exit.Denied, err)
 	}
-	return exitError{exitUnreachable, fmt.Errorf("the ensemble does not answer: %w", err)}
+	return exit.With(exit.Unreachable, fmt.Errorf("the ensemble does not answer: %w", err))
 }
 
 func verdictOn(findings []doctor.Finding) error {
@@ -114,9 +116,9 @@ func verdictOn(findings []doctor.Finding) error {
 	}
 	switch findings[0].Gravity {
 	case doctor.Problem:
-		return exitError{code: exitProblems}
+		return exit.With(exitProblems, nil)
 	case doctor.Warning:
-		return exitError{code: exitWarnings}
+		return exit.With(exitWarnings, nil)
 	default:
 		return nil
 	}
@@ -124,10 +126,10 @@ func verdictOn(findings []doctor.Finding) error {
 
 func (r *reach) showFindings(out io.Writer, findings []doctor.Finding) error {
 	if r.json() {
-		return writeJSON(out, append([]doctor.Finding{}, findings...))
+		return show.JSON(out, append([]doctor.Finding{}, findings...))
 	}
 	if len(findings) == 0 {
-		_, err := io.WriteString(out, "nothing is wrong\n")
+		_, err := io.WriteString(out, "no problems found\n")
 		return err
 	}
 	return writeFindings(out, findings)
@@ -135,9 +137,9 @@ func (r *reach) showFindings(out io.Writer, findings []doctor.Finding) error {
 
 func writeFindings(out io.Writer, findings []doctor.Finding) error {
 	for _, f := range findings {
-		lines := fmt.Sprintf("%v: %s: %s\n", f.Gravity, printable(f.About), printable(f.Text))
+		lines := fmt.Sprintf("%v: %s: %s\n", f.Gravity, show.Printable(f.About), show.Printable(f.Text))
 		if f.Advice != "" {
-			lines += fmt.Sprintf("    %s\n", printable(f.Advice))
+			lines += fmt.Sprintf("    %s\n", show.Printable(f.Advice))
 		}
 		if _, err := io.WriteString(out, lines); err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
@@ -23,9 +25,9 @@ func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
 		code int
 		says string
 	}{
-		{"healthy", healthy, 0, "nothing is wrong\n"},
-		{"a lock by its name", append(healthy, "orders"), 0, "nothing is wrong\n"},
-		{"more leases than connections", append(healthy, "--max-leases=1000000"), 0, "nothing is wrong\n"},
+		{"healthy", healthy, 0, "no problems found\n"},
+		{"a lock by its name", append(healthy, "orders"), 0, "no problems found\n"},
+		{"more leases than connections", append(healthy, "--max-leases=1000000"), 0, "no problems found\n"},
 		{"a tick that is too short", append(healthy, "--tick-time=500ms"), exitProblems, "problem: --tick-time: tickTime is 1s on " + ensemble},
 		{
 			"a timeout that is not to be had", append(healthy, "--session-timeout=1m"), exitWarnings,
@@ -36,9 +38,13 @@ func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
 			"warning: --session-timeout: of 4s a lease is certainly valid for 2.",
 		},
 		{"a timeout that is not safe", append(healthy, "--proof=static"), exitProblems, "problem: --session-timeout: session timeout too short"},
-		{"nobody there", []string{"doctor", "--zookeeper=127.0.0.1:1", "--timeout=500ms"}, exitUnreachable, "problem: 127.0.0.1:1: does not answer"},
-		{"no ensemble", []string{"doctor"}, exitUsage, ""},
-		{"a bad name", append(healthy, "a//b"), exitUsage, ""},
+		{
+			"nobody there",
+			[]string{"doctor", "--zookeeper=127.0.0.1:1", "--timeout=500ms"},
+			exit.Unreachable, "problem: 127.0.0.1:1: does not answer",
+		},
+		{"no ensemble", []string{"doctor"}, exit.Usage, ""},
+		{"a bad name", append(healthy, "a//b"), exit.Usage, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out, failure bytes.Buffer

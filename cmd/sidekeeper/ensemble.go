@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/reload"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -77,8 +78,8 @@ func (s *settings) directories() []string {
 // place is where one kind of things lies: below the root unless told otherwise.
 func (s *settings) place(elsewhere, kind string) string { return cmp.Or(elsewhere, s.root+"/"+kind) }
 
-// mostCredentials is how many lines the file of --zookeeper-auth-file has at most: while they are rotated, two.
-const mostCredentials = 10
+// maxCredentials is how many lines the file of --zookeeper-auth-file has at most: while they are rotated, two.
+const maxCredentials = 10
 
 // credentials reads lines of `user:password` from their file, now and whenever they are asked for; nil if there is none.
 func (s *settings) credentials(log *zap.Logger) (func() [][]byte, error) {
@@ -86,11 +87,13 @@ func (s *settings) credentials(log *zap.Logger) (func() [][]byte, error) {
 		return nil, nil
 	}
 	const flag = "--zookeeper-auth-file"
-	kept, err := newFresh(log, flag, func(contents [][]byte) ([][]byte, error) { return s.parseCredentials(contents[0]) }, s.authFile)
+	kept, err := reload.Open(func(contents [][]byte) ([][]byte, error) {
+		return s.parseCredentials(contents[0])
+	}, reportTo[[][]byte](log, flag), s.authFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	return kept.newest, nil
+	return kept.Newest, nil
 }
 
 func (s *settings) parseCredentials(content []byte) (credentials [][]byte, err error) {
@@ -104,8 +107,8 @@ func (s *settings) parseCredentials(content []byte) (credentials [][]byte, err e
 		}
 		credentials = append(credentials, line)
 	}
-	if len(credentials) == 0 || len(credentials) > mostCredentials {
-		return nil, fmt.Errorf("%s: has %d lines with user:password: from 1 to %d", s.authFile, len(credentials), mostCredentials)
+	if len(credentials) == 0 || len(credentials) > maxCredentials {
+		return nil, fmt.Errorf("%s: has %d lines with user:password: from 1 to %d", s.authFile, len(credentials), maxCredentials)
 	}
 	return credentials, nil
 }
@@ -119,11 +122,11 @@ func (s *settings) ensembleTLS(log *zap.Logger) (func() *tls.Config, error) {
 	if s.tlsCert != "" {
 		files, flags = append(files, s.tlsCert, s.tlsKey), flags+", --zookeeper-tls-cert, --zookeeper-tls-key"
 	}
-	kept, err := newFresh(log, flags, s.parseTLS, files...)
+	kept, err := reload.Open(s.parseTLS, reportTo[*tls.Config](log, flags), files...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flags, err)
 	}
-	return kept.newest, nil
+	return kept.Newest, nil
 }
 
 // parseTLS makes a configuration of the authorities' certificates and, if there is one, ours with its key.
@@ -141,4 +144,15 @@ func (s *settings) parseTLS(contents [][]byte) (*tls.Config, error) {
 	}
 	config.Certificates = []tls.Certificate{pair}
 	return config, nil
+}
+
+// reportTo has the log say what becomes of the files that flags name.
+func reportTo[T any](log *zap.Logger, flags string) func(T, error) {
+	return func(_ T, trouble error) {
+		if trouble == nil {
+			log.Info("files reloaded", zap.String("flag", flags))
+			return
+		}
+		log.Error("files not reloaded; what they last held is used", zap.String("flag", flags), zap.Error(trouble))
+	}
 }

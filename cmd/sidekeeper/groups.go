@@ -12,6 +12,8 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newGroupsCommand(reach *reach) *cobra.Command {
@@ -24,28 +26,13 @@ func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: "List the groups that have members or were made to stay", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: reach.completeGroup,
-		RunE: func(command *cobra.Command, args []string) error {
-			prefix := ""
-			if len(args) > 0 {
-				prefix = args[0]
-			}
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var groups []*sidekeeper.GroupEntry
-				for group, err := range client.ListGroups(ctx, prefix) {
-					if err != nil {
-						return err
-					}
-					groups = append(groups, group)
-				}
-				return reach.showGroups(command.OutOrStdout(), groups)
-			})
-		},
+		RunE:              listing(reach, (*sidekeeper.Client).ListGroups, reach.showGroups),
 	}
 }
 
 func (r *reach) showGroups(to io.Writer, groups []*sidekeeper.GroupEntry) error {
 	if r.json() {
-		return writeMessage(to, &membershipv1.ListResponse{Groups: groups})
+		return show.Message(to, &membershipv1.ListResponse{Groups: groups})
 	}
 	rows := make([][]string, 0, len(groups))
 	for _, group := range groups {
@@ -53,9 +40,9 @@ func (r *reach) showGroups(to io.Writer, groups []*sidekeeper.GroupEntry) error 
 		if group.GetPermanent() {
 			stays = "yes"
 		}
-		rows = append(rows, []string{printable(group.GetGroup()), strconv.Itoa(int(group.GetMembers())), stays})
+		rows = append(rows, []string{show.Printable(group.GetGroup()), strconv.Itoa(int(group.GetMembers())), stays})
 	}
-	return writeTable(to, "NAME MEMBERS STAYS", rows)
+	return show.Table(to, "NAME MEMBERS STAYS", rows)
 }
 
 func newGroupsCreateCommand(reach *reach) *cobra.Command {
@@ -81,7 +68,7 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 				options.ForceAfter = &forceAfter
 			}
 			if !options.Force && (options.ForceAfter != nil || options.Reason != "") {
-				return usageError(errors.New("--reason and --force-after are for --force"))
+				return exit.UsageError(errors.New("--reason and --force-after are for --force"))
 			}
 			return reach.removeGroup(command, args[0], options)
 		},
@@ -89,7 +76,7 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 	command.Flags().BoolVar(&options.Force, "force", false, "remove the members as well (operators' socket)")
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the members")
 	command.Flags().DurationVar(&forceAfter, "force-after", 0,
-		"how long it is left to the members' sidecars (default: until their leases must have expired)")
+		"how long to wait for the members' sidecars before removing them from outside (default: until their leases must have expired)")
 	return command
 }
 
@@ -111,7 +98,7 @@ func (r *reach) removeGroup(command *cobra.Command, group string, options sideke
 		return err
 	}
 	if r.json() {
-		return writeMessage(command.OutOrStdout(), &membershipv1.DeleteResponse{Forced: int32(forced)})
+		return show.Message(command.OutOrStdout(), &membershipv1.DeleteResponse{Forced: int32(forced)})
 	}
 	if forced > 0 {
 		_, err = fmt.Fprintf(command.OutOrStdout(), "members removed from outside, who may not have known in time: %d\n", forced)
@@ -119,24 +106,6 @@ func (r *reach) removeGroup(command *cobra.Command, group string, options sideke
 	return err
 }
 
-func (r *reach) completeGroup(
-	command *cobra.Command, args []string, _ string,
-) (names []string, directive cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	r.timeout = min(r.timeout, completionTime)
-	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
-		for group, err := range client.ListGroups(ctx, "") {
-			if err != nil {
-				return err
-			}
-			names = append(names, group.GetGroup())
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+func (r *reach) completeGroup(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return complete(r, command, args, begun, (*sidekeeper.Client).ListGroups, (*sidekeeper.GroupEntry).GetGroup)
 }

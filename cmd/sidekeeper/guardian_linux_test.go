@@ -8,6 +8,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 func TestNothingOfACommandIsLeftWhenItsGuardianIsKilled(t *testing.T) {
@@ -23,7 +24,7 @@ func TestNothingOfACommandIsLeftWhenItsGuardianIsKilled(t *testing.T) {
 	syscall.Kill(processes[0], syscall.SIGKILL)
 	receive(t, released)
 	wantNobody(t, processes, "when the lock is given up")
-	if r.Wait(); r.ProcessState.ExitCode() != exitSignal+int(syscall.SIGKILL) {
+	if r.Wait(); r.ProcessState.ExitCode() != exit.Signal+int(syscall.SIGKILL) {
 		t.Errorf("exit code %d", r.ProcessState.ExitCode())
 	}
 }

@@ -18,6 +18,7 @@ import (
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // relatives are what a command has started, each told apart by how it got away.
@@ -113,7 +114,7 @@ func TestALockIsKeptWhileItsKilledRunnersCommandLives(t *testing.T) {
 	t.Setenv(role, "command")
 	t.Setenv(sidekeeper.AddressVariable, s.address)
 	next := []string{"lock", "run", "job", "--wait", "500ms", "--", os.Args[0], "environment"}
-	launch(t.Context(), next...).want(t, exitNotObtained, "WAIT_TIMEOUT")
+	launch(t.Context(), next...).want(t, exit.NotObtained, "WAIT_TIMEOUT")
 	syscall.Kill(guardian, syscall.SIGCONT)
 	launch(t.Context(), next...).want(t, 3)
 }
@@ -168,8 +169,8 @@ func TestACommandWhoseRunnerIsFrozenIsKilledBeforeTheValidityEnds(t *testing.T) 
 	r.Process.Signal(syscall.SIGCONT)
 	for r.lines.Scan() {
 	}
-	if r.Wait(); r.ProcessState.ExitCode() != exitLost {
-		t.Errorf("exit code %d, want %d", r.ProcessState.ExitCode(), exitLost)
+	if r.Wait(); r.ProcessState.ExitCode() != exit.Lost {
+		t.Errorf("exit code %d, want %d", r.ProcessState.ExitCode(), exit.Lost)
 	}
 }
 
@@ -180,7 +181,7 @@ func TestNothingIsLeftOfACommandThatEndsForItsLock(t *testing.T) {
 	call.Grant(1)
 	processes := numbers(t, p.next, len(relatives()))
 	call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
-	p.want(t, exitLost)
+	p.want(t, exit.Lost)
 	wantNobody(t, processes, "when the lock is given up")
 }
 
@@ -205,7 +206,7 @@ func TestACommandAtRiskThatEndsByItselfTakesAlongWhatItHasStarted(t *testing.T) 
 	processes := numbers(t, p.next, len(members))
 	receive(t, released)
 	wantNobody(t, processes, "when the lock is given up")
-	p.want(t, exitLost)
+	p.want(t, exit.Lost)
 }
 
 func TestTheLockIsKeptUntilTheGroupHasEndedThatWasToldTo(t *testing.T) {

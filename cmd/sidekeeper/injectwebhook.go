@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/inject"
 )
 
@@ -29,9 +30,9 @@ func (i *injection) flags() *pflag.FlagSet {
 	o := &i.options
 	f.StringVar(&i.pattern, "pattern", "", "`file` with what is added to pods, as the chart writes it; required")
 	f.StringVar(&o.Listen, "listen", ":8443", "where API servers are answered over HTTPS, as `host:port`")
-	f.StringVar(&o.MetricsListen, "metrics-listen", "", "where /metrics, /healthz and /readyz are served over HTTP, as `host:port`; empty for nowhere")
-	f.StringVar(&o.Certificate, "tls-cert", "", "`file` with a certificate that somebody else renews, instead of --secret, --webhook and --host; read again when it changes")
-	f.StringVar(&o.Key, "tls-key", "", "`file` with that certificate's key; read again when it changes")
+	f.StringVar(&o.MetricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as `host:port`; empty disables it")
+	f.StringVar(&o.Certificate, "tls-cert", "", "`file` with a certificate that is renewed externally, instead of --secret, --webhook and --host; reloaded when it changes")
+	f.StringVar(&o.Key, "tls-key", "", "`file` with that certificate's key; reloaded when it changes")
 	f.StringVar(&o.Secret, "secret", "", "where certificates are kept that the injectors make themselves, as `namespace/name`")
 	f.StringVar(&o.Webhook, "webhook", "", "`name` of the MutatingWebhookConfiguration that gets their authorities")
 	f.StringVar(&o.Host, "host", "", "`name` by which API servers call the webhook: service.namespace.svc")
@@ -40,8 +41,8 @@ func (i *injection) flags() *pflag.FlagSet {
 	f.StringVar(&o.API.TokenFile, "kube-token-file", "", "`file` with the token to show to it; empty for the service account's")
 	f.StringVar(&o.API.CAFile, "kube-ca-file", "", "`file` with the authorities of its certificate; empty for the service account's")
 	f.DurationVar(&o.Linger, "linger", 5*time.Second, "for how long API servers are still answered when the injector is told to stop; at most 24h")
-	f.Var(choose(&i.log.logLevel, "info", "debug", "warn", "error"), "log-level", "least level that is logged")
-	f.Var(choose(&i.log.logFormat, "json", "console"), "log-format", "log for programs or for people")
+	f.Var(choose(&i.log.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
+	f.Var(choose(&i.log.logFormat, "json", "console"), "log-format", "log format, for programs or for people")
 	return f
 }
 
@@ -54,10 +55,10 @@ func newInjectWebhookCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := fillFrom(os.LookupEnv, command.LocalNonPersistentFlags()); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			if err := injection.check(); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			ctx, stop := untilSignal(command.Context())
 			defer stop()
@@ -75,7 +76,7 @@ func (i *injection) check() error {
 	own := o.Secret != "" || o.Webhook != "" || o.Host != ""
 	switch {
 	case i.pattern == "":
-		return errors.New("--pattern: say which file has what is added to pods")
+		return errors.New("--pattern: missing file with what is added to pods")
 	case (o.Certificate == "") != (o.Key == ""):
 		return fmt.Errorf("--tls-cert %q: goes together with --tls-key", o.Certificate)
 	case o.Certificate != "" && own:
@@ -84,7 +85,7 @@ func (i *injection) check() error {
 		return errors.New("say --tls-cert and --tls-key, or --secret, --webhook and --host")
 	case o.Lifetime < leastLifetime:
 		return fmt.Errorf("--certificate-lifetime %s: at least %s, so that there is time to renew it", o.Lifetime, leastLifetime)
-	case o.Linger < 0 || o.Linger > dayLong:
+	case o.Linger < 0 || o.Linger > maxDuration:
 		return fmt.Errorf("--linger %s: between nothing and 24h", o.Linger)
 	default:
 		return nil
@@ -98,11 +99,11 @@ func (i *injection) serve(ctx context.Context, out, logged io.Writer) error {
 	i.options.Log = i.log.newLog(logged)
 	pattern, err := inject.ReadPattern(i.pattern, checkArguments)
 	if err != nil {
-		return usageError(fmt.Errorf("--pattern %w", err))
+		return exit.UsageError(fmt.Errorf("--pattern %w", err))
 	}
 	server, err := inject.NewServer(i.options, pattern, checkArguments)
 	if err != nil {
-		return usageError(err)
+		return exit.UsageError(err)
 	}
 	for _, address := range server.Addresses() {
 		fmt.Fprintln(out, "listening on", address)

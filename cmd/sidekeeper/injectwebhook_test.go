@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/inject"
 )
 
@@ -18,7 +19,7 @@ func TestAnInjectorThatIsCalledInTheWrongWaySaysHow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"":                         "--pattern: say which file",
+		"":                         "--pattern: missing file",
 		"--pattern x":              "say --tls-cert and --tls-key, or --secret, --webhook and --host",
 		"--pattern x --tls-cert a": `--tls-cert "a": goes together with --tls-key`,
 		"--pattern x --tls-cert a --tls-key b --secret a/b":                      "not both",
@@ -27,11 +28,11 @@ func TestAnInjectorThatIsCalledInTheWrongWaySaysHow(t *testing.T) {
 		"--pattern x --tls-cert a --tls-key b --linger -1s":                      "--linger -1s: between nothing and 24h",
 		"--pattern /nowhere/x --tls-cert a --tls-key b":                          "--pattern open /nowhere/x",
 		"--pattern " + empty + " --tls-cert a --tls-key b":                       "container.name is <nil>: it must be sidekeeper",
-		"--pattern " + chartPattern(t, "injector") + " --tls-cert a --tls-key b": "--tls-cert a with b: open a",
+		"--pattern " + chartPattern(t, "injector") + " --tls-cert a --tls-key b": "--tls-cert open a",
 	} {
 		var stderr bytes.Buffer
 		code := run(t.Context(), append([]string{"inject-webhook"}, strings.Fields(args)...), nil, &bytes.Buffer{}, &stderr)
-		if code != exitUsage || !strings.Contains(stderr.String(), want) {
+		if code != exit.Usage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s: %d, %s; want %s", args, code, stderr.String(), want)
 		}
 	}

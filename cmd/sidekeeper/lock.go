@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newLockCommand(reach *reach) *cobra.Command {
@@ -29,35 +29,20 @@ func newLockCommand(reach *reach) *cobra.Command {
 
 func newLockListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the locks that somebody holds or waits for", Args: cobra.MaximumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			prefix := ""
-			if len(args) > 0 {
-				prefix = args[0]
-			}
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var locks []*sidekeeper.LockEntry
-				for lock, err := range client.List(ctx, prefix) {
-					if err != nil {
-						return err
-					}
-					locks = append(locks, lock)
-				}
-				return reach.showLocks(command.OutOrStdout(), locks)
-			})
-		},
+		Use: "ls [PREFIX]", Short: "List the locks that are held or waited for", Args: cobra.MaximumNArgs(1),
+		RunE: listing(reach, (*sidekeeper.Client).List, reach.showLocks),
 	}
 }
 
 func (r *reach) showLocks(to io.Writer, locks []*sidekeeper.LockEntry) error {
 	if r.json() {
-		return writeMessage(to, &lockv1.ListResponse{Locks: locks})
+		return show.Message(to, &lockv1.ListResponse{Locks: locks})
 	}
 	rows := make([][]string, 0, len(locks))
 	for _, lock := range locks {
-		rows = append(rows, []string{printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders()))})
+		rows = append(rows, []string{show.Printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders()))})
 	}
-	return writeTable(to, "NAME CONTENDERS", rows)
+	return show.Table(to, "NAME CONTENDERS", rows)
 }
 
 func newLockShowCommand(reach *reach) *cobra.Command {
@@ -101,7 +86,7 @@ func (r *reach) watchLock(command *cobra.Command, name string) error {
 
 func (r *reach) showView(to io.Writer, view *sidekeeper.View) error {
 	if r.json() {
-		return writeMessage(to, view)
+		return show.Message(to, view)
 	}
 	var rows [][]string
 	for _, holder := range view.GetHolders() {
@@ -111,26 +96,26 @@ func (r *reach) showView(to io.Writer, view *sidekeeper.View) error {
 		rows = append(rows, contenderRow("waiting", waiter))
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintf(to, "%s is free\n", printable(view.GetName()))
+		_, err := fmt.Fprintf(to, "%s is free\n", show.Printable(view.GetName()))
 		return err
 	}
 	if omitted := view.GetWaitersOmitted(); omitted > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", omitted)})
 	}
-	return writeTable(to, "STATE MODE TOKEN OWNER AGE METADATA NOTES", rows)
+	return show.Table(to, "STATE MODE TOKEN OWNER AGE METADATA NOTES", rows)
 }
 
 func contenderRow(state string, c *sidekeeper.Contender) []string {
 	notes := ""
 	if c.GetRevocationRequested() {
-		notes = "asked to let go"
+		notes = "revocation requested"
 	}
 	if c.GetForeign() {
 		notes = joinNotes(notes, "not Sidekeeper's")
 	}
 	return []string{
-		state, enumWord(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10), printable(c.GetOwner()),
-		age(c.GetAge()), metadataWords(c.GetMetadata()), notes,
+		state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10), show.Printable(c.GetOwner()),
+		show.Age(c.GetAge()), show.Metadata(c.GetMetadata()), notes,
 	}
 }
 
@@ -141,27 +126,6 @@ func joinNotes(one, other string) string {
 	return one + ", " + other
 }
 
-// completionTime bounds how long a shell waits for names.
-const completionTime = time.Second
-
-func (r *reach) completeLock(
-	command *cobra.Command, args []string, _ string,
-) (names []string, directive cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	r.timeout = min(r.timeout, completionTime)
-	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
-		for lock, err := range client.List(ctx, "") {
-			if err != nil {
-				return err
-			}
-			names = append(names, lock.GetName())
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+func (r *reach) completeLock(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return complete(r, command, args, begun, (*sidekeeper.Client).List, (*sidekeeper.LockEntry).GetName)
 }

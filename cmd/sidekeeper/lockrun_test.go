@@ -18,6 +18,7 @@ import (
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 // runs starts `lock run` of a command of this test binary.
@@ -58,7 +59,7 @@ func TestACommandEndedByASignalGives128AndItsNumber(t *testing.T) {
 
 func TestSignalsReachTheCommand(t *testing.T) {
 	heeded := make(chan os.Signal, 16) // whoever runs the tests may ignore some, as nohup does
-	signal.Notify(heeded, forwarded...)
+	signal.Notify(heeded, supervise.Forwarded...)
 	defer signal.Stop(heeded)
 	server := scripted.Start(t)
 	p := runs(t, server, nil, "polite")
@@ -111,7 +112,7 @@ func TestACommandAtRiskIsTerminatedAndKilledBeforeTheValidityEnds(t *testing.T) 
 	if killed := receive(t, released); terminated < validity/4 || killed >= validity {
 		t.Errorf("terminated after %v and killed after %v of %v", terminated, killed, validity)
 	}
-	p.want(t, 70, "the lock is at risk: safe for ", "lock orders was at risk, and the command ended for it")
+	p.want(t, 70, "the lock is at risk: safe for ", "the command was ended because lock orders was at risk")
 }
 
 func TestACommandThatEndsInTimeWhenItsLockIsAtRiskHasStillBeenEnded(t *testing.T) {
@@ -145,7 +146,7 @@ func TestSuspensionIsToldAndTheCommandGoesOn(t *testing.T) {
 	call.AskBack(&lockv1.RevocationRequested{RequestedBy: "uid 7", Reason: "maintenance"})
 	p.wantLine(t, "terminated")
 	p.want(t, 5, "no contact with the ensemble: lock orders is safe for 4s", "contact with the ensemble is back",
-		"uid 7 asks for the lock: maintenance")
+		"revocation requested by uid 7: maintenance")
 }
 
 func TestARevocationThatIsIgnoredKillsTheCommandBeforeItsGraceIsOver(t *testing.T) {
@@ -162,7 +163,7 @@ func TestARevocationThatIsIgnoredKillsTheCommandBeforeItsGraceIsOver(t *testing.
 	if lasted := time.Since(asked); lasted >= 2*time.Second {
 		t.Errorf("killed after %v", lasted)
 	}
-	p.want(t, 70, "the grace is over")
+	p.want(t, 70, "grace period expired")
 }
 
 func TestALockThatIsNotObtainedRunsNothing(t *testing.T) {

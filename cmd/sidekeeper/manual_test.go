@@ -37,7 +37,7 @@ func TestEveryCommandHasAManual(t *testing.T) {
 				command.CommandPath(), command.Short, command.Long, command.Example)
 		}
 		for line := range strings.Lines(command.Long + "\n" + command.Example) {
-			if utf8.RuneCountInString(line) > widest+10 || includes.MatchString(line) {
+			if utf8.RuneCountInString(line) > helpWidth+10 || includes.MatchString(line) {
 				t.Errorf("%s: too long, or includes what there is not: %s", command.CommandPath(), line)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newMembersCommand(reach *reach) *cobra.Command {
@@ -31,7 +32,7 @@ func newMembersListCommand(reach *reach) *cobra.Command {
 					return err
 				}
 				if reach.json() {
-					return writeMessage(command.OutOrStdout(), view)
+					return show.Message(command.OutOrStdout(), view)
 				}
 				return showMembers(command.OutOrStdout(), view)
 			})
@@ -48,20 +49,20 @@ func showMembers(to io.Writer, view *sidekeeper.GroupView) error {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", omitted)})
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintf(to, "%s has no members\n", printable(view.GetGroup()))
+		_, err := fmt.Fprintf(to, "%s has no members\n", show.Printable(view.GetGroup()))
 		return err
 	}
-	return writeTable(to, "MEMBER INCARNATION OWNER AGE METADATA NOTES", rows)
+	return show.Table(to, "MEMBER INCARNATION OWNER AGE METADATA NOTES", rows)
 }
 
 func memberRow(member *sidekeeper.GroupMember) []string {
-	about, notes := metadataWords(member.GetMetadata()), "-"
+	about, notes := show.Metadata(member.GetMetadata()), "-"
 	if member.GetForeign() {
-		about, notes = printable(member.GetText()), "not Sidekeeper's"
+		about, notes = show.Printable(member.GetText()), "not Sidekeeper's"
 	}
 	return []string{
-		printable(member.GetMember()), strconv.FormatInt(member.GetIncarnation(), 10), printable(member.GetOwner()),
-		age(member.GetAge()), about, notes,
+		show.Printable(member.GetMember()), strconv.FormatInt(member.GetIncarnation(), 10), show.Printable(member.GetOwner()),
+		show.Age(member.GetAge()), about, notes,
 	}
 }
 
@@ -80,11 +81,11 @@ func newMembersWatchCommand(reach *reach) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				show := shown.show
+				write := shown.show
 				if reach.json() {
-					show = func(change *sidekeeper.GroupChange) error { return writeMessage(command.OutOrStdout(), change) }
+					write = func(change *sidekeeper.GroupChange) error { return show.Message(command.OutOrStdout(), change) }
 				}
-				if err := show(change); err != nil {
+				if err := write(change); err != nil {
 					return err
 				}
 			}
@@ -134,7 +135,7 @@ func (s *shownGroup) showChanges(change *sidekeeper.GroupChange) error {
 			if part.word != "left" {
 				about = " " + memberRow(members[reference.GetMember()])[4]
 			}
-			_, err := fmt.Fprintf(s.to, "%s %s %d%s\n", part.word, printable(reference.GetMember()), reference.GetIncarnation(), about)
+			_, err := fmt.Fprintf(s.to, "%s %s %d%s\n", part.word, show.Printable(reference.GetMember()), reference.GetIncarnation(), about)
 			if err != nil {
 				return err
 			}

@@ -2,27 +2,19 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"os/signal"
-	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 // A memberRun runs one command while it is a member of a group.
 type memberRun struct {
-	reach         *reach
 	group, member string
 	command       []string
 	metadata      []string
@@ -35,7 +27,6 @@ type memberRun struct {
 
 func newMembersJoinCommand(reach *reach) *cobra.Command {
 	r := &memberRun{
-		reach:      reach,
 		onConflict: choice{values: []string{"reject", "wait", "replace"}},
 		onLoss:     choice{values: []string{"term", "rejoin", "ignore"}},
 	}
@@ -44,13 +35,13 @@ func newMembersJoinCommand(reach *reach) *cobra.Command {
 		Short: "Run a command that is a member of a group while it runs",
 		Args:  r.takeArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return r.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
+			return reach.runUnder(command, r.claim(), r.command)
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVar(&r.metadata, "metadata", nil, "what others shall know, as key=value; can be given again")
-	flags.Var(&r.onConflict, "on-conflict", "what to do if the group has such a member: end with 75, wait for it to go, or take its place")
-	flags.DurationVar(&r.wait, "wait", 0, "how long to wait for such a member to go at most (default: for ever)")
+	flags.StringArrayVar(&r.metadata, "metadata", nil, "metadata that other members see, as key=value; repeatable")
+	flags.Var(&r.onConflict, "on-conflict", "what to do if the group already has this member: exit with 75, wait for it to leave, or replace it")
+	flags.DurationVar(&r.wait, "wait", 0, "how long to wait at most for it to leave (default: for ever)")
 	flags.StringVar(&r.owner, "owner", "", "who the member is, for people (default: this host's name and the process's number)")
 	flags.Var(&r.onLoss, "on-loss", "what becomes of the command when the membership is lost")
 	flags.DurationVar(&r.killGrace, "kill-grace", 10*time.Second, "how long after SIGTERM the command gets SIGKILL")
@@ -59,13 +50,13 @@ func newMembersJoinCommand(reach *reach) *cobra.Command {
 
 func (r *memberRun) takeArguments(command *cobra.Command, args []string) error {
 	if command.ArgsLenAtDash() != 2 || len(args) < 3 {
-		return errors.New("say it like this: sidekeeper members join GROUP MEMBER -- COMMAND [ARGUMENT...]")
+		return errors.New("usage: sidekeeper members join GROUP MEMBER -- COMMAND [ARGUMENT...]")
 	}
 	if r.onConflict.String() == "reject" && command.Flags().Changed("wait") {
 		return errors.New("--wait is for --on-conflict wait or replace")
 	}
 	if r.wait < 0 || r.killGrace < 0 {
-		return errors.New("a time cannot be negative")
+		return errors.New("durations cannot be negative")
 	}
 	r.group, r.member, r.command = args[0], args[1], args[2:]
 	_, err := pairs(r.metadata)
@@ -85,76 +76,17 @@ func pairs(words []string) (map[string]string, error) {
 	return read, nil
 }
 
-func (r *memberRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) error {
-	if _, err := exec.LookPath(r.command[0]); err != nil {
-		return exitError{exitNoCommand, err}
-	}
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)...)
-	defer signal.Stop(signals)
-
-	client, err := r.reach.dial(r.reach.address) //nolint:contextcheck // it lives until Close
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	say := func(format string, words ...any) {
-		_, _ = fmt.Fprintf(stderr, "sidekeeper: "+format+"\n", words...) // nobody may be reading
-	}
-	membership, err := r.join(ctx, client, signals, say)
-	if err != nil {
-		return err
-	}
-	a := &attendant{memberRun: r, client: client, membership: membership, say: say}
-	err = a.start(task{
-		argv: r.command, environment: r.environment(membership), stdin: stdin, stdout: stdout, stderr: stderr,
-	})
-	if err != nil {
-		return errors.Join(exitError{exitNoCommand, err}, r.leave(membership)) //nolint:contextcheck // see leave
-	}
-	a.run(ctx, signals)
-	return a.outcome() //nolint:contextcheck // see leave
-}
-
-func (r *memberRun) environment(membership *sidekeeper.Membership) []string {
-	return append(os.Environ(), "SIDEKEEPER_GROUP_NAME="+r.group, "SIDEKEEPER_MEMBER_NAME="+r.member,
-		"SIDEKEEPER_INCARNATION="+strconv.FormatInt(membership.Incarnation(), 10))
-}
-
-// join waits until the command may be a member, or for a signal that ends programs.
-func (r *memberRun) join(
-	ctx context.Context, client *sidekeeper.Client, signals <-chan os.Signal, say func(string, ...any),
-) (*sidekeeper.Membership, error) {
-	waiting, cancel := context.WithCancelCause(ctx)
-	var listening sync.WaitGroup
-	defer listening.Wait()
-	defer cancel(nil)
-	listening.Go(func() { cancelOnSignal(waiting, signals, cancel) })
-	return client.Join(waiting, r.group, r.member, r.options(say))
-}
-
 var conflicts = map[string]sidekeeper.OnConflict{
 	"reject": sidekeeper.RejectMember, "wait": sidekeeper.WaitForMember, "replace": sidekeeper.ReplaceMember,
 }
 
-func (r *memberRun) options(say func(string, ...any)) sidekeeper.JoinOptions {
+func (r *memberRun) claim() *supervise.Member {
 	metadata, _ := pairs(r.metadata) // takeArguments has seen it
 	options := sidekeeper.JoinOptions{
-		Owner: cmp.Or(r.owner, defaultOwner()), Metadata: metadata, OnConflict: conflicts[r.onConflict.String()],
-		OnSuspended: func(remaining time.Duration) {
-			say("no contact with the ensemble: still a member of %s for %v", r.group, remaining.Round(100*time.Millisecond))
-		},
-		OnResumed: func() { say("contact with the ensemble is back") },
+		Owner: cmp.Or(r.owner, supervise.DefaultOwner()), Metadata: metadata, OnConflict: conflicts[r.onConflict.String()],
 	}
 	if r.wait > 0 {
 		options.Wait = &r.wait
 	}
-	return options
-}
-
-// leave takes no context: the command is over, whoever has gone away meanwhile.
-func (r *memberRun) leave(membership *sidekeeper.Membership) error {
-	ctx, cancel := context.WithTimeout(context.Background(), r.reach.timeout)
-	defer cancel()
-	return membership.Leave(ctx)
+	return &supervise.Member{Group: r.group, Name: r.member, Options: options, OnLoss: r.onLoss.String(), KillGrace: r.killGrace}
 }

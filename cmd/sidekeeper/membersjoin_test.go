@@ -12,6 +12,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 // joins starts `members join` of a command of this test binary, whose lease the server opens.
@@ -48,7 +49,7 @@ func TestTheCommandIsAMemberWhileItRuns(t *testing.T) {
 
 func TestSignalsReachAMember(t *testing.T) {
 	heeded := make(chan os.Signal, 16)
-	signal.Notify(heeded, forwarded...)
+	signal.Notify(heeded, supervise.Forwarded...)
 	defer signal.Stop(heeded)
 	server := scripted.Start(t)
 	p := joins(t, server, nil, "polite")
@@ -80,7 +81,7 @@ func TestACommandThatIsNoMemberAnyMoreIsTerminatedAndThenKilled(t *testing.T) {
 	p.wantLine(t, "ready")
 	call.End(replaced())
 	p.wantLine(t, "terminated")
-	p.want(t, 70, "MEMBER_REPLACED", "the command ended since it was no member of web any more")
+	p.want(t, 70, "MEMBER_REPLACED", "the command was ended because it is no longer a member of web")
 }
 
 func TestACommandMayGoOnWithoutItsMembership(t *testing.T) {
@@ -125,7 +126,7 @@ func TestACommandJoinsAgainAndWaitsForItsOwnGhost(t *testing.T) {
 	accept(server, 3)
 	third := server.Groups.NextJoin()
 	third.Admit(2)
-	p.awaitWords(t, "a member of web again, as 2")
+	p.awaitWords(t, "rejoined web as incarnation 2")
 	third.End(replaced())
 	p.wantLine(t, "terminated")
 	p.want(t, 70, "MEMBER_REPLACED")
@@ -151,12 +152,12 @@ func TestASignalEndsTheWaitingForAName(t *testing.T) {
 
 func TestMembersJoinIsCalledInTheRightWay(t *testing.T) {
 	server := scripted.Start(t)
-	usage := "sidekeeper: say it like this: sidekeeper members join GROUP MEMBER -- COMMAND [ARGUMENT...]\n"
+	usage := "sidekeeper: usage: sidekeeper members join GROUP MEMBER -- COMMAND [ARGUMENT...]\n"
 	wantOutput(t, server, 64, usage, "members", "join", "web", "--", "true")
 	wantOutput(t, server, 64, usage, "members", "join", "web", "web-1", "true")
 	wantOutput(t, server, 64, "sidekeeper: --wait is for --on-conflict wait or replace\n",
 		"members", "join", "web", "web-1", "--wait", "1s", "--", "true")
-	wantOutput(t, server, 64, "sidekeeper: a time cannot be negative\n",
+	wantOutput(t, server, 64, "sidekeeper: durations cannot be negative\n",
 		"members", "join", "web", "web-1", "--kill-grace", "-1s", "--", "true")
 	for _, wrong := range []string{"port", "=80"} {
 		wantOutput(t, server, 64, "sidekeeper: --metadata "+wrong+": each as key=value, and each key once\n",

@@ -10,13 +10,15 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newLockRevokeCommand(reach *reach) *cobra.Command {
 	var options sidekeeper.RevokeOptions
 	var grace time.Duration
 	command := &cobra.Command{
-		Use: "revoke NAME", Short: "Ask the holders of a lock to let go", Args: cobra.ExactArgs(1),
+		Use: "revoke NAME", Short: "Ask the holders of a lock to release it", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			address := reach.address
@@ -39,7 +41,7 @@ func newLockRevokeCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showRevoked(command *cobra.Command, asked int) error {
 	if r.json() {
-		return writeMessage(command.OutOrStdout(), &lockv1.RevokeResponse{Asked: int32(asked)})
+		return show.Message(command.OutOrStdout(), &lockv1.RevokeResponse{Asked: int32(asked)})
 	}
 	_, err := fmt.Fprintf(command.OutOrStdout(), "holders asked: %d\n", asked)
 	return err
@@ -54,7 +56,7 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			if !command.Flags().Changed("token") {
-				return usageError(errors.New("say which hold: --token, from `sidekeeper lock show " + args[0] + "`"))
+				return exit.UsageError(errors.New("--token is required: take it from `sidekeeper lock show " + args[0] + "`"))
 			}
 			if command.Flags().Changed("force-after") {
 				options.ForceAfter = &forceAfter
@@ -65,7 +67,7 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 	command.Flags().Int64Var(&token, "token", 0, "the hold's fencing token")
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holder")
 	command.Flags().DurationVar(&forceAfter, "force-after", 0,
-		"how long it is left to the holder's sidecar (default: until its lease must have expired)")
+		"how long to wait for the holder's sidecar before removing it from outside (default: until its lease must have expired)")
 	return command
 }
 
@@ -85,7 +87,7 @@ func (r *reach) breakHold(
 		return err
 	}
 	if r.json() {
-		return writeMessage(command.OutOrStdout(), &lockv1.BreakResponse{Forced: forced})
+		return show.Message(command.OutOrStdout(), &lockv1.BreakResponse{Forced: forced})
 	}
 	how := "ended by its sidecar"
 	if forced {
@@ -95,12 +97,12 @@ func (r *reach) breakHold(
 	return err
 }
 
-// leaseTime is longer than any lease of a default ensemble lives without being heard of.
-const leaseTime = 45 * time.Second
+// maxLeaseTime is longer than any lease of a default ensemble lives without being heard of.
+const maxLeaseTime = 45 * time.Second
 
 func breakTime(answer time.Duration, forceAfter *time.Duration) time.Duration {
 	if forceAfter == nil {
-		return answer + leaseTime
+		return answer + maxLeaseTime
 	}
 	return answer + *forceAfter
 }

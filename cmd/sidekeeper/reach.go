@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 const (
@@ -26,22 +28,24 @@ type reach struct {
 	timeout                     time.Duration
 	output                      choice
 	last                        string // the address that was dialled
-	line                        line
+	dialer                      supervise.Dialer
 }
 
 func (r *reach) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.address, "address", fromEnvironment(sidekeeper.AddressVariable, sidekeeper.DefaultAddress),
-		"where the sidecar listens: unix:///path or host:port ($"+sidekeeper.AddressVariable+")")
+		"address of the sidecar: unix:///path or host:port ($"+sidekeeper.AddressVariable+")")
 	flags.StringVar(&r.operatorAddress, "operator-address",
 		fromEnvironment(operatorAddressVariable, defaultOperatorAddress),
-		"where the sidecar listens for operators ($"+operatorAddressVariable+")")
-	flags.DurationVar(&r.timeout, "timeout", 10*time.Second, "how long an answer may take")
-	flags.StringVar(&r.authority, "tls-ca", "", "file with the authorities to trust, for an address elsewhere")
+		"address of the sidecar's operator listener ($"+operatorAddressVariable+")")
+	flags.DurationVar(&r.timeout, "timeout", 10*time.Second, "timeout of each call")
+	flags.StringVar(&r.authority, "tls-ca", "", "file with the CA certificates to trust, for a remote address")
 	flags.StringVar(&r.certificate, "tls-cert", "", "file with the client certificate")
 	flags.StringVar(&r.key, "tls-key", "", "file with the client certificate's key")
 	r.output = choice{values: []string{"table", "json"}}
-	flags.VarP(&r.output, "output", "o", "table for people, or json for programs")
+	flags.VarP(&r.output, "output", "o", "output format, a table for people or json for programs")
 }
+
+func (r *reach) json() bool { return r.output.String() == "json" }
 
 func fromEnvironment(variable, fallback string) string {
 	if value := os.Getenv(variable); value != "" {
@@ -65,17 +69,17 @@ func (r *reach) call(ctx context.Context, address string, do func(context.Contex
 // dial makes a client, which the caller must close.
 func (r *reach) dial(address string) (*sidekeeper.Client, error) {
 	r.last = address
-	options := []sidekeeper.Option{sidekeeper.WithoutRepetition(), sidekeeper.WithDialer(r.line.dial)}
+	options := []sidekeeper.Option{sidekeeper.WithoutRepetition(), sidekeeper.WithDialer(r.dialer.Dial)}
 	if r.authority != "" || r.certificate != "" {
 		config, err := r.tlsConfig()
 		if err != nil {
-			return nil, usageError(err)
+			return nil, exit.UsageError(err)
 		}
 		options = append(options, sidekeeper.WithTLS(config))
 	}
 	client, err := sidekeeper.Dial(address, options...)
 	if err != nil {
-		return nil, usageError(err)
+		return nil, exit.UsageError(err)
 	}
 	return client, nil
 }

@@ -7,12 +7,15 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 // run is the program. It returns the code to exit with.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == guardWord {
-		return guard(args[1:])
+	if len(args) > 0 && args[0] == supervise.GuardianCommand {
+		return supervise.Guard(args[1:])
 	}
 	reach := &reach{}
 	root := newRootCommand(reach) //nolint:contextcheck // its commands get ctx when they run
@@ -27,12 +30,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 	err := root.ExecuteContext(ctx)
 	if err != nil && !begun {
-		err = usageError(err)
+		err = exit.UsageError(err)
 	}
-	if line := explain(err, reach.last); line != "" {
+	if line := exit.Explain(err, reach.last); line != "" {
 		_, _ = fmt.Fprintln(stderr, "sidekeeper: "+line) // the code says the same
 	}
-	return exitCode(err)
+	return exit.Code(err)
 }
 
 func newRootCommand(reach *reach) *cobra.Command {
@@ -71,5 +74,5 @@ func showHelp(command *cobra.Command, _ []string) error {
 	if err := command.Help(); err != nil {
 		return err
 	}
-	return usageError(errors.New("say what to do"))
+	return exit.UsageError(errors.New("missing subcommand"))
 }

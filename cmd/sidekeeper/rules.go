@@ -30,8 +30,8 @@ func (s *settings) check() error {
 
 func (s *settings) rules() []rule {
 	rules := []rule{
-		{"listen", s.listen, len(s.listen) > 0, "say where callers are served"},
-		{"zookeeper", s.zookeeper, len(s.zookeeper) > 0, "say which servers the ensemble has, as host:port,…"},
+		{"listen", s.listen, len(s.listen) > 0, "at least one client listen address is required"},
+		{"zookeeper", s.zookeeper, len(s.zookeeper) > 0, "the ensemble's servers, as host:port,…, are required"},
 		{"root", s.root, isNodePath(s.root), nodePathRule},
 		{"lock-root", s.lockRoot, s.lockRoot == "" || isNodePath(s.lockRoot), nodePathRule},
 		{"sequence-root", s.sequenceRoot, s.sequenceRoot == "" || isNodePath(s.sequenceRoot), nodePathRule},
@@ -42,7 +42,7 @@ func (s *settings) rules() []rule {
 		{"tick-time", s.tickTime, s.tickTime <= time.Hour, "at most 1h"},
 		{"sync-limit", s.syncLimit, s.syncLimit <= 10000, "at most 10000"},
 		{"heartbeat", s.heartbeat, s.heartbeat > 0, positiveRule},
-		{"session-timeout", s.sessionTimeout, s.sessionTimeout <= dayLong, dayRule},
+		{"session-timeout", s.sessionTimeout, s.sessionTimeout <= maxDuration, dayRule},
 		{"session-timeout", s.sessionTimeout, s.sessionTimeout >= 2*s.tickTime, "an ensemble grants no less than two ticks"},
 		{"ephemeral-bytes", s.ephemeralBytes.String(), s.ephemeralBytes >= 1<<10, "at least 1KiB, or no lock fits"},
 		{"max-leases", s.maxLeases, s.maxLeases > 0, positiveRule},
@@ -54,7 +54,7 @@ func (s *settings) rules() []rule {
 		{"keepalive-time", s.keepaliveTime, s.keepaliveTime >= time.Second, secondRule},
 		{"keepalive-timeout", s.keepaliveTimeout, s.keepaliveTimeout >= time.Second, secondRule},
 		{"drain-timeout", s.drainTimeout, s.drainTimeout >= 0, "not negative"},
-		{"drain-timeout", s.drainTimeout, s.drainTimeout <= dayLong, dayRule},
+		{"drain-timeout", s.drainTimeout, s.drainTimeout <= maxDuration, dayRule},
 		{"audit-log", s.auditLog, isAuditLog(s.auditLog), "stderr, off, or the absolute path of a file"},
 		{"otlp-endpoint", s.otlpEndpoint, s.otlpEndpoint == "" || tracing.IsEndpoint(s.otlpEndpoint), tracing.EndpointRule},
 		{"trace-ratio", s.traceRatio, s.traceRatio >= 0 && s.traceRatio <= 1, "between 0 and 1"},
@@ -68,8 +68,8 @@ func (s *settings) rules() []rule {
 	return rules
 }
 
-// dayLong is longer than anybody means, and short enough to reckon with.
-const dayLong = 24 * time.Hour
+// maxDuration is longer than anybody means, and short enough to reckon with.
+const maxDuration = 24 * time.Hour
 
 const (
 	positiveRule = "more than nothing"

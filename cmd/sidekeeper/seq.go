@@ -11,6 +11,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newSequenceCommand(reach *reach) *cobra.Command {
@@ -61,7 +62,7 @@ func newSequenceNextCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showNumbers(to io.Writer, numbers sidekeeper.Numbers, hex bool) error {
 	if r.json() {
-		return writeMessage(to, &sequencev1.NextResponse{
+		return show.Message(to, &sequencev1.NextResponse{
 			First: numbers.First, Last: numbers.Last, Incarnation: numbers.Incarnation,
 		})
 	}
@@ -79,28 +80,13 @@ func (r *reach) showNumbers(to io.Writer, numbers sidekeeper.Numbers, hex bool) 
 func newSequenceListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls [PREFIX]", Short: "List the sequences", Args: cobra.MaximumNArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			prefix := ""
-			if len(args) > 0 {
-				prefix = args[0]
-			}
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var sequences []*sidekeeper.SequenceEntry
-				for sequence, err := range client.Sequences(ctx, prefix) {
-					if err != nil {
-						return err
-					}
-					sequences = append(sequences, sequence)
-				}
-				return reach.showSequences(command.OutOrStdout(), sequences)
-			})
-		},
+		RunE: listing(reach, (*sidekeeper.Client).Sequences, reach.showSequences),
 	}
 }
 
 func (r *reach) showSequences(to io.Writer, sequences []*sidekeeper.SequenceEntry) error {
 	if r.json() {
-		return writeMessage(to, &sequencev1.ListResponse{Sequences: sequences})
+		return show.Message(to, &sequencev1.ListResponse{Sequences: sequences})
 	}
 	rows := make([][]string, 0, len(sequences))
 	for _, sequence := range sequences {
@@ -109,30 +95,12 @@ func (r *reach) showSequences(to io.Writer, sequences []*sidekeeper.SequenceEntr
 			last, notes = "-", "no sequence: not 8 bytes"
 		}
 		rows = append(rows, []string{
-			printable(sequence.GetName()), last, strconv.FormatInt(sequence.GetIncarnation(), 10), notes,
+			show.Printable(sequence.GetName()), last, strconv.FormatInt(sequence.GetIncarnation(), 10), notes,
 		})
 	}
-	return writeTable(to, "NAME LAST INCARNATION NOTES", rows)
+	return show.Table(to, "NAME LAST INCARNATION NOTES", rows)
 }
 
-func (r *reach) completeSequence(
-	command *cobra.Command, args []string, _ string,
-) (names []string, directive cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	r.timeout = min(r.timeout, completionTime)
-	err := r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
-		for sequence, err := range client.Sequences(ctx, "") {
-			if err != nil {
-				return err
-			}
-			names = append(names, sequence.GetName())
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+func (r *reach) completeSequence(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return complete(r, command, args, begun, (*sidekeeper.Client).Sequences, (*sidekeeper.SequenceEntry).GetName)
 }

@@ -10,6 +10,8 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newSequenceGetCommand(reach *reach) *cobra.Command {
@@ -30,7 +32,7 @@ func newSequenceGetCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showSequence(to io.Writer, state sidekeeper.SequenceState) error {
 	if r.json() {
-		return writeMessage(to, &sequencev1.GetResponse{LastIssued: state.LastIssued, Incarnation: state.Incarnation})
+		return show.Message(to, &sequencev1.GetResponse{LastIssued: state.LastIssued, Incarnation: state.Incarnation})
 	}
 	_, err := fmt.Fprintln(to, state.LastIssued)
 	return err
@@ -46,7 +48,7 @@ func newSequenceCreateCommand(reach *reach) *cobra.Command {
 				if err != nil || !reach.json() {
 					return err
 				}
-				return writeMessage(command.OutOrStdout(), &sequencev1.CreateResponse{Incarnation: incarnation})
+				return show.Message(command.OutOrStdout(), &sequencev1.CreateResponse{Incarnation: incarnation})
 			})
 		},
 	}
@@ -56,12 +58,12 @@ func newSequenceCreateCommand(reach *reach) *cobra.Command {
 
 func newSequenceAdvanceCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "advance NAME LAST", Short: "Have a sequence go on behind a number that is in use already (operators' socket)",
+		Use: "advance NAME LAST", Short: "Advance a sequence past a number that is already in use (operators' socket)",
 		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeSequence,
 		RunE: func(command *cobra.Command, args []string) error {
 			last, err := strconv.ParseInt(args[1], 10, 64)
 			if err != nil {
-				return usageError(fmt.Errorf("LAST is %q: a number of 64 bits", args[1]))
+				return exit.UsageError(fmt.Errorf("LAST is %q: a number of 64 bits", args[1]))
 			}
 			return reach.call(command.Context(), reach.operatorAddress, func(ctx context.Context, client *sidekeeper.Client) error {
 				state, err := client.Sequence(args[0]).AdvanceTo(ctx, last)
@@ -83,7 +85,7 @@ func newSequenceRemoveCommand(reach *reach) *cobra.Command {
 				if err != nil || !reach.json() {
 					return err
 				}
-				return writeMessage(command.OutOrStdout(), &sequencev1.DeleteResponse{})
+				return show.Message(command.OutOrStdout(), &sequencev1.DeleteResponse{})
 			})
 		},
 	}

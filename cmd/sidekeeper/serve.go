@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -25,10 +26,10 @@ func newServeCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			if err := settings.check(); err != nil {
-				return usageError(err)
+				return exit.UsageError(err)
 			}
 			ctx, stop := untilSignal(command.Context())
 			defer stop()
@@ -57,7 +58,7 @@ func untilSignal(ctx context.Context) (until context.Context, stop func()) {
 				return
 			}
 			if until.Err() != nil {
-				os.Exit(exitSignal + int(syscall.SIGINT))
+				os.Exit(exit.Signal + int(syscall.SIGINT))
 			}
 			cancel()
 		}
@@ -75,18 +76,18 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	log := s.newLog(logged)
 	audit, closer, err := s.newAudit(logged)
 	if err != nil {
-		return usageError(err)
+		return exit.UsageError(err)
 	}
 	defer closer.Close()
 	metrics := service.NewMetrics()
 	traces, err := s.startTraces(ctx, log)
 	if err != nil {
-		return usageError(err)
+		return exit.UsageError(err)
 	}
 	defer traces.close()
 	ensemble, err := s.openEnsemble(log, metrics, traces, s.directories())
 	if err != nil {
-		return usageError(err)
+		return exit.UsageError(err)
 	}
 	services := service.New(s.serviceOptions(log, audit, metrics), ensemble)
 	if s.strict {
@@ -98,7 +99,7 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	server, err := service.NewServer(s.serverOptions(log, audit, metrics, traces), services, ensemble)
 	if err != nil {
 		ensemble.Close()
-		return usageError(err)
+		return exit.UsageError(err)
 	}
 	for _, address := range server.Addresses() {
 		fmt.Fprintln(out, "listening on", address)

@@ -15,6 +15,7 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // A served is a `sidekeeper serve` in a process of its own.
@@ -155,7 +156,7 @@ func TestWhatCannotBeServedEndsWithTheUsageCodeAndSaysWhy(t *testing.T) {
 		"--zookeeper=127.0.0.1:1 --proof=static":                      "session timeout too short to be proved",
 		"--zookeeper=127.0.0.1:1 --operator-listen=127.0.0.1:0":       "--operator-listen 127.0.0.1:0: operators are served on a Unix socket only",
 		"--zookeeper=127.0.0.1:1 --zookeeper-auth-file=/no/such/file": "--zookeeper-auth-file: open /no/such/file",
-		"--listen=127.0.0.1:0":                                        "--zookeeper []: say which servers",
+		"--listen=127.0.0.1:0":                                        "--zookeeper []: the ensemble's servers, as host:port,…, are required",
 		"--zookeeper=127.0.0.1:1 --no-such-flag":                      "unknown flag: --no-such-flag",
 		"--zookeeper=127.0.0.1:1 --acl=nonsense":                      "ACL",
 		"--zookeeper=127.0.0.1:1 --audit-log=audit":                   "--audit-log audit: stderr, off, or the absolute path",
@@ -169,7 +170,7 @@ func TestWhatCannotBeServedEndsWithTheUsageCodeAndSaysWhy(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience) // in case it is served
 		code := run(ctx, line, strings.NewReader(""), &out, &failed)
 		cancel()
-		if code != exitUsage {
+		if code != exit.Usage {
 			t.Errorf("%s: exit %d", args, code)
 		}
 		if !strings.Contains(failed.String(), want) {

@@ -58,7 +58,7 @@ func TestNoTwoSettingsShareAVariableWithTheCommandsForPeople(t *testing.T) {
 
 func TestASettingThatBreaksItsRuleIsNamedWithValueAndRule(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                              "--zookeeper []: say which servers",
+		"":                              "--zookeeper []: the ensemble's servers, as host:port,…, are required",
 		"--zookeeper=host":              "--zookeeper host: a server is host:port",
 		"--root=relative":               "--root relative: an absolute path",
 		"--root=/zookeeper/x":           "--root /zookeeper/x: an absolute path",

@@ -2,33 +2,33 @@ package main
 
 import "github.com/spf13/pflag"
 
-// A subject is settings that are about the same thing, in the help and in the documents.
-type subject struct {
+// A settingGroup is settings that are about the same thing, in the help and in the documents.
+type settingGroup struct {
 	title string
 	flags []string
 }
 
-// serveSubjects are all settings of the sidecar.
-var serveSubjects = []subject{
+// settingGroups are all settings of the sidecar.
+var settingGroups = []settingGroup{
 	{"Listening", []string{"listen", "socket-mode", "operator-listen", "metrics-listen", "admin-listen"}},
-	{"TLS and who may do what", []string{"tls-cert", "tls-key", "tls-client-ca", "policy"}},
+	{"TLS and authorization", []string{"tls-cert", "tls-key", "tls-client-ca", "policy"}},
 	{"The ensemble", []string{
 		"zookeeper", "tick-time", "sync-limit", "behind-observers", "zookeeper-auth-file", "zookeeper-tls-ca", "zookeeper-tls-cert",
 		"zookeeper-tls-key", "zookeeper-tls-server-name",
 	}},
 	{"Leases", []string{"session-timeout", "heartbeat", "proof"}},
-	{"Where things lie", []string{
+	{"Storage paths", []string{
 		"root", "lock-root", "sequence-root", "group-root", "config-root", "lock-layout", "acl",
 	}},
 	{"Limits", []string{
 		"max-leases", "max-waiters", "max-watched", "max-streams", "max-connections", "max-memory", "ephemeral-bytes",
 	}},
-	{"Silence and stopping", []string{"keepalive-time", "keepalive-timeout", "drain-timeout"}},
-	{"Logs, traces and the rest", []string{"log-level", "log-format", "audit-log", "otlp-endpoint", "trace-ratio", "strict", "reflection"}},
+	{"Keepalive and shutdown", []string{"keepalive-time", "keepalive-timeout", "drain-timeout"}},
+	{"Logs, traces and other settings", []string{"log-level", "log-format", "audit-log", "otlp-endpoint", "trace-ratio", "strict", "reflection"}},
 }
 
-// of takes the subject's flags out of a set, those that it has.
-func (s subject) of(flags *pflag.FlagSet) *pflag.FlagSet {
+// of takes the group's flags out of a set, those that it has.
+func (s settingGroup) of(flags *pflag.FlagSet) *pflag.FlagSet {
 	taken := pflag.NewFlagSet(s.title, pflag.ContinueOnError)
 	taken.SortFlags = false
 	for _, name := range s.flags {

@@ -19,13 +19,14 @@ import (
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
 // role makes the test binary another program: real commands that need no shell.
 const role = "SIDEKEEPER_TEST_ROLE"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == guardWord {
+	if len(os.Args) > 1 && os.Args[1] == supervise.GuardianCommand {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	switch os.Getenv(role) {
@@ -42,7 +43,7 @@ func TestMain(m *testing.M) {
 // command is what lock run runs in these tests.
 func command(args []string) int {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, forwarded...)
+	signal.Notify(signals, supervise.Forwarded...)
 	switch args[0] {
 	case "environment":
 		fmt.Fprintln(os.Stdout, os.Getenv("SIDEKEEPER_LOCK_NAME"), os.Getenv("SIDEKEEPER_FENCING_TOKEN"), environmentHas("HOLD"))

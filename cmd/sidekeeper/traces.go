@@ -20,8 +20,8 @@ type traces struct {
 	log  *zap.Logger
 }
 
-// lastTraces is how long the end of the sidecar waits for a collector.
-const lastTraces = 2 * time.Second
+// traceFlushTimeout is how long the end of the sidecar waits for a collector.
+const traceFlushTimeout = 2 * time.Second
 
 func (s *settings) startTraces(ctx context.Context, log *zap.Logger) (traces, error) {
 	if s.otlpEndpoint == "" {
@@ -42,7 +42,7 @@ func (t traces) close() {
 	if t.sent == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastTraces)
+	ctx, cancel := context.WithTimeout(context.Background(), traceFlushTimeout)
 	defer cancel()
 	if err := t.sent.Close(ctx); err != nil {
 		t.log.Warn("the last traces were not sent", zap.Error(err))

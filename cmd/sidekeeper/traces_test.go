@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 
 	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
 // A collector takes traces as OpenTelemetry's does.
@@ -268,7 +269,7 @@ func TestAnEndpointThatIsNoneIsRefused(t *testing.T) {
 	} {
 		p := launch(t.Context(), "serve", "--zookeeper=127.0.0.1:1", "--otlp-endpoint="+endpoint)
 		want := fmt.Sprintf("--otlp-endpoint %s: http://host:port or https://host:port", endpoint)
-		if code := receive(t, p.code); code != exitUsage || !strings.Contains(p.stderr.String(), want) {
+		if code := receive(t, p.code); code != exit.Usage || !strings.Contains(p.stderr.String(), want) {
 			t.Errorf("%s: exit %d, %s", endpoint, code, p.stderr)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// widest is how many columns the help of flags takes.
-const widest = 100
+// helpWidth is how many columns the help of flags takes.
+const helpWidth = 100
 
 // usage shows how a command is called: its line, examples, commands below it, and flags, which come by subject where there are many.
 func usage(command *cobra.Command) error {
@@ -42,7 +42,7 @@ func usageText(command *cobra.Command, inherited *pflag.FlagSet) string {
 	}
 	writeFlags(&text, command.LocalFlags())
 	if inherited.HasAvailableFlags() {
-		text.WriteString("\nHow to reach the sidecar, and how to show what it answers:\n" + inherited.FlagUsagesWrapped(widest))
+		text.WriteString("\nConnection and output flags:\n" + inherited.FlagUsagesWrapped(helpWidth))
 	}
 	if command.HasAvailableSubCommands() {
 		fmt.Fprintf(&text, "\nUse \"%s [command] --help\" for more about a command.\n", command.CommandPath())
@@ -57,12 +57,12 @@ func writeFlags(text *strings.Builder, flags *pflag.FlagSet) {
 	rest := pflag.NewFlagSet("", pflag.ContinueOnError)
 	rest.SortFlags = false
 	taken := map[string]bool{}
-	for _, subject := range serveSubjects {
+	for _, subject := range settingGroups {
 		of := subject.of(flags)
-		if count <= mostTogether || !of.HasFlags() {
+		if count <= maxUngrouped || !of.HasFlags() {
 			continue
 		}
-		fmt.Fprintf(text, "\n%s:\n%s", subject.title, of.FlagUsagesWrapped(widest))
+		fmt.Fprintf(text, "\n%s:\n%s", subject.title, of.FlagUsagesWrapped(helpWidth))
 		of.VisitAll(func(flag *pflag.Flag) { taken[flag.Name] = true })
 	}
 	flags.VisitAll(func(flag *pflag.Flag) {
@@ -71,9 +71,9 @@ func writeFlags(text *strings.Builder, flags *pflag.FlagSet) {
 		}
 	})
 	if rest.HasAvailableFlags() {
-		text.WriteString("\nFlags:\n" + rest.FlagUsagesWrapped(widest))
+		text.WriteString("\nFlags:\n" + rest.FlagUsagesWrapped(helpWidth))
 	}
 }
 
-// mostTogether is how many flags stand in one list.
-const mostTogether = 16
+// maxUngrouped is how many flags stand in one list.
+const maxUngrouped = 16

@@ -184,13 +184,13 @@ func (s *Sidecar) Abandon() error {
 	return s.Serve(ctx)
 }
 
-// Addresses are where callers are served: the Unix socket first, then those of Options.Listen.
+// Addresses are the client listen addresses: the Unix socket first, then those of Options.Listen.
 func (s *Sidecar) Addresses() []string { return s.sidecar.Addresses() }
 
-// MetricsAddress is where scrapers are served; empty for nowhere.
+// MetricsAddress is where scrapers are served; empty for none.
 func (s *Sidecar) MetricsAddress() string { return s.sidecar.MetricsAddress() }
 
-// AdminAddress is where administrators are served; empty for nowhere.
+// AdminAddress is where administrators are served; empty for none.
 func (s *Sidecar) AdminAddress() string { return s.sidecar.AdminAddress() }
 
 // EnsembleAddress is where ZooKeeper clients can join the ensemble, as host:port.

@@ -128,7 +128,7 @@ func (e *examination) lock(ctx context.Context, directory string) (zookeeper.Ins
 
 // counter judges how much room is left in the 32 bits from which contenders get their numbers.
 func (e *examination) counter(directory string, counter int32, children []string) {
-	const advice = "delete the directory while nobody uses the lock: a new one counts from 0"
+	const advice = "delete the directory while the lock is unused: a new one counts from 0"
 	switch room := math.MaxInt32 - counter; {
 	case atTheEnd(children):
 		e.findf(Problem, directory, advice,
@@ -181,7 +181,7 @@ func (e *examination) contenders(ctx context.Context, directory string, names []
 		case err != nil:
 			return err
 		case looked.Owner == 0:
-			e.findf(Problem, contender, "delete it, if nobody works under it", "is not ephemeral: it blocks the lock until somebody deletes it")
+			e.findf(Problem, contender, "delete it if no client uses it", "is not ephemeral: it blocks the lock until it is deleted")
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func (e *examination) servers(ctx context.Context) {
 		case err != nil:
 			e.findf(Problem, server, "start it, or take it out of --zookeeper", "does not answer: %v", err)
 		case lineOf(answer, "Mode") == "":
-			e.findf(Problem, server, "see whether it reaches the others: it needs a majority of them", "serves nobody")
+			e.findf(Problem, server, "see whether it reaches the others: it needs a majority of them", "does not serve requests")
 		default:
 			e.version(server, answer)
 		}

@@ -62,7 +62,7 @@ func newClient(api API, secret, webhook string) (*client, error) {
 		return nil, fmt.Errorf("--secret %s: it must be namespace/name", secret)
 	}
 	if webhook == "" {
-		return nil, errors.New("--webhook: say which MutatingWebhookConfiguration calls this webhook")
+		return nil, errors.New("--webhook: missing name of the MutatingWebhookConfiguration")
 	}
 	api, err := api.withDefaults()
 	if err != nil {

@@ -4,53 +4,63 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/reload"
 )
 
-// rereading is how often files are looked at. The kubelet takes a minute or more to bring a new Secret into a pod.
-const rereading = 10 * time.Second
+// reloadInterval is how often files are looked at. The kubelet takes a minute or more to bring a new Secret into a pod.
+const reloadInterval = 10 * time.Second
 
 // A keyFile is a pair that somebody else, cert-manager for example, keeps in files and replaces in time.
 type keyFile struct {
-	certificatePath, keyPath string
-	log                      *zap.Logger
-	metrics                  *metrics
-	serving                  atomic.Pointer[tls.Certificate]
+	log     *zap.Logger
+	metrics *metrics
+	files   *reload.Files[*tls.Certificate]
 }
 
 // newKeyFile reads the files, which must be good to begin with.
-func newKeyFile(certificate, key string, log *zap.Logger, metrics *metrics) (*keyFile, error) {
-	k := &keyFile{certificatePath: certificate, keyPath: key, log: log, metrics: metrics}
-	err := k.read()
-	return k, err
+func newKeyFile(certificate, key string, log *zap.Logger, metrics *metrics) (k *keyFile, err error) {
+	k = &keyFile{log: log, metrics: metrics}
+	k.files, err = reload.Open(func(contents [][]byte) (*tls.Certificate, error) {
+		loaded, err := pair{contents[0], contents[1]}.load()
+		if err != nil {
+			return nil, fmt.Errorf("%s with %s: %w", certificate, key, err)
+		}
+		return loaded, nil
+	}, k.report, certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	k.measure()
+	return k, nil
 }
 
-func (k *keyFile) certificate() *tls.Certificate { return k.serving.Load() }
+func (k *keyFile) certificate() *tls.Certificate { return k.files.Last() }
+
+func (k *keyFile) report(_ *tls.Certificate, trouble error) {
+	if trouble != nil {
+		k.log.Error("the webhook's certificate was not read again; the last good one is used", zap.Error(trouble))
+	}
+}
 
 // run reads the files again and again until ctx ends. While they cannot be read or do not fit together, the last good ones serve.
 func (k *keyFile) run(ctx context.Context) {
 	for {
 		select {
-		case <-time.After(rereading):
+		case <-time.After(reloadInterval):
 		case <-ctx.Done():
 			return
 		}
-		if err := k.read(); err != nil {
+		if err := k.files.Look(); err != nil {
 			k.metrics.failures.Inc()
-			k.log.Error("the webhook's certificate was not read again; the last good one is used", zap.Error(err))
 		}
+		k.measure()
 	}
 }
 
-func (k *keyFile) read() error {
-	loaded, err := tls.LoadX509KeyPair(k.certificatePath, k.keyPath)
-	if err != nil {
-		return fmt.Errorf("%s with %s: %w", k.certificatePath, k.keyPath, err)
-	}
-	k.serving.Store(&loaded)
-	k.metrics.expiry.Set(time.Until(loaded.Leaf.NotAfter).Seconds())
-	return nil
+func (k *keyFile) measure() {
+	k.metrics.expiry.Set(time.Until(k.certificate().Leaf.NotAfter).Seconds())
 }

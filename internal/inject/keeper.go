@@ -11,11 +11,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// mostConflicts is how often in a row somebody else may be first to write.
-const mostConflicts = 5
+// maxConflicts is how often in a row somebody else may be first to write.
+const maxConflicts = 5
 
 // errConflict is that somebody else has written the Secret since it was read.
-var errConflict = errors.New("the Secret was changed by somebody else")
+var errConflict = errors.New("the Secret was changed concurrently")
 
 // A cluster is what a Keeper needs of Kubernetes.
 type cluster interface {
@@ -60,7 +60,7 @@ func (k *Keeper) run(ctx context.Context) {
 // look reads the vault, does what is due and serves with its current pair. Whoever is second to write reads again, though not
 // for ever: what looks like a conflict may be a refusal that stays.
 func (k *Keeper) look(ctx context.Context) (err error) {
-	for range mostConflicts {
+	for range maxConflicts {
 		if err = k.lookOnce(ctx); !errors.Is(err, errConflict) {
 			return err
 		}

@@ -22,7 +22,7 @@ const (
 // Options is where an injector serves, and as whom. Either the two files of a certificate are named, or Secret, Webhook and Host.
 type Options struct {
 	Listen        string // host:port for API servers
-	MetricsListen string // host:port for scrapers and probes; empty for nowhere
+	MetricsListen string // host:port for scrapers and probes; empty disables it
 
 	Certificate, Key string // files
 

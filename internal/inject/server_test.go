@@ -153,13 +153,13 @@ func TestACertificateInFilesIsReadAgainAndABadOneIsNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, _, _ := files(t, folder)
-	if err := k.read(); err != nil || !sameCertificate(k.certificate(), second) {
+	if err := k.files.Look(); err != nil || !sameCertificate(k.certificate(), second) {
 		t.Errorf("the second pair is not used: %v", err)
 	}
 	if err := os.WriteFile(key, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := k.read(); err == nil || !strings.Contains(err.Error(), key) || !sameCertificate(k.certificate(), second) {
+	if err := k.files.Look(); err == nil || !strings.Contains(err.Error(), key) || !sameCertificate(k.certificate(), second) {
 		t.Errorf("a bad key: %v", err)
 	}
 }

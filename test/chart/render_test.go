@@ -88,7 +88,7 @@ func TestValuesThatCannotBeAreRefusedWithFieldAndRule(t *testing.T) {
 		"podMonitor.enabled=true":                                         "metrics.port must say where",
 		"serviceMonitor.enabled=true":                                     "injector.enabled must be true too",
 		"networkPolicies.ensemble.enabled=true":                           "networkPolicies.ensemble.podLabels: say by which labels",
-		"injector.enabled=true,zookeeper.servers=":                        "zookeeper.servers: say which servers the ensemble has",
+		"injector.enabled=true,zookeeper.servers=":                        "zookeeper.servers: the ensemble's servers are required",
 		"readinessRequiresEnsemble=maybe":                                 "'/readinessRequiresEnsemble': got string, want boolean",
 		"metrics.port=70000":                                              "'/metrics/port': maximum",
 		"injectors.enabled=true":                                          "additional properties 'injectors' not allowed",

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/configsync"
+)
+
+// A lister lists all that there is of one kind, or what is below a prefix of whole segments.
+type lister[T any] func(client *sidekeeper.Client, ctx context.Context, prefix string) iter.Seq2[T, error]
+
+// listing is what a command does that shows a list.
+func listing[T any](reach *reach, list lister[T], show func(io.Writer, []T) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+			listed, err := configsync.Collect(list(client, ctx, prefixOf(args)))
+			if err != nil {
+				return err
+			}
+			return show(command.OutOrStdout(), listed)
+		})
+	}
+}
+
+// prefixOf is the prefix that was given, if any. People may end it as they end the name of a folder.
+func prefixOf(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(args[0], "/")
+}
+
+const (
+	// completionTime bounds how long a shell waits for names.
+	completionTime = time.Second
+	// maxCompletions bounds what a shell shows.
+	maxCompletions = 1000
+)
+
+// complete names what begins with the first argument, as far as it was typed.
+func complete[T any](
+	reach *reach, command *cobra.Command, args []string, begun string, list lister[T], name func(T) string,
+) (names []string, directive cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	reach.timeout = min(reach.timeout, completionTime)
+	above := begun[:max(strings.LastIndexByte(begun, '/'), 0)]
+	err := reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+		for listed, err := range list(client, ctx, above) {
+			if err != nil {
+				return err
+			}
+			if strings.HasPrefix(name(listed), begun) {
+				names = append(names, name(listed))
+			}
+			if len(names) == maxCompletions {
+				return nil
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,143 @@
+// Package exit gives every error of a command its exit code, and one line that explains it.
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+)
+
+// Exit codes, besides 0 and those of a command that was run. Where possible they mean what sysexits.h says.
+const (
+	Failed      = 1
+	Usage       = 64
+	Unreachable = 69 // the sidecar or the ensemble
+	Lost        = 70 // the lock was lost, and the command ended for it
+	NotObtained = 75
+	Denied      = 77
+	NoCommand   = 127
+	Signal      = 128 // and the signal's number
+)
+
+// A coded error ends the program with its code. Without a cause there is nothing to print.
+type coded struct {
+	code  int
+	cause error
+}
+
+func (e coded) Error() string {
+	if e.cause == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.cause.Error()
+}
+
+func (e coded) Unwrap() error { return e.cause }
+
+// With is an error that ends the program with a code, silently if cause is nil.
+func With(code int, cause error) error { return coded{code, cause} }
+
+// UsageError is for a program that was called with wrong arguments.
+func UsageError(err error) error { return With(Usage, err) }
+
+// exits is what each error ends the program with. The first match wins.
+var exits = []struct {
+	err  error
+	code int
+}{
+	{sidekeeper.ErrLost, Lost},
+	{sidekeeper.ErrLockHeld, NotObtained},
+	{sidekeeper.ErrWaitTimeout, NotObtained},
+	{sidekeeper.ErrMemberExists, NotObtained},
+	{sidekeeper.ErrPreconditionFailed, NotObtained},
+	{sidekeeper.ErrLeaseLost, Unreachable}, // while waiting: the ensemble was away for too long
+	{context.DeadlineExceeded, Unreachable},
+}
+
+// codeExits is what a status ends the program with whose reason does not.
+var codeExits = map[codes.Code]int{
+	codes.InvalidArgument:   Usage,
+	codes.Aborted:           NotObtained, // before a grant: try again
+	codes.Unavailable:       Unreachable,
+	codes.DeadlineExceeded:  Unreachable,
+	codes.ResourceExhausted: NotObtained,
+	codes.PermissionDenied:  Denied,
+	codes.Unauthenticated:   Denied,
+}
+
+// Code is what the program exits with after err.
+func Code(err error) int {
+	if err == nil {
+		return 0
+	}
+	if e := (coded{}); errors.As(err, &e) {
+		return e.code
+	}
+	for _, exit := range exits {
+		if errors.Is(err, exit.err) {
+			return exit.code
+		}
+	}
+	if e := (*sidekeeper.Error)(nil); errors.As(err, &e) && codeExits[e.Code] != 0 {
+		return codeExits[e.Code]
+	}
+	return Failed
+}
+
+// Explain is err in one line for a person; address is the sidecar that may have caused it. It is empty if there is nothing to print.
+func Explain(err error, address string) string {
+	if err == nil {
+		return ""
+	}
+	if e := (coded{}); errors.As(err, &e) && e.cause == nil {
+		return ""
+	}
+	line := err.Error()
+	if e := (*sidekeeper.Error)(nil); errors.As(err, &e) {
+		line = strings.Replace(line, e.Error(), explainStatus(e, address), 1)
+	}
+	return strings.ReplaceAll(line, "\n", "; ")
+}
+
+func explainStatus(e *sidekeeper.Error, address string) string {
+	switch {
+	case len(e.Fields) > 0:
+		return explainFields(e)
+	case errors.Is(e, sidekeeper.ErrOperatorOnly):
+		return e.Message + " (OPERATOR_ONLY): use the operators' socket, see --operator-address"
+	case e.Reason != "":
+		return fmt.Sprintf("%s (%s)", e.Message, e.Reason)
+	case errors.Is(e, context.DeadlineExceeded):
+		return fmt.Sprintf("the sidecar at %s does not answer in time", address)
+	case e.Code == codes.Unavailable:
+		return fmt.Sprintf("cannot reach the sidecar at %s: %s", address, transportCause(e.Message))
+	default:
+		return e.Error()
+	}
+}
+
+func explainFields(e *sidekeeper.Error) string {
+	rules := make([]string, 0, len(e.Fields))
+	for _, broken := range e.Fields {
+		field := broken.Field
+		if value, told := e.Metadata["value"]; told && field == e.Metadata["field"] {
+			field += " is " + value
+		}
+		rules = append(rules, field+": "+broken.Rule)
+	}
+	return strings.Join(rules, "; ")
+}
+
+// transportCause takes away what gRPC wraps around the error of the system's call.
+func transportCause(message string) string {
+	_, cause, found := strings.Cut(message, "Error while dialing: ")
+	if !found {
+		return message
+	}
+	return strings.TrimSuffix(cause, `"`)
+}

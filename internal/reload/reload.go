@@ -1,0 +1,113 @@
+// Package reload keeps what is made of files, and makes it anew when what is in them has changed.
+package reload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// longest is how many bytes of a file are read at most.
+const longest = 4 << 20
+
+// Files hold a value. The content alone decides whether they have changed: a symbolic link that leads elsewhere, a file moved over
+// another and one written in place are all the same. While they cannot be used, as when half of them are replaced, the last good
+// value stands.
+type Files[T any] struct {
+	names  []string
+	parse  func(contents [][]byte) (T, error)
+	report func(T, error)
+
+	current atomic.Pointer[T]
+	mu      sync.Mutex
+	seen    [][]byte
+	trouble string // why they cannot be used at present, if they cannot
+}
+
+// Open reads the files for the first time. The errors of parse name no content. Report gets each new value, and the last good one
+// with the error, once for each error, while there is none.
+func Open[T any](parse func(contents [][]byte) (T, error), report func(T, error), names ...string) (*Files[T], error) {
+	f := &Files[T]{names: names, parse: parse, report: report}
+	_, err := f.load()
+	return f, err
+}
+
+// Last is the value as it was when the files were last looked at.
+func (f *Files[T]) Last() T { return *f.current.Load() }
+
+// Newest looks at the files and returns the value.
+func (f *Files[T]) Newest() T {
+	f.Look()
+	return f.Last()
+}
+
+// Follow looks at the files again and again until ctx ends.
+func (f *Files[T]) Follow(ctx context.Context, pause time.Duration) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			f.Look()
+		}
+	}
+}
+
+// Look takes over what is in the files if it has changed, and says why not if it cannot.
+func (f *Files[T]) Look() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changed, err := f.load()
+	switch {
+	case err == nil && (changed || f.trouble != ""):
+		f.trouble = ""
+		f.report(f.Last(), nil)
+	case err != nil && f.trouble != err.Error():
+		f.trouble = err.Error()
+		f.report(f.Last(), err)
+	}
+	return err
+}
+
+func (f *Files[T]) load() (changed bool, err error) {
+	contents := make([][]byte, len(f.names))
+	for i, name := range f.names {
+		if contents[i], err = read(name); err != nil {
+			return false, err
+		}
+	}
+	if f.seen != nil && slices.EqualFunc(contents, f.seen, bytes.Equal) {
+		return false, nil
+	}
+	value, err := f.parse(contents)
+	if err != nil {
+		return false, err
+	}
+	f.current.Store(&value)
+	f.seen = contents
+	return true, nil
+}
+
+func read(name string) ([]byte, error) {
+	file, err := os.Open(name) //nolint:gosec // a flag names it
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, longest+1))
+	if err == nil && len(content) > longest {
+		err = fmt.Errorf("more than %d bytes", longest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return content, nil
+}

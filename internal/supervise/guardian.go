@@ -1,0 +1,197 @@
+package supervise
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+)
+
+// A guardian is a process of its own, between sidekeeper and the command that it runs under a claim. It outlives a sidekeeper
+// that is killed, and goes on beside one that is frozen. It kills the command with all that it has started when nobody gives it orders any
+// more, and when the time that it was told last is over; only then it lets go of the connection that the claim hangs on, so
+// that the sidecar gives nothing to others before. When the guardian is killed alone, sidekeeper does that, on Linux; when both are,
+// one after the other, the kernel kills the command and nobody what that has started.
+type guardian struct {
+	orders <-chan order // closed when nobody gives any
+	deaths chan os.Signal
+
+	group  int                 // the command's
+	status *syscall.WaitStatus // the command's, once it has ended
+	alone  bool                // this process has no child any more
+
+	until  time.Duration // on bootTime: kill then
+	told   bool          // the command was told to end: it has when its group has
+	forced bool          // and nothing else may be left of it either
+	kills  int           // how often it was tried
+}
+
+// An order tells a guardian what to do. Its zero fields change nothing.
+type order struct {
+	Until      time.Duration  `json:"until,omitempty"`      // see guardian
+	Signal     syscall.Signal `json:"signal,omitempty"`     // to pass on
+	Forced     bool           `json:"forced,omitempty"`     // see guardian
+	Foreground bool           `json:"foreground,omitempty"` // the command gets the terminal; only the first order says so
+}
+
+const (
+	GuardianCommand = "guard" // what a sidekeeper is called with that is a guardian
+	// ordersDescriptor and the one behind it, the connection, are what a guardian inherits besides the usual three.
+	ordersDescriptor = 3
+
+	// longestLook lies between two looks at the clock: timers stand still while the machine is suspended.
+	longestLook = 200 * time.Millisecond
+	// shortestLook lies between two attempts to kill what is left, at first.
+	shortestLook = 2 * time.Millisecond
+)
+
+// Guard is the guardian's process. It returns the code to exit with.
+func Guard(argv []string) int {
+	syscall.CloseOnExec(ordersDescriptor)
+	syscall.CloseOnExec(ordersDescriptor + 1)
+	orders := json.NewDecoder(os.NewFile(ordersDescriptor, "orders"))
+	var first order
+	if err := orders.Decode(&first); err != nil || len(argv) < 2 { // sidekeeper was killed just now, or is not there at all
+		fmt.Fprintln(os.Stderr, "sidekeeper: a guardian is started only by sidekeeper itself")
+		return exit.Usage
+	}
+	runtime.LockOSThread() // see childAttributes
+	g := &guardian{deaths: make(chan os.Signal, 1), until: first.Until}
+	g.listen(orders)
+	adoptOrphans()
+	if g.expired() {
+		return exit.Lost
+	}
+	if err := g.start(argv[1:], first.Foreground); err != nil {
+		fmt.Fprintln(os.Stderr, "sidekeeper: "+err.Error())
+		return exit.NoCommand
+	}
+	return g.watch()
+}
+
+// listen has signals pass this process by, which come as orders, and reads these.
+func (g *guardian) listen(from *json.Decoder) {
+	signal.Notify(make(chan os.Signal, 1), slices.DeleteFunc(slices.Clone(Forwarded), signal.Ignored)...)
+	signal.Notify(g.deaths, syscall.SIGCHLD)
+	orders := make(chan order)
+	g.orders = orders
+	go func() {
+		defer close(orders)
+		for o := (order{}); from.Decode(&o) == nil; o = (order{}) {
+			orders <- o
+		}
+	}()
+}
+
+func (g *guardian) start(argv []string, foreground bool) error {
+	command := exec.Command(argv[0], argv[1:]...) //nolint:gosec,noctx // what the user wants run; ended by watch
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	command.SysProcAttr = childAttributes()
+	command.SysProcAttr.Foreground = foreground // of the terminal that is its input
+	if err := command.Start(); err != nil {
+		return err
+	}
+	g.group = command.Process.Pid
+	return nil
+}
+
+// watch returns when nothing of the command is left that has to go.
+func (g *guardian) watch() int {
+	for !g.over() {
+		select {
+		case o, more := <-g.orders:
+			g.take(o, more)
+		case <-g.deaths:
+		case <-time.After(g.pause()):
+		}
+		g.reap()
+	}
+	if g.kills == 0 {
+		return codeOf(*g.status)
+	}
+	if g.until > 0 {
+		signal.Ignore(syscall.SIGTTOU) // which whoever writes to a terminal from the background may get
+		fmt.Fprintln(os.Stderr, "sidekeeper: the command was killed: its claim was not confirmed in time")
+	}
+	return exit.Lost
+}
+
+func (g *guardian) take(o order, more bool) {
+	if !more {
+		g.until, g.orders = 0, nil
+		return
+	}
+	if o.Until > 0 {
+		g.until = o.Until
+	}
+	g.told = g.told || slices.Contains(ending, os.Signal(o.Signal))
+	g.forced = g.forced || o.Forced
+	if o.Signal != 0 {
+		_ = syscall.Kill(-g.group, o.Signal) // it may have ended
+	}
+}
+
+// reap takes note of what has ended.
+func (g *guardian) reap() {
+	for {
+		var status syscall.WaitStatus
+		number, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil: // there is none
+			g.alone = true
+			return
+		case number == 0:
+			return
+		case number == g.group:
+			g.status = &status
+		}
+	}
+}
+
+// over says whether nothing of the command is left that has to go, and kills it if it is time.
+func (g *guardian) over() bool {
+	switch {
+	case g.expired():
+		return g.killed()
+	case g.status == nil || g.told && g.groupLives():
+		return false
+	case g.forced:
+		g.until = 0
+		return g.killed()
+	default:
+		return true
+	}
+}
+
+func (g *guardian) expired() bool { return g.kills > 0 || bootTime() >= g.until }
+
+// killed says whether nothing of the command is left, and kills what is. What it may not kill, such as a program that has become
+// another user's, it waits for.
+func (g *guardian) killed() bool {
+	if g.alone && !g.groupLives() {
+		return true
+	}
+	g.kills++
+	g.killAll()
+	return false
+}
+
+// pause is how long to wait for news until the next look.
+func (g *guardian) pause() time.Duration {
+	if g.kills > 0 {
+		return min(shortestLook*time.Duration(g.kills), longestLook)
+	}
+	return min(g.until-bootTime(), longestLook)
+}
+
+// groupLives says whether anything is left of the command's process group.
+func (g *guardian) groupLives() bool { return !errors.Is(syscall.Kill(-g.group, 0), syscall.ESRCH) }

@@ -1,0 +1,201 @@
+// Package supervise runs a command under a claim such as a lock, so that nothing of the command is left when the claim is over.
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
+)
+
+// Forwarded are the signals that the command gets when sidekeeper gets them.
+var Forwarded = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGWINCH,
+}
+
+// ending are those of them that end a program which waits.
+var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+// killMargin is how long before the end of the validity a command gets SIGKILL, at most.
+const killMargin = 500 * time.Millisecond
+
+// betweenExtensions is how often the guardian may hear that the claim is valid for longer.
+const betweenExtensions = 100 * time.Millisecond
+
+// A Claim is what a command runs under.
+type Claim interface {
+	// take waits for the claim.
+	take(ctx context.Context, r *Runner) error
+	// environment is what the command is told of it.
+	environment() []string
+	// guarded says whether the command must not outlive the claim.
+	guarded() bool
+	// left is how long the guardian lets the command live from now if it hears nothing more, and valid whether the claim still stands.
+	left() (left time.Duration, valid bool)
+	// watch ends the command when it must, until ctx ends, which it does when the command has ended.
+	watch(ctx context.Context, child *Child)
+	// release gives the claim up. ErrLost is that it was over before the command was.
+	release(ctx context.Context) error
+	// ended says that the command was ended because of the claim.
+	ended() error
+}
+
+// A Runner runs one command under a claim.
+type Runner struct {
+	Command        []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Client         *sidekeeper.Client
+	Dialer         *Dialer       // of the client
+	Address        string        // of the sidecar, for messages
+	Timeout        time.Duration // of what ends the claim
+
+	say func(string, ...any)
+}
+
+// Run waits for the claim, runs the command and gives the claim up. The error has the command's exit code; see package exit.
+func (r *Runner) Run(ctx context.Context, claim Claim) error {
+	if _, err := exec.LookPath(r.Command[0]); err != nil {
+		return exit.With(exit.NoCommand, err)
+	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, slices.DeleteFunc(slices.Clone(Forwarded), signal.Ignored)...)
+	defer signal.Stop(signals)
+	r.say = show.Notes(r.Stderr)
+
+	if err := r.take(ctx, claim, signals); err != nil {
+		return err
+	}
+	child, err := r.start(claim)
+	if err != nil {
+		return errors.Join(exit.With(exit.NoCommand, err), r.release(claim, r.Timeout))
+	}
+	r.attend(ctx, claim, child, signals)
+	timeout := r.Timeout
+	if child.wasEnded() { // to wait for longer than the claim is safe would be in vain
+		left, _ := claim.left()
+		timeout = min(timeout, max(left, killMargin))
+	}
+	return r.outcome(claim, child, r.release(claim, timeout))
+}
+
+// take waits for the claim, and gives it up for a signal that ends programs.
+func (r *Runner) take(ctx context.Context, claim Claim, signals <-chan os.Signal) error {
+	waiting, cancel := context.WithCancelCause(ctx)
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	defer cancel(nil)
+	listening.Go(func() { cancelOnSignal(waiting, signals, cancel) })
+	return claim.take(waiting, r)
+}
+
+func cancelOnSignal(ctx context.Context, signals <-chan os.Signal, cancel context.CancelCauseFunc) {
+	for {
+		select {
+		case got := <-signals:
+			if number, _ := got.(syscall.Signal); slices.Contains(ending, got) {
+				cancel(exit.With(exit.Signal+int(number), errors.New("given up: "+got.String())))
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// start starts the command. If it must not outlive its claim, the guardian knows of that and keeps the connection on which it hangs.
+func (r *Runner) start(claim Claim) (*Child, error) {
+	task := Task{
+		Argv: r.Command, Environment: append(os.Environ(), claim.environment()...), Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
+	}
+	if claim.guarded() {
+		var err error
+		if task.connection, err = r.Dialer.hold(); err != nil {
+			return nil, err
+		}
+		task.until, _ = deadline(claim)
+	}
+	return Start(task)
+}
+
+// deadline is by when, on bootTime, the guardian has to kill on its own account, by what is known of the claim now.
+func deadline(claim Claim) (at time.Duration, valid bool) {
+	now := bootTime() // first, since time may pass between the two
+	left, valid := claim.left()
+	return now + left, valid
+}
+
+// attend returns when the command has ended.
+func (r *Runner) attend(ctx context.Context, claim Claim, child *Child, signals <-chan os.Signal) {
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var watchers sync.WaitGroup
+	defer watchers.Wait()
+	defer stop()
+	watchers.Go(func() { claim.watch(watching, child) })
+
+	var extending <-chan time.Time
+	if claim.guarded() {
+		ticker := time.NewTicker(betweenExtensions)
+		defer ticker.Stop()
+		extending = ticker.C
+	}
+	cancelled := ctx.Done()
+	for {
+		select {
+		case got := <-signals:
+			child.Signal(got.(syscall.Signal)) //nolint:forcetypeassert // every signal of this system is one
+		case <-cancelled:
+			cancelled = nil
+			child.Signal(syscall.SIGTERM)
+		case <-extending:
+			if at, valid := deadline(claim); valid {
+				child.keepUntil(at)
+			}
+		case <-child.Exited:
+			return
+		}
+	}
+}
+
+// release takes no context: the command is over, whoever has gone away meanwhile.
+func (r *Runner) release(claim Claim, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return claim.release(ctx)
+}
+
+// outcome is what the command came to. A release that was not confirmed is no failure of the command.
+func (r *Runner) outcome(claim Claim, child *Child, released error) error {
+	switch {
+	case errors.Is(released, sidekeeper.ErrLost):
+		return exit.With(exit.Lost, released)
+	case child.wasEnded():
+		return exit.With(exit.Lost, claim.ended())
+	case released != nil:
+		r.say("%s", exit.Explain(released, r.Address))
+	}
+	if code := child.ExitCode(); code != 0 {
+		return exit.With(code, nil)
+	}
+	return nil
+}
+
+// DefaultOwner tells people where to look.
+func DefaultOwner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%.100s/%d", host, os.Getpid())
+}
