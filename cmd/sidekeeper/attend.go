@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // An attendant looks after a command that is a member of a group.

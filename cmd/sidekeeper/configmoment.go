@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // A look lists each key as it was at some moment, one after the other: what one commit has written may be in it in part.

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // The codes to exit with, besides 0 and those of a command that was run. Where they can, they mean what sysexits.h says.

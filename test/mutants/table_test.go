@@ -50,7 +50,7 @@ func folders(t *testing.T, m Mutant) (folders []string) {
 		t.Fatal(err)
 	}
 	for _, c := range changes {
-		folders = append(folders, "./"+path.Dir(c.path))
+		folders = append(folders, "github.com/sidekeeper/sidekeeper/"+path.Dir(c.path)) // which may be of another module than this
 	}
 	slices.Sort(folders)
 	return slices.Compact(folders)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // A lock that is held for as long as somebody leads is an election: Curator's LeaderSelector takes part in it.

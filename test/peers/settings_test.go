@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 const credentials = "app:a secret"

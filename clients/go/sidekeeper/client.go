@@ -56,6 +56,7 @@ type settings struct {
 	impatient bool
 	log       *slog.Logger
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	grpc      []grpc.DialOption
 }
 
 // WithTLS encrypts the connection. Addresses that are neither a Unix socket nor loopback need it.
@@ -74,6 +75,12 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 	return func(s *settings) { s.dial = dial }
 }
 
+// WithDialOptions hands options to gRPC, behind this package's own: interceptors, which see each attempt of a call that is repeated, a
+// stats handler, limits of messages. WithTLS and WithDialer are better for what they are for.
+func WithDialOptions(options ...grpc.DialOption) Option {
+	return func(s *settings) { s.grpc = append(s.grpc, options...) }
+}
+
 // Dial makes a client of the sidecar at target: `unix:///path`, a path, or `host:port`; empty, what SIDEKEEPER_ADDRESS
 // says, and without that DefaultAddress. It does not wait for a connection; the first call does.
 func Dial(target string, options ...Option) (*Client, error) {
@@ -89,7 +96,8 @@ func Dial(target string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection, err := grpc.NewClient(resolved, append(dialing(), grpc.WithTransportCredentials(transport), chosen.unary(), chosen.dialer())...)
+	dialing := append(dialing(), grpc.WithTransportCredentials(transport), chosen.unary(), chosen.dialer())
+	connection, err := grpc.NewClient(resolved, append(dialing, chosen.grpc...)...)
 	if err != nil {
 		return nil, fmt.Errorf("sidecar %s: %w", resolved, err)
 	}

@@ -1,10 +1,21 @@
 package sidekeeper
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// inBubble is synctest.Test on one processor, of which Go's race detector before 1.27 cannot bear two (https://github.com/golang/go/issues/78156).
+// No test of this package runs beside another.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	synctest.Test(t, test) //nolint:forbidigo // this is how it is borne
+}
 
 // A FakeClock stands still until a test moves it.
 type FakeClock struct {

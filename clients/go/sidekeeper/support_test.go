@@ -3,16 +3,41 @@ package sidekeeper_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain fails when a goroutine outlives the tests. The library that the other tests have for that would be one that users of the
+// client see among their modules.
+func TestMain(m *testing.M) {
+	status := m.Run()
+	for waited := time.Duration(0); status == 0 && len(left()) > 0; waited += time.Millisecond {
+		<-time.After(time.Millisecond)
+		if waited > patience {
+			fmt.Fprintln(os.Stderr, strings.Join(left(), "\n\n"))
+			status = 1
+		}
+	}
+	os.Exit(status)
+}
+
+// left are the goroutines that are not this one nor the process's own.
+func left() []string {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	others := strings.Split(string(stacks), "\n\n")[1:]
+	return slices.DeleteFunc(others, func(stack string) bool {
+		return strings.Contains(stack, "os/signal.")
+	})
+}
 
 // patience is how long a test waits for what must happen.
 const patience = 10 * time.Second

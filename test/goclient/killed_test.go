@@ -1,10 +1,10 @@
-package sidekeeper_test
+package goclient
 
 import (
 	"testing"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 func TestTheHolderOfALockLearnsOfAKilledSidecarAtOnce(t *testing.T) {

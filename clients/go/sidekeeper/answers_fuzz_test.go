@@ -20,7 +20,6 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // A babbler is a sidecar that answers with whatever bytes it is given: the messages of a stream, and the reply to each
@@ -166,7 +165,7 @@ func FuzzAnswersOfASidecar(f *testing.F) {
 	released := piecesOf(&lockv1.CheckResponse{Holds: []*lockv1.CheckedHold{{HoldId: "h", Reason: "RELEASED"}}})
 	f.Add([]byte("\x00\x01\x0a\x02\x12\x00"), []byte(released), false)
 	f.Fuzz(func(t *testing.T, events, replies []byte, lease bool) {
-		bubble.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			b := &babbler{events: events, replies: replies}
 			c, closed := clientOf(b)
 			defer closed()

@@ -1,4 +1,4 @@
-package sidekeeper_test
+package goclient
 
 import (
 	"bytes"
@@ -23,12 +23,12 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
 	"github.com/sidekeeper/sidekeeper/test/support/process"
 )
 
-// A scenario is one of ../conformance/scenarios.yaml, where the steps are explained.
+// A scenario is one of clients/conformance/scenarios.yaml, where the steps are explained.
 type scenario struct {
 	Name  string
 	Only  []string // the languages whose clients it is for; none, all
@@ -57,7 +57,7 @@ type step struct {
 }
 
 func TestConformance(t *testing.T) {
-	text, err := os.ReadFile("../conformance/scenarios.yaml")
+	text, err := os.ReadFile("../../clients/conformance/scenarios.yaml")
 	must(t, err)
 	var scenarios []scenario
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

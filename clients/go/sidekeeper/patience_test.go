@@ -17,7 +17,6 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
-	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
 // madeOnce are the calls that are not made again, whatever happens.
@@ -88,7 +87,7 @@ func TestCallsAreMadeAgainOnlyWhereThatIsSafe(t *testing.T) {
 		{configv1.ConfigService_Put_FullMethodName, []error{texted}, 1, true},
 		{lockv1.LockService_Release_FullMethodName, []error{unreachable(t)}, 1, true},
 	} {
-		bubble.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			sidecar := &answering{errors: test.errors}
 			err := repeated(t.Context(), test.method, nil, nil, nil, sidecar.invoke)
 			if sidecar.calls != test.calls || (err != nil) != test.fails {
@@ -99,7 +98,7 @@ func TestCallsAreMadeAgainOnlyWhereThatIsSafe(t *testing.T) {
 }
 
 func TestACallIsMadeAgainUntilItsTimeIsOver(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		sidecar := &answering{}
 		for range 1000 {
 			sidecar.errors = append(sidecar.errors, status.Error(codes.Unavailable, "away"))

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // longestNap is how late it may be told that something has run out while the machine was suspended, as the clients promise.
@@ -69,7 +69,11 @@ func TestWhatIsNotValidAnyMoreSaysWhy(t *testing.T) {
 	lock, _ := hold(t, client, server, sidekeeper.LockOptions{})
 	membership, _, _ := join(t, client, server, sidekeeper.JoinOptions{})
 	clock.Jump(scripted.Validity)
-	for _, claim := range []claim{lock, membership} {
+	for _, claim := range []interface {
+		Err() error
+		ValidFor() time.Duration
+		Done() <-chan struct{}
+	}{lock, membership} {
 		if err := claim.Err(); !errors.Is(err, sidekeeper.ErrLost) || !errors.Is(err, sidekeeper.ErrLeaseLost) {
 			t.Errorf("%T is valid for %v, and lost because of %v", claim, claim.ValidFor(), err)
 		}
