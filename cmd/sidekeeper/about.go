@@ -19,12 +19,12 @@ func newLeasesCommand(reach *reach) *cobra.Command {
 		Use: "leases", Short: "List the leases of the sidecar, oldest first", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var leases []*sidekeeper.LeaseInfo
+				var leases []*leasev1.Lease
 				for lease, err := range client.Leases(ctx) {
 					if err != nil {
 						return err
 					}
-					leases = append(leases, lease)
+					leases = append(leases, wireLease(lease))
 				}
 				return reach.showLeases(command.OutOrStdout(), leases)
 			})
@@ -32,7 +32,7 @@ func newLeasesCommand(reach *reach) *cobra.Command {
 	}
 }
 
-func (r *reach) showLeases(to io.Writer, leases []*sidekeeper.LeaseInfo) error {
+func (r *reach) showLeases(to io.Writer, leases []*leasev1.Lease) error {
 	if r.json() {
 		return writeMessage(to, &leasev1.ListResponse{Leases: leases})
 	}

@@ -30,12 +30,12 @@ func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 				prefix = args[0]
 			}
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var groups []*sidekeeper.GroupEntry
+				var groups []*membershipv1.Group
 				for group, err := range client.ListGroups(ctx, prefix) {
 					if err != nil {
 						return err
 					}
-					groups = append(groups, group)
+					groups = append(groups, wireGroup(group))
 				}
 				return reach.showGroups(command.OutOrStdout(), groups)
 			})
@@ -43,7 +43,7 @@ func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 	}
 }
 
-func (r *reach) showGroups(to io.Writer, groups []*sidekeeper.GroupEntry) error {
+func (r *reach) showGroups(to io.Writer, groups []*membershipv1.Group) error {
 	if r.json() {
 		return writeMessage(to, &membershipv1.ListResponse{Groups: groups})
 	}
@@ -131,7 +131,7 @@ func (r *reach) completeGroup(
 			if err != nil {
 				return err
 			}
-			names = append(names, group.GetGroup())
+			names = append(names, group.Group)
 		}
 		return nil
 	})

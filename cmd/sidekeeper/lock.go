@@ -36,12 +36,12 @@ func newLockListCommand(reach *reach) *cobra.Command {
 				prefix = args[0]
 			}
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var locks []*sidekeeper.LockEntry
+				var locks []*lockv1.Lock
 				for lock, err := range client.List(ctx, prefix) {
 					if err != nil {
 						return err
 					}
-					locks = append(locks, lock)
+					locks = append(locks, wireLock(lock))
 				}
 				return reach.showLocks(command.OutOrStdout(), locks)
 			})
@@ -49,7 +49,7 @@ func newLockListCommand(reach *reach) *cobra.Command {
 	}
 }
 
-func (r *reach) showLocks(to io.Writer, locks []*sidekeeper.LockEntry) error {
+func (r *reach) showLocks(to io.Writer, locks []*lockv1.Lock) error {
 	if r.json() {
 		return writeMessage(to, &lockv1.ListResponse{Locks: locks})
 	}
@@ -74,7 +74,7 @@ func newLockShowCommand(reach *reach) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return reach.showView(command.OutOrStdout(), view)
+				return reach.showView(command.OutOrStdout(), wireView(view))
 			})
 		},
 	}
@@ -92,14 +92,14 @@ func (r *reach) watchLock(command *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.showView(command.OutOrStdout(), view); err != nil {
+		if err := r.showView(command.OutOrStdout(), wireView(view)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reach) showView(to io.Writer, view *sidekeeper.View) error {
+func (r *reach) showView(to io.Writer, view *lockv1.View) error {
 	if r.json() {
 		return writeMessage(to, view)
 	}
@@ -120,7 +120,7 @@ func (r *reach) showView(to io.Writer, view *sidekeeper.View) error {
 	return writeTable(to, "STATE MODE TOKEN OWNER AGE METADATA NOTES", rows)
 }
 
-func contenderRow(state string, c *sidekeeper.Contender) []string {
+func contenderRow(state string, c *lockv1.Contender) []string {
 	notes := ""
 	if c.GetRevocationRequested() {
 		notes = "asked to let go"
@@ -156,7 +156,7 @@ func (r *reach) completeLock(
 			if err != nil {
 				return err
 			}
-			names = append(names, lock.GetName())
+			names = append(names, lock.Name)
 		}
 		return nil
 	})

@@ -31,15 +31,15 @@ func newMembersListCommand(reach *reach) *cobra.Command {
 					return err
 				}
 				if reach.json() {
-					return writeMessage(command.OutOrStdout(), view)
+					return writeMessage(command.OutOrStdout(), wireGroupView(view))
 				}
-				return showMembers(command.OutOrStdout(), view)
+				return showMembers(command.OutOrStdout(), wireGroupView(view))
 			})
 		},
 	}
 }
 
-func showMembers(to io.Writer, view *sidekeeper.GroupView) error {
+func showMembers(to io.Writer, view *membershipv1.View) error {
 	rows := make([][]string, 0, len(view.GetMembers()))
 	for _, member := range view.GetMembers() {
 		rows = append(rows, memberRow(member))
@@ -54,7 +54,7 @@ func showMembers(to io.Writer, view *sidekeeper.GroupView) error {
 	return writeTable(to, "MEMBER INCARNATION OWNER AGE METADATA NOTES", rows)
 }
 
-func memberRow(member *sidekeeper.GroupMember) []string {
+func memberRow(member *membershipv1.Member) []string {
 	about, notes := metadataWords(member.GetMetadata()), "-"
 	if member.GetForeign() {
 		about, notes = printable(member.GetText()), "not Sidekeeper's"
@@ -82,9 +82,9 @@ func newMembersWatchCommand(reach *reach) *cobra.Command {
 				}
 				show := shown.show
 				if reach.json() {
-					show = func(change *sidekeeper.GroupChange) error { return writeMessage(command.OutOrStdout(), change) }
+					show = func(change *membershipv1.WatchResponse) error { return writeMessage(command.OutOrStdout(), change) }
 				}
-				if err := show(change); err != nil {
+				if err := show(wireGroupChange(change)); err != nil {
 					return err
 				}
 			}
@@ -100,7 +100,7 @@ type shownGroup struct {
 	stale  bool
 }
 
-func (s *shownGroup) show(change *sidekeeper.GroupChange) error {
+func (s *shownGroup) show(change *membershipv1.WatchResponse) error {
 	var err error
 	switch {
 	case !s.before, change.GetChangesOmitted():
@@ -120,8 +120,8 @@ func (s *shownGroup) show(change *sidekeeper.GroupChange) error {
 	return err
 }
 
-func (s *shownGroup) showChanges(change *sidekeeper.GroupChange) error {
-	members := map[string]*sidekeeper.GroupMember{}
+func (s *shownGroup) showChanges(change *membershipv1.WatchResponse) error {
+	members := map[string]*membershipv1.Member{}
 	for _, member := range change.GetView().GetMembers() {
 		members[member.GetMember()] = member
 	}

@@ -85,12 +85,12 @@ func newSequenceListCommand(reach *reach) *cobra.Command {
 				prefix = args[0]
 			}
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				var sequences []*sidekeeper.SequenceEntry
+				var sequences []*sequencev1.Sequence
 				for sequence, err := range client.Sequences(ctx, prefix) {
 					if err != nil {
 						return err
 					}
-					sequences = append(sequences, sequence)
+					sequences = append(sequences, wireSequence(sequence))
 				}
 				return reach.showSequences(command.OutOrStdout(), sequences)
 			})
@@ -98,7 +98,7 @@ func newSequenceListCommand(reach *reach) *cobra.Command {
 	}
 }
 
-func (r *reach) showSequences(to io.Writer, sequences []*sidekeeper.SequenceEntry) error {
+func (r *reach) showSequences(to io.Writer, sequences []*sequencev1.Sequence) error {
 	if r.json() {
 		return writeMessage(to, &sequencev1.ListResponse{Sequences: sequences})
 	}
@@ -127,7 +127,7 @@ func (r *reach) completeSequence(
 			if err != nil {
 				return err
 			}
-			names = append(names, sequence.GetName())
+			names = append(names, sequence.Name)
 		}
 		return nil
 	})

@@ -301,6 +301,13 @@ func (s *stage) until(of step, happened func() bool) {
 	}
 }
 
+func ownerOf(leader *sidekeeper.Contender) string {
+	if leader == nil {
+		return ""
+	}
+	return leader.Owner
+}
+
 func seconds(number float64) time.Duration { return time.Duration(number * float64(time.Second)) }
 
 func optional(number *float64) *time.Duration {
@@ -397,7 +404,7 @@ var doing = map[string]func(*stage, step){
 		defer cancel()
 		view, err := operator.Get(ctx, of.Lock)
 		must(s.t, err)
-		_, err = operator.Break(ctx, of.Lock, view.GetHolders()[0].GetFencingToken(), sidekeeper.BreakOptions{})
+		_, err = operator.Break(ctx, of.Lock, view.Holders[0].FencingToken, sidekeeper.BreakOptions{})
 		s.ended(of, err)
 	},
 	"run": func(s *stage, of step) {
@@ -416,7 +423,7 @@ var doing = map[string]func(*stage, step){
 		s.inBackground(cancel, func() {
 			for leader, err := range leaders {
 				if err == nil {
-					s.locked(func() { s.leaders[of.As] = "leader " + leader.GetOwner() })
+					s.locked(func() { s.leaders[of.As] = "leader " + ownerOf(leader) })
 				}
 			}
 		})
@@ -636,8 +643,8 @@ var expecting = map[string]func(*stage, step){
 		owners := []string{}
 		view, err := s.client(of).Get(s.t.Context(), of.Lock)
 		must(s.t, err)
-		for _, holder := range view.GetHolders() {
-			owners = append(owners, holder.GetOwner())
+		for _, holder := range view.Holders {
+			owners = append(owners, holder.Owner)
 		}
 		if fmt.Sprint(owners) != fmt.Sprint(of.Are) {
 			s.t.Fatalf("%v, not %v", owners, of.Are)
@@ -647,7 +654,7 @@ var expecting = map[string]func(*stage, step){
 		s.until(of, func() bool {
 			view, err := s.client(of).Get(s.t.Context(), of.Lock)
 			must(s.t, err)
-			return len(view.GetWaiters()) == of.Number
+			return len(view.Waiters) == of.Number
 		})
 	},
 	"running": func(s *stage, of step) { s.until(of, func() bool { return s.jobs[of.Of].ran() == 1 }) },
@@ -674,8 +681,8 @@ var expecting = map[string]func(*stage, step){
 			members := []string{}
 			view, err := s.client(of).GetGroup(s.t.Context(), of.Group)
 			must(s.t, err)
-			for _, member := range view.GetMembers() {
-				members = append(members, member.GetMember())
+			for _, member := range view.Members {
+				members = append(members, member.Member)
 			}
 			return fmt.Sprint(members) == fmt.Sprint(of.Are)
 		})
@@ -684,7 +691,8 @@ var expecting = map[string]func(*stage, step){
 		s.until(of, func() bool {
 			view, err := s.client(of).GetGroup(s.t.Context(), of.Group)
 			must(s.t, err)
-			return sidekeeper.Pick(view, of.Key).GetMember() == of.Is
+			picked := sidekeeper.Pick(view, of.Key)
+			return picked != nil && picked.Member == of.Is
 		})
 	},
 	"state": func(s *stage, of step) {

@@ -83,7 +83,7 @@ func TestSequencesAreListedThroughAllPages(t *testing.T) {
 	}
 	seen := 0
 	for sequence, err := range client.Sequences(t.Context(), "shop") {
-		if want := fmt.Sprintf("shop/%04d", seen); err != nil || sequence.GetName() != want {
+		if want := fmt.Sprintf("shop/%04d", seen); err != nil || sequence.Name != want {
 			t.Fatalf("%v, %v; want %s", sequence, err, want)
 		}
 		seen++

@@ -94,7 +94,7 @@ func awaitWaiter(t *testing.T, client *sidekeeper.Client, name string) {
 	t.Helper()
 	for view, err := range client.Watch(t.Context(), name) {
 		must(t, err)
-		if len(view.GetWaiters()) > 0 {
+		if len(view.Waiters) > 0 {
 			return
 		}
 	}

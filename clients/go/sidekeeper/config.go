@@ -109,17 +109,10 @@ func (c *Config) DeleteAll(ctx context.Context, key string) (deleted int, err er
 // List shows keys with their values, in the order of keys: all, or those at and below a prefix of whole segments. An
 // error ends it.
 func (c *Config) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
-	wire := pages(func(token string) ([]*configv1.Entry, string, error) {
+	return pages(entryFrom, func(token string) ([]*configv1.Entry, string, error) {
 		reply, err := c.stub.List(ctx, &configv1.ListRequest{Prefix: prefix, PageSize: pageSize, PageToken: token})
 		return reply.GetEntries(), reply.GetNextPageToken(), err
 	})
-	return func(yield func(Entry, error) bool) {
-		for entry, err := range wire {
-			if !yield(entryFrom(entry), err) {
-				return
-			}
-		}
-	}
 }
 
 // A Commit is what to do, all or nothing: at most 100 operations, each on a key of its own. The zero Commit is empty.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 
+	"google.golang.org/grpc"
+
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 )
 
@@ -46,21 +48,10 @@ func (c *Config) WatchPrefix(ctx context.Context, prefix string) iter.Seq2[Confi
 }
 
 func (c *Config) watch(ctx context.Context, request *configv1.WatchRequest) iter.Seq2[ConfigEvent, error] {
-	return func(yield func(ConfigEvent, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		stream, err := c.stub.Watch(ctx, request)
-		for err == nil {
-			var next *configv1.WatchResponse
-			if next, err = stream.Recv(); err != nil {
-				break
-			}
-			if event, known := eventFrom(next); known && !yield(event, nil) {
-				return
-			}
-		}
-		yield(ConfigEvent{}, fromStatus(err))
+	open := func(ctx context.Context) (grpc.ServerStreamingClient[configv1.WatchResponse], error) {
+		return c.stub.Watch(ctx, request)
 	}
+	return messages(ctx, open, eventFrom)
 }
 
 // eventFrom reads a message; one of a kind that this client does not know is left out.
@@ -68,16 +59,12 @@ func eventFrom(wire *configv1.WatchResponse) (event ConfigEvent, known bool) {
 	switch told := wire.GetEvent().(type) {
 	case *configv1.WatchResponse_Entries:
 		event.Kind = ConfigState
-		for _, entry := range told.Entries.GetEntries() {
-			event.Changes = append(event.Changes, ConfigChange{Entry: entryFrom(entry)})
-		}
+		event.Changes = each(told.Entries.GetEntries(), func(wire *configv1.Entry) ConfigChange { return ConfigChange{Entry: entryFrom(wire)} })
 	case *configv1.WatchResponse_Synced:
 		event.Kind = ConfigSynced
 	case *configv1.WatchResponse_Changes:
 		event.Kind = ConfigChanged
-		for _, change := range told.Changes.GetChanges() {
-			event.Changes = append(event.Changes, changeFrom(change))
-		}
+		event.Changes = each(told.Changes.GetChanges(), changeFrom)
 	case *configv1.WatchResponse_Stale:
 		event.Kind = ConfigStale
 	case *configv1.WatchResponse_Fresh:

@@ -32,7 +32,7 @@ func TestAGroupIsShownAndWatched(t *testing.T) {
 	}
 	client, _ := dial(t, server)
 	got, err := client.GetGroup(t.Context(), "shop")
-	if err != nil || got.GetMembers()[0].GetIncarnation() != 7 {
+	if err != nil || got.Members[0].Incarnation != 7 {
 		t.Errorf("%v, %v", got, err)
 	}
 	seen := ""
@@ -41,7 +41,7 @@ func TestAGroupIsShownAndWatched(t *testing.T) {
 			seen += strconv.FormatBool(errors.Is(err, sidekeeper.ErrSidecarStopping))
 			break
 		}
-		seen += fmt.Sprint(len(change.GetView().GetMembers()), change.GetStale(), " ")
+		seen += fmt.Sprint(len(change.View.Members), change.Stale, " ")
 	}
 	if seen != "1 true true" {
 		t.Error(seen)
@@ -62,7 +62,7 @@ func TestGroupsAreListedPageByPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names += group.GetGroup()
+		names += group.Group
 	}
 	if names != "ab" {
 		t.Error(names)

@@ -43,7 +43,7 @@ func (c *Client) WatchLeader(ctx context.Context, name string) iter.Seq2[*Conten
 	return func(yield func(*Contender, error) bool) {
 		told := int64(-1)
 		for view, err := range views {
-			leader, token := first(view.GetHolders())
+			leader, token := first(view)
 			if (err != nil || token != told) && !yield(leader, err) {
 				return
 			}
@@ -52,10 +52,10 @@ func (c *Client) WatchLeader(ctx context.Context, name string) iter.Seq2[*Conten
 	}
 }
 
-// first is the first contender with its fencing token, which is 0 for nobody.
-func first(contenders []*Contender) (*Contender, int64) {
-	if len(contenders) == 0 {
+// first is the first holder with its fencing token, which is 0 for nobody.
+func first(view *View) (*Contender, int64) {
+	if view == nil || len(view.Holders) == 0 {
 		return nil, 0
 	}
-	return contenders[0], contenders[0].GetFencingToken()
+	return view.Holders[0], view.Holders[0].FencingToken
 }

@@ -3,6 +3,7 @@ package sidekeeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,14 +14,27 @@ import (
 )
 
 // Mode is how a lock is held.
-type Mode = lockv1.Mode
+type Mode int32
 
-// The modes of a lock. A name is used either with Exclusive or with Read and Write.
+// The modes of a lock. A name is used either with Exclusive or with Read and Write. In options, the zero Mode is Exclusive.
 const (
-	Exclusive = lockv1.Mode_MODE_EXCLUSIVE
-	Read      = lockv1.Mode_MODE_READ
-	Write     = lockv1.Mode_MODE_WRITE
+	Exclusive Mode = iota + 1 // one holder at a time
+	Read                      // any number of readers at a time, while no writer holds
+	Write                     // alone
 )
+
+func (m Mode) String() string {
+	switch m {
+	case 0, Exclusive:
+		return "exclusive"
+	case Read:
+		return "read"
+	case Write:
+		return "write"
+	default:
+		return fmt.Sprintf("mode %d", int32(m))
+	}
+}
 
 // LockOptions say how to acquire a lock. The zero value waits for ever for an exclusive lock with a lease of its own.
 // The functions are called one at a time while the stream is read: they must not block, nor release the lock.
@@ -48,8 +62,8 @@ type LockOptions struct {
 
 // Queued says who is ahead in the queue of a lock.
 type Queued struct {
-	Position int // how many are ahead, at least 1
-	Holders  []*Contender
+	Position int          // how many are ahead, at least 1
+	Holders  []*Contender // who holds the lock now, at most 16 of them
 }
 
 // A Revocation asks the holder to release the lock soon.
@@ -113,7 +127,7 @@ func (l *Lock) standOnLease() {
 
 func (o LockOptions) request(name string) *lockv1.AcquireRequest {
 	request := &lockv1.AcquireRequest{
-		Name: name, Mode: o.Mode, Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait),
+		Name: name, Mode: lockv1.Mode(o.Mode), Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait),
 	}
 	if o.Lease != nil {
 		request.LeaseId = o.Lease.id
@@ -169,7 +183,7 @@ func (l *Lock) acknowledge() {
 func (l *Lock) handle(event *lockv1.AcquireResponse) {
 	switch event := event.GetEvent().(type) {
 	case *lockv1.AcquireResponse_Queued:
-		call(l.options.OnQueued, Queued{int(event.Queued.GetPosition()), event.Queued.GetHolders()})
+		call(l.options.OnQueued, Queued{int(event.Queued.GetPosition()), each(event.Queued.GetHolders(), contenderFrom)})
 	case *lockv1.AcquireResponse_Granted:
 		if l.holdID == "" { // others read them by now
 			l.holdID, l.token = event.Granted.GetHoldId(), event.Granted.GetFencingToken()

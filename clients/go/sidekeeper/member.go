@@ -13,14 +13,14 @@ import (
 )
 
 // OnConflict is what to do when the group has a member of the name already.
-type OnConflict = membershipv1.OnConflict
+type OnConflict int32
 
 // What to do about a member of the same name. WaitForMember is for a program that was started again before its last lease
 // has expired; ReplaceMember ends the member that is there.
 const (
-	RejectMember  = membershipv1.OnConflict_ON_CONFLICT_REJECT
-	WaitForMember = membershipv1.OnConflict_ON_CONFLICT_WAIT
-	ReplaceMember = membershipv1.OnConflict_ON_CONFLICT_REPLACE
+	RejectMember  OnConflict = iota + 1 // ErrMemberExists
+	WaitForMember                       // until the name is free: those that wait for the same name come in no order
+	ReplaceMember                       // which ends with ErrMemberReplaced
 )
 
 // JoinOptions say how to join a group. The zero value joins with a lease of its own, or not at all if the name is in use.
@@ -109,7 +109,7 @@ func (m *Membership) join(ctx context.Context) error {
 func (m *Membership) request() *membershipv1.JoinRequest {
 	return &membershipv1.JoinRequest{
 		Group: m.group, Member: m.member, Metadata: m.options.Metadata, Owner: m.options.Owner, LeaseId: m.lease.id,
-		OnConflict: m.options.OnConflict, WaitTimeout: optionalDuration(m.options.Wait),
+		OnConflict: membershipv1.OnConflict(m.options.OnConflict), WaitTimeout: optionalDuration(m.options.Wait),
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 func Pick(view *GroupView, key string) *GroupMember {
 	var best *GroupMember
 	var highest []byte
-	for _, member := range view.GetMembers() {
-		weight := sha256.Sum256([]byte(member.GetMember() + "\x00" + key))
+	for _, member := range view.Members {
+		weight := sha256.Sum256([]byte(member.Member + "\x00" + key))
 		if bytes.Compare(weight[:], highest) > 0 {
 			best, highest = member, weight[:]
 		}

@@ -116,14 +116,25 @@ func (s *Sequence) Delete(ctx context.Context) error {
 	return fromStatus(err)
 }
 
-// SequenceEntry is one sequence in a list.
-type SequenceEntry = sequencev1.Sequence
+// A SequenceEntry is one sequence in a list.
+type SequenceEntry struct {
+	Name        string
+	LastIssued  int64 // the last number that was handed out or reserved; 0 if malformed
+	Incarnation int64
+	Malformed   bool // what is stored under the name is no sequence: nothing can be handed out
+}
 
 // Sequences shows the sequences, in the order of names; all, or those below a prefix of whole segments. An error ends it.
 func (c *Client) Sequences(ctx context.Context, prefix string) iter.Seq2[*SequenceEntry, error] {
 	stub := sequencev1.NewSequenceServiceClient(c.connection)
-	return pages(func(token string) ([]*SequenceEntry, string, error) {
+	return pages(sequenceEntryFrom, func(token string) ([]*sequencev1.Sequence, string, error) {
 		reply, err := stub.List(ctx, &sequencev1.ListRequest{Prefix: prefix, PageSize: pageSize, PageToken: token})
 		return reply.GetSequences(), reply.GetNextPageToken(), err
 	})
+}
+
+func sequenceEntryFrom(wire *sequencev1.Sequence) *SequenceEntry {
+	return &SequenceEntry{
+		Name: wire.GetName(), LastIssued: wire.GetLastIssued(), Incarnation: wire.GetIncarnation(), Malformed: wire.GetMalformed(),
+	}
 }

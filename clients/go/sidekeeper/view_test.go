@@ -22,7 +22,7 @@ func TestGetShowsTheView(t *testing.T) {
 		return &lockv1.GetResponse{View: &lockv1.View{Name: request.GetName()}}, nil
 	}
 	client, _ := dial(t, server)
-	if view, err := client.Get(t.Context(), "orders"); err != nil || view.GetName() != "orders" {
+	if view, err := client.Get(t.Context(), "orders"); err != nil || view.Name != "orders" {
 		t.Error(view, err)
 	}
 }
@@ -40,7 +40,7 @@ func TestListGoesThroughAllPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		names += lock.GetName() + " "
+		names += lock.Name + " "
 	}
 	if names != "orders/ orders/a orders/b " {
 		t.Error(names)
@@ -58,7 +58,11 @@ func TestLeasesEndWithTheError(t *testing.T) {
 	client, _ := dial(t, server)
 	var seen []string
 	for lease, err := range client.Leases(t.Context()) {
-		seen = append(seen, fmt.Sprint(lease.GetOwner(), " ", err))
+		owner := ""
+		if lease != nil {
+			owner = lease.Owner
+		}
+		seen = append(seen, fmt.Sprint(owner, " ", err))
 	}
 	if got := fmt.Sprintf("%q", seen); got != `["billing <nil>" " InvalidArgument (INVALID_FIELD): page_token"]` {
 		t.Error(got)
@@ -83,7 +87,7 @@ func TestWatchShowsViewsUntilItsReaderLeaves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if view.GetWaitersOmitted() == 1 {
+		if view.WaitersOmitted == 1 {
 			break
 		}
 	}
