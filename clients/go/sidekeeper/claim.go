@@ -10,12 +10,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // A claim is what the caller has for as long as a stream lives and its validity runs: a hold or a lease. It ends once,
 // with the first cause given to end.
 type claim struct {
 	what      string // for errors: `lock orders`
+	id        string // what the sidecar calls it; empty until it has begun
 	clock     clock
 	context   context.Context //nolint:containedctx // ends with the claim: what Context and Done hand out
 	finish    context.CancelCauseFunc
@@ -76,6 +79,19 @@ func (c *claim) ValidUntil() time.Time { return time.Now().Add(c.ValidFor()) }
 
 // Suspended says whether the sidecar has lost contact with the ensemble and not regained it yet.
 func (c *claim) Suspended() bool { return c.suspended.Load() }
+
+// suspend notes that contact is lost, for which the sidecar answers for the claim so long still.
+func (c *claim) suspend(remaining *durationpb.Duration, tell func(remaining time.Duration)) {
+	c.suspended.Store(true)
+	call(tell, remaining.AsDuration())
+}
+
+func (c *claim) resume(tell func()) {
+	c.suspended.Store(false)
+	if tell != nil {
+		tell()
+	}
+}
 
 // AwaitRisk returns nil when less than left is left of the validity, or it has ended; otherwise, the cause of ctx's end.
 func (c *claim) AwaitRisk(ctx context.Context, left time.Duration) error {

@@ -23,34 +23,20 @@ type LeaseOptions struct {
 type Lease struct {
 	*claim
 	client *Client
-	id     string
 	ttl    time.Duration
 }
 
 // OpenLease opens a lease. The end of ctx ends the opening, and not a lease that OpenLease has returned.
 func (c *Client) OpenLease(ctx context.Context, options LeaseOptions) (*Lease, error) {
 	claim, streaming := c.newClaim(ctx, "lease")
-	stopWaiting := context.AfterFunc(ctx, func() { claim.abandon(context.Cause(ctx)) })
-	defer stopWaiting()
-	stream, err := c.leases.Open(streaming, options.request())
-	if err != nil {
-		claim.cut()
-		return nil, claim.refused(err)
-	}
 	l := &Lease{claim: claim, client: c}
-	if err := l.awaitOpened(stream); err != nil {
-		claim.cut()
-		return nil, claim.refused(err)
+	stream := heldStream[leasev1.OpenResponse]{
+		claim: claim, handle: l.handle, keeper: c.termKeeper,
+		open: func() (grpc.ServerStreamingClient[leasev1.OpenResponse], error) {
+			return c.leases.Open(streaming, options.request())
+		},
 	}
-	c.following.Go(func() { l.follow(stream) })
-	err = c.termKeeper.begin(l.id, claim)
-	if err == nil && !stopWaiting() {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		err = claim.refused(err)
-		claim.abandon(err)
-		<-l.followed
+	if err := stream.begin(ctx, c); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -64,33 +50,6 @@ func (o LeaseOptions) request() *leasev1.OpenRequest {
 	return request
 }
 
-type leaseStream = grpc.ServerStreamingClient[leasev1.OpenResponse]
-
-func (l *Lease) awaitOpened(stream leaseStream) error {
-	for l.id == "" {
-		event, err := stream.Recv()
-		if err != nil {
-			return err
-		}
-		l.handle(event)
-	}
-	return nil
-}
-
-// follow reads the stream until its end, which is the end of the lease.
-func (l *Lease) follow(stream leaseStream) {
-	defer close(l.followed)
-	defer l.client.termKeeper.forget(l.id)
-	for {
-		event, err := stream.Recv()
-		if err != nil {
-			l.streamEnded(err)
-			return
-		}
-		l.handle(event)
-	}
-}
-
 func (l *Lease) handle(event *leasev1.OpenResponse) {
 	switch event := event.GetEvent().(type) {
 	case *leasev1.OpenResponse_Opened:
@@ -98,9 +57,9 @@ func (l *Lease) handle(event *leasev1.OpenResponse) {
 			l.id, l.ttl = event.Opened.GetLeaseId(), event.Opened.GetTtl().AsDuration()
 		}
 	case *leasev1.OpenResponse_Suspended:
-		l.claim.suspended.Store(true)
+		l.suspend(nil, nil)
 	case *leasev1.OpenResponse_Resumed:
-		l.claim.suspended.Store(false)
+		l.resume(nil)
 	}
 }
 
@@ -113,14 +72,10 @@ func (l *Lease) TTL() time.Duration { return l.ttl }
 // Close ends the lease; for the caller, it and everything acquired in its name are over at once. With nil all of it is
 // gone from the ensemble. Its error wraps ErrLost if the lease was lost before. Closing again is harmless.
 func (l *Lease) Close(ctx context.Context) error {
-	l.end(ErrReleased)
-	err := l.Err()
-	if err == nil {
-		err = l.confirmClose(ctx)
-	}
-	l.cut()
-	<-l.followed
-	return err
+	return l.giveUp(ctx, func(ctx context.Context) error {
+		_, err := l.client.leases.Close(ctx, &leasev1.CloseRequest{LeaseId: l.id}, grpc.WaitForReady(true))
+		return err
+	})
 }
 
 // why says why the lease has ended.
@@ -129,12 +84,4 @@ func (l *Lease) why() error {
 		return told
 	}
 	return ended(ErrLeaseClosed.Error(), "the lease is closed")
-}
-
-func (l *Lease) confirmClose(ctx context.Context) error {
-	err := confirmed(ctx, func(ctx context.Context) error {
-		_, err := l.client.leases.Close(ctx, &leasev1.CloseRequest{LeaseId: l.id}, grpc.WaitForReady(true))
-		return err
-	})
-	return l.givenUp(err)
 }

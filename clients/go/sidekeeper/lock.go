@@ -76,11 +76,9 @@ type Revocation struct {
 type Lock struct {
 	*claim
 	client        *Client
-	holdID        string
 	token         int64
 	options       LockOptions
 	revocations   chan Revocation
-	leaveLease    func()
 	releaseOnce   sync.Once
 	releaseResult error
 }
@@ -90,39 +88,23 @@ type Lock struct {
 // ErrWaitTimeout, ErrLockKindMismatch, ErrEnsembleUnreachable.
 func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
 	claim, streaming := c.newClaim(ctx, "lock "+name)
-	stopWaiting := context.AfterFunc(ctx, func() { claim.abandon(context.Cause(ctx)) })
-	defer stopWaiting()
 	l := &Lock{claim: claim, client: c, options: options, revocations: make(chan Revocation, 1)}
-	l.standOnLease()
-	stream, err := c.locks.Acquire(streaming, options.request(name))
-	if err == nil {
-		err = l.awaitGrant(stream)
+	if lease := options.Lease; lease != nil {
+		l.standOn(lease.claim, func() { l.lose(lease.why()) })
 	}
-	if err != nil {
-		claim.cut()
-		l.leaveLease()
-		return nil, claim.refused(err)
+	stream := heldStream[lockv1.AcquireResponse]{
+		claim: claim, handle: l.handle, keeper: c.holdKeeper,
+		open: func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
+			return c.locks.Acquire(streaming, options.request(name))
+		},
 	}
-	c.following.Go(func() { l.follow(stream) })
-	err = c.holdKeeper.begin(l.holdID, claim)
-	if err == nil && !stopWaiting() {
-		err = context.Cause(ctx)
+	if !options.AcknowledgeOnRelease {
+		stream.after = l.acknowledge
 	}
-	if err != nil {
-		err = claim.refused(err)
-		claim.abandon(err)
-		<-l.followed
+	if err := stream.begin(ctx, c); err != nil {
 		return nil, err
 	}
 	return l, nil
-}
-
-// standOnLease has the lock end with the caller's lease.
-func (l *Lock) standOnLease() {
-	l.leaveLease = func() {}
-	if lease := l.options.Lease; lease != nil {
-		l.leaveLease = lease.whenOver(func() { l.lose(lease.why()) })
-	}
 }
 
 func (o LockOptions) request(name string) *lockv1.AcquireRequest {
@@ -142,41 +124,10 @@ func optionalDuration(d *time.Duration) *durationpb.Duration {
 	return durationpb.New(*d)
 }
 
-type lockStream = grpc.ServerStreamingClient[lockv1.AcquireResponse]
-
-func (l *Lock) awaitGrant(stream lockStream) error {
-	for l.holdID == "" {
-		event, err := stream.Recv()
-		if err != nil {
-			return err
-		}
-		l.handle(event)
-	}
-	return nil
-}
-
-// follow reads the stream until its end, which is the end of the hold, whoever has ended it.
-func (l *Lock) follow(stream lockStream) {
-	if !l.options.AcknowledgeOnRelease {
-		defer l.acknowledge()
-	}
-	defer close(l.followed)
-	defer l.leaveLease()
-	defer l.client.holdKeeper.forget(l.holdID)
-	for {
-		event, err := stream.Recv()
-		if err != nil {
-			l.streamEnded(err)
-			return
-		}
-		l.handle(event)
-	}
-}
-
 // acknowledge tells the sidecar that the claim is over, unless its end was the caller's own wish, of which the sidecar knows.
 func (l *Lock) acknowledge() {
 	if !errors.Is(context.Cause(l.context), ErrReleased) {
-		l.client.endings.acknowledge(l.holdID) //nolint:contextcheck // see acknowledge
+		l.client.endings.acknowledge(l.id) //nolint:contextcheck // see acknowledge
 	}
 }
 
@@ -185,17 +136,13 @@ func (l *Lock) handle(event *lockv1.AcquireResponse) {
 	case *lockv1.AcquireResponse_Queued:
 		call(l.options.OnQueued, Queued{int(event.Queued.GetPosition()), each(event.Queued.GetHolders(), contenderFrom)})
 	case *lockv1.AcquireResponse_Granted:
-		if l.holdID == "" { // others read them by now
-			l.holdID, l.token = event.Granted.GetHoldId(), event.Granted.GetFencingToken()
+		if l.id == "" { // others read them by now
+			l.id, l.token = event.Granted.GetHoldId(), event.Granted.GetFencingToken()
 		}
 	case *lockv1.AcquireResponse_Suspended:
-		l.claim.suspended.Store(true)
-		call(l.options.OnSuspended, event.Suspended.GetRemaining().AsDuration())
+		l.suspend(event.Suspended.GetRemaining(), l.options.OnSuspended)
 	case *lockv1.AcquireResponse_Resumed:
-		l.claim.suspended.Store(false)
-		if l.options.OnResumed != nil {
-			l.options.OnResumed()
-		}
+		l.resume(l.options.OnResumed)
 	case *lockv1.AcquireResponse_RevocationRequested:
 		l.revoked(event.RevocationRequested)
 	}
@@ -225,7 +172,7 @@ func (l *Lock) revoked(event *lockv1.RevocationRequested) {
 func (l *Lock) FencingToken() int64 { return l.token }
 
 // HoldID is what Check and Release call this hold. It is a secret.
-func (l *Lock) HoldID() string { return l.holdID }
+func (l *Lock) HoldID() string { return l.id }
 
 // Revocation gets the newest request to let go that has not been read. It is never closed: wait for Done with it.
 func (l *Lock) Revocation() <-chan Revocation { return l.revocations }
@@ -240,23 +187,12 @@ func (l *Lock) Release(ctx context.Context) error {
 }
 
 func (l *Lock) release(ctx context.Context) error {
-	l.end(ErrReleased)
-	err := l.Err()
-	if err == nil {
-		err = l.confirmRelease(ctx)
-	}
-	l.cut()
-	<-l.followed
+	err := l.giveUp(ctx, func(ctx context.Context) error {
+		_, err := l.client.locks.Release(ctx, &lockv1.ReleaseRequest{HoldId: l.id}, grpc.WaitForReady(true))
+		return err
+	})
 	if l.options.AcknowledgeOnRelease {
 		l.acknowledge() //nolint:contextcheck // see there
 	}
 	return err
-}
-
-func (l *Lock) confirmRelease(ctx context.Context) error {
-	err := confirmed(ctx, func(ctx context.Context) error {
-		_, err := l.client.locks.Release(ctx, &lockv1.ReleaseRequest{HoldId: l.holdID}, grpc.WaitForReady(true))
-		return err
-	})
-	return l.givenUp(err)
 }

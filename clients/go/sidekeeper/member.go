@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -80,30 +81,17 @@ func (m *Membership) name() string { return m.group + "/" + m.member }
 func (m *Membership) join(ctx context.Context) error {
 	var streaming context.Context
 	m.claim, streaming = m.client.newClaim(ctx, "member "+m.name())
-	stopWaiting := context.AfterFunc(ctx, func() { m.claim.abandon(context.Cause(ctx)) })
-	defer stopWaiting()
-	stream, err := m.client.groups().Join(streaming, m.request())
-	for err == nil && m.incarnation == 0 {
-		var event *membershipv1.JoinResponse
-		if event, err = stream.Recv(); err == nil {
-			m.handle(event)
-		}
+	stream := heldStream[membershipv1.JoinResponse]{
+		claim: m.claim, handle: m.handle,
+		open: func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
+			return m.client.groups().Join(streaming, m.request())
+		},
 	}
-	if err != nil {
-		m.claim.cut()
-		return m.claim.refused(err)
+	if err := stream.begin(ctx, m.client); err != nil {
+		return err
 	}
-	leave := m.lease.whenOver(func() { m.claim.abandon(m.lease.endOf(m.claim.what)) })
-	m.client.following.Go(func() {
-		defer leave()
-		m.follow(stream)
-	})
-	if !stopWaiting() {
-		err = m.claim.refused(context.Cause(ctx))
-		m.claim.abandon(err)
-		<-m.claim.followed
-	}
-	return err
+	m.claim.standOn(m.lease.claim, func() { m.claim.abandon(m.lease.endOf(m.claim.what)) })
+	return nil
 }
 
 func (m *Membership) request() *membershipv1.JoinRequest {
@@ -121,35 +109,17 @@ func (l *Lease) endOf(what string) error {
 	return ErrReleased
 }
 
-type joinStream = grpc.ServerStreamingClient[membershipv1.JoinResponse]
-
-// follow reads the stream until its end, which is the end of the membership.
-func (m *Membership) follow(stream joinStream) {
-	defer close(m.claim.followed)
-	for {
-		event, err := stream.Recv()
-		if err != nil {
-			m.claim.streamEnded(err)
-			return
-		}
-		m.handle(event)
-	}
-}
-
 func (m *Membership) handle(event *membershipv1.JoinResponse) {
 	switch event := event.GetEvent().(type) {
 	case *membershipv1.JoinResponse_Joined:
-		if m.incarnation == 0 { // others read it by now
+		if m.claim.id == "" { // others read them by now
 			m.incarnation = event.Joined.GetIncarnation()
+			m.claim.id = strconv.FormatInt(m.incarnation, 10)
 		}
 	case *membershipv1.JoinResponse_Suspended:
-		m.claim.suspended.Store(true)
-		call(m.options.OnSuspended, event.Suspended.GetRemaining().AsDuration())
+		m.claim.suspend(event.Suspended.GetRemaining(), m.options.OnSuspended)
 	case *membershipv1.JoinResponse_Resumed:
-		m.claim.suspended.Store(false)
-		if m.options.OnResumed != nil {
-			m.options.OnResumed()
-		}
+		m.claim.resume(m.options.OnResumed)
 	case *membershipv1.JoinResponse_Updated:
 		call(m.options.OnUpdated, event.Updated.GetMetadata())
 	}
@@ -216,10 +186,7 @@ func (m *Membership) Leave(ctx context.Context) error {
 }
 
 func (m *Membership) leave(ctx context.Context) error {
-	m.claim.end(ErrReleased)
-	err := m.claim.Err()
-	m.claim.cut()
-	<-m.claim.followed
+	err := m.claim.giveUp(ctx, nil)
 	if !m.single {
 		return err
 	}
