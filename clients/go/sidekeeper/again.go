@@ -24,7 +24,7 @@ func (p *pause) reset() { p.next = 0 }
 // wait waits, and fails with the cause of ctx's end.
 func (p *pause) wait(ctx context.Context) error {
 	p.next = min(max(2*p.next, firstPause), longestPause)
-	timer := time.NewTimer(p.next/2 + rand.N(p.next/2)) //nolint:gosec // nobody gains by knowing it
+	timer := time.NewTimer(p.next/2 + rand.N(p.next/2)) //nolint:gosec // jitter is no secret
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -134,8 +134,8 @@ func clientOf(b *babbler) (*Client, func()) {
 	}
 	c.endings.locks = c.locks
 	chosen := settings{clock: c.clock, log: slog.New(slog.DiscardHandler)}
-	c.holdKeeper, c.termKeeper = newKeeper(chosen, c.checkHolds), newKeeper(chosen, c.checkLeases)
-	for _, k := range []*keeper{c.holdKeeper, c.termKeeper} {
+	c.holdKeeper, c.leaseKeeper = newKeeper(chosen, c.checkHolds), newKeeper(chosen, c.checkLeases)
+	for _, k := range []*keeper{c.holdKeeper, c.leaseKeeper} {
 		c.keeping.Go(func() { k.askRegularly(ctx) })
 		c.keeping.Go(func() { k.endExpired(ctx) })
 	}

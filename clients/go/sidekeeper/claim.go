@@ -23,13 +23,13 @@ type claim struct {
 	context   context.Context //nolint:containedctx // ends with the claim: what Context and Done hand out
 	finish    context.CancelCauseFunc
 	cut       context.CancelFunc // ends the stream
-	followed  chan struct{}      // closed when nobody reads the stream any more
+	followed  chan struct{}      // closed when the stream is not read any more
 	suspended atomic.Bool
 
-	mu    sync.Mutex
-	asked time.Duration      // when the question behind the newest answer was sent
-	until time.Duration      // when the validity runs out
-	falls map[*func()]func() // what is called when it ends
+	mu        sync.Mutex
+	asked     time.Duration      // when the question behind the newest answer was sent
+	until     time.Duration      // when the validity runs out
+	callbacks map[*func()]func() // what is called when it ends
 }
 
 // newClaim makes a claim and the context of its stream. Both keep the values of ctx and neither its end nor its
@@ -141,30 +141,30 @@ func (c *claim) lose(err error) { c.abandon(&loss{c, err}) }
 func (c *claim) end(cause error) {
 	c.finish(cause)
 	c.mu.Lock()
-	falls := slices.Collect(maps.Values(c.falls))
-	c.falls = nil
+	callbacks := slices.Collect(maps.Values(c.callbacks))
+	c.callbacks = nil
 	c.mu.Unlock()
-	for _, fall := range falls {
-		fall()
+	for _, callback := range callbacks {
+		callback()
 	}
 }
 
-// whenOver has fall called when the claim ends, before the sidecar learns of it, or at once if it has ended: perhaps twice. It must
+// onEnd has callback called when the claim ends, before the sidecar learns of it, or at once if it has ended: perhaps twice. It must
 // be quick. Whoever wants it no more takes it back.
-func (c *claim) whenOver(fall func()) (takeBack func()) {
+func (c *claim) onEnd(callback func()) (remove func()) {
 	c.mu.Lock()
-	if c.falls == nil {
-		c.falls = map[*func()]func(){}
+	if c.callbacks == nil {
+		c.callbacks = map[*func()]func(){}
 	}
-	c.falls[&fall] = fall
+	c.callbacks[&callback] = callback
 	c.mu.Unlock()
 	if c.context.Err() != nil {
-		fall()
+		callback()
 	}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.falls, &fall)
+		delete(c.callbacks, &callback)
 	}
 }
 

@@ -1,13 +1,13 @@
 // Package sidekeeper is the Go client of a Sidekeeper sidecar: leases and locks that end in time.
 //
-// A lock is a stream: while the stream is open the lock is yours, and while its sidecar runs it ends before anybody else can be
+// A lock is a stream: while the stream is open the lock is yours, and while its sidecar runs it ends before any other caller can be
 // granted the lock. A frozen sidecar cannot end a stream, so the client keeps the deadline itself: it asks the sidecar regularly for
 // how long what it holds is certainly still its own (Check), counts the answer from when the question was sent, on a
-// clock that goes on while the machine is suspended, and takes for lost what was not confirmed in time, even if
+// clock that keeps running while the machine is suspended, and treats as lost what was not confirmed in time, even if
 // the stream says nothing.
 //
-// What nobody can help is a program that stops between its look at the lock and its act. Hand the fencing token to
-// whatever the lock protects, and let that refuse smaller ones.
+// No client can protect a program that is paused between checking the lock and acting on it. Pass the fencing token to the resource that
+// the lock protects, and have it refuse smaller ones.
 package sidekeeper
 
 import (
@@ -33,14 +33,14 @@ import (
 
 // A Client talks to one sidecar. It is safe for use by many goroutines at once; its holder must Close it.
 type Client struct {
-	clock      clock
-	connection *grpc.ClientConn
-	locks      lockv1.LockServiceClient
-	leases     leasev1.LeaseServiceClient
-	health     healthv1.HealthClient
-	holdKeeper *keeper
-	termKeeper *keeper // of leases
-	endings    acknowledger
+	clock       clock
+	connection  *grpc.ClientConn
+	locks       lockv1.LockServiceClient
+	leases      leasev1.LeaseServiceClient
+	health      healthv1.HealthClient
+	holdKeeper  *keeper
+	leaseKeeper *keeper // of leases
+	endings     acknowledger
 
 	following sync.WaitGroup // one for the stream of each hold and each lease
 	keeping   sync.WaitGroup // the keepers
@@ -53,7 +53,7 @@ type Option func(*settings)
 type settings struct {
 	tls       *tls.Config
 	clock     clock
-	impatient bool
+	noRetries bool
 	log       *slog.Logger
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	grpc      []grpc.DialOption
@@ -106,7 +106,7 @@ func Dial(target string, options ...Option) (*Client, error) {
 
 // unary is what calls with one answer go through.
 func (s settings) unary() grpc.DialOption {
-	if s.impatient {
+	if s.noRetries {
 		return grpc.WithChainUnaryInterceptor(bounded)
 	}
 	return grpc.WithChainUnaryInterceptor(bounded, repeated)
@@ -166,8 +166,8 @@ func newClient(connection *grpc.ClientConn, chosen settings) *Client {
 	}
 	c.endings.locks = c.locks
 	c.holdKeeper = newKeeper(chosen, c.checkHolds)
-	c.termKeeper = newKeeper(chosen, c.checkLeases)
-	for _, k := range []*keeper{c.holdKeeper, c.termKeeper} {
+	c.leaseKeeper = newKeeper(chosen, c.checkLeases)
+	for _, k := range []*keeper{c.holdKeeper, c.leaseKeeper} {
 		c.keeping.Go(func() { k.askRegularly(ctx) })
 		c.keeping.Go(func() { k.endExpired(ctx) })
 	}
@@ -179,7 +179,7 @@ func newClient(connection *grpc.ClientConn, chosen settings) *Client {
 func (c *Client) Close() error {
 	c.endings.close()
 	c.holdKeeper.close() // before the sidecar learns of it
-	c.termKeeper.close()
+	c.leaseKeeper.close()
 	c.endings.wait()
 	err := c.connection.Close()
 	c.following.Wait()

@@ -110,7 +110,7 @@ func (f *FakeClock) alarm(at time.Duration) (<-chan time.Time, func() bool) {
 }
 
 // Patience is how long a keeper lets pass between two questions.
-func Patience(validity time.Duration) time.Duration { return patience(validity) }
+func Patience(validity time.Duration) time.Duration { return askInterval(validity) }
 
 // Resolve is what Dial makes of a target.
 func Resolve(target string) (resolved string, local bool, err error) { return resolve(target) }

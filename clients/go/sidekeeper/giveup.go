@@ -11,7 +11,7 @@ import (
 
 const (
 	giveUpAttempts = 3
-	giveUpPatience = 5 * time.Second // for each attempt
+	giveUpTimeout  = 5 * time.Second // for each attempt
 )
 
 // confirmed asks the sidecar to take something back, and asks again when the reply was lost: ask must be idempotent.
@@ -26,7 +26,7 @@ func confirmed(ctx context.Context, ask func(context.Context) error) error {
 }
 
 func once(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, giveUpPatience)
+	ctx, cancel := context.WithTimeout(ctx, giveUpTimeout)
 	defer cancel()
 	return fromStatus(ask(ctx))
 }

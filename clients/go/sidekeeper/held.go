@@ -8,13 +8,13 @@ import (
 
 // A heldStream is a call that stays open for as long as the caller has something: a lease, a hold, a membership. It is started; an event
 // says that it has begun; the sidecar is asked for how long it is valid; it may be suspended and resumed; it ends once, with a reason; and
-// what the caller counted on is over before anybody learns of the end.
+// the claim is over for the caller before the sidecar learns of its end.
 type heldStream[Event any] struct {
 	claim  *claim
 	open   func() (grpc.ServerStreamingClient[Event], error)
 	handle func(*Event) // takes in one event at a time; that it has begun gives the claim its id
 	keeper *keeper      // asks for its validity; nil if it is valid for as long as another claim
-	after  func()       // what to do when the claim is over and nobody reads the stream any more; nil, nothing
+	after  func()       // what to do when the claim is over and the stream is not read any more; nil, nothing
 }
 
 // begin starts the stream, and returns when it has begun and is certainly valid for some time to come. The end of ctx ends the beginning,
@@ -74,9 +74,9 @@ func (h *heldStream[Event]) follow(stream grpc.ServerStreamingClient[Event]) {
 	}
 }
 
-// standOn has the claim end by fall when the other one does, before the sidecar learns of it.
-func (c *claim) standOn(other *claim, fall func()) {
-	context.AfterFunc(c.context, other.whenOver(fall))
+// standOn has the claim end by callback when the other one does, before the sidecar learns of it.
+func (c *claim) standOn(other *claim, callback func()) {
+	context.AfterFunc(c.context, other.onEnd(callback))
 }
 
 // giveUp ends the claim by the caller's own wish: for the caller at once, then for the sidecar, which ask asks for it; nil, the end of the

@@ -17,8 +17,8 @@ const (
 	never = time.Duration(math.MaxInt64)
 	// pauseAfterFailure is how long a keeper lets pass after a question that was not answered.
 	pauseAfterFailure = 250 * time.Millisecond
-	// shortestPatience is the least that an answer is waited for before it is given up and asked for anew.
-	shortestPatience = 100 * time.Millisecond
+	// shortestTimeout is the least that an answer is waited for before it is given up and asked for anew.
+	shortestTimeout = 100 * time.Millisecond
 )
 
 // An answer says for how long one claim is certainly the caller's, or why it is not.
@@ -168,22 +168,22 @@ func (k *keeper) nextQuestion(claims map[string]*claim) (due, shortest time.Dura
 	due, shortest = never, never
 	for _, c := range claims {
 		asked, until := c.proof()
-		due = min(due, asked+patience(until-asked))
+		due = min(due, asked+askInterval(until-asked))
 		shortest = min(shortest, until-k.clock.now())
 	}
 	return max(due, k.resting), shortest
 }
 
-// patience is how long to let pass between two questions: a quarter of the validity told, and a second at
+// askInterval is how long to let pass between two questions: a quarter of the validity told, and a second at
 // least where that leaves half of it.
-func patience(validity time.Duration) time.Duration {
+func askInterval(validity time.Duration) time.Duration {
 	return max(validity/4, min(time.Second, validity/2))
 }
 
 // question asks for all claims at once. An answer is waited for while half of the shortest validity passes: then a
 // new question is worth more.
 func (k *keeper) question(ctx context.Context, claims map[string]*claim, shortest time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, max(shortest/2, shortestPatience))
+	ctx, cancel := context.WithTimeout(ctx, max(shortest/2, shortestTimeout))
 	defer cancel()
 	sent := k.clock.now()
 	answers, err := k.ask(ctx, slices.Sorted(maps.Keys(claims)))

@@ -36,7 +36,7 @@ func (o LockOptions) worthAnother(lead *Lock, err error) bool {
 	return isTransient(err) || wasCutShort(err) && (o.Lease == nil || o.Lease.Valid())
 }
 
-// WatchLeader says who holds the lock, or holds it first, and nil for nobody: at once and whenever that has changed, also across
+// WatchLeader says who holds the lock, or holds it first, and nil if it is free: at once and whenever that has changed, also across
 // restarts of the sidecar. It ends with an error, also when ctx ends.
 func (c *Client) WatchLeader(ctx context.Context, name string) iter.Seq2[*Contender, error] {
 	views := reopened(ctx, func() iter.Seq2[*View, error] { return c.Watch(ctx, name) }, func() {})
@@ -52,7 +52,7 @@ func (c *Client) WatchLeader(ctx context.Context, name string) iter.Seq2[*Conten
 	}
 }
 
-// first is the first holder with its fencing token, which is 0 for nobody.
+// first is the first holder with its fencing token, which is 0 if there is none.
 func first(view *View) (*Contender, int64) {
 	if view == nil || len(view.Holders) == 0 {
 		return nil, 0

@@ -13,7 +13,7 @@ import (
 
 // LeaseOptions describe the lease to open.
 type LeaseOptions struct {
-	TTL      time.Duration // how long the ensemble keeps it when it hears nothing of it; 0, what the sidecar is set to
+	TTL      time.Duration // how long the ensemble keeps it when it hears nothing of it: 1 ms to 24 h; 0, what the sidecar is set to
 	Owner    string        // who the caller is, for people
 	Metadata map[string]string
 }
@@ -26,12 +26,13 @@ type Lease struct {
 	ttl    time.Duration
 }
 
-// OpenLease opens a lease. The end of ctx ends the opening, and not a lease that OpenLease has returned.
+// OpenLease opens a lease. The end of ctx ends the opening, and not a lease that OpenLease has returned. ErrLeaseLimit,
+// ErrEnsembleUnreachable; ErrInvalidField for a TTL that is out of range.
 func (c *Client) OpenLease(ctx context.Context, options LeaseOptions) (*Lease, error) {
 	claim, streaming := c.newClaim(ctx, "lease")
 	l := &Lease{claim: claim, client: c}
 	stream := heldStream[leasev1.OpenResponse]{
-		claim: claim, handle: l.handle, keeper: c.termKeeper,
+		claim: claim, handle: l.handle, keeper: c.leaseKeeper,
 		open: func() (grpc.ServerStreamingClient[leasev1.OpenResponse], error) {
 			return c.leases.Open(streaming, options.request())
 		},

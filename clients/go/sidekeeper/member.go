@@ -135,7 +135,7 @@ func (m *Membership) Done() <-chan struct{} { return m.claim.Done() }
 func (m *Membership) Context() context.Context { return m.claim.Context() }
 
 // Err says why the membership was lost: an error that wraps ErrLost. It is nil as long as it is valid, and if the
-// caller left. ErrMemberReplaced and ErrMemberRemoved say that somebody wants it so.
+// caller left. ErrMemberReplaced and ErrMemberRemoved say that another caller or an operator ended it.
 func (m *Membership) Err() error {
 	m.ValidFor() // which ends it when its lease's time is over
 	return m.claim.Err()
@@ -198,7 +198,7 @@ func (m *Membership) leave(ctx context.Context) error {
 
 // StayJoined is a member of the group until ctx ends, and joins again when the lease was lost. A member of its name that is still there
 // from before is waited for, and so are a sidecar or an ensemble that is away. It calls joined, if that is not nil, for each
-// membership. It returns an error that wraps ErrMemberReplaced or ErrMemberRemoved when somebody wants it out, one that joining ended
+// membership. It returns an error that wraps ErrMemberReplaced or ErrMemberRemoved when the member was ended on purpose, one that joining ended
 // with, or the cause of ctx's end; the member is gone then.
 func (c *Client) StayJoined(
 	ctx context.Context, group, member string, options JoinOptions, joined func(*Membership),

@@ -99,7 +99,7 @@ func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[*View, error]
 	return messages(ctx, open, func(wire *lockv1.WatchResponse) (*View, bool) { return viewFrom(wire.GetView()), true })
 }
 
-// List names the locks that somebody holds or waits for, in the order of names; all, or those below a prefix of whole
+// List names the locks that are held or waited for, in the order of names; all, or those below a prefix of whole
 // segments. An error ends it.
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[*LockEntry, error] {
 	return pages(lockEntryFrom, func(token string) ([]*lockv1.Lock, string, error) {

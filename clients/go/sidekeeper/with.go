@@ -27,7 +27,7 @@ func (c *Client) WithLock(
 		defer cancel()
 		err = errors.Join(err, lock.Release(released))
 	}()
-	unlink := lock.whenOver(func() { cancel(context.Cause(lock.Context())) }) //nolint:contextcheck // the lock ends by itself
+	unlink := lock.onEnd(func() { cancel(context.Cause(lock.Context())) }) //nolint:contextcheck // the lock ends by itself
 	defer unlink()
 	return f(held, lock)
 }

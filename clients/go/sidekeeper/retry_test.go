@@ -40,7 +40,7 @@ func TestItIsDecidedForEachCallWhetherItIsMadeAgain(t *testing.T) {
 		for i := range methods.Len() {
 			method := methods.Get(i)
 			name := "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
-			if decided := (healing[name] != nil) != madeOnce[name]; decided == method.IsStreamingServer() {
+			if decided := (retryable[name] != nil) != madeOnce[name]; decided == method.IsStreamingServer() {
 				t.Errorf("%s: streaming %v, made again or once %v", name, method.IsStreamingServer(), decided)
 			}
 		}

@@ -21,12 +21,12 @@ const CallTimeout = 10 * time.Second
 // WithoutRepetition has calls fail at once that are otherwise repeated while the sidecar or the ensemble is away: for programs
 // that tell a person about it.
 func WithoutRepetition() Option {
-	return func(s *settings) { s.impatient = true }
+	return func(s *settings) { s.noRetries = true }
 }
 
-// healing are the calls that are made again, and after which errors. What is not here is made once: Check and Release, whose
+// retryable are the calls that are made again, and after which errors. What is not here is made once: Check and Release, whose
 // answers are worth nothing later and which have attempts of their own, and what operators do by force.
-var healing = map[string]func(error) bool{
+var retryable = map[string]func(error) bool{
 	// Those may be done twice; Next skips numbers at worst.
 	leasev1.LeaseService_List_FullMethodName:             isTransient,
 	lockv1.LockService_Get_FullMethodName:                isTransient,
@@ -67,10 +67,10 @@ func bounded(
 func repeated(
 	ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	heals := healing[method]
+	mayRetry := retryable[method]
 	for next := firstPause; ; next = min(2*next, longestPause) {
 		err := invoke(ctx, method, request, reply, connection, options...)
-		if err == nil || heals == nil || !heals(fromStatus(err)) || !rest(ctx, next/2+rand.N(next/2)) { //nolint:gosec // nobody gains by knowing it
+		if err == nil || mayRetry == nil || !mayRetry(fromStatus(err)) || !rest(ctx, next/2+rand.N(next/2)) { //nolint:gosec // jitter is no secret
 			return err
 		}
 	}
