@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// inBubble is synctest.Test on one processor, of which Go's race detector before 1.27 cannot bear two (https://github.com/golang/go/issues/78156).
+// inBubble is synctest.Test on one processor, since Go's race detector before 1.27 cannot bear two
+// (https://github.com/golang/go/issues/78156).
 // No test of this package runs beside another.
 func inBubble(t *testing.T, test func(*testing.T)) {
 	t.Helper()
