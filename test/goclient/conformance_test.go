@@ -691,8 +691,11 @@ var expecting = map[string]func(*stage, step){
 		s.until(of, func() bool {
 			view, err := s.client(of).GetGroup(s.t.Context(), of.Group)
 			must(s.t, err)
-			picked := sidekeeper.Pick(view, of.Key)
-			return picked != nil && picked.Member == of.Is
+			name := ""
+			if picked := sidekeeper.Pick(view, of.Key); picked != nil {
+				name = picked.Member
+			}
+			return name == of.Is
 		})
 	},
 	"state": func(s *stage, of step) {
