@@ -6,6 +6,8 @@ FROM golang:1.26.8 AS build
 
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY gen/go.mod gen/go.sum gen/
+COPY clients/go/go.mod clients/go/go.sum clients/go/
 COPY tools/sbom tools/sbom
 RUN go mod download && go mod download -modfile=tools/sbom/go.mod
 

@@ -8,11 +8,12 @@ SHELL := bash
 
 # Tools are pinned by the module files below tools/ and built by Go itself.
 BUF := go tool -modfile=tools/buf/go.mod buf
-GOLANGCI := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
+GOLANGCI := go tool -modfile=$(CURDIR)/tools/golangci-lint/go.mod golangci-lint
+GOLANGCI_CLIENT := cd clients/go && $(GOLANGCI)
 
 # The modules that `go mod tidy` looks after. The others below tools/ hold one program each and are as `go get -tool`
 # wrote them: to tidy them is to download what their tests need. tools/crds holds no program but files of other projects.
-MODULES := . tools
+MODULES := gen clients/go . tools
 
 .PHONY: help
 help: ## List the targets
@@ -29,6 +30,7 @@ build: ## Build the programs into bin/
 .PHONY: unit
 unit: ## Run what takes neither servers nor the network nor another language: a minute and a half
 	go test -short ./...
+	go -C clients/go test -short ./...
 
 .PHONY: test
 test: need test-go python typescript java stubs one-lock ## Run all tests, with the race detector, on real ensembles too
@@ -47,6 +49,7 @@ test-go:
 	go build -race ./...
 	go -C tools test ./reference
 	go -C tools/alerts test ./...
+	go -C clients/go test -race ./...
 	go test -race -timeout 30m $$(go list ./... | grep -vxF "$$(tr ' ' '\n' <<<"$(SERVERS)")")
 	go test -race -p 1 -timeout 30m $(SERVERS)
 
@@ -56,8 +59,9 @@ kube-test: ## Test the Helm chart and the injector on a real API server of Kuber
 
 .PHONY: go
 go: ## Check and test the Go client; `make test` does so with all other packages
-	$(GOLANGCI) run ./clients/go/...
-	go test -race ./clients/go/... ./sidekeepertest
+	$(GOLANGCI_CLIENT) run
+	go -C clients/go test -race ./...
+	go test -race ./test/goclient ./sidekeepertest
 
 .PHONY: python
 python: build ## Check, test and pack the Python client
@@ -108,7 +112,7 @@ bench: build ## Measure locks against direct clients of ZooKeeper; ARGS="-quick 
 
 .PHONY: bench-clients
 bench-clients: build ## Measure what each client costs over bare stubs
-	go test ./clients/go -run '^$$' -bench Overhead -benchtime 5s
+	go test ./test/goclient -run '^$$' -bench Overhead -benchtime 5s
 	cd clients/python && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper PYTHONPATH=src ../../.cache/python/bin/python tests/overhead.py
 	cd clients/typescript && npm ci --no-fund --no-audit --silent && npx tsc && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper node dist/test/overhead.js
 	cd clients/java && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper mvn --batch-mode --quiet test -Dtest=OverheadBench -Dexcluded.tests=none
@@ -165,10 +169,12 @@ fix-modules:
 check-code:
 	$(GOLANGCI) fmt --diff
 	$(GOLANGCI) run
+	$(GOLANGCI_CLIENT) run
 
 fix-code:
 	$(GOLANGCI) fmt
 	$(GOLANGCI) run --fix
+	$(GOLANGCI_CLIENT) run --fix
 
 .PHONY: check-house
 check-house:

@@ -2,6 +2,17 @@ module github.com/sidekeeper/sidekeeper
 
 go 1.26.0
 
+// The client and the stubs are modules of their own, so that who imports them gets nothing of the sidecar's.
+require (
+	github.com/sidekeeper/sidekeeper/clients/go v0.1.0
+	github.com/sidekeeper/sidekeeper/gen v0.1.0
+)
+
+replace (
+	github.com/sidekeeper/sidekeeper/clients/go => ./clients/go
+	github.com/sidekeeper/sidekeeper/gen => ./gen
+)
+
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-zookeeper/zk v1.0.4

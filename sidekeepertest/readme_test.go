@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/sidekeepertest"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
@@ -26,7 +26,8 @@ func newLeasesCommand(reach *reach) *cobra.Command {
 	}
 }
 
-func (r *reach) showLeases(to io.Writer, leases []*sidekeeper.LeaseInfo) error {
+func (r *reach) showLeases(to io.Writer, entries []*sidekeeper.LeaseInfo) error {
+	leases := eachWire(entries, wireLease)
 	if r.json() {
 		return show.Message(to, &leasev1.ListResponse{Leases: leases})
 	}

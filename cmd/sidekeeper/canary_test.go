@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 const canaryPassword = "canary-Pa55word-of-the-ensemble"

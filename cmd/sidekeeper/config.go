@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	"github.com/sidekeeper/sidekeeper/internal/configsync"
 	"github.com/sidekeeper/sidekeeper/internal/exit"

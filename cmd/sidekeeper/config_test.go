@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/sidekeepertest"
 )
 

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // showFiles is a command that shows the files of a folder with their content, in a line.

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
@@ -30,7 +30,8 @@ func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 	}
 }
 
-func (r *reach) showGroups(to io.Writer, groups []*sidekeeper.GroupEntry) error {
+func (r *reach) showGroups(to io.Writer, entries []*sidekeeper.GroupEntry) error {
+	groups := eachWire(entries, wireGroup)
 	if r.json() {
 		return show.Message(to, &membershipv1.ListResponse{Groups: groups})
 	}
@@ -107,5 +108,5 @@ func (r *reach) removeGroup(command *cobra.Command, group string, options sideke
 }
 
 func (r *reach) completeGroup(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return complete(r, command, args, begun, (*sidekeeper.Client).ListGroups, (*sidekeeper.GroupEntry).GetGroup)
+	return complete(r, command, args, begun, (*sidekeeper.Client).ListGroups, func(g *sidekeeper.GroupEntry) string { return g.Group })
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
@@ -34,7 +34,8 @@ func newLockListCommand(reach *reach) *cobra.Command {
 	}
 }
 
-func (r *reach) showLocks(to io.Writer, locks []*sidekeeper.LockEntry) error {
+func (r *reach) showLocks(to io.Writer, entries []*sidekeeper.LockEntry) error {
+	locks := eachWire(entries, wireLock)
 	if r.json() {
 		return show.Message(to, &lockv1.ListResponse{Locks: locks})
 	}
@@ -59,7 +60,7 @@ func newLockShowCommand(reach *reach) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return reach.showView(command.OutOrStdout(), view)
+				return reach.showView(command.OutOrStdout(), wireView(view))
 			})
 		},
 	}
@@ -77,14 +78,14 @@ func (r *reach) watchLock(command *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.showView(command.OutOrStdout(), view); err != nil {
+		if err := r.showView(command.OutOrStdout(), wireView(view)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reach) showView(to io.Writer, view *sidekeeper.View) error {
+func (r *reach) showView(to io.Writer, view *lockv1.View) error {
 	if r.json() {
 		return show.Message(to, view)
 	}
@@ -105,7 +106,7 @@ func (r *reach) showView(to io.Writer, view *sidekeeper.View) error {
 	return show.Table(to, "STATE MODE TOKEN OWNER AGE METADATA NOTES", rows)
 }
 
-func contenderRow(state string, c *sidekeeper.Contender) []string {
+func contenderRow(state string, c *lockv1.Contender) []string {
 	notes := ""
 	if c.GetRevocationRequested() {
 		notes = "revocation requested"
@@ -127,5 +128,5 @@ func joinNotes(one, other string) string {
 }
 
 func (r *reach) completeLock(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return complete(r, command, args, begun, (*sidekeeper.Client).List, (*sidekeeper.LockEntry).GetName)
+	return complete(r, command, args, begun, (*sidekeeper.Client).List, func(l *sidekeeper.LockEntry) string { return l.Name })
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
@@ -32,15 +32,15 @@ func newMembersListCommand(reach *reach) *cobra.Command {
 					return err
 				}
 				if reach.json() {
-					return show.Message(command.OutOrStdout(), view)
+					return show.Message(command.OutOrStdout(), wireGroupView(view))
 				}
-				return showMembers(command.OutOrStdout(), view)
+				return showMembers(command.OutOrStdout(), wireGroupView(view))
 			})
 		},
 	}
 }
 
-func showMembers(to io.Writer, view *sidekeeper.GroupView) error {
+func showMembers(to io.Writer, view *membershipv1.View) error {
 	rows := make([][]string, 0, len(view.GetMembers()))
 	for _, member := range view.GetMembers() {
 		rows = append(rows, memberRow(member))
@@ -55,7 +55,7 @@ func showMembers(to io.Writer, view *sidekeeper.GroupView) error {
 	return show.Table(to, "MEMBER INCARNATION OWNER AGE METADATA NOTES", rows)
 }
 
-func memberRow(member *sidekeeper.GroupMember) []string {
+func memberRow(member *membershipv1.Member) []string {
 	about, notes := show.Metadata(member.GetMetadata()), "-"
 	if member.GetForeign() {
 		about, notes = show.Printable(member.GetText()), "not Sidekeeper's"
@@ -83,9 +83,9 @@ func newMembersWatchCommand(reach *reach) *cobra.Command {
 				}
 				write := shown.show
 				if reach.json() {
-					write = func(change *sidekeeper.GroupChange) error { return show.Message(command.OutOrStdout(), change) }
+					write = func(change *membershipv1.WatchResponse) error { return show.Message(command.OutOrStdout(), change) }
 				}
-				if err := write(change); err != nil {
+				if err := write(wireGroupChange(change)); err != nil {
 					return err
 				}
 			}
@@ -101,7 +101,7 @@ type shownGroup struct {
 	stale  bool
 }
 
-func (s *shownGroup) show(change *sidekeeper.GroupChange) error {
+func (s *shownGroup) show(change *membershipv1.WatchResponse) error {
 	var err error
 	switch {
 	case !s.before, change.GetChangesOmitted():
@@ -121,8 +121,8 @@ func (s *shownGroup) show(change *sidekeeper.GroupChange) error {
 	return err
 }
 
-func (s *shownGroup) showChanges(change *sidekeeper.GroupChange) error {
-	members := map[string]*sidekeeper.GroupMember{}
+func (s *shownGroup) showChanges(change *membershipv1.WatchResponse) error {
+	members := map[string]*membershipv1.Member{}
 	for _, member := range change.GetView().GetMembers() {
 		members[member.GetMember()] = member
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 

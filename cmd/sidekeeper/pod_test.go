@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // An application is a container beside a sidecar: it holds the lock `orders` while it runs, and needs a moment to finish when it gets

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
@@ -84,7 +84,8 @@ func newSequenceListCommand(reach *reach) *cobra.Command {
 	}
 }
 
-func (r *reach) showSequences(to io.Writer, sequences []*sidekeeper.SequenceEntry) error {
+func (r *reach) showSequences(to io.Writer, entries []*sidekeeper.SequenceEntry) error {
+	sequences := eachWire(entries, wireSequence)
 	if r.json() {
 		return show.Message(to, &sequencev1.ListResponse{Sequences: sequences})
 	}
@@ -102,5 +103,5 @@ func (r *reach) showSequences(to io.Writer, sequences []*sidekeeper.SequenceEntr
 }
 
 func (r *reach) completeSequence(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return complete(r, command, args, begun, (*sidekeeper.Client).Sequences, (*sidekeeper.SequenceEntry).GetName)
+	return complete(r, command, args, begun, (*sidekeeper.Client).Sequences, func(s *sidekeeper.SequenceEntry) string { return s.Name })
 }

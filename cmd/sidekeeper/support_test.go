@@ -17,8 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
-
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 

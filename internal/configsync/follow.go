@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // What events are called.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // A history is every state that was stored, and looks that see each key at a later moment than the one before.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // A step is one key that an import writes or deletes.

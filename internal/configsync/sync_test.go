@@ -4,7 +4,7 @@ import (
 	"io"
 	"testing"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 func TestNothingIsTouchedBeforeThereIsACompleteStateNorWhileItMayBeOld(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 func TestACommandIsToldWhatHasChangedSinceItLastBegan(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // Exit codes, besides 0 and those of a command that was run. Where possible they mean what sysexits.h says.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
 	"github.com/sidekeeper/sidekeeper/test/chaos/stage"
 )

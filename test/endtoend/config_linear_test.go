@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	sidekeeperclient "github.com/sidekeeper/sidekeeper/clients/go"
+	sidekeeperclient "github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/test/chaos/linear"
 )
 

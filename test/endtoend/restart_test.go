@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	sidekeeperclient "github.com/sidekeeper/sidekeeper/clients/go"
+	sidekeeperclient "github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	sidekeeperclient "github.com/sidekeeper/sidekeeper/clients/go"
+	sidekeeperclient "github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 

@@ -15,6 +15,8 @@ var versions = []struct {
 	expression string
 	times      int
 }{
+	{"go.mod", `(?m)^\tgithub\.com/sidekeeper/sidekeeper/\S+ v(\S+)$`, 2},
+	{"clients/go/go.mod", `(?m)^\tgithub\.com/sidekeeper/sidekeeper/\S+ v(\S+)$`, 1},
 	{"helm/sidekeeper/Chart.yaml", `(?m)^(?:appV|v)ersion: (\S+)$`, 2},
 	{"helm/sidekeeper/values.yaml", `(?m)^  tag: "(.*)"$`, 1},
 	{"examples/kubernetes/Chart.yaml", `(?m)^    version: (\S+)$`, 1},

@@ -11,7 +11,7 @@ import (
 )
 
 // shipped are the packages that users get: the program, and what their own programs import.
-var shipped = []string{"./cmd/...", "./clients/go/...", "./sidekeepertest", "./recipes"}
+var shipped = []string{"./cmd/...", modulePath + "/clients/go/...", "./sidekeepertest", "./recipes"}
 
 var folderOfTable = regexp.MustCompile("(?m)^\\| `([^`]+)/` \\| \\S.* \\|$")
 
@@ -37,7 +37,7 @@ func TestNoTwoFoldersStandOnEachOther(t *testing.T) {
 
 	below := map[string][]string{}
 
-	for _, line := range goList(t, "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...") {
+	for _, line := range goList(t, "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...", modulePath+"/clients/go/...") {
 		names := strings.Fields(line)
 		for _, imported := range names[1:] {
 			from, to := storey(names[0]), storey(imported)

@@ -64,7 +64,8 @@ func arguments(overlay string, by mutants.Catcher) []string {
 	}
 	exact[0] += "$"
 	arguments := []string{
-		"test", "-count=1", "-vet=off", "-timeout=15m", "-overlay=" + overlay, "-run=" + strings.Join(exact, "/"), "./" + by.Package,
+		"test", "-count=1", "-vet=off", "-timeout=15m", "-overlay=" + overlay, "-run=" + strings.Join(exact, "/"),
+		"github.com/sidekeeper/sidekeeper/" + by.Package, // which may be of another module than this
 	}
 	if by.Schedules > 0 {
 		arguments = append(arguments, fmt.Sprintf("-seeds=%d", by.Schedules))

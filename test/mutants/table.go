@@ -166,7 +166,8 @@ var Table = []Mutant{
 	{
 		ID: "L1", Bug: "for the Go client, locks outlive the lease that they are held with",
 		Catchers: []Catcher{{
-			Package: "clients/go", Test: "TestALockIsOverBeforeTheSidecarSeesItsLeaseEnd", Complaint: "still valid when the sidecar gives it",
+			Package: "clients/go/sidekeeper", Test: "TestALockIsOverBeforeTheSidecarSeesItsLeaseEnd",
+			Complaint: "still valid when the sidecar gives it",
 		}},
 	},
 	{
@@ -257,14 +258,14 @@ var Table = []Mutant{
 	{
 		ID: "C1", Bug: "the Go client acknowledges the end of a hold before it is over for its caller",
 		Catchers: []Catcher{{
-			Package: "clients/go", Test: "TestAHoldThatEndedOtherwiseThanByItsCallerIsAcknowledgedOnceAndWhenItIsOver",
+			Package: "clients/go/sidekeeper", Test: "TestAHoldThatEndedOtherwiseThanByItsCallerIsAcknowledgedOnceAndWhenItIsOver",
 			Complaint: "has not ended when the sidecar gives the lock to others",
 		}},
 	},
 	{
 		ID: "C2", Bug: "the Go client sets its timers for the end of a validity, though they stand still while the machine is suspended",
 		Catchers: []Catcher{{
-			Package: "clients/go", Test: "TestWhatRanOutWhileTheMachineWasSuspendedIsOverAsSoonAsItWakesUp",
+			Package: "clients/go/sidekeeper", Test: "TestWhatRanOutWhileTheMachineWasSuspendedIsOverAsSoonAsItWakesUp",
 			Complaint: "what had to happen has not happened",
 		}},
 	},

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // A lock that is held for as long as somebody leads is an election: Curator's LeaderSelector takes part in it.
@@ -38,8 +38,8 @@ func awaitView(t *testing.T, client *sidekeeper.Client, name, want string) {
 	deadline := time.Now().Add(patience)
 	for view, err := range client.Watch(t.Context(), name) {
 		must(t, err)
-		got := "holds: " + listed(view.GetHolders())
-		if waiters := listed(view.GetWaiters()); waiters != "" {
+		got := "holds: " + listed(view.Holders)
+		if waiters := listed(view.Waiters); waiters != "" {
 			got += "; waits: " + waiters
 		}
 		if got == want {
@@ -54,11 +54,11 @@ func awaitView(t *testing.T, client *sidekeeper.Client, name, want string) {
 func listed(contenders []*sidekeeper.Contender) string {
 	var words []string
 	for _, c := range contenders {
-		word := c.GetOwner()
-		if c.GetForeign() {
+		word := c.Owner
+		if c.Foreign {
 			word += ", foreign"
 		}
-		if c.GetRevocationRequested() {
+		if c.RevocationRequested {
 			word += ", asked to let go"
 		}
 		words = append(words, word)

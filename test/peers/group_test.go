@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 const groupRoot = "/sidekeeper/groups/"
@@ -81,10 +81,10 @@ func awaitMembers(t *testing.T, client *sidekeeper.Client, group, want string) {
 	for change, err := range client.WatchGroup(t.Context(), group) {
 		must(t, err)
 		var members []string
-		for _, member := range change.GetView().GetMembers() {
-			words := member.GetMember()
-			if member.GetForeign() {
-				words += "=" + member.GetText()
+		for _, member := range change.View.Members {
+			words := member.Member
+			if member.Foreign {
+				words += "=" + member.Text
 			}
 			members = append(members, words)
 		}

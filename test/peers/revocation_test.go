@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // deaf are holders that nobody can ask: nothing happens to them, nor to those behind them. They say this when they let go
@@ -109,7 +109,7 @@ func breakUnknowing(t *testing.T, client, operator *sidekeeper.Client, holder *p
 	next := acquireBehind(t, client, lock)
 	view, err := client.Get(t.Context(), lock)
 	must(t, err)
-	forced, err := operator.Break(t.Context(), lock, view.GetHolders()[0].GetFencingToken(),
+	forced, err := operator.Break(t.Context(), lock, view.Holders[0].FencingToken,
 		sidekeeper.BreakOptions{Reason: "it hangs", ForceAfter: new(time.Duration)})
 	must(t, err)
 	if !forced {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 const credentials = "app:a secret"
@@ -94,7 +94,7 @@ func awaitWaiter(t *testing.T, client *sidekeeper.Client, name string) {
 	t.Helper()
 	for view, err := range client.Watch(t.Context(), name) {
 		must(t, err)
-		if len(view.GetWaiters()) > 0 {
+		if len(view.Waiters) > 0 {
 			return
 		}
 	}

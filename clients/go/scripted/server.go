@@ -1,5 +1,5 @@
 // Package scripted is a sidecar for tests whose every answer a test decides: a real gRPC server on a Unix socket, with
-// no ensemble and no locks behind it.
+// no ensemble and no locks behind it. It is for the tests of this repository: it speaks in stubs, and may change without notice.
 package scripted
 
 import (
@@ -58,9 +58,9 @@ type Server struct {
 	acquires chan *Acquire
 	opens    chan *Open
 
-	mu    sync.Mutex
-	holds map[string]*Acquire
-	terms map[string]*Open
+	mu     sync.Mutex
+	holds  map[string]*Acquire
+	leases map[string]*Open
 }
 
 // Start serves until the test ends.
@@ -92,7 +92,7 @@ func newServer(t testing.TB, target string) *Server {
 	s := &Server{
 		Target: target, Health: health.NewServer(), t: t, grpc: grpc.NewServer(),
 		acquires: make(chan *Acquire, 100), opens: make(chan *Open, 100),
-		holds: map[string]*Acquire{}, terms: map[string]*Open{},
+		holds: map[string]*Acquire{}, leases: map[string]*Open{},
 	}
 	s.CheckHolds, s.CheckLease, s.Release, s.Close = s.holdsAreValid, s.leaseIsValid, s.releaseHold, s.closeLease
 	s.Get, s.List, s.Revoke, s.Break, s.Leases = unscripted, unscripted, unscripted, unscripted, unscripted
@@ -179,7 +179,7 @@ func (s *Server) releaseHold(_ context.Context, request *lockv1.ReleaseRequest) 
 
 func (s *Server) closeLease(_ context.Context, request *leasev1.CloseRequest) (*leasev1.CloseResponse, error) {
 	s.mu.Lock()
-	lease := s.terms[request.GetLeaseId()]
+	lease := s.leases[request.GetLeaseId()]
 	s.mu.Unlock()
 	if lease == nil {
 		return nil, Status(codes.NotFound, "LEASE_NOT_FOUND", "no such lease")

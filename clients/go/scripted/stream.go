@@ -124,7 +124,7 @@ type Open struct {
 func (o *Open) Accept(id string) {
 	o.t.Helper()
 	o.s.mu.Lock()
-	o.s.terms[id] = o
+	o.s.leases[id] = o
 	o.s.mu.Unlock()
 	o.Send(&leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{
 		Opened: &leasev1.Opened{LeaseId: id, Ttl: durationpb.New(15 * time.Second)},

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
 	"github.com/sidekeeper/sidekeeper/test/chaos/store"
 )

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // A lock is what a caller holds.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
 // options are those of a lock, with the process's lease or one of its own.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
 )
 
@@ -78,22 +78,27 @@ func (c *caller) watchGroup(ctx context.Context) {
 				break
 			}
 			c.note(op, history.Event{
-				Kind: history.Seen, Members: members(change.GetView().GetMembers()), Stale: change.GetStale(),
-				Joined: members(change.GetJoined()), Left: members(change.GetLeft()),
+				Kind: history.Seen, Members: present(change.View), Stale: change.Stale,
+				Joined: members(change.Joined), Left: members(change.Left),
 			})
 		}
 	}
 }
 
-// members are those that a message names.
-func members[T interface {
-	GetMember() string
-	GetIncarnation() int64
-}](wire []T,
-) []history.Member {
-	named := make([]history.Member, 0, len(wire))
-	for _, each := range wire {
-		named = append(named, history.Member{Name: each.GetMember(), Incarnation: each.GetIncarnation()})
+// members are those that are named.
+func members(references []sidekeeper.MemberReference) []history.Member {
+	named := make([]history.Member, 0, len(references))
+	for _, each := range references {
+		named = append(named, history.Member{Name: each.Member, Incarnation: each.Incarnation})
 	}
 	return named
+}
+
+// present are those that a view shows.
+func present(view *sidekeeper.GroupView) []history.Member {
+	references := make([]sidekeeper.MemberReference, 0, len(view.Members))
+	for _, each := range view.Members {
+		references = append(references, each.MemberReference)
+	}
+	return members(references)
 }

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	sidekeeper "github.com/sidekeeper/sidekeeper/clients/go"
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
 	"github.com/sidekeeper/sidekeeper/test/support/link"
 	"github.com/sidekeeper/sidekeeper/test/support/process"

@@ -1,0 +1,81 @@
+package sidekeeper
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// A pause is what to let pass before something is tried again: at random, and twice as long each time.
+type pause struct{ next time.Duration }
+
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 2 * time.Second
+)
+
+// reset is for what has succeeded.
+func (p *pause) reset() { p.next = 0 }
+
+// wait waits, and fails with the cause of ctx's end.
+func (p *pause) wait(ctx context.Context) error {
+	p.next = min(max(2*p.next, firstPause), longestPause)
+	timer := time.NewTimer(p.next/2 + rand.N(p.next/2)) //nolint:gosec // jitter is no secret
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// after waits if time may heal err, and returns err if not, or the cause of ctx's end.
+func (p *pause) after(ctx context.Context, err error) error {
+	if !isTransient(err) {
+		return err
+	}
+	return p.wait(ctx)
+}
+
+// isTransient says whether the same call may well be answered in a moment.
+func isTransient(err error) bool {
+	e, is := errors.AsType[*Error](err)
+	return is && (e.Code == codes.Unavailable || errors.Is(e, ErrEnsembleUnreachable))
+}
+
+// wasCutShort says whether what was asked for ended by itself before the caller had it, such as a lease that was lost while it waited.
+func wasCutShort(err error) bool {
+	e, is := errors.AsType[*Error](err)
+	return is && e.Code == codes.Aborted
+}
+
+// reopened is a watch that is opened again when the sidecar or the ensemble is away. It calls interrupted each time that it has ended.
+// It ends with an error that time does not heal, also when ctx ends.
+func reopened[T any](ctx context.Context, open func() iter.Seq2[T, error], interrupted func()) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var again pause
+		for {
+			var failed error
+			for item, err := range open() {
+				if failed = err; err != nil {
+					break
+				}
+				again.reset()
+				if !yield(item, nil) {
+					return
+				}
+			}
+			interrupted()
+			if err := again.after(ctx, failed); err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package sidekeeper
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+)
+
+// LeaseOptions describe the lease to open.
+type LeaseOptions struct {
+	TTL      time.Duration // how long the ensemble keeps it when it hears nothing of it: 1 ms to 24 h; 0, what the sidecar is set to
+	Owner    string        // who the caller is, for people
+	Metadata map[string]string
+}
+
+// A Lease owns what is acquired in its name: when it ends, all of that is given up at once. Its holder must Close it,
+// also after it was lost.
+type Lease struct {
+	*claim
+	client *Client
+	ttl    time.Duration
+}
+
+// OpenLease opens a lease. The end of ctx ends the opening, and not a lease that OpenLease has returned. ErrLeaseLimit,
+// ErrEnsembleUnreachable; ErrInvalidField for a TTL that is out of range.
+func (c *Client) OpenLease(ctx context.Context, options LeaseOptions) (*Lease, error) {
+	claim, streaming := c.newClaim(ctx, "lease")
+	l := &Lease{claim: claim, client: c}
+	stream := heldStream[leasev1.OpenResponse]{
+		claim: claim, handle: l.handle, keeper: c.leaseKeeper,
+		open: func() (grpc.ServerStreamingClient[leasev1.OpenResponse], error) {
+			return c.leases.Open(streaming, options.request())
+		},
+	}
+	if err := stream.begin(ctx, c); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (o LeaseOptions) request() *leasev1.OpenRequest {
+	request := &leasev1.OpenRequest{Owner: o.Owner, Metadata: o.Metadata}
+	if o.TTL != 0 {
+		request.Ttl = durationpb.New(o.TTL)
+	}
+	return request
+}
+
+func (l *Lease) handle(event *leasev1.OpenResponse) {
+	switch event := event.GetEvent().(type) {
+	case *leasev1.OpenResponse_Opened:
+		if l.id == "" { // others read them by now
+			l.id, l.ttl = event.Opened.GetLeaseId(), event.Opened.GetTtl().AsDuration()
+		}
+	case *leasev1.OpenResponse_Suspended:
+		l.suspend(nil, nil)
+	case *leasev1.OpenResponse_Resumed:
+		l.resume(nil)
+	}
+}
+
+// ID names the lease in calls made without this package. It is a secret.
+func (l *Lease) ID() string { return l.id }
+
+// TTL is the timeout that the ensemble granted.
+func (l *Lease) TTL() time.Duration { return l.ttl }
+
+// Close ends the lease; for the caller, it and everything acquired in its name are over at once. With nil all of it is
+// gone from the ensemble. Its error wraps ErrLost if the lease was lost before. Closing again is harmless.
+func (l *Lease) Close(ctx context.Context) error {
+	return l.giveUp(ctx, func(ctx context.Context) error {
+		_, err := l.client.leases.Close(ctx, &leasev1.CloseRequest{LeaseId: l.id}, grpc.WaitForReady(true))
+		return err
+	})
+}
+
+// why says why the lease has ended.
+func (l *Lease) why() error {
+	if told, is := errors.AsType[*Error](l.Err()); is {
+		return told
+	}
+	return ended(ErrLeaseClosed.Error(), "the lease is closed")
+}

@@ -1,0 +1,198 @@
+package sidekeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// Mode is how a lock is held.
+type Mode int32
+
+// The modes of a lock. A name is used either with Exclusive or with Read and Write. In options, the zero Mode is Exclusive.
+const (
+	Exclusive Mode = iota + 1 // one holder at a time
+	Read                      // any number of readers at a time, while no writer holds
+	Write                     // alone
+)
+
+func (m Mode) String() string {
+	switch m {
+	case 0, Exclusive:
+		return "exclusive"
+	case Read:
+		return "read"
+	case Write:
+		return "write"
+	default:
+		return fmt.Sprintf("mode %d", int32(m))
+	}
+}
+
+// LockOptions say how to acquire a lock. The zero value waits for ever for an exclusive lock with a lease of its own.
+// The functions are called one at a time while the stream is read: they must not block, nor release the lock.
+type LockOptions struct {
+	Mode     Mode
+	Lease    *Lease         // to hold the lock with; nil, a lease that lives as long as the lock
+	Wait     *time.Duration // how long to wait for the grant: 0 tries once, nil waits for ever
+	Owner    string         // who the caller is, for people
+	Metadata map[string]string
+
+	// SuspensionGrace is for how long the lock may be suspended until WithLock and RunWhileLeader stop the function; nil, until
+	// it is lost.
+	SuspensionGrace *time.Duration
+
+	// AcknowledgeOnRelease is for who stops what the lock is for only after it was lost, as by ending a process: the sidecar is
+	// told that nothing of it goes on when Release is called, and not as soon as the lock is over. Until then it keeps the
+	// lock from others, at most for as long as the lock was valid when it ended.
+	AcknowledgeOnRelease bool
+
+	OnQueued     func(Queued)
+	OnSuspended  func(remaining time.Duration) // contact with the ensemble is lost, the lock is not; about once a second
+	OnResumed    func()
+	OnRevocation func(Revocation)
+}
+
+// Queued says who is ahead in the queue of a lock.
+type Queued struct {
+	Position int          // how many are ahead, at least 1
+	Holders  []*Contender // who holds the lock now, at most 16 of them
+}
+
+// A Revocation asks the holder to release the lock soon.
+type Revocation struct {
+	RequestedBy, Reason string
+	Deadline            time.Time // when the hold is ended by force; zero if it never will be
+}
+
+// A Lock is a hold. Its holder must Release it, also after it was lost.
+type Lock struct {
+	*claim
+	client        *Client
+	token         int64
+	options       LockOptions
+	revocations   chan Revocation
+	releaseOnce   sync.Once
+	releaseResult error
+}
+
+// Acquire waits for its turn and returns when the lock is certainly the caller's for some time to come. The end of ctx
+// ends the waiting, and does not end a hold that Acquire has returned. Errors that a caller can act on: ErrLockHeld,
+// ErrWaitTimeout, ErrLockKindMismatch, ErrEnsembleUnreachable.
+func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
+	claim, streaming := c.newClaim(ctx, "lock "+name)
+	l := &Lock{claim: claim, client: c, options: options, revocations: make(chan Revocation, 1)}
+	if lease := options.Lease; lease != nil {
+		l.standOn(lease.claim, func() { l.lose(lease.why()) })
+	}
+	stream := heldStream[lockv1.AcquireResponse]{
+		claim: claim, handle: l.handle, keeper: c.holdKeeper,
+		open: func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
+			return c.locks.Acquire(streaming, options.request(name))
+		},
+	}
+	if !options.AcknowledgeOnRelease {
+		stream.after = l.acknowledge
+	}
+	if err := stream.begin(ctx, c); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (o LockOptions) request(name string) *lockv1.AcquireRequest {
+	request := &lockv1.AcquireRequest{
+		Name: name, Mode: lockv1.Mode(o.Mode), Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait),
+	}
+	if o.Lease != nil {
+		request.LeaseId = o.Lease.id
+	}
+	return request
+}
+
+func optionalDuration(d *time.Duration) *durationpb.Duration {
+	if d == nil {
+		return nil
+	}
+	return durationpb.New(*d)
+}
+
+// acknowledge tells the sidecar that the claim is over, unless its end was the caller's own wish, of which the sidecar knows.
+func (l *Lock) acknowledge() {
+	if !errors.Is(context.Cause(l.context), ErrReleased) {
+		l.client.endings.acknowledge(l.id) //nolint:contextcheck // see acknowledge
+	}
+}
+
+func (l *Lock) handle(event *lockv1.AcquireResponse) {
+	switch event := event.GetEvent().(type) {
+	case *lockv1.AcquireResponse_Queued:
+		call(l.options.OnQueued, Queued{int(event.Queued.GetPosition()), each(event.Queued.GetHolders(), contenderFrom)})
+	case *lockv1.AcquireResponse_Granted:
+		if l.id == "" { // others read them by now
+			l.id, l.token = event.Granted.GetHoldId(), event.Granted.GetFencingToken()
+		}
+	case *lockv1.AcquireResponse_Suspended:
+		l.suspend(event.Suspended.GetRemaining(), l.options.OnSuspended)
+	case *lockv1.AcquireResponse_Resumed:
+		l.resume(l.options.OnResumed)
+	case *lockv1.AcquireResponse_RevocationRequested:
+		l.revoked(event.RevocationRequested)
+	}
+}
+
+func call[T any](f func(T), argument T) {
+	if f != nil {
+		f(argument)
+	}
+}
+
+// revoked leaves the newest request in the channel.
+func (l *Lock) revoked(event *lockv1.RevocationRequested) {
+	revocation := Revocation{RequestedBy: event.GetRequestedBy(), Reason: event.GetReason()}
+	if event.GetGrace() != nil {
+		revocation.Deadline = time.Now().Add(event.GetGrace().AsDuration())
+	}
+	select {
+	case <-l.revocations:
+	default:
+	}
+	l.revocations <- revocation
+	call(l.options.OnRevocation, revocation)
+}
+
+// FencingToken orders the grants of this lock: it is larger than that of every earlier grant that this one excludes.
+func (l *Lock) FencingToken() int64 { return l.token }
+
+// HoldID is what Check and Release call this hold. It is a secret.
+func (l *Lock) HoldID() string { return l.id }
+
+// Revocation gets the newest request to let go that has not been read. It is never closed: wait for Done with it.
+func (l *Lock) Revocation() <-chan Revocation { return l.revocations }
+
+// Release gives the lock up; for the caller it is over at once. With nil the next waiter can have it. Its error wraps
+// ErrLost if the lock was lost before. Any other error says that the sidecar has not confirmed it: then the lock is
+// over for the caller all the same, and for others by the time its validity would have been. Releasing again
+// returns the same.
+func (l *Lock) Release(ctx context.Context) error {
+	l.releaseOnce.Do(func() { l.releaseResult = l.release(ctx) })
+	return l.releaseResult
+}
+
+func (l *Lock) release(ctx context.Context) error {
+	err := l.giveUp(ctx, func(ctx context.Context) error {
+		_, err := l.client.locks.Release(ctx, &lockv1.ReleaseRequest{HoldId: l.id}, grpc.WaitForReady(true))
+		return err
+	})
+	if l.options.AcknowledgeOnRelease {
+		l.acknowledge() //nolint:contextcheck // see there
+	}
+	return err
+}

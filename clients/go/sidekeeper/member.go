@@ -1,0 +1,239 @@
+package sidekeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+)
+
+// OnConflict is what to do when the group has a member of the name already.
+type OnConflict int32
+
+// What to do about a member of the same name. WaitForMember is for a program that was started again before its last lease
+// has expired; ReplaceMember ends the member that is there.
+const (
+	RejectMember  OnConflict = iota + 1 // ErrMemberExists
+	WaitForMember                       // until the name is free: those that wait for the same name come in no order
+	ReplaceMember                       // which ends with ErrMemberReplaced
+)
+
+// JoinOptions say how to join a group. The zero value joins with a lease of its own, or not at all if the name is in use.
+// The functions are called one at a time while the stream is read: they must not block, nor leave the group.
+type JoinOptions struct {
+	Lease      *Lease            // to be a member with; nil, a lease that lives as long as the membership
+	Owner      string            // who the caller is, for people
+	Metadata   map[string]string // what others shall know, such as an address
+	OnConflict OnConflict        // what to do about a member of the same name; zero is RejectMember
+	Wait       *time.Duration    // with WaitForMember and ReplaceMember: for how long; nil waits for ever
+
+	OnSuspended func(remaining time.Duration) // contact with the ensemble is lost, the membership is not
+	OnResumed   func()
+	OnUpdated   func(metadata map[string]string)
+}
+
+// A Membership is a member of a group that is this program. Its holder must Leave, also after it was lost. It ends in time
+// even if the sidecar is frozen: it is valid for as long as its lease is.
+type Membership struct {
+	claim         *claim
+	client        *Client
+	lease         *Lease
+	single        bool // the lease is the membership's alone
+	group, member string
+	incarnation   int64
+	options       JoinOptions
+	leaveOnce     sync.Once
+	leaveResult   error
+}
+
+// Join makes the caller a member of a group and returns when others can see it. The end of ctx ends the joining, and not a
+// membership that Join has returned. Errors that a caller can act on: ErrMemberExists, ErrWaitTimeout,
+// ErrEnsembleUnreachable.
+func (c *Client) Join(ctx context.Context, group, member string, options JoinOptions) (*Membership, error) {
+	m := &Membership{client: c, lease: options.Lease, group: group, member: member, options: options}
+	if m.lease == nil {
+		lease, err := c.OpenLease(ctx, LeaseOptions{Owner: options.Owner})
+		if err != nil {
+			return nil, fmt.Errorf("join %s: %w", m.name(), err)
+		}
+		m.lease, m.single = lease, true
+	}
+	err := m.join(ctx)
+	if err != nil && m.single {
+		m.lease.abandon(ErrReleased)
+		<-m.lease.followed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Membership) name() string { return m.group + "/" + m.member }
+
+// join returns when the stream says that the caller is a member.
+func (m *Membership) join(ctx context.Context) error {
+	var streaming context.Context
+	m.claim, streaming = m.client.newClaim(ctx, "member "+m.name())
+	stream := heldStream[membershipv1.JoinResponse]{
+		claim: m.claim, handle: m.handle,
+		open: func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
+			return m.client.groups().Join(streaming, m.request())
+		},
+	}
+	if err := stream.begin(ctx, m.client); err != nil {
+		return err
+	}
+	m.claim.standOn(m.lease.claim, func() { m.claim.abandon(m.lease.endOf(m.claim.what)) })
+	return nil
+}
+
+func (m *Membership) request() *membershipv1.JoinRequest {
+	return &membershipv1.JoinRequest{
+		Group: m.group, Member: m.member, Metadata: m.options.Metadata, Owner: m.options.Owner, LeaseId: m.lease.id,
+		OnConflict: membershipv1.OnConflict(m.options.OnConflict), WaitTimeout: optionalDuration(m.options.Wait),
+	}
+}
+
+// endOf is how something ends that stands on the lease, when the lease does.
+func (l *Lease) endOf(what string) error {
+	if err := l.Err(); err != nil {
+		return fmt.Errorf("%s %w: %w", what, ErrLost, err)
+	}
+	return ErrReleased
+}
+
+func (m *Membership) handle(event *membershipv1.JoinResponse) {
+	switch event := event.GetEvent().(type) {
+	case *membershipv1.JoinResponse_Joined:
+		if m.claim.id == "" { // others read them by now
+			m.incarnation = event.Joined.GetIncarnation()
+			m.claim.id = strconv.FormatInt(m.incarnation, 10)
+		}
+	case *membershipv1.JoinResponse_Suspended:
+		m.claim.suspend(event.Suspended.GetRemaining(), m.options.OnSuspended)
+	case *membershipv1.JoinResponse_Resumed:
+		m.claim.resume(m.options.OnResumed)
+	case *membershipv1.JoinResponse_Updated:
+		call(m.options.OnUpdated, event.Updated.GetMetadata())
+	}
+}
+
+// Incarnation tells this member from all that have or had its name.
+func (m *Membership) Incarnation() int64 { return m.incarnation }
+
+// Done is closed when the caller is not a member any more: lost, or left.
+func (m *Membership) Done() <-chan struct{} { return m.claim.Done() }
+
+// Context ends when Done is closed, with Err as its cause, or ErrReleased.
+func (m *Membership) Context() context.Context { return m.claim.Context() }
+
+// Err says why the membership was lost: an error that wraps ErrLost. It is nil as long as it is valid, and if the
+// caller left. ErrMemberReplaced and ErrMemberRemoved say that another caller or an operator ended it.
+func (m *Membership) Err() error {
+	m.ValidFor() // which ends it when its lease's time is over
+	return m.claim.Err()
+}
+
+// Valid says whether the caller is certainly a member at this moment.
+func (m *Membership) Valid() bool { return m.ValidFor() > 0 }
+
+// ValidFor says for how long the caller is certainly still a member if the sidecar is not heard of again; 0 if it is not.
+func (m *Membership) ValidFor() time.Duration {
+	if m.claim.context.Err() != nil {
+		return 0
+	}
+	return m.lease.ValidFor()
+}
+
+// Suspended says whether the sidecar has lost contact with the ensemble and not regained it yet.
+func (m *Membership) Suspended() bool { return m.claim.Suspended() }
+
+// AwaitRisk returns nil when less than left is left of the validity, or it has ended; otherwise, the cause of ctx's end.
+func (m *Membership) AwaitRisk(ctx context.Context, left time.Duration) error {
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	unlink := context.AfterFunc(m.claim.context, func() { cancel(ErrReleased) }) //nolint:contextcheck // it ends by itself
+	defer unlink()
+	err := m.lease.AwaitRisk(waiting, left)
+	if m.claim.context.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// Update replaces what others know of the member. When it returns nil the new metadata is stored. Updating again with the
+// same is harmless.
+func (m *Membership) Update(ctx context.Context, metadata map[string]string) error {
+	_, err := m.client.groups().Update(ctx, &membershipv1.UpdateRequest{
+		Group: m.group, Member: m.member, Metadata: metadata, LeaseId: m.lease.id,
+	})
+	return fromStatus(err)
+}
+
+// Leave takes the member out of its group; for the caller it is over at once. With a lease of its own, nil says that others
+// do not see it any more; with a lease that goes on, that they will not in a moment. Its error wraps ErrLost if the
+// membership was lost before. Leaving again returns the same.
+func (m *Membership) Leave(ctx context.Context) error {
+	m.leaveOnce.Do(func() { m.leaveResult = m.leave(ctx) })
+	return m.leaveResult
+}
+
+func (m *Membership) leave(ctx context.Context) error {
+	err := m.claim.giveUp(ctx, nil)
+	if !m.single {
+		return err
+	}
+	if closed := m.lease.Close(ctx); err == nil {
+		return closed
+	}
+	return err
+}
+
+// StayJoined is a member of the group until ctx ends, and joins again when the lease was lost. A member of its name that is still there
+// from before is waited for, and so are a sidecar or an ensemble that is away. It calls joined, if that is not nil, for each
+// membership. It returns an error that wraps ErrMemberReplaced or ErrMemberRemoved when the member was ended on purpose, one that joining ended
+// with, or the cause of ctx's end; the member is gone then.
+func (c *Client) StayJoined(
+	ctx context.Context, group, member string, options JoinOptions, joined func(*Membership),
+) error {
+	options.OnConflict, options.Lease = WaitForMember, nil
+	var again pause
+	for {
+		m, err := c.Join(ctx, group, member, options)
+		if err == nil {
+			again.reset()
+			call(joined, m)
+			err = m.stay(ctx)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		unwanted := errors.Is(err, ErrMemberReplaced) || errors.Is(err, ErrMemberRemoved)
+		if (errors.Is(err, ErrLost) || wasCutShort(err)) && !unwanted {
+			err = again.wait(ctx)
+		} else {
+			err = again.after(ctx, err)
+		}
+		if err != nil || m != nil && m.Err() == nil {
+			return err
+		}
+	}
+}
+
+// stay returns when the caller is not a member any more.
+func (m *Membership) stay(ctx context.Context) error {
+	select {
+	case <-m.Done():
+	case <-ctx.Done():
+	}
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	return m.Leave(leaving)
+}

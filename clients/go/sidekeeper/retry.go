@@ -1,0 +1,92 @@
+package sidekeeper
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+)
+
+// CallTimeout is how long a call with one answer may take, attempts and pauses included, if its context has no deadline.
+const CallTimeout = 10 * time.Second
+
+// WithoutRepetition has calls fail at once that are otherwise repeated while the sidecar or the ensemble is away: for programs
+// that tell a person about it.
+func WithoutRepetition() Option {
+	return func(s *settings) { s.noRetries = true }
+}
+
+// retryable are the calls that are made again, and after which errors. What is not here is made once: Check and Release, whose
+// answers are worth nothing later and which have attempts of their own, and what operators do by force.
+var retryable = map[string]func(error) bool{
+	// Those may be done twice; Next skips numbers at worst.
+	leasev1.LeaseService_List_FullMethodName:             isTransient,
+	lockv1.LockService_Get_FullMethodName:                isTransient,
+	lockv1.LockService_List_FullMethodName:               isTransient,
+	lockv1.LockService_Revoke_FullMethodName:             isTransient,
+	sequencev1.SequenceService_Next_FullMethodName:       isTransient,
+	sequencev1.SequenceService_Get_FullMethodName:        isTransient,
+	sequencev1.SequenceService_List_FullMethodName:       isTransient,
+	membershipv1.MembershipService_Get_FullMethodName:    isTransient,
+	membershipv1.MembershipService_List_FullMethodName:   isTransient,
+	membershipv1.MembershipService_Update_FullMethodName: isTransient,
+	membershipv1.MembershipService_Create_FullMethodName: isTransient,
+	configv1.ConfigService_Get_FullMethodName:            isTransient,
+	configv1.ConfigService_List_FullMethodName:           isTransient,
+	// Those may not, and are only made again where the sidecar says that nothing was done.
+	sequencev1.SequenceService_Create_FullMethodName: wasNotSent,
+	sequencev1.SequenceService_Delete_FullMethodName: wasNotSent,
+	configv1.ConfigService_Put_FullMethodName:        wasNotSent,
+	configv1.ConfigService_Delete_FullMethodName:     wasNotSent,
+	configv1.ConfigService_Commit_FullMethodName:     wasNotSent,
+}
+
+func wasNotSent(err error) bool { return errors.Is(err, ErrEnsembleUnreachable) }
+
+// bounded gives a call a deadline that has none.
+func bounded(
+	ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	if _, has := ctx.Deadline(); !has {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, CallTimeout)
+		defer cancel()
+	}
+	return invoke(ctx, method, request, reply, connection, options...)
+}
+
+// repeated makes a call again, after a pause at random that grows, while its error may heal and there is time.
+func repeated(
+	ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
+) error {
+	mayRetry := retryable[method]
+	for next := firstPause; ; next = min(2*next, longestPause) {
+		err := invoke(ctx, method, request, reply, connection, options...)
+		if err == nil || mayRetry == nil || !mayRetry(fromStatus(err)) || !rest(ctx, next/2+rand.N(next/2)) { //nolint:gosec // jitter is no secret
+			return err
+		}
+	}
+}
+
+// rest lets a time pass, and says whether there is any left before ctx ends.
+func rest(ctx context.Context, duration time.Duration) bool {
+	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= duration {
+		return false
+	}
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

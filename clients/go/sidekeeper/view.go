@@ -1,0 +1,160 @@
+package sidekeeper
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"google.golang.org/grpc"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+)
+
+// A View is who holds a lock and who waits for it.
+type View struct {
+	Name           string
+	Holders        []*Contender // in the order of their grants
+	Waiters        []*Contender // in the order of their turn
+	WaitersOmitted int          // how many waiters were left out because there are too many for one message
+}
+
+// A Contender holds a lock or waits for it.
+type Contender struct {
+	Mode                Mode
+	Owner               string            // as given to Acquire; of one that is foreign, what it wrote about itself, if that is text
+	Metadata            map[string]string // as given to Acquire
+	FencingToken        int64             // with which it holds the lock, or will
+	Age                 time.Duration     // how long it has been in the queue, by the ensemble's clock
+	Foreign             bool              // a client of the ensemble that is not Sidekeeper's
+	RevocationRequested bool              // it has been asked to let go
+}
+
+// A LockEntry is one lock in a list.
+type LockEntry struct {
+	Name       string
+	Contenders int // how many hold it or wait for it
+}
+
+// A LeaseInfo is one lease in a list.
+type LeaseInfo struct {
+	Owner       string            // as given to OpenLease, or to the call that the lease is for
+	Metadata    map[string]string // as given there
+	Suspended   bool              // a heartbeat is late: what it owns is the caller's until the validity runs out
+	Age         time.Duration     // how long it has been open
+	ValidFor    time.Duration     // for how long it was certainly still the caller's when the list was made
+	TTL         time.Duration     // the timeout that the ensemble granted
+	Possessions []Possession      // what it holds and waits for, at most 100 of them
+}
+
+// A Possession is what a lease holds or waits for.
+type Possession struct {
+	Kind, Name string // the kind is `lock` or `member`
+	Held       bool   // or it waits for it
+}
+
+func viewFrom(wire *lockv1.View) *View {
+	return &View{
+		Name: wire.GetName(), Holders: each(wire.GetHolders(), contenderFrom), Waiters: each(wire.GetWaiters(), contenderFrom),
+		WaitersOmitted: int(wire.GetWaitersOmitted()),
+	}
+}
+
+func contenderFrom(wire *lockv1.Contender) *Contender {
+	return &Contender{
+		Mode: Mode(wire.GetMode()), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(), FencingToken: wire.GetFencingToken(),
+		Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(), RevocationRequested: wire.GetRevocationRequested(),
+	}
+}
+
+func lockEntryFrom(wire *lockv1.Lock) *LockEntry {
+	return &LockEntry{Name: wire.GetName(), Contenders: int(wire.GetContenders())}
+}
+
+func leaseInfoFrom(wire *leasev1.Lease) *LeaseInfo {
+	return &LeaseInfo{
+		Owner: wire.GetOwner(), Metadata: wire.GetMetadata(), Suspended: wire.GetState() == leasev1.State_STATE_SUSPENDED,
+		Age: wire.GetAge().AsDuration(), ValidFor: wire.GetValidFor().AsDuration(), TTL: wire.GetTtl().AsDuration(),
+		Possessions: each(wire.GetPossessions(), func(wire *leasev1.Possession) Possession {
+			return Possession{Kind: wire.GetKind(), Name: wire.GetName(), Held: wire.GetHeld()}
+		}),
+	}
+}
+
+// Get shows who holds the lock and who waits for it.
+func (c *Client) Get(ctx context.Context, name string) (*View, error) {
+	reply, err := c.locks.Get(ctx, &lockv1.GetRequest{Name: name})
+	if err != nil {
+		return nil, fromStatus(err)
+	}
+	return viewFrom(reply.GetView()), nil
+}
+
+// Watch shows the same as Get, at once and whenever it has changed. It ends with an error, also when ctx ends.
+func (c *Client) Watch(ctx context.Context, name string) iter.Seq2[*View, error] {
+	open := func(ctx context.Context) (grpc.ServerStreamingClient[lockv1.WatchResponse], error) {
+		return c.locks.Watch(ctx, &lockv1.WatchRequest{Name: name})
+	}
+	return messages(ctx, open, func(wire *lockv1.WatchResponse) (*View, bool) { return viewFrom(wire.GetView()), true })
+}
+
+// List names the locks that are held or waited for, in the order of names; all, or those below a prefix of whole
+// segments. An error ends it.
+func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[*LockEntry, error] {
+	return pages(lockEntryFrom, func(token string) ([]*lockv1.Lock, string, error) {
+		reply, err := c.locks.List(ctx, &lockv1.ListRequest{Prefix: prefix, PageSize: pageSize, PageToken: token})
+		return reply.GetLocks(), reply.GetNextPageToken(), err
+	})
+}
+
+// Leases shows the leases of this sidecar, oldest first. An error ends it.
+func (c *Client) Leases(ctx context.Context) iter.Seq2[*LeaseInfo, error] {
+	return pages(leaseInfoFrom, func(token string) ([]*leasev1.Lease, string, error) {
+		reply, err := c.leases.List(ctx, &leasev1.ListRequest{PageSize: pageSize, PageToken: token})
+		return reply.GetLeases(), reply.GetNextPageToken(), err
+	})
+}
+
+// RevokeOptions say how to ask holders to let go.
+type RevokeOptions struct {
+	Reason string         // for the holders
+	Grace  *time.Duration // when it is over the holds are ended by force: for operators; nil, never
+}
+
+// Revoke asks every present holder of the lock to let go, and says how many were asked.
+func (c *Client) Revoke(ctx context.Context, name string, options RevokeOptions) (asked int, err error) {
+	reply, err := c.locks.Revoke(ctx, &lockv1.RevokeRequest{
+		Name: name, Reason: options.Reason, Grace: optionalDuration(options.Grace),
+	})
+	return int(reply.GetAsked()), fromStatus(err)
+}
+
+// BreakOptions say how to end a hold.
+type BreakOptions struct {
+	Reason     string         // for the holder
+	ForceAfter *time.Duration // how long it is left to the holder's sidecar; nil, until its lease must have expired
+}
+
+// Break ends exactly the hold with this fencing token, for operators. It says whether the place had to be removed from
+// outside: then its holder may not have known in time.
+func (c *Client) Break(ctx context.Context, name string, token int64, options BreakOptions) (forced bool, err error) {
+	reply, err := c.locks.Break(ctx, &lockv1.BreakRequest{
+		Name: name, FencingToken: token, Reason: options.Reason, ForceAfter: optionalDuration(options.ForceAfter),
+	})
+	return reply.GetForced(), fromStatus(err)
+}
+
+// readiness is the health service that tells of the ensemble; the empty one tells of the process.
+const readiness = "sidekeeper.readiness"
+
+// Alive says whether the sidecar serves.
+func (c *Client) Alive(ctx context.Context) (bool, error) { return c.serves(ctx, "") }
+
+// Ready says whether the sidecar reaches the ensemble.
+func (c *Client) Ready(ctx context.Context) (bool, error) { return c.serves(ctx, readiness) }
+
+func (c *Client) serves(ctx context.Context, service string) (bool, error) {
+	reply, err := c.health.Check(ctx, &healthv1.HealthCheckRequest{Service: service})
+	return reply.GetStatus() == healthv1.HealthCheckResponse_SERVING, fromStatus(err)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+)
+
+// What the client returns, as the messages that it stands for: their JSON is what --output json prints.
+
+func eachWire[Item, Wire any](items []Item, wire func(Item) Wire) []Wire {
+	var messages []Wire
+	for _, item := range items {
+		messages = append(messages, wire(item))
+	}
+	return messages
+}
+
+func wireView(view *sidekeeper.View) *lockv1.View {
+	return &lockv1.View{
+		Name: view.Name, Holders: eachWire(view.Holders, wireContender), Waiters: eachWire(view.Waiters, wireContender),
+		WaitersOmitted: int32(view.WaitersOmitted),
+	}
+}
+
+func wireContender(c *sidekeeper.Contender) *lockv1.Contender {
+	return &lockv1.Contender{
+		Mode: lockv1.Mode(c.Mode), Owner: c.Owner, Metadata: c.Metadata, FencingToken: c.FencingToken, Age: durationpb.New(c.Age),
+		Foreign: c.Foreign, RevocationRequested: c.RevocationRequested,
+	}
+}
+
+func wireLock(lock *sidekeeper.LockEntry) *lockv1.Lock {
+	return &lockv1.Lock{Name: lock.Name, Contenders: int32(lock.Contenders)}
+}
+
+func wireLease(lease *sidekeeper.LeaseInfo) *leasev1.Lease {
+	state := leasev1.State_STATE_CONNECTED
+	if lease.Suspended {
+		state = leasev1.State_STATE_SUSPENDED
+	}
+	return &leasev1.Lease{
+		Owner: lease.Owner, Metadata: lease.Metadata, State: state, Age: durationpb.New(lease.Age), ValidFor: durationpb.New(lease.ValidFor),
+		Ttl: durationpb.New(lease.TTL), Possessions: eachWire(lease.Possessions, func(p sidekeeper.Possession) *leasev1.Possession {
+			return &leasev1.Possession{Kind: p.Kind, Name: p.Name, Held: p.Held}
+		}),
+	}
+}
+
+func wireGroupView(view *sidekeeper.GroupView) *membershipv1.View {
+	return &membershipv1.View{
+		Group: view.Group, Members: eachWire(view.Members, wireMember), MembersOmitted: int32(view.MembersOmitted), Permanent: view.Permanent,
+	}
+}
+
+func wireMember(member *sidekeeper.GroupMember) *membershipv1.Member {
+	return &membershipv1.Member{
+		Member: member.Member, Incarnation: member.Incarnation, Owner: member.Owner, Metadata: member.Metadata,
+		Age: durationpb.New(member.Age), Foreign: member.Foreign, Text: member.Text,
+	}
+}
+
+func wireReference(reference sidekeeper.MemberReference) *membershipv1.MemberReference {
+	return &membershipv1.MemberReference{Member: reference.Member, Incarnation: reference.Incarnation}
+}
+
+func wireGroupChange(change *sidekeeper.GroupChange) *membershipv1.WatchResponse {
+	return &membershipv1.WatchResponse{
+		View: wireGroupView(change.View), Joined: eachWire(change.Joined, wireReference), Left: eachWire(change.Left, wireReference),
+		Changed: eachWire(change.Changed, wireReference), ChangesOmitted: change.ChangesOmitted, Stale: change.Stale,
+	}
+}
+
+func wireGroup(group *sidekeeper.GroupEntry) *membershipv1.Group {
+	return &membershipv1.Group{Group: group.Group, Members: int32(group.Members), Permanent: group.Permanent}
+}
+
+func wireSequence(sequence *sidekeeper.SequenceEntry) *sequencev1.Sequence {
+	return &sequencev1.Sequence{
+		Name: sequence.Name, LastIssued: sequence.LastIssued, Incarnation: sequence.Incarnation, Malformed: sequence.Malformed,
+	}
+}

@@ -1,0 +1,727 @@
+package goclient
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
+	"github.com/sidekeeper/sidekeeper/test/support/full"
+	"github.com/sidekeeper/sidekeeper/test/support/process"
+)
+
+// A scenario is one of clients/conformance/scenarios.yaml, where the steps are explained.
+type scenario struct {
+	Name  string
+	Only  []string // the languages whose clients it is for; none, all
+	Steps []step
+}
+
+type step struct {
+	Do, Expect, As, Of, Than, Client string
+	Error                            *string
+	Code, Field, Reason              string
+	Certificate, Authority           string
+	Later, All                       bool
+	Within, After, For               float64
+	Wait, Grace, TTL                 *float64
+	SuspensionGrace                  *float64 `yaml:"suspension grace"`
+	Lock, Lease, Mode, Owner         string
+	Sequence                         string
+	First, Last                      int64
+	Count, Ahead                     int32
+	Group, Member                    string
+	OnConflict                       string `yaml:"on conflict"`
+	Key, Value, If, Prefix           string
+	Size, Position, Number, Times    int
+	Is                               any
+	Are                              []string
+}
+
+func TestConformance(t *testing.T) {
+	full.Needs(t, "the sidecar's program, built anew")
+	text, err := os.ReadFile("../../clients/conformance/scenarios.yaml")
+	must(t, err)
+	var scenarios []scenario
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	must(t, decoder.Decode(&scenarios))
+	if len(scenarios) < 40 {
+		t.Fatalf("%d scenarios", len(scenarios))
+	}
+	program, nursery := buildSidecar(t)
+	for _, played := range scenarios {
+		if played.Only != nil && !slices.Contains(played.Only, "go") {
+			continue
+		}
+		t.Run(played.Name, func(t *testing.T) {
+			s := newStage(t, program, nursery)
+			for _, step := range played.Steps {
+				s.play(step)
+			}
+		})
+	}
+}
+
+// buildSidecar builds the program, and makes what sidecars are started with.
+func buildSidecar(t testing.TB) (program string, nursery *process.Nursery) {
+	t.Helper()
+	program = filepath.Join(t.TempDir(), "sidekeeper")
+	if output, err := exec.Command("go", "build", "-o", program, "../../cmd/sidekeeper").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	nursery = process.NewNursery()
+	t.Cleanup(nursery.Close)
+	return program, nursery
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A claim is what locks, leases and memberships have in common.
+type claim interface {
+	Valid() bool
+	ValidFor() time.Duration
+	Suspended() bool
+	Err() error
+	Done() <-chan struct{}
+}
+
+// A stage plays one scenario with a sidecar of its own.
+type stage struct {
+	t       testing.TB
+	program string
+	folder  string
+	address string
+	nursery *process.Nursery
+	sidecar *process.Process
+	dev     devv1.DevServiceClient
+
+	clients map[string]*sidekeeper.Client
+	claims  map[string]claim
+	pending map[string]*pending
+	jobs    map[string]*job
+	views   map[string]*sidekeeper.ConfigView
+
+	mu          sync.Mutex
+	positions   map[string]int
+	leaders     map[string]string
+	revocations map[string]sidekeeper.Revocation
+}
+
+// pending is a lock that is waited for in the background.
+type pending struct {
+	cancel context.CancelFunc
+	result <-chan acquired
+}
+
+// A job runs in the background: a body, a leader, a member that stays.
+type job struct {
+	mu     sync.Mutex
+	times  int
+	why    error         // with which its context ended
+	finish chan struct{} // closed when it may end
+	done   chan error
+}
+
+func newStage(t testing.TB, program string, nursery *process.Nursery) *stage {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "sk") // short, since the path of a Unix socket is
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	s := &stage{
+		t: t, program: program, folder: folder, address: "unix://" + folder + "/s.sock", nursery: nursery,
+		clients: map[string]*sidekeeper.Client{}, claims: map[string]claim{}, pending: map[string]*pending{}, jobs: map[string]*job{},
+		views: map[string]*sidekeeper.ConfigView{}, positions: map[string]int{}, leaders: map[string]string{},
+		revocations: map[string]sidekeeper.Revocation{},
+	}
+	s.start()
+	t.Cleanup(func() {
+		s.sidecar.Kill()
+		for _, client := range s.clients {
+			client.Close()
+		}
+		for _, view := range s.views {
+			view.Close()
+		}
+	})
+	connection, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(t, err)
+	t.Cleanup(func() { connection.Close() })
+	s.dev = devv1.NewDevServiceClient(connection)
+	return s
+}
+
+// start starts the sidecar, with an ensemble that is empty.
+func (s *stage) start() {
+	s.t.Helper()
+	s.sidecar = s.startAt(s.address, s.folder+"/own")
+}
+
+// startAt starts a sidecar that makes certificates in a folder. What it says goes to a file beside that.
+func (s *stage) startAt(address, certificates string) *process.Process {
+	s.t.Helper()
+	said, err := os.Create(certificates + ".said")
+	must(s.t, err)
+	command := exec.Command(s.program, "dev", "--listen", "127.0.0.1:0", "--listen", address,
+		"--tls-folder", certificates, "--log-level", "error", "--session-timeout", "4s")
+	command.Stdout, command.Stderr = said, os.Stderr
+	command.Env = append(os.Environ(), "TMPDIR="+s.folder) // for what it leaves when it is killed
+	sidecar, err := s.nursery.Start(command, said)
+	must(s.t, err)
+	s.until(step{}, func() bool {
+		text, err := os.ReadFile(said.Name())
+		return err == nil && strings.Contains(string(text), "Ctrl-C here stops it")
+	})
+	return sidecar
+}
+
+var overTCP = regexp.MustCompile(`callers: .* (127\.0\.0\.1:\d+)`)
+
+// connect makes a client over TCP.
+func (s *stage) connect(of step) {
+	s.t.Helper()
+	s.startAt("unix://"+s.folder+"/f.sock", s.folder+"/foreign").Kill()
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	authority, err := os.ReadFile(s.folder + "/" + of.Authority + "/ca.pem")
+	must(s.t, err)
+	config.RootCAs.AppendCertsFromPEM(authority)
+	if of.Certificate != "" {
+		folder := s.folder + "/" + of.Certificate
+		pair, err := tls.LoadX509KeyPair(folder+"/client.pem", folder+"/client-key.pem")
+		must(s.t, err)
+		config.Certificates = []tls.Certificate{pair}
+	}
+	said, err := os.ReadFile(s.folder + "/own.said")
+	must(s.t, err)
+	client, err := sidekeeper.Dial(overTCP.FindStringSubmatch(string(said))[1], sidekeeper.WithTLS(config))
+	must(s.t, err)
+	s.clients[of.Client] = client
+}
+
+func (s *stage) client(of step) *sidekeeper.Client {
+	s.t.Helper()
+	if s.clients[of.Client] == nil {
+		client, err := sidekeeper.Dial(s.address)
+		must(s.t, err)
+		s.clients[of.Client] = client
+	}
+	return s.clients[of.Client]
+}
+
+func (s *stage) play(next step) {
+	s.t.Helper()
+	verbs, verb := doing, next.Do
+	if verb == "" {
+		verbs, verb = expecting, next.Expect
+	}
+	play := verbs[verb]
+	if play == nil {
+		s.t.Fatalf("nobody knows what %q is", verb)
+	}
+	play(s, next)
+}
+
+// ended sees that what was done ended as it must.
+func (s *stage) ended(of step, err error) {
+	s.t.Helper()
+	if of.Error == nil {
+		if err != nil {
+			s.t.Fatalf("%s: %v", of.Do, err)
+		}
+		return
+	}
+	if err == nil {
+		s.t.Fatalf("%s does not fail with %s", of.Do, *of.Error)
+	}
+	of.Reason = *of.Error
+	s.isError(of, err)
+}
+
+func (s *stage) isError(of step, err error) {
+	s.t.Helper()
+	if of.Reason == "SUSPENDED" {
+		if !errors.Is(err, sidekeeper.ErrSuspended) {
+			s.t.Fatal(err)
+		}
+		return
+	}
+	told, is := errors.AsType[*sidekeeper.Error](err)
+	if !is {
+		s.t.Fatalf("%v is no error of a sidecar", err)
+	}
+	code := strings.ToUpper(told.Code.String())
+	if told.Reason != of.Reason || of.Code != "" && code != of.Code {
+		s.t.Fatalf("%v, not %s %s", err, of.Code, of.Reason)
+	}
+	if of.Field != "" && (len(told.Fields) != 1 || told.Fields[0].Field != of.Field) {
+		s.t.Fatalf("it tells of the fields %v, not of %s", told.Fields, of.Field)
+	}
+}
+
+// until returns when something has happened, in the time that the step allows.
+func (s *stage) until(of step, happened func() bool) {
+	s.t.Helper()
+	began := time.Now()
+	within := patience
+	if of.Within > 0 {
+		within = seconds(of.Within)
+	}
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !happened() {
+		if time.Since(began) > within {
+			s.t.Fatalf("%s %s: not within %v", of.Expect, of.Of, within)
+		}
+		<-look.C
+	}
+	if time.Since(began) < seconds(of.After) {
+		s.t.Fatalf("%s %s: after %v already", of.Expect, of.Of, time.Since(began))
+	}
+}
+
+func ownerOf(leader *sidekeeper.Contender) string {
+	if leader == nil {
+		return ""
+	}
+	return leader.Owner
+}
+
+func seconds(number float64) time.Duration { return time.Duration(number * float64(time.Second)) }
+
+func optional(number *float64) *time.Duration {
+	if number == nil {
+		return nil
+	}
+	return new(seconds(*number))
+}
+
+// locked does something while nobody else looks at what functions have been called with.
+func (s *stage) locked(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+}
+
+func (s *stage) lockOptions(of step) sidekeeper.LockOptions {
+	options := sidekeeper.LockOptions{Owner: of.Owner, Wait: optional(of.Wait), SuspensionGrace: optional(of.SuspensionGrace)}
+	switch of.Mode {
+	case "read":
+		options.Mode = sidekeeper.Read
+	case "write":
+		options.Mode = sidekeeper.Write
+	}
+	if of.Lease != "" {
+		options.Lease = s.claims[of.Lease].(*sidekeeper.Lease)
+	}
+	options.OnQueued = func(queued sidekeeper.Queued) { s.locked(func() { s.positions[of.As] = queued.Position }) }
+	options.OnRevocation = func(asked sidekeeper.Revocation) { s.locked(func() { s.revocations[of.As] = asked }) }
+	return options
+}
+
+var doing = map[string]func(*stage, step){
+	"acquire": func(s *stage, of step) {
+		client := s.client(of)
+		if of.Later {
+			ctx, cancel := context.WithCancel(s.t.Context())
+			s.pending[of.As] = &pending{cancel, acquiring(ctx, client, of.Lock, s.lockOptions(of))}
+			return
+		}
+		lock, err := client.Acquire(s.t.Context(), of.Lock, s.lockOptions(of))
+		s.ended(of, err)
+		s.claims[of.As] = lock
+	},
+	"connect": (*stage).connect,
+	"cancel": func(s *stage, of step) {
+		s.pending[of.Of].cancel()
+		if got := <-s.pending[of.Of].result; !errors.Is(got.err, context.Canceled) {
+			s.t.Fatal(got.err)
+		}
+	},
+	"release": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Lock).Release(s.t.Context())) },
+	"open lease": func(s *stage, of step) {
+		options := sidekeeper.LeaseOptions{}
+		if of.TTL != nil {
+			options.TTL = seconds(*of.TTL)
+		}
+		lease, err := s.client(of).OpenLease(s.t.Context(), options)
+		s.ended(of, err)
+		s.claims[of.As] = lease
+	},
+	"close lease": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Lease).Close(s.t.Context())) },
+	"close":       func(s *stage, of step) { must(s.t, s.client(of).Close()) },
+	"expire": func(s *stage, of step) {
+		request := &devv1.ExpireLeaseRequest{Leases: &devv1.ExpireLeaseRequest_Lock{Lock: of.Lock}}
+		if of.All {
+			request.Leases = &devv1.ExpireLeaseRequest_All{All: true}
+		}
+		_, err := s.dev.ExpireLease(s.t.Context(), request)
+		must(s.t, err)
+	},
+	"suspend": func(s *stage, of step) {
+		_, err := s.dev.Suspend(s.t.Context(), &devv1.SuspendRequest{Duration: durationpb.New(seconds(of.For))})
+		must(s.t, err)
+	},
+	"freeze":  func(s *stage, _ step) { s.sidecar.Freeze() },
+	"thaw":    func(s *stage, _ step) { s.sidecar.Continue() },
+	"kill":    func(s *stage, _ step) { s.sidecar.Kill() },
+	"stop":    func(s *stage, _ step) { s.sidecar.Send(syscall.SIGTERM) },
+	"restart": func(s *stage, _ step) { s.start() },
+	"pause": func(_ *stage, of step) {
+		timer := time.NewTimer(seconds(of.For))
+		<-timer.C
+	},
+	"revoke": func(s *stage, of step) {
+		_, err := s.client(of).Revoke(s.t.Context(), of.Lock, sidekeeper.RevokeOptions{Reason: of.Reason, Grace: optional(of.Grace)})
+		s.ended(of, err)
+	},
+	"break": func(s *stage, of step) {
+		operator, err := sidekeeper.Dial(s.address, sidekeeper.WithoutRepetition())
+		must(s.t, err)
+		defer operator.Close()
+		ctx, cancel := context.WithTimeout(s.t.Context(), seconds(of.Within))
+		defer cancel()
+		view, err := operator.Get(ctx, of.Lock)
+		must(s.t, err)
+		_, err = operator.Break(ctx, of.Lock, view.Holders[0].FencingToken, sidekeeper.BreakOptions{})
+		s.ended(of, err)
+	},
+	"run": func(s *stage, of step) {
+		s.begin(of, func(ctx context.Context, body func(context.Context, *sidekeeper.Lock) error) error {
+			return s.client(of).WithLock(ctx, of.Lock, s.lockOptions(of), body)
+		})
+	},
+	"lead": func(s *stage, of step) {
+		s.begin(of, func(ctx context.Context, body func(context.Context, *sidekeeper.Lock) error) error {
+			return s.client(of).RunWhileLeader(ctx, of.Lock, s.lockOptions(of), body)
+		})
+	},
+	"observe": func(s *stage, of step) {
+		ctx, cancel := context.WithCancel(s.t.Context())
+		leaders := s.client(of).WatchLeader(ctx, of.Lock)
+		s.inBackground(cancel, func() {
+			for leader, err := range leaders {
+				if err == nil {
+					s.locked(func() { s.leaders[of.As] = "leader " + ownerOf(leader) })
+				}
+			}
+		})
+	},
+	"stay joined": func(s *stage, of step) {
+		j := newJob()
+		s.jobs[of.As] = j
+		ctx, cancel := context.WithCancel(s.t.Context())
+		client := s.client(of)
+		s.inBackground(cancel, func() {
+			defer close(j.done)
+			joined := func(*sidekeeper.Membership) { j.run(nil) }
+			stayed := client.StayJoined(ctx, of.Group, of.Member, sidekeeper.JoinOptions{}, joined)
+			if !errors.Is(stayed, context.Canceled) {
+				s.t.Error(stayed)
+			}
+		})
+		go func() {
+			<-j.finish
+			cancel()
+		}()
+		s.t.Cleanup(j.end)
+		s.until(of, func() bool { return j.ran() == 1 })
+	},
+	"finish": func(s *stage, of step) { s.jobs[of.Of].end() },
+	"create": func(s *stage, of step) {
+		_, err := s.client(of).Sequence(of.Sequence).Create(s.t.Context(), of.First)
+		s.ended(of, err)
+	},
+	"next": func(s *stage, of step) {
+		number, err := s.client(of).Sequence(of.Sequence).Next(s.t.Context())
+		s.ended(of, err)
+		if err == nil && fmt.Sprint(number) != fmt.Sprint(of.Is) {
+			s.t.Fatalf("%d, not %v", number, of.Is)
+		}
+	},
+	"range": func(s *stage, of step) {
+		numbers, err := s.client(of).Sequence(of.Sequence).NextRange(s.t.Context(), of.Count)
+		s.ended(of, err)
+		if numbers.First != of.First || numbers.Last != of.Last {
+			s.t.Fatalf("%d to %d", numbers.First, numbers.Last)
+		}
+	},
+	"take": func(s *stage, of step) {
+		taken := map[int64]bool{}
+		for number, err := range s.client(of).Sequence(of.Sequence).Each(s.t.Context(), of.Ahead) {
+			must(s.t, err)
+			if taken[number] {
+				s.t.Fatalf("%d twice", number)
+			}
+			if taken[number] = true; len(taken) == int(of.Count) {
+				return
+			}
+		}
+	},
+	"join": func(s *stage, of step) {
+		conflicts := map[string]sidekeeper.OnConflict{"wait": sidekeeper.WaitForMember, "replace": sidekeeper.ReplaceMember}
+		membership, err := s.client(of).Join(s.t.Context(), of.Group, of.Member, sidekeeper.JoinOptions{
+			OnConflict: conflicts[of.OnConflict], Wait: optional(of.Wait),
+		})
+		s.ended(of, err)
+		s.claims[of.As] = membership
+	},
+	"leave": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Membership).Leave(s.t.Context())) },
+	"put": func(s *stage, of step) {
+		var conditions []sidekeeper.Precondition
+		switch of.If {
+		case "missing":
+			conditions = append(conditions, sidekeeper.IfMissing())
+		case "exists":
+			conditions = append(conditions, sidekeeper.IfExists())
+		}
+		value := []byte(of.Value)
+		if of.Size > 0 {
+			value = make([]byte, of.Size)
+		}
+		_, err := s.client(of).Config().Put(s.t.Context(), of.Key, value, conditions...)
+		s.ended(of, err)
+	},
+	"get": func(s *stage, of step) {
+		entry, err := s.client(of).Config().GetLinearizable(s.t.Context(), of.Key)
+		s.ended(of, err)
+		if err == nil && string(entry.Value) != of.Is {
+			s.t.Fatalf("%s, not %v", entry.Value, of.Is)
+		}
+	},
+	"delete": func(s *stage, of step) { s.ended(of, s.client(of).Config().Delete(s.t.Context(), of.Key)) },
+	"watch": func(s *stage, of step) {
+		view, err := s.client(of).Config().View(s.t.Context(), of.Prefix)
+		must(s.t, err)
+		s.views[of.As] = view
+	},
+}
+
+func newJob() *job { return &job{finish: make(chan struct{}), done: make(chan error, 1)} }
+
+// begin starts a job whose body waits until it is finished or its context ends.
+func (s *stage) begin(of step, with func(context.Context, func(context.Context, *sidekeeper.Lock) error) error) {
+	j := newJob()
+	s.jobs[of.As] = j
+	s.client(of)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	s.inBackground(cancel, func() {
+		j.done <- with(ctx, func(ctx context.Context, _ *sidekeeper.Lock) error {
+			j.run(nil)
+			select {
+			case <-j.finish:
+				return nil
+			case <-ctx.Done():
+				j.run(context.Cause(ctx))
+				return context.Cause(ctx)
+			}
+		})
+	})
+}
+
+// inBackground does something that ends with cancel, at the end of the scenario at the latest.
+func (s *stage) inBackground(cancel context.CancelFunc, do func()) {
+	var running sync.WaitGroup
+	running.Go(do)
+	s.t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+}
+
+// run notes that it has begun or, with an error, been stopped.
+func (j *job) run(why error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.why = why; why == nil {
+		j.times++
+	}
+}
+
+func (j *job) ran() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.times
+}
+
+func (j *job) stopped() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.why
+}
+
+func (j *job) end() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	select {
+	case <-j.finish:
+	default:
+		close(j.finish)
+	}
+}
+
+var expecting = map[string]func(*stage, step){
+	"valid": func(s *stage, of step) {
+		if c := s.claims[of.Of]; !c.Valid() || c.Err() != nil {
+			s.t.Fatalf("%s is valid for %v: %v", of.Of, c.ValidFor(), c.Err())
+		}
+	},
+	"invalid": func(s *stage, of step) {
+		if c := s.claims[of.Of]; c.Valid() || c.ValidFor() != 0 {
+			s.t.Fatalf("%s is valid for %v", of.Of, c.ValidFor())
+		}
+	},
+	"given up": func(s *stage, of step) {
+		if c := s.claims[of.Of]; c.Valid() || c.Err() != nil {
+			s.t.Fatalf("%s is valid for %v: %v", of.Of, c.ValidFor(), c.Err())
+		}
+	},
+	"lost": func(s *stage, of step) {
+		c := s.claims[of.Of]
+		s.until(of, func() bool { return c.Err() != nil })
+		if !errors.Is(c.Err(), sidekeeper.ErrLost) {
+			s.t.Error(c.Err())
+		}
+		s.isError(of, c.Err())
+		receive(s.t, c.Done())
+	},
+	"suspended": func(s *stage, of step) { s.until(of, s.claims[of.Of].Suspended) },
+	"resumed":   func(s *stage, of step) { s.until(of, func() bool { return !s.claims[of.Of].Suspended() }) },
+	"revocation": func(s *stage, of step) {
+		var asked sidekeeper.Revocation
+		s.until(of, func() (is bool) {
+			s.locked(func() { asked, is = s.revocations[of.Of] })
+			return is
+		})
+		if asked.Reason != of.Reason || asked.Deadline.IsZero() != (of.Grace == nil) {
+			s.t.Fatalf("%+v", asked)
+		}
+		if of.Grace != nil && time.Until(asked.Deadline) > seconds(*of.Grace) {
+			s.t.Fatalf("a deadline in %v", time.Until(asked.Deadline))
+		}
+	},
+	"queued": func(s *stage, of step) {
+		s.until(of, func() (is bool) {
+			s.locked(func() { is = s.positions[of.Of] == of.Position })
+			return is
+		})
+	},
+	"granted": func(s *stage, of step) {
+		got := s.outcome(of)
+		must(s.t, got.err)
+		s.claims[of.Of] = got.lock
+	},
+	"failed": func(s *stage, of step) { s.isError(of, s.outcome(of).err) },
+	"larger token": func(s *stage, of step) {
+		one, other := s.claims[of.Of].(*sidekeeper.Lock), s.claims[of.Than].(*sidekeeper.Lock)
+		if one.FencingToken() <= other.FencingToken() {
+			s.t.Fatalf("%d is not larger than %d", one.FencingToken(), other.FencingToken())
+		}
+	},
+	"holders": func(s *stage, of step) {
+		owners := []string{}
+		view, err := s.client(of).Get(s.t.Context(), of.Lock)
+		must(s.t, err)
+		for _, holder := range view.Holders {
+			owners = append(owners, holder.Owner)
+		}
+		if fmt.Sprint(owners) != fmt.Sprint(of.Are) {
+			s.t.Fatalf("%v, not %v", owners, of.Are)
+		}
+	},
+	"waiters": func(s *stage, of step) {
+		s.until(of, func() bool {
+			view, err := s.client(of).Get(s.t.Context(), of.Lock)
+			must(s.t, err)
+			return len(view.Waiters) == of.Number
+		})
+	},
+	"running": func(s *stage, of step) { s.until(of, func() bool { return s.jobs[of.Of].ran() == 1 }) },
+	"stopped": func(s *stage, of step) {
+		s.until(of, func() bool { return s.jobs[of.Of].stopped() != nil })
+		s.isError(of, s.jobs[of.Of].stopped())
+	},
+	"exited": func(s *stage, of step) { s.until(of, func() bool { return !s.sidecar.Running() }) },
+	"done":   func(s *stage, of step) { must(s.t, receive(s.t, s.jobs[of.Of].done)) },
+	"leading": func(s *stage, of step) {
+		s.until(of, func() bool { return s.jobs[of.Of].ran() == of.Times })
+	},
+	"joined": func(s *stage, of step) {
+		s.until(of, func() bool { return s.jobs[of.Of].ran() == of.Times })
+	},
+	"leader": func(s *stage, of step) {
+		s.until(of, func() (is bool) {
+			s.locked(func() { is = s.leaders[of.Of] == fmt.Sprint("leader ", of.Is) })
+			return is
+		})
+	},
+	"members": func(s *stage, of step) {
+		s.until(of, func() bool {
+			members := []string{}
+			view, err := s.client(of).GetGroup(s.t.Context(), of.Group)
+			must(s.t, err)
+			for _, member := range view.Members {
+				members = append(members, member.Member)
+			}
+			return fmt.Sprint(members) == fmt.Sprint(of.Are)
+		})
+	},
+	"picked": func(s *stage, of step) {
+		s.until(of, func() bool {
+			view, err := s.client(of).GetGroup(s.t.Context(), of.Group)
+			must(s.t, err)
+			name := ""
+			if picked := sidekeeper.Pick(view, of.Key); picked != nil {
+				name = picked.Member
+			}
+			return name == of.Is
+		})
+	},
+	"state": func(s *stage, of step) {
+		s.until(of, func() bool {
+			state := map[string]any{}
+			for key, entry := range s.views[of.Of].All() {
+				state[key] = string(entry.Value)
+			}
+			return s.views[of.Of].Age() == 0 && fmt.Sprint(state) == fmt.Sprint(of.Is)
+		})
+	},
+	"stale": func(s *stage, of step) { s.until(of, func() bool { return s.views[of.Of].Age() > 0 }) },
+}
+
+// outcome waits for a lock that was asked for in the background.
+func (s *stage) outcome(of step) (got acquired) {
+	s.t.Helper()
+	s.until(of, func() bool {
+		select {
+		case got = <-s.pending[of.Of].result:
+			return true
+		default:
+			return false
+		}
+	})
+	return got
+}
