@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -10,9 +9,8 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // panel is the page at / of the admin listener. It stands on nothing else.
@@ -32,35 +30,46 @@ const (
 type administration struct {
 	server   *Server
 	begun    time.Time
-	states   *broadcasts[struct{}, []byte]
 	lookers  chan struct{}
 	stopping chan struct{} // closed when the listener is to close
+
+	mu   sync.Mutex
+	past []sheet   // of the last states; none if nobody has looked
+	text []byte    // the newest state
+	due  time.Time // of the next one
+}
+
+// A sheet is a tally sheet as it was at one moment.
+type sheet struct {
+	at time.Time
+	tallySheet
 }
 
 func newAdministration(server *Server) *administration {
-	a := &administration{server: server, begun: time.Now(), lookers: make(chan struct{}, mostLookers), stopping: make(chan struct{})}
-	a.states = newBroadcastsOf(server.ensemble, a.look)
-	return a
+	return &administration{server: server, begun: time.Now(), lookers: make(chan struct{}, mostLookers), stopping: make(chan struct{})}
 }
 
-// look takes a state every second, with latencies of the last ten.
-func (a *administration) look(context.Context, struct{}) looking[[]byte] {
-	type sheet struct {
-		at time.Time
-		tallySheet
+// latest is the state for all who look, taken anew every second, with latencies of the last ten, and when it is out of date.
+func (a *administration) latest() (text []byte, due time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if time.Now().Before(a.due) {
+		return a.text, a.due
 	}
-	past := []sheet{{time.Now(), a.server.options.Metrics.requests()}}
-	return func(context.Context) ([]byte, recipes.Changes, error) {
-		now := sheet{time.Now(), a.server.options.Metrics.requests()}
-		state := a.state()
-		if len(past) > 1 || now.at.Sub(past[0].at) >= stateEvery {
-			state.LatencyOver = now.at.Sub(past[0].at).Seconds()
-			state.Latency = latencies(past[0].tallySheet, now.tallySheet, now.at.Sub(past[0].at))
-		}
-		past = append(past, now)[max(0, len(past)+1-latencyPast):]
-		text, err := json.Marshal(state)
-		return text, recipes.Changes{after(stateEvery)}, err
+	now, state := sheet{time.Now(), a.server.options.Metrics.requests()}, a.state()
+	if now.at.Sub(a.due) > stateEvery {
+		a.past = nil
 	}
+	if len(a.past) > 0 {
+		over := now.at.Sub(a.past[0].at)
+		state.LatencyOver, state.Latency = over.Seconds(), latencies(a.past[0].tallySheet, now.tallySheet, over)
+	}
+	a.past = append(a.past, now)[max(0, len(a.past)+1-latencyPast):]
+	if text, err := json.Marshal(state); err == nil {
+		a.text = text
+	}
+	a.due = now.at.Add(stateEvery)
+	return a.text, a.due
 }
 
 // state is what there is now, with latencies since the beginning.
@@ -118,21 +127,16 @@ func (a *administration) serveEvents(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("%d look already", mostLookers), http.StatusServiceUnavailable)
 		return
 	}
-	board := a.states.watch(struct{}{})
-	defer board.leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
 	for {
-		shown, changed := board.now()
-		if shown.seen {
-			_ = out.SetWriteDeadline(time.Now().Add(readTimeout)) // supported by every connection of ours
-			_, err := fmt.Fprintf(w, "data: %s\n\n", shown.view)
-			if err != nil || out.Flush() != nil {
-				return
-			}
+		text, due := a.latest()
+		_ = out.SetWriteDeadline(time.Now().Add(readTimeout)) // supported by every connection of ours
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil || out.Flush() != nil {
+			return
 		}
 		select {
-		case <-changed:
+		case <-time.After(time.Until(due)):
 		case <-r.Context().Done():
 			return
 		case <-a.stopping:

@@ -168,22 +168,13 @@ func TestNothingIsDoneWhileNobodyLooks(t *testing.T) {
 	p.look(ctx).sees(0)
 	same(t, "looks while somebody does", p.looks() > 0, true)
 	cancel()
-	for p.admin().watched() {
+	for len(p.server.admin.lookers) > 0 {
 		select {
-		case <-after(time.Millisecond):
+		case <-time.After(time.Millisecond):
 		case <-within(t).Done():
 			t.Fatal("the looks go on")
 		}
 	}
-}
-
-func (p *probe) admin() *administration { return p.server.admin }
-
-// watched says whether somebody looks.
-func (a *administration) watched() bool {
-	a.states.mu.Lock()
-	defer a.states.mu.Unlock()
-	return len(a.states.open) > 0
 }
 
 func TestOnlySoManyMayLookAtOnce(t *testing.T) {

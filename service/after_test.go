@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 func TestWhatIsToBeDoneAfterTheStatusIsDoneInOrderWhenTheCallerHasIt(t *testing.T) {
@@ -15,7 +16,7 @@ func TestWhatIsToBeDoneAfterTheStatusIsDoneInOrderWhenTheCallerHasIt(t *testing.
 	p.acquire = func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
 		afterStatus(stream.Context(), func() { <-told; steps <- "first" })
 		afterStatus(stream.Context(), func() { steps <- "second" })
-		return errLeaseLost
+		return recipes.ErrSessionEnded
 	}
 	stream, err := lockv1.NewLockServiceClient(p.dial(p.address())).Acquire(within(t), &lockv1.AcquireRequest{})
 	must(t, err)

@@ -1,17 +1,12 @@
 package service
 
 import (
-	"errors"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/time/rate"
 )
 
-// An audit is the record of who was given what and lost it, who ended what is others', and who was refused. docs/audit.md tells
-// each event's fields. What stands in it is enough to find a lease or a hold in the log, and of no use to whoever wants to use one.
+// An audit is the record of who was given what and lost it, and who ended what is others'. docs/audit.md tells each event's fields. What stands in it is enough to find a lease or a hold in the log, and of no use to whoever wants to use one.
 type audit struct{ log *zap.Logger }
 
 func newAudit(log *zap.Logger) audit {
@@ -75,64 +70,4 @@ func outcomeField(err error) zap.Field {
 		reason = answerTo(err).code.String()
 	}
 	return zap.String("outcome", reason)
-}
-
-// denials are the errors of callers that asked for what is not theirs.
-var denials = []error{errPolicyDenied, errOperatorOnly, errLeaseNotFound, errHoldNotFound}
-
-// answered tells of a call that was denied.
-func (a audit) answered(by caller, method string, request any, err error) {
-	if err == nil || !slices.ContainsFunc(denials, func(denial error) bool { return errors.Is(err, denial) }) {
-		return
-	}
-	of := subjects[method]
-	var names []string
-	if of.names != nil && request != nil {
-		for _, asked := range of.names(request) {
-			names = append(names, shortened(asked))
-		}
-	}
-	a.denied(by, of.action(method, request).Name, names[:min(len(names), mostDeniedNames)], reasonOf(err))
-}
-
-// mostDeniedNames bounds what a caller can have written of one request.
-const mostDeniedNames = 10
-
-func shortened(text string) string { return text[:min(len(text), longestName)] }
-
-func (a audit) denied(by caller, action string, names []string, reason string) {
-	write, omitted := by.guest.mayBeDenied()
-	if !write {
-		return
-	}
-	a.log.Warn("denial", zap.String("caller", by.identity), zap.String("action", action), zap.Strings("names", names),
-		zap.String("reason", reason), zap.Int64("omitted", omitted))
-}
-
-// How many denials of one caller are written in a second, and at once; the next one that is written counts the others.
-const (
-	writtenDenials      = 10
-	writtenDenialsBurst = 100
-)
-
-// denialPace keeps a caller from filling the record with what it is refused.
-type denialPace struct {
-	limiter *rate.Limiter
-	omitted atomic.Int64
-}
-
-func newDenialPace() *denialPace {
-	return &denialPace{limiter: rate.NewLimiter(writtenDenials, writtenDenialsBurst)}
-}
-
-// mayBeDenied says whether a denial is to be written, and how many were not since the last one that was.
-func (g *guest) mayBeDenied() (write bool, omitted int64) {
-	if g == nil {
-		return true, 0
-	}
-	if !g.denials.limiter.Allow() {
-		g.denials.omitted.Add(1)
-		return false, 0
-	}
-	return true, g.denials.omitted.Swap(0)
 }

@@ -27,7 +27,7 @@ type recorded map[string]any
 
 // entriesOf are the lines of one event.
 func (s *guardedScene) entriesOf(event string) (entries []recorded) {
-	scanner := bufio.NewScanner(strings.NewReader(s.record.text()))
+	scanner := bufio.NewScanner(strings.NewReader(s.record.Text()))
 	for scanner.Scan() {
 		var line recorded
 		must(s.t, json.Unmarshal(scanner.Bytes(), &line))
@@ -131,11 +131,11 @@ rules:
 		same(t, "fields of "+want.event, slices.Sorted(maps.Keys(line)), documentedEvents(t)[want.event])
 	}
 	for _, grant := range s.entriesOf("grant") {
-		same(t, "the log knows the lease of a grant", strings.Contains(s.book.text(), fmt.Sprintf(`"lease":"%v"`, grant[leaseWord])), true)
+		same(t, "the log knows the lease of a grant", strings.Contains(s.book.Text(), fmt.Sprintf(`"lease":"%v"`, grant["lease"])), true)
 	}
 	same(t, "events that the document tells of", len(documentedEvents(t)), 8)
 	for _, id := range []string{released.GetHoldId(), broken.GetHoldId()} {
-		same(t, "a hold's id in the record", strings.Contains(s.record.text(), id), false)
+		same(t, "a hold's id in the record", strings.Contains(s.record.Text(), id), false)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestWhoTriesAnIDOfSomebodyElseIsOnRecord(t *testing.T) {
 		same(t, thief, line["action"], action)
 		same(t, thief, line["reason"], "LEASE_NOT_FOUND")
 	}
-	same(t, "the id in the record", strings.Contains(s.record.text(), id), false)
+	same(t, "the id in the record", strings.Contains(s.record.Text(), id), false)
 }
 
 func TestAFloodOfDenialsFillsNoDisk(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAFloodOfDenialsFillsNoDisk(t *testing.T) {
 	if lines < writtenDenialsBurst || lines >= 450 {
 		t.Errorf("%d lines", lines)
 	}
-	same(t, "long names in the record", strings.Contains(s.record.text(), strings.Repeat("x", longestName+1)), false)
+	same(t, "long names in the record", strings.Contains(s.record.Text(), strings.Repeat("x", longestDeniedName+1)), false)
 	awaitThat(t, "the count of what was left out", func() bool {
 		_, _ = client.Get(within(t), &lockv1.GetRequest{Name: "x"})
 		all := s.entriesOf("denial")

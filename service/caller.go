@@ -13,10 +13,8 @@ type caller struct {
 	operator bool   // whether it came over the operators' listener
 	process  int32  // the peer's process id on a Unix socket, 0 elsewhere; for the log only
 
-	ending  *ending
-	streams *streamCount
-	pace    *pace
-	guest   *guest
+	ending *ending
+	slot   slot // that its connection takes
 }
 
 // callerOf returns who calls. A context without a connection has the zero caller, which is nobody.
@@ -29,6 +27,19 @@ func callerOf(ctx context.Context) caller {
 	return caller
 }
 
+// operatingKey is of what is in the context of a call that operates.
+type operatingKey struct{}
+
+// operating is the context of a call with which the caller may do what operators do.
+func operating(ctx context.Context) context.Context {
+	return context.WithValue(ctx, operatingKey{}, true)
+}
+
+// mayOperate says whether the caller may do with this call what is for operators.
+func mayOperate(ctx context.Context) bool {
+	return ctx.Value(operatingKey{}) != nil || callerOf(ctx).operator
+}
+
 // AuthType makes caller a credentials.AuthInfo, which is how it travels from the handshake to the call.
 func (c caller) AuthType() string { return "sidekeeper" }
 
@@ -38,7 +49,7 @@ func (c caller) left() <-chan struct{} {
 	if c.ending == nil {
 		return nil
 	}
-	return c.ending.left
+	return c.ending.left()
 }
 
 // fellSilent says, once a stream's context has ended, whether its caller may still be alive and counting on what it was

@@ -24,7 +24,7 @@ func BenchmarkCallCost(b *testing.B) {
 		handler afterStatusHandler
 	}{
 		{"without a number", afterStatusHandler{}},
-		{"with a number", afterStatusHandler{new(atomic.Uint64)}},
+		{"with a number", afterStatusHandler{calls: new(atomic.Uint64)}},
 	} {
 		b.Run(way.name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -52,14 +52,14 @@ func BenchmarkCallCost(b *testing.B) {
 	}{{"without a policy", nil}, {"with twenty rules", twenty}} {
 		b.Run(way.name, func(b *testing.B) {
 			b.ReportAllocs()
-			benchmarkAdmission(b, admission{guard: guard{way.file}, audit: newAudit(nil)})
+			benchmarkAdmission(b, admission{guard: guard{way.file}, denials: denials{zap.NewNop()}})
 		})
 	}
 }
 
 func benchmarkAdmission(b *testing.B, admits admission) {
 	b.Helper()
-	ctx := logging.InjectFields(b.Context(), logging.Fields{callWord, 1})
+	ctx := logging.InjectFields(b.Context(), logging.Fields{"call", 1})
 	ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: caller{identity: "uid:1000"}})
 	request, info := &configv1.GetRequest{Key: "team-20/key"}, &grpc.UnaryServerInfo{FullMethod: configv1.ConfigService_Get_FullMethodName}
 	handler := func(context.Context, any) (any, error) { return nil, nil }

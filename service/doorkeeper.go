@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"errors"
 	"math"
 	"net"
@@ -90,15 +89,27 @@ func newGuest() *guest {
 
 // A visit is one connection that was let in.
 type visit struct {
-	door  *doorkeeper
-	guest *guest // under its lock, as is over; nil until the caller is known
+	door  *doorkeeper // nil where any number is let in
+	guest *guest      // under its lock, as is over; nil until the caller is known
 	over  bool
+
+	streams streamCount
+	pace    *pace
+}
+
+// visitOf is the visit in the course of which a call is made.
+func visitOf(from caller) *visit {
+	if visit, ok := from.slot.(*visit); ok {
+		return visit
+	}
+	return &visit{} // of a call that came over no connection
 }
 
 // enter lets a connection in before it is known whose it is. The visit must be left.
 func (d *doorkeeper) enter() (*visit, error) {
+	made := &visit{door: d, pace: newPace(withdrawals, withdrawalsBurst)}
 	if d == nil {
-		return &visit{}, nil
+		return made, nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,39 +117,45 @@ func (d *doorkeeper) enter() (*visit, error) {
 		return nil, d.refuse("max-connections", d.most, "")
 	}
 	d.open++
-	return &visit{door: d}, nil
+	return made, nil
 }
 
-// introduce says whose connection it is, and returns when it may be greeted.
-func (v *visit) introduce(identity string) (*guest, error) {
+// admit is enter for a handshake.
+func (d *doorkeeper) admit() (slot, error) { return d.enter() }
+
+// Identify says whose connection it is, and returns when it may be greeted.
+func (v *visit) Identify(identity string) error {
 	if v.door == nil {
-		return nil, nil
+		return nil
 	}
-	guest, turn, err := v.queue(identity)
-	if err != nil {
-		return nil, err
+	turn, err := v.queue(identity)
+	if err == nil {
+		<-time.After(turn)
 	}
-	return guest, wait(context.Background(), turn)
+	return err
 }
+
+// Pace returns when the connection may be read.
+func (v *visit) Pace() { v.pace.keep() }
 
 // queue says how long the connection has to wait.
-func (v *visit) queue(identity string) (*guest, time.Duration, error) {
+func (v *visit) queue(identity string) (time.Duration, error) {
 	d := v.door
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	guest := d.guest(identity)
 	if guest.open >= d.share {
-		return nil, 0, d.refuse("three quarters of max-connections", d.share, identity)
+		return 0, d.refuse("three quarters of max-connections", d.share, identity)
 	}
 	place := guest.arrivals.Reserve()
 	if place.Delay() > longestQueue {
 		place.Cancel()
-		return nil, 0, d.refuse("connections of one caller in a second", arrivals, identity)
+		return 0, d.refuse("connections of one caller in a second", arrivals, identity)
 	}
 	d.shut = false
 	guest.open++
 	v.guest = guest
-	return guest, place.Delay(), nil
+	return place.Delay(), nil
 }
 
 // guest is the caller of that name. It is locked.
@@ -174,8 +191,8 @@ func (d *doorkeeper) count() (open, refused int) {
 	return d.open, d.sum
 }
 
-// leave ends the visit, once.
-func (v *visit) leave() {
+// Leave ends the visit, once.
+func (v *visit) Leave() {
 	d := v.door
 	if d == nil {
 		return

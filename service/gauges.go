@@ -4,33 +4,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A Standing is how the leases of a sidecar stand at one moment.
-type Standing struct {
-	Suspended  int     // leases whose heartbeat is late
-	LeastValid float64 // seconds for which each open lease is certainly its caller's, or more; if there are any
-	Any        bool    // whether a lease is open
-	MostLeases int     // as Options has it
-	Draining   bool    // the sidecar lets go of everything
-}
-
-// Standing looks at all leases.
-func (s *Services) Standing() Standing {
-	stand := Standing{MostLeases: s.options.MostLeases, Draining: s.drain.hasBegun()}
-	for _, open := range s.leases.all() {
-		if open.lost() != nil {
-			continue
-		}
-		if suspended, _ := open.session.Suspended(); suspended {
-			stand.Suspended++
-		}
-		valid := open.validFor().Seconds()
-		if !stand.Any || valid < stand.LeastValid {
-			stand.Any, stand.LeastValid = true, valid
-		}
-	}
-	return stand
-}
-
 // gauges are the metrics of a Server that are read when a scraper asks, rather than kept.
 type gauges struct{ server *Server }
 

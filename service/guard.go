@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -9,7 +8,7 @@ import (
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionalphapb "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
-	"github.com/sidekeeper/sidekeeper/service/policy"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
 // openServices say nothing about anybody's names, and need no rule.
@@ -43,35 +42,13 @@ func (g guard) judge(from caller, method string, request any) (verdict, error) {
 	case g.policy == nil:
 		return verdict{}, nil
 	case !known:
-		return verdict{}, deniedByPolicy(from, strings.TrimPrefix(method, "/"))
-	}
-	var names []string
-	if of.names != nil {
-		names = of.names(request)
+		return verdict{}, PolicyDenied(from.identity, strings.TrimPrefix(method, "/"))
 	}
 	action := of.action(method, request)
-	if !g.policy.Last().Allows(from.identity, action.Name, names) {
-		return verdict{}, deniedByPolicy(from, action.Name)
+	if !g.policy.Last().Allows(from.identity, action.Name, namesIn(method, request)) {
+		return verdict{}, PolicyDenied(from.identity, action.Name)
 	}
 	return verdict{operates: action.Operator}, nil
-}
-
-// deniedByPolicy is the same answer whatever is stored under the name. It tells the caller as whom it was seen.
-func deniedByPolicy(from caller, action string) error {
-	return &detailedError{
-		kind:  errPolicyDenied,
-		facts: map[string]string{"caller": from.identity, "action": action},
-		text:  "no rule allows " + from.identity + " " + action + " for what it names",
-	}
-}
-
-// verdictKey is of the verdict in a call's context, which is there if the caller operates.
-type verdictKey struct{}
-
-// mayOperate says whether the caller may do with this call what is for operators.
-func mayOperate(ctx context.Context) bool {
-	passed, _ := ctx.Value(verdictKey{}).(verdict)
-	return passed.operates || callerOf(ctx).operator
 }
 
 // policyActions are all that a policy can speak of.

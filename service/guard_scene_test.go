@@ -59,9 +59,9 @@ func newGuardedScene(t *testing.T, policy string) *guardedScene {
 	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
 	authority.writeServer(files)
 	authority.writeClientCA(files)
-	ensemble := &sceneEnsemble{Reader: memory.NewReader(), memory: memory, opened: s.opened}
+	ensemble := &memoryEnsemble{Reader: memory.NewReader(), memory: memory, opened: s.opened}
 	s.services = New(Options{
-		SessionTimeout: 2 * time.Second, TickTime: 100 * time.Millisecond, Log: s.book.logger(), Audit: s.record.logger(),
+		SessionTimeout: 2 * time.Second, TickTime: 100 * time.Millisecond, Log: s.book.Logger(), Audit: s.record.Logger(),
 	}, ensemble)
 	s.server, err = NewServer(ServerOptions{
 		Listen: []string{
@@ -69,7 +69,7 @@ func newGuardedScene(t *testing.T, policy string) *guardedScene {
 		},
 		SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators", TLS: files, Policy: s.policy(),
 		KeepaliveTime: time.Second, KeepaliveTimeout: time.Second, MaxStreams: 1024, SilenceTimeout: 5 * time.Second,
-		Log: s.book.logger(), Audit: s.record.logger(), Metrics: s.metrics,
+		Log: s.book.Logger(), Audit: s.record.Logger(), Metrics: s.metrics,
 	}, s.services, ensemble)
 	must(t, err)
 	s.run()

@@ -262,7 +262,7 @@ func TestANewPolicyIsForNewCallsAndABadOneForNone(t *testing.T) {
 	s.write("rules: []")
 	awaitThat(t, "the new policy", func() bool { return get() == denied })
 	s.write("rules: [{identities: [app]}]")
-	awaitThat(t, "the complaint", func() bool { return strings.Contains(s.book.text(), `identities[0] is \"app\": an identity is`) })
+	awaitThat(t, "the complaint", func() bool { return strings.Contains(s.book.Text(), `identities[0] is \"app\": an identity is`) })
 	same(t, "by a bad policy", get(), denied)
 	same(t, "metric", strings.Contains(scrape(s.metrics), "sidekeeper_policy_refused 1"), true)
 	s.write(locks)
@@ -306,7 +306,7 @@ func TestAPolicyThatCannotBeUsedStopsTheSidecarFromStarting(t *testing.T) {
 func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
 	s := newGuardedScene(t, "rules: []")
 	ctx := context.Background()
-	admission := admission{mostStreams: 1, guard: guard{s.server.policy}, audit: newAudit(nil)}
+	admission := admission{mostStreams: 1, guard: guard{s.server.policy}, denials: denials{noLog()}}
 	request, err := proto.Marshal(&lockv1.AcquireRequest{Name: "orders"})
 	must(t, err)
 	info := &grpc.StreamServerInfo{FullMethod: lockv1.LockService_Acquire_FullMethodName}

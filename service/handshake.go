@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -11,7 +10,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
-	"github.com/sidekeeper/sidekeeper/service/policy"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
 // handshake is how a server meets a new connection: it finds out who calls, and has the connection note how it ends.
@@ -22,30 +21,34 @@ type handshake struct {
 	socket    string                           // the identity of all who call on a Unix socket; empty for their users'
 	operators bool                             // whether only root and the sidecar's own user may call, as operators
 	trusting  bool                             // whether whoever calls is an operator
-	audit     audit                            // told of whoever is no operator
-	door      *doorkeeper                      // bounds connections; nil for any number of them
+	refused   func(identity string)            // told of whoever is no operator
+	admit     func() (slot, error)             // lets a connection in, or not, before it is known whose it is
+}
+
+// A slot is the place of one connection among those that were let in.
+type slot interface {
+	Identify(identity string) error // says whose connection it is, and returns when it may be greeted
+	Pace()                          // returns when it may be read
+	Leave()                         // is called at its end, once or more
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (h handshake) ServerHandshake(socket net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	visit, err := h.door.enter()
+	slot, err := h.admit()
 	if err != nil {
 		return nil, nil, err
 	}
-	raw := &rawConn{
-		Conn: socket, ending: newEnding(), pace: newPace(withdrawals, withdrawalsBurst), local: isLocal(socket), leave: visit.leave,
-	}
+	raw := &rawConn{Conn: socket, ending: newEnding(), slot: slot, local: isLocal(socket)}
 	conn, caller, err := h.meet(raw)
 	if err == nil {
-		caller.guest, err = visit.introduce(caller.identity)
+		err = slot.Identify(caller.identity)
 	}
 	if err != nil {
-		visit.leave()
+		slot.Leave()
 		return nil, nil, err
 	}
 	caller.operator = h.operators || h.trusting
-	caller.ending, caller.pace = raw.ending, raw.pace
-	caller.streams = new(streamCount)
+	caller.ending, caller.slot = raw.ending, slot
 	return conn, caller, nil
 }
 
@@ -77,7 +80,7 @@ func (h handshake) meetProcess(socket *net.UnixConn) (caller, error) {
 		return caller{}, fmt.Errorf("peer of the Unix socket: %w", err)
 	}
 	if h.operators && !isOperator(uid) {
-		h.audit.denied(caller{identity: policy.User + strconv.Itoa(uid)}, "connect", nil, reasonOf(errOperatorOnly))
+		h.refused(policy.User + strconv.Itoa(uid))
 		return caller{}, fmt.Errorf("uid %d is neither root nor the sidecar's user: no operator", uid)
 	}
 	identity := h.socket
@@ -111,6 +114,3 @@ func (h handshake) ClientHandshake(context.Context, string, net.Conn) (net.Conn,
 }
 
 var errServerOnly = errors.New("credentials of a server cannot dial")
-
-// secured makes TLS of config for a handshake.
-func secured(config *tls.Config) credentials.TransportCredentials { return credentials.NewTLS(config) }

@@ -12,11 +12,6 @@ import (
 // services' own names say the same. The empty name says only that the process runs.
 const readiness = "sidekeeper.readiness"
 
-// A Reachability knows whether the ensemble answers, and gives a channel that is closed when that may have changed.
-type Reachability interface {
-	Reachable() (bool, <-chan struct{})
-}
-
 // follow keeps the health of these services what the ensemble's is, until ctx ends.
 func follow(ctx context.Context, server *health.Server, ensemble Reachability, services []string) {
 	for {

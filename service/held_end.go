@@ -106,7 +106,7 @@ func (s *heldStream[P, M]) outlast() {
 	}
 	for connection, until := range s.counting {
 		timer := time.NewTimer(time.Until(until))
-		s.outlastOne(connection.left, caller, timer.C)
+		s.outlastOne(connection.left(), caller, timer.C)
 		timer.Stop()
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/sidekeeper/sidekeeper/service/policy"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
 // identityOf names the subject of a verified certificate in words that outlive its renewal: its SPIFFE id, else the first of its
@@ -28,7 +28,7 @@ func identityOf(certificate *x509.Certificate) (string, error) {
 		identity = policy.Key + hex.EncodeToString(key[:16])
 	}
 	if rule := policy.BrokenIdentityRule(identity); rule != "" {
-		return "", fmt.Errorf("the certificate's identity is %s: %s", quoted(identity), rule)
+		return "", fmt.Errorf("the certificate's identity is %.64q: %s", identity, rule)
 	}
 	return identity, nil
 }
@@ -43,7 +43,7 @@ func spiffeOf(certificate *x509.Certificate) (string, error) {
 	}
 	id := certificate.URIs[0].String()
 	if rule := policy.BrokenIdentityRule(id); rule != "" {
-		return "", fmt.Errorf("the SPIFFE id is %s: %s", quoted(id), rule)
+		return "", fmt.Errorf("the SPIFFE id is %.64q: %s", id, rule)
 	}
 	return id, nil
 }

@@ -27,7 +27,7 @@ const reasonTrailer = "sidekeeper-reason"
 func interceptorsOf(options ServerOptions, guard guard) []grpc.ServerOption {
 	log, logged := logger(options.Log), loggedAs(levelOf)
 	counted := errorCount{options.Metrics}
-	admission, memory := admission{options.MaxStreams, guard, newAudit(options.Audit)}, newMemory(options.MaxMemory)
+	admission, memory := admission{options.MaxStreams, guard, denials{options.Audit}}, newMemory(options.MaxMemory)
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
@@ -55,7 +55,7 @@ func interceptorsOf(options ServerOptions, guard guard) []grpc.ServerOption {
 type admission struct {
 	mostStreams int
 	guard       guard
-	audit       audit
+	denials     denials
 }
 
 func (a admission) unary(
@@ -63,28 +63,29 @@ func (a admission) unary(
 ) (reply any, err error) {
 	caller := callerOf(ctx)
 	tellNames(ctx, info.FullMethod, request)
-	defer func() { a.audit.answered(caller, info.FullMethod, request, err) }()
+	defer func() { a.denials.answered(caller, info.FullMethod, request, err) }()
 	verdict, err := a.guard.judge(caller, info.FullMethod, request)
 	if err != nil {
 		return nil, err
 	}
-	defer caller.pace.withdrawn(ctx)
+	defer visitOf(caller).pace.withdrawn(ctx)
 	if verdict.operates {
-		ctx = context.WithValue(ctx, verdictKey{}, verdict)
+		ctx = operating(ctx)
 	}
 	return handler(ctx, request)
 }
 
 func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	caller := callerOf(stream.Context())
-	if err := caller.streams.enter(a.mostStreams); err != nil {
+	visit := visitOf(caller)
+	if err := visit.streams.enter(a.mostStreams); err != nil {
 		return err
 	}
-	defer caller.streams.leave()
-	defer caller.pace.withdrawn(stream.Context())
+	defer visit.streams.leave()
+	defer visit.pace.withdrawn(stream.Context())
 	guarded := &guarded{ServerStream: stream, guard: a.guard, method: info.FullMethod}
 	err := handler(server, guarded)
-	a.audit.answered(caller, info.FullMethod, guarded.request, err)
+	a.denials.answered(caller, info.FullMethod, guarded.request, err)
 	return err
 }
 
@@ -133,7 +134,7 @@ func answerWith(err error, setTrailer func(metadata.MD)) error {
 
 func answerUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	reply, err := handler(ctx, request)
-	return reply, answerWith(naming(err, info.FullMethod, request), func(trailer metadata.MD) {
+	return reply, answerWith(naming(err, namesIn(info.FullMethod, request)), func(trailer metadata.MD) {
 		_ = grpc.SetTrailer(ctx, trailer) // fails only for a call that has ended
 	})
 }

@@ -48,6 +48,11 @@ type Ensemble interface {
 	Open(ctx context.Context, timeout time.Duration) (Session, error)
 }
 
+// A Reachability knows whether the ensemble answers, and gives a channel that is closed when that may have changed.
+type Reachability interface {
+	Reachable() (bool, <-chan struct{})
+}
+
 // leaseService answers sidekeeper.lease.v1.LeaseService.
 type leaseService struct {
 	leasev1.UnsafeLeaseServiceServer

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"go.uber.org/zap"
 
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -203,6 +204,14 @@ func (l *leases) note(ended *lease) {
 	}
 	l.options.Events.LeaseEnded(reason, time.Since(ended.opened))
 	l.options.Log.Info("lease ended", append(ended.fields(), zap.String("reason", reason), zap.NamedError("session", cause))...)
+}
+
+// leaseWord is what the log calls a lease, also in the line of a call that stands on it.
+const leaseWord = "lease"
+
+// standsOn notes for the line of the call which lease it stands on. It is called by the call's handler alone.
+func standsOn(ctx context.Context, on *lease) {
+	logging.AddFields(ctx, logging.Fields{leaseWord, on.logID})
 }
 
 // fields are a lease in the log; its id is a secret.

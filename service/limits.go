@@ -45,21 +45,14 @@ type streamCount struct{ open atomic.Int64 }
 
 // enter admits one more stream unless there are most already. Who was admitted calls leave.
 func (c *streamCount) enter(most int) error {
-	if c == nil {
-		return nil
-	}
 	if c.open.Add(1) > int64(most) {
 		c.open.Add(-1)
-		return limited(errStreamLimit, "max-streams", most)
+		return StreamLimit(most)
 	}
 	return nil
 }
 
-func (c *streamCount) leave() {
-	if c != nil {
-		c.open.Add(-1)
-	}
-}
+func (c *streamCount) leave() { c.open.Add(-1) }
 
 // What a connection may take back of its calls until it is read more slowly: a call that is made and taken back at once costs the
 // caller next to nothing and the sidecar a goroutine.
@@ -97,6 +90,6 @@ func (p *pace) keep() {
 	}
 	if debt := -p.events.Tokens(); debt > 0 {
 		due := time.Duration(debt / float64(p.events.Limit()) * float64(time.Second))
-		_ = wait(context.Background(), min(longestBreak, due)) // it always has the time
+		<-time.After(min(longestBreak, due))
 	}
 }

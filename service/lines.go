@@ -7,12 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// What the log calls a call and the lease it stands on. The line of a call has both; those of its lease say which call opened
-// it.
-const (
-	callWord  = "call"
-	leaseWord = "lease"
-)
+// callWord is what the log calls a call. The line of a call has it; those of its lease say which call opened it.
+const callWord = "call"
 
 // numbered gives a call its number.
 func numbered(ctx context.Context, number uint64) context.Context {
@@ -27,9 +23,4 @@ func callField(ctx context.Context) zap.Field {
 		}
 	}
 	return zap.Skip()
-}
-
-// standsOn notes for the line of the call which lease it stands on. It is called by the call's handler alone.
-func standsOn(ctx context.Context, on *lease) {
-	logging.AddFields(ctx, logging.Fields{leaseWord, on.logID})
 }

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/service/policy"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
 const (
@@ -41,7 +41,7 @@ func parsePlace(text string) (place, error) {
 	case !ok:
 		return place{}, fmt.Errorf("?%s: only ?identity=NAME may follow the path", query)
 	case !policy.IsSocketName(called):
-		return place{}, fmt.Errorf("identity is %s: %s", quoted(called), policy.SocketNameRule)
+		return place{}, fmt.Errorf("identity is %.64q: %s", called, policy.SocketNameRule)
 	}
 	return place{address, policy.Socket + called}, nil
 }

@@ -14,7 +14,7 @@ import (
 // full detail.
 func TestNoIDStandsInTheLog(t *testing.T) {
 	book := &logbook{}
-	s := newScene(t, func(o *Options) { o.Log = book.logger() })
+	s := newScene(t, func(o *Options) { o.Log = book.Logger() })
 	lease := s.open(s.callers, &leasev1.OpenRequest{Owner: "somebody"})
 	released := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
 	lost := s.hold(s.callers, &lockv1.AcquireRequest{Name: "stock"})
@@ -32,7 +32,7 @@ func TestNoIDStandsInTheLog(t *testing.T) {
 	s.must(err)
 	s.must(s.stop())
 
-	log := book.text()
+	log := book.Text()
 	for _, event := range []string{"lease opened", "lease ended", "lock lost", "finished call", "LEASE_NOT_FOUND", "ALREADY_CONTENDING"} {
 		same(t, event+" in the log", strings.Contains(log, event), true)
 	}

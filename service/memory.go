@@ -51,7 +51,7 @@ func (m memory) room(size int) error {
 	if m.collect(); m.inUse()+size <= m.most {
 		return nil
 	}
-	return limited(errMemoryLimit, "max-memory", m.most)
+	return MemoryLimit(m.most)
 }
 
 // collect has garbage collected, which counts as in use until then, but not again and again.
@@ -71,7 +71,7 @@ func (m memory) unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 		}
 		return proto.Size(reply.(proto.Message)), m.check(reply)
 	}
-	if guest := callerOf(ctx).guest; guest != nil && readingMethods[info.FullMethod] {
+	if guest := visitOf(callerOf(ctx)).guest; guest != nil && readingMethods[info.FullMethod] {
 		return reply, guest.reads.do(ctx, m, answer)
 	}
 	_, err = answer()
@@ -96,8 +96,10 @@ type sparing struct {
 // knows how long is too long.
 func (s sparing) SendMsg(message any) error {
 	for s.memory.check(message) != nil {
-		if err := wait(s.Context(), memoryPause); err != nil {
-			return err
+		select {
+		case <-time.After(memoryPause):
+		case <-s.Context().Done():
+			return context.Cause(s.Context())
 		}
 	}
 	return s.ServerStream.SendMsg(message)

@@ -1,8 +1,7 @@
 package service
 
 import (
-	"maps"
-	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -25,9 +24,9 @@ var (
 // callReasons are all reasons of errors.proto.
 func callReasons() []string {
 	var reasons []string
-	for _, number := range slices.Sorted(maps.Keys(errorsv1.Reason_name)) {
-		if reason := reasonText(errorsv1.Reason(number)); reason != "" {
-			reasons = append(reasons, reason)
+	for number, reason := range errorsv1.Reason_name {
+		if number != 0 {
+			reasons = append(reasons, strings.TrimPrefix(reason, "REASON_"))
 		}
 	}
 	return reasons

@@ -57,7 +57,7 @@ func (d directory) pathOf(t *testing.T, value string) (node string, ok bool) {
 	t.Helper()
 	parsed, err := parseName("name", value)
 	if err != nil {
-		same(t, "outcome of "+value, outcome(answerWith(err, discardTrailer)), "InvalidArgument INVALID_FIELD name")
+		same(t, "outcome of "+value, outcome(toldOf(err)), "InvalidArgument INVALID_FIELD name")
 		return "", false
 	}
 	node = d.lock(parsed).Path
@@ -106,7 +106,7 @@ func FuzzPageTokens(f *testing.F) {
 		if err == nil && (asked.size < 1 || asked.size > largestPage || (text == "") != (asked.after == "")) {
 			t.Errorf("%d of %q make a page of %d after %q", size, text, asked.size, asked.after)
 		}
-		if field := outcome(answerWith(err, discardTrailer)); err != nil && !strings.HasPrefix(field, "InvalidArgument INVALID_FIELD page_") {
+		if field := outcome(toldOf(err)); err != nil && !strings.HasPrefix(field, "InvalidArgument INVALID_FIELD page_") {
 			t.Errorf("a page of %d after %q: %s", size, text, field)
 		}
 	})
@@ -148,4 +148,10 @@ func isID(text string) bool {
 		}
 	}
 	return digits == 32 && len(text) == 32
+}
+
+// toldOf is an error as its caller is told it.
+func toldOf(err error) error {
+	told, _ := toStatus(err)
+	return told.Err()
 }

@@ -5,8 +5,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/internal/reload"
-	"github.com/sidekeeper/sidekeeper/service/policy"
 )
 
 // policyPause is how long a changed policy may stay unnoticed.

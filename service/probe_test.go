@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -173,32 +172,6 @@ func (p *probe) begin(ctx context.Context, connection *grpc.ClientConn) {
 	must(p.t, err)
 	_, err = stream.Recv()
 	must(p.t, err)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// within is a context that ends with the test, or when it has taken too long.
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), patient, errors.New("the test takes too long"))
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// receive fails if nothing comes.
-func receive[T any](t *testing.T, from <-chan T) T {
-	t.Helper()
-	select {
-	case value := <-from:
-		return value
-	case <-within(t).Done():
-		t.Fatal("nothing came")
-		panic("unreachable")
-	}
 }
 
 // A freezer is a connection whose process can be stopped: from then on it neither reads nor writes, and only its kernel

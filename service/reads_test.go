@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,7 +26,7 @@ func readers(t *testing.T, r *reads, m memory, number, size int) (most, refused 
 				now.Add(-1)
 				return size, nil
 			})
-			if errors.Is(err, errMemoryLimit) {
+			if reasonOf(err) == "MEMORY_LIMIT" {
 				denied.Add(1)
 			} else {
 				same(t, "read", err, nil)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"encoding/base64"
 	"math"
 	"slices"
 	"strings"
@@ -72,8 +73,8 @@ func FuzzFieldsOfRequests(f *testing.F) {
 // prototypes are the empty requests of all rpcs, in their order.
 func prototypes(f *testing.F) (requests []proto.Message) {
 	f.Helper()
-	b := &switchboard{services: New(Options{}, &sceneEnsemble{})}
-	Dev{b.services, idleFaults{}}.Register(b)
+	b := &switchboard{services: New(Options{}, &memoryEnsemble{})}
+	Dev{Services: b.services, Faults: idleFaults{}}.Register(b)
 	for _, rpc := range b.rpcs {
 		requests = append(requests, rpc.prototype())
 	}
@@ -103,7 +104,7 @@ func populated(t *testing.T) *switchboard {
 		same(t, order.method, outcome(b.call(b.rpcs[at], true, encoded)), "OK")
 	}
 	holder := b.ensemble.memory.OpenSession(0)
-	foreign := b.services.lockDirectory().lock(name{"a"})
+	foreign := recipes.Lock{Path: "/sidekeeper/locks/a"}
 	if _, err := foreign.Join(t.Context(), holder, recipes.Exclusive, recipes.About{Owner: "foreign"}); err != nil {
 		t.Fatal(err)
 	}
@@ -187,11 +188,17 @@ func (f *filler) fillList(field protoreflect.FieldDescriptor, list protoreflect.
 	}
 }
 
+// tokenOf is a page token, as a list gives it.
+func tokenOf(last string) string { return base64.RawURLEncoding.EncodeToString([]byte("1 " + last)) }
+
+// largestValue is the longest that a key may have.
+const largestValue = 1_000_000
+
 var (
 	texts = []string{
 		"a", "b", "a/b", "", ".", "..", "/", "a//b", "a/", "zookeeper", "zookeeper/a", "%2F", "a%2Fb", "a\nb", "\x00", "ä", "\u2028",
 		strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("x/", 99) + "x", strings.Repeat("x/", 100) + "x",
-		strings.Repeat("0", 32), strings.Repeat("y", 1024), nextToken("a"), nextToken("1"), nextToken("\xff"), "MSBh",
+		strings.Repeat("0", 32), strings.Repeat("y", 1024), tokenOf("a"), tokenOf("1"), tokenOf("\xff"), "MSBh",
 	}
 	numbers = []int64{1, 0, 2, -1, 10, 100, 1000, 1001, 10001, 1 << 20, math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64}
 )
@@ -210,7 +217,7 @@ func (f *filler) scalar(field protoreflect.FieldDescriptor) protoreflect.Value {
 	case protoreflect.StringKind:
 		return protoreflect.ValueOfString(texts[f.choose(len(texts))])
 	case protoreflect.BytesKind:
-		return protoreflect.ValueOfBytes(make([]byte, []int{0, 1, longestValue, longestValue + 1}[f.choose(4)]))
+		return protoreflect.ValueOfBytes(make([]byte, []int{0, 1, largestValue, largestValue + 1}[f.choose(4)]))
 	}
 	panic("no value for a field of kind " + field.Kind().String())
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -86,6 +84,16 @@ func (e *sceneEnsemble) answer(refuse error, hang bool) {
 	e.refuse, e.hang = refuse, hang
 }
 
+// ServerSettings are those that scenes set.
+type ServerSettings struct {
+	Listen         []string
+	OperatorListen string
+	Log            *zap.Logger
+}
+
+// StartServer opens the listeners of a Server and returns how it serves. Servers stand above this package: whoever runs the tests sets it.
+var StartServer func(ServerSettings, *Services, Ensemble) (addresses []string, serve func(context.Context) error, err error)
+
 // newScene starts a sidecar. The ensemble's tick is so short that its sessions may be short, too.
 func newScene(t *testing.T, change ...func(*Options)) *scene {
 	t.Helper()
@@ -112,22 +120,20 @@ func (s *scene) serve() string {
 	s.must(err)
 	s.t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	s.socket = folder + "/callers"
-	server, err := NewServer(ServerOptions{
-		Listen: []string{"unix://" + s.socket, "127.0.0.1:0"}, SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators",
-		KeepaliveTime: time.Second, KeepaliveTimeout: 500 * time.Millisecond, MaxStreams: 1024,
-		SilenceTimeout: 5 * time.Second, Log: s.services.options.Log, Metrics: NewMetrics(),
+	addresses, serve, err := StartServer(ServerSettings{
+		Listen: []string{"unix://" + s.socket, "127.0.0.1:0"}, OperatorListen: "unix://" + folder + "/operators", Log: s.services.options.Log,
 	}, s.services, s.ensemble)
 	s.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx) }()
+	go func() { served <- serve(ctx) }()
 	s.stop = sync.OnceValue(func() error { cancel(); return <-served })
 	s.t.Cleanup(func() {
 		if err := s.stop(); err != nil {
 			s.t.Errorf("the sidecar stopped with %v", err)
 		}
 	})
-	return server.Addresses()[1]
+	return addresses[1]
 }
 
 func (s *scene) dial(target string, options ...grpc.DialOption) callers {
@@ -149,39 +155,10 @@ func (s *scene) must(err error) {
 	}
 }
 
-// patient bounds a test that would wait for ever.
-const patient = 20 * time.Second
-
 func (s *scene) context() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	s.t.Cleanup(cancel)
 	return ctx
-}
-
-// same fails unless what a caller saw is what it should have seen.
-func same(t *testing.T, what string, got, want any) {
-	t.Helper()
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Fatalf("%s: got %q, want %q", what, fmt.Sprint(got), fmt.Sprint(want))
-	}
-}
-
-// outcome is an error as a caller sees it: "OK", or code and reason as in "Aborted LEASE_LOST".
-func outcome(err error) string {
-	if err == nil || errors.Is(err, io.EOF) {
-		return "OK"
-	}
-	seen := status.Convert(err)
-	words := []string{seen.Code().String()}
-	for _, detail := range seen.Details() {
-		switch detail := detail.(type) {
-		case *errdetails.ErrorInfo:
-			words = append(words, detail.GetReason())
-		case *errdetails.BadRequest:
-			words = append(words, detail.GetFieldViolations()[0].GetField())
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 // An acquiring is one Acquire stream.

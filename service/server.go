@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -85,6 +86,9 @@ type door struct {
 // NewServer opens every listener, so that an address that is refused or taken is known before anything is served. Serve
 // closes them.
 func NewServer(options ServerOptions, handlers Handlers, ensemble Reachability) (*Server, error) {
+	if options.Audit == nil {
+		options.Audit = zap.NewNop()
+	}
 	s := &Server{
 		options: options, handlers: handlers, ensemble: ensemble, health: health.NewServer(),
 		keeper: newDoorkeeper(options.MaxConnections, options.Log),
@@ -133,7 +137,7 @@ func (s *Server) open() (err error) {
 }
 
 func (s *Server) openCallers() error {
-	hands := handshake{trusting: s.options.AllOperate, door: s.keeper}
+	hands := handshake{trusting: s.options.AllOperate, admit: s.keeper.admit}
 	secure, err := s.options.TLS.complete()
 	if err != nil {
 		return err
@@ -143,7 +147,7 @@ func (s *Server) openCallers() error {
 		if err != nil {
 			return err
 		}
-		hands.secure = secured(config)
+		hands.secure = credentials.NewTLS(config)
 	}
 	servers := map[string]*grpc.Server{} // by the identity of all their callers, if they have one
 	for _, address := range s.options.Listen {
@@ -170,7 +174,9 @@ func (s *Server) openOperators() error {
 		return nil
 	}
 	listener, err := listenOperators(address)
-	return s.add(forOperators, address, listener, err, s.newGRPC(handshake{operators: true, audit: newAudit(s.options.Audit)}).Serve)
+	anyNumber := (*doorkeeper)(nil)
+	hands := handshake{operators: true, refused: denials{s.options.Audit}.connected, admit: anyNumber.admit}
+	return s.add(forOperators, address, listener, err, s.newGRPC(hands).Serve)
 }
 
 func (s *Server) openMetrics() error {
@@ -195,17 +201,17 @@ func (s *Server) openAdmin() error {
 	return s.add(forAdmin, address, listener, err, server.Serve)
 }
 
-func (s *Server) add(purpose, address string, listener net.Listener, err error, serve func(net.Listener) error) error {
+func (s *Server) add(purpose, address string, opened net.Listener, err error, serve func(net.Listener) error) error {
 	if err != nil {
 		return fmt.Errorf("--%s %s: %w", purpose, address, err)
 	}
-	s.doors = append(s.doors, door{purpose, listener, serve})
+	s.doors = append(s.doors, door{purpose, opened, serve})
 	return nil
 }
 
 func (s *Server) newGRPC(hands handshake) *grpc.Server {
 	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, guard{s.policy}),
-		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(afterStatusHandler{&s.calls})})
+		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(afterStatusHandler{calls: &s.calls})})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))
 	}

@@ -1,20 +1,16 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -23,40 +19,17 @@ import (
 	"google.golang.org/grpc/status"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 func noLog() *zap.Logger { return zap.NewNop() }
-func uid() string        { return strconv.Itoa(os.Getuid()) }
 
 func described(c caller) string { return fmt.Sprintf("%s operator %v", c.identity, c.operator) }
 
-// A logbook keeps what is logged.
-type logbook struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
-
-func (l *logbook) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(line)
-}
-
-func (l *logbook) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.String()
-}
-
-func (l *logbook) logger() *zap.Logger {
-	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
-	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(l), zapcore.DebugLevel))
-}
-
 func TestErrorsOfTheTableReachTheCallerInThreeWays(t *testing.T) {
 	p := newProbe(t)
-	p.get = func(context.Context) error { return fmt.Errorf("lock secret-path: %w", errLeaseLost) }
-	p.acquire = func(grpc.ServerStreamingServer[lockv1.AcquireResponse]) error { return errLockHeld }
+	p.get = func(context.Context) error { return fmt.Errorf("lock secret-path: %w", recipes.ErrSessionEnded) }
+	p.acquire = func(grpc.ServerStreamingServer[lockv1.AcquireResponse]) error { return recipes.ErrKindMismatch }
 	client := lockv1.NewLockServiceClient(p.dial(p.address()))
 
 	var trailer metadata.MD
@@ -69,14 +42,14 @@ func TestErrorsOfTheTableReachTheCallerInThreeWays(t *testing.T) {
 	stream, err := client.Acquire(within(t), &lockv1.AcquireRequest{})
 	must(t, err)
 	_, err = stream.Recv()
-	same(t, "end", outcome(err), "FailedPrecondition LOCK_HELD")
-	same(t, "trailer", stream.Trailer().Get(reasonTrailer), "[LOCK_HELD]")
+	same(t, "end", outcome(err), "FailedPrecondition LOCK_KIND_MISMATCH")
+	same(t, "trailer", stream.Trailer().Get(reasonTrailer), "[LOCK_KIND_MISMATCH]")
 }
 
 func TestEachCallIsOneLineInTheLogWithItsCauseAndWithoutItsIDs(t *testing.T) {
 	book := &logbook{}
-	p := newProbe(t, func(o *ServerOptions) { o.Log = book.logger() })
-	p.get = func(context.Context) error { return fmt.Errorf("lock orders: %w", errLeaseLost) }
+	p := newProbe(t, func(o *ServerOptions) { o.Log = book.Logger() })
+	p.get = func(context.Context) error { return fmt.Errorf("lock orders: %w", recipes.ErrSessionEnded) }
 	_, err := lockv1.NewLockServiceClient(p.dial(p.address())).
 		Get(metadata.AppendToOutgoingContext(within(t), "secret-header", "s3cr3t"), &lockv1.GetRequest{Name: "s3cr3t"})
 	same(t, "answer", outcome(err), "Aborted LEASE_LOST")
@@ -84,7 +57,7 @@ func TestEachCallIsOneLineInTheLogWithItsCauseAndWithoutItsIDs(t *testing.T) {
 	must(t, p.serve())
 
 	var lines []string
-	for line := range strings.Lines(book.text()) {
+	for line := range strings.Lines(book.Text()) {
 		if strings.Contains(line, "finished call") {
 			lines = append(lines, line)
 		}
@@ -95,12 +68,12 @@ func TestEachCallIsOneLineInTheLogWithItsCauseAndWithoutItsIDs(t *testing.T) {
 			t.Errorf("no %s in %s", want, lines[0])
 		}
 	}
-	same(t, "secrets in the log", strings.Contains(book.text(), "s3cr3t"), false)
+	same(t, "secrets in the log", strings.Contains(book.Text(), "s3cr3t"), false)
 }
 
 func TestAPanicEndsItsCallAloneAndIsLogged(t *testing.T) {
 	book := &logbook{}
-	p := newProbe(t, func(o *ServerOptions) { o.Log = book.logger() })
+	p := newProbe(t, func(o *ServerOptions) { o.Log = book.Logger() })
 	p.acquire = func(grpc.ServerStreamingServer[lockv1.AcquireResponse]) error { panic("what nobody thought of") }
 	client := lockv1.NewLockServiceClient(p.dial(p.address()))
 	stream, err := client.Acquire(within(t), &lockv1.AcquireRequest{})
@@ -114,7 +87,7 @@ func TestAPanicEndsItsCallAloneAndIsLogged(t *testing.T) {
 	p.cancel()
 	must(t, p.serve())
 	for _, want := range []string{"what nobody thought of", "server_test.go"} {
-		same(t, want+" in the log", strings.Contains(book.text(), want), true)
+		same(t, want+" in the log", strings.Contains(book.Text(), want), true)
 	}
 }
 

@@ -171,7 +171,15 @@ func (s *snapshot) finish() State {
 		byPatience(lock.Waiters)
 		state.Locks = append(state.Locks, *lock)
 	}
-	slices.SortStableFunc(state.Leases, func(a, b LeaseState) int { return cmp.Compare(oneIf(b.Suspended), oneIf(a.Suspended)) })
+	slices.SortStableFunc(state.Leases, func(a, b LeaseState) int {
+		switch {
+		case a.Suspended == b.Suspended:
+			return 0
+		case a.Suspended:
+			return -1
+		}
+		return 1
+	})
 	slices.SortFunc(state.Locks, func(a, b ThingState) int {
 		return cmp.Or(-cmp.Compare(len(a.Waiters), len(b.Waiters)), cmp.Compare(a.Name, b.Name))
 	})
@@ -206,4 +214,31 @@ func (l *lease) holdings() map[resource]holding {
 		all[of] = holding{had.held, had.since, had.token}
 	}
 	return all
+}
+
+// A Standing is how the leases of a sidecar stand at one moment.
+type Standing struct {
+	Suspended  int     // leases whose heartbeat is late
+	LeastValid float64 // seconds for which each open lease is certainly its caller's, or more; if there are any
+	Any        bool    // whether a lease is open
+	MostLeases int     // as Options has it
+	Draining   bool    // the sidecar lets go of everything
+}
+
+// Standing looks at all leases.
+func (s *Services) Standing() Standing {
+	stand := Standing{MostLeases: s.options.MostLeases, Draining: s.drain.hasBegun()}
+	for _, open := range s.leases.all() {
+		if open.lost() != nil {
+			continue
+		}
+		if suspended, _ := open.session.Suspended(); suspended {
+			stand.Suspended++
+		}
+		valid := open.validFor().Seconds()
+		if !stand.Any || valid < stand.LeastValid {
+			stand.Any, stand.LeastValid = true, valid
+		}
+	}
+	return stand
 }

@@ -8,7 +8,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
-	"github.com/sidekeeper/sidekeeper/service/policy"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
 // A subject is how a policy sees the calls of one method. A method that has none is denied to everybody whom a policy applies to.
@@ -102,6 +102,14 @@ func keysOfWatch(request any) []string {
 func hasGrace(request any) bool    { return request.(*lockv1.RevokeRequest).GetGrace() != nil }
 func isForced(request any) bool    { return request.(*membershipv1.DeleteRequest).GetForce() }
 func isRecursive(request any) bool { return request.(*configv1.DeleteRequest).GetRecursive() }
+
+// namesIn are what a request is about; none if it names nothing.
+func namesIn(method string, request any) []string {
+	if names := subjects[method].names; names != nil && request != nil {
+		return names(request)
+	}
+	return nil
+}
 
 // actionsOf are what a policy can speak of, in the order of their names' bytes.
 func actionsOf(methods []string) (actions []policy.Action) {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -20,9 +21,23 @@ import (
 // ensemble in memory. It is used inside a bubble of virtual time.
 type switchboard struct {
 	t        *testing.T
-	ensemble *sceneEnsemble
+	ensemble *memoryEnsemble
 	services *Services
 	rpcs     []rpc
+}
+
+// A memoryEnsemble opens sessions in memory and keeps them for the test.
+type memoryEnsemble struct {
+	*standin.Reader
+
+	memory *standin.Ensemble
+	opened chan *standin.Session
+}
+
+func (e *memoryEnsemble) Open(_ context.Context, timeout time.Duration) (Session, error) {
+	session := e.memory.OpenSession(timeout)
+	e.opened <- session
+	return session, nil
 }
 
 // An rpc is one of them, with how its handler is called.
@@ -40,17 +55,17 @@ func (idleFaults) DelayGrants(time.Duration) {}
 
 func newSwitchboard(t *testing.T) *switchboard {
 	memory := standin.New(standin.Options{})
-	b := &switchboard{t: t, ensemble: &sceneEnsemble{
+	b := &switchboard{t: t, ensemble: &memoryEnsemble{
 		Reader: memory.NewReader(), memory: memory, opened: make(chan *standin.Session, 100),
 	}}
 	b.services = New(Options{}, b.ensemble)
-	Dev{b.services, idleFaults{}}.Register(b)
+	Dev{Services: b.services, Faults: idleFaults{}}.Register(b)
 	return b
 }
 
 // RegisterService implements grpc.ServiceRegistrar.
 func (b *switchboard) RegisterService(service *grpc.ServiceDesc, handler any) {
-	admission := admission{mostStreams: 10, audit: newAudit(nil)}
+	admission := admission{mostStreams: 10, denials: denials{zap.NewNop()}}
 	for _, unary := range service.Methods {
 		method := "/" + service.ServiceName + "/" + unary.MethodName
 		b.rpcs = append(b.rpcs, rpc{method, func(stream grpc.ServerStream) error {
@@ -133,7 +148,7 @@ func (d *dialogue) SendMsg(message any) error {
 // call makes a call and, if it has not ended after a minute, cancels it. It returns what the caller is told, once what comes
 // after the status has been done too.
 func (b *switchboard) call(to rpc, operator bool, request []byte) error {
-	from := caller{identity: "uid:1", operator: operator, streams: new(streamCount)}
+	from := caller{identity: "uid:1", operator: operator}
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
 	ctx = afterStatusHandler{}.TagRPC(peer.NewContext(ctx, &peer.Peer{AuthInfo: from}), nil)

@@ -24,7 +24,8 @@ type charter struct {
 var charters = []charter{
 	{folder: "gen"},
 	{folder: "recipes", closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "service", ours: []string{"gen", "recipes", "internal/reload"}, closed: zooKeeper},
+	{folder: "service", ours: []string{"gen", "recipes", "internal/policy", "internal/reload"}, closed: zooKeeper},
+	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/zookeeper", ours: []string{"recipes"}, closed: wire},
 	{folder: "internal/jute"},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
@@ -51,6 +52,7 @@ var charters = []charter{
 	{folder: "test/support", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/support/standin", ours: []string{"recipes", "internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/support/ensemble", ours: []string{"test/support"}, closed: wire},
+	{folder: "test/support/expect", closed: zooKeeper},
 	{folder: "test/ensemble", ours: []string{"test/support"}, closed: wire},
 	{folder: "test/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/kube", ours: []string{"test/support"}, closed: slices.Concat(wire, logs, zooKeeper)},
