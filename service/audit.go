@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
 // An audit is the record of who was given what and lost it, and who ended what is others'. docs/audit.md tells each event's fields. What stands in it is enough to find a lease or a hold in the log, and of no use to whoever wants to use one.
@@ -35,9 +37,9 @@ func (h *hold) fields() []zap.Field {
 	}
 }
 
-func (a audit) revoked(by caller, lock name, why string, grace *time.Duration, reached int, err error) {
+func (a audit) revoked(by caller.Caller, lock name, why string, grace *time.Duration, reached int, err error) {
 	fields := []zap.Field{
-		zap.String("caller", by.identity), zap.String("name", lock.text), zap.String("why", why), zap.Int("reached", reached), outcomeField(err),
+		zap.String("caller", by.Identity), zap.String("name", lock.text), zap.String("why", why), zap.Int("reached", reached), outcomeField(err),
 	}
 	if grace != nil {
 		fields = append(fields, zap.Duration("grace", *grace))
@@ -45,19 +47,19 @@ func (a audit) revoked(by caller, lock name, why string, grace *time.Duration, r
 	a.log.Info("revocation", fields...)
 }
 
-func (a audit) broken(by caller, lock name, token int64, why string, forced bool, err error) {
-	a.log.Info("break", zap.String("caller", by.identity), zap.String("name", lock.text), zap.Int64("fencing_token", token),
+func (a audit) broken(by caller.Caller, lock name, token int64, why string, forced bool, err error) {
+	a.log.Info("break", zap.String("caller", by.Identity), zap.String("name", lock.text), zap.Int64("fencing_token", token),
 		zap.String("why", why), zap.Bool("forced", forced), outcomeField(err))
 }
 
 // removed tells that an operator has removed what is others': the members of a group, or all keys below one.
-func (a audit) removed(by caller, kind, named, why string, err error) {
-	a.log.Info("removal", zap.String("caller", by.identity), zap.String("kind", kind), zap.String("name", named), zap.String("why", why),
+func (a audit) removed(by caller.Caller, kind, named, why string, err error) {
+	a.log.Info("removal", zap.String("caller", by.Identity), zap.String("kind", kind), zap.String("name", named), zap.String("why", why),
 		outcomeField(err))
 }
 
-func (a audit) advanced(by caller, sequence string, to int64, err error) {
-	a.log.Info("advance", zap.String("caller", by.identity), zap.String("name", sequence), zap.Int64("last_issued", to), outcomeField(err))
+func (a audit) advanced(by caller.Caller, sequence string, to int64, err error) {
+	a.log.Info("advance", zap.String("caller", by.Identity), zap.String("name", sequence), zap.Int64("last_issued", to), outcomeField(err))
 }
 
 // outcomeField is `OK`, or the reason of an error.
@@ -65,7 +67,7 @@ func outcomeField(err error) zap.Field {
 	if err == nil {
 		return zap.String("outcome", "OK")
 	}
-	reason := reasonOf(err)
+	reason := ReasonOf(err)
 	if reason == "" {
 		reason = answerTo(err).code.String()
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -53,8 +54,8 @@ func (c *configService) Put(ctx context.Context, request *configv1.PutRequest) (
 }
 
 func (c *configService) Delete(ctx context.Context, request *configv1.DeleteRequest) (*configv1.DeleteResponse, error) {
-	if request.GetRecursive() && !mayOperate(ctx) {
-		return nil, errOperatorOnly
+	if request.GetRecursive() && !caller.MayOperate(ctx) {
+		return nil, ErrOperatorOnly
 	}
 	operation, err := parseDelete("", request)
 	if err != nil {
@@ -62,7 +63,7 @@ func (c *configService) Delete(ctx context.Context, request *configv1.DeleteRequ
 	}
 	if request.GetRecursive() {
 		deleted, err := c.config.DeleteAll(ctx, c.services.ensemble, operation.Key)
-		c.services.audit.removed(callerOf(ctx), "keys", operation.Key, "", err)
+		c.services.audit.removed(caller.Of(ctx), "keys", operation.Key, "", err)
 		if err != nil {
 			return nil, err
 		}

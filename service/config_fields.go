@@ -20,7 +20,7 @@ const (
 )
 
 // isKey says whether a key can be called so.
-func isKey(text string) bool { return brokenRule(text) == "" }
+func isKey(text string) bool { return BrokenNameRule(text) == "" }
 
 // parsePrefix checks a prefix of keys; it may be empty.
 func parsePrefix(value string) (string, error) {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -44,7 +45,7 @@ func (c *configService) Watch(
 	c.services.options.Events.KeyWatchBegun()
 	defer c.services.options.Events.KeyWatchEnded()
 	w := &keyWatch{asText: request.GetAsText(), box: newOutbox(stream.Send), pending: map[string]*keyNews{}}
-	afterStatus(stream.Context(), w.box.wait)
+	caller.AfterStatus(stream.Context(), w.box.wait)
 	return w.run(stream.Context(), c.broadcasts.watch(keys), c.services.drain)
 }
 

@@ -224,7 +224,7 @@ func (s *stepwise) send(message *configv1.WatchResponse) error {
 	return nil
 }
 
-// A caller that reads slowly is told of the newest state of each key, once.
+// A Caller that reads slowly is told of the newest state of each key, once.
 func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		memory := standin.New(standin.Options{})
@@ -233,8 +233,8 @@ func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
 		services := New(Options{}, &sceneEnsemble{Reader: reader, memory: memory})
 		service := newConfigService(services)
 		ctx, cancel := context.WithCancel(t.Context())
-		caller := &stepwise{take: make(chan struct{})}
-		w := &keyWatch{asText: true, box: newOutbox(caller.send), pending: map[string]*keyNews{}}
+		own := &stepwise{take: make(chan struct{})}
+		w := &keyWatch{asText: true, box: newOutbox(own.send), pending: map[string]*keyNews{}}
 		ended := make(chan error, 1)
 		go func() { ended <- w.run(ctx, service.broadcasts.watch(watchedKeys{below: true}), services.drain) }()
 		synctest.Wait()
@@ -256,18 +256,18 @@ func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
 		}
 		put("b", "d")
 		for range 2 {
-			caller.take <- struct{}{}
+			own.take <- struct{}{}
 			synctest.Wait()
 		}
 		put("d", "d", "d", "a")
 		for range 2 {
-			caller.take <- struct{}{}
+			own.take <- struct{}{}
 			synctest.Wait()
 		}
 		cancel()
 		<-ended
 		w.box.wait()
-		same(t, "messages", strings.Join(caller.got, " | "), "synced | a=x@v2 coalesced b=x@v1 d=x@v1 | d=x@v2 | d=x@v4 coalesced a=x@v3")
+		same(t, "messages", strings.Join(own.got, " | "), "synced | a=x@v2 coalesced b=x@v1 d=x@v1 | d=x@v2 | d=x@v4 coalesced a=x@v3")
 	})
 }
 

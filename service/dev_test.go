@@ -24,9 +24,9 @@ func TestFaultsAreRefusedWhoseFieldsBreakARule(t *testing.T) {
 	d := &devService{services: newScene(t).services} // without an ensemble that could do anything
 	for _, duration := range []*durationpb.Duration{nil, lasting(-time.Second), lasting(25 * time.Hour)} {
 		_, err := d.Suspend(t.Context(), &devv1.SuspendRequest{Duration: duration})
-		same(t, "Suspend", reasonOf(err), "INVALID_FIELD")
+		same(t, "Suspend", ReasonOf(err), "INVALID_FIELD")
 		_, err = d.DelayGrants(t.Context(), &devv1.DelayGrantsRequest{Delay: duration})
-		same(t, "DelayGrants", reasonOf(err), "INVALID_FIELD")
+		same(t, "DelayGrants", ReasonOf(err), "INVALID_FIELD")
 	}
 	for _, wrong := range []struct {
 		request *devv1.ExpireLeaseRequest
@@ -40,6 +40,6 @@ func TestFaultsAreRefusedWhoseFieldsBreakARule(t *testing.T) {
 		{&devv1.ExpireLeaseRequest{Leases: &devv1.ExpireLeaseRequest_Lock{Lock: "orders"}}, "HOLD_NOT_FOUND"},
 	} {
 		_, err := d.ExpireLease(t.Context(), wrong.request)
-		same(t, wrong.request.String(), reasonOf(err), wrong.reason)
+		same(t, wrong.request.String(), ReasonOf(err), wrong.reason)
 	}
 }

@@ -38,7 +38,7 @@ var (
 	errAlreadyContending = errors.New("the lease already holds this lock or waits for it")
 	errLeaseNotFound     = errors.New("no such lease of this caller")
 	errHoldNotFound      = errors.New("no such hold of this caller")
-	errOperatorOnly      = errors.New("available only on the operators' listener")
+	ErrOperatorOnly      = errors.New("available only on the operators' listener")
 	errPolicyDenied      = errors.New("denied by the policy")
 	errInvalidField      = errors.New("invalid field")
 	errLeaseLimit        = errors.New("lease limit reached")
@@ -71,7 +71,7 @@ var answers = []answer{
 	{errAlreadyContending, codes.FailedPrecondition, errorsv1.Reason_REASON_ALREADY_CONTENDING},
 	{errLeaseNotFound, codes.NotFound, errorsv1.Reason_REASON_LEASE_NOT_FOUND},
 	{errHoldNotFound, codes.NotFound, errorsv1.Reason_REASON_HOLD_NOT_FOUND},
-	{errOperatorOnly, codes.PermissionDenied, errorsv1.Reason_REASON_OPERATOR_ONLY},
+	{ErrOperatorOnly, codes.PermissionDenied, errorsv1.Reason_REASON_OPERATOR_ONLY},
 	{errPolicyDenied, codes.PermissionDenied, errorsv1.Reason_REASON_POLICY_DENIED},
 	{errLeaseLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_LEASE_LIMIT},
 	{errWaiterLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_WAITER_LIMIT},
@@ -158,8 +158,8 @@ func PolicyDenied(identity, action string) error {
 // nameless are the errors of a name that is missing, which do not say which.
 var nameless = []error{recipes.ErrNoSequence, recipes.ErrNoGroup, recipes.ErrNoKey}
 
-// naming says in an error what the call was about, if that is missing.
-func naming(err error, about []string) error {
+// Naming says in an error what the call was about, if that is missing.
+func Naming(err error, about []string) error {
 	if _, told := errors.AsType[*detailedError](err); told || err == nil {
 		return err
 	}
@@ -190,8 +190,8 @@ func answerTo(err error) answer {
 	return unnamed
 }
 
-// reasonOf is the reason of an error as it stands on the wire, without the enum's prefix; empty if it has none.
-func reasonOf(err error) string {
+// ReasonOf is the reason of an error as it stands on the wire, without the enum's prefix; empty if it has none.
+func ReasonOf(err error) string {
 	return reasonText(answerTo(err).reason)
 }
 
@@ -202,10 +202,10 @@ func reasonText(reason errorsv1.Reason) string {
 	return strings.TrimPrefix(reason.String(), "REASON_")
 }
 
-// toStatus makes the status that err leaves with, and the reason for the trailer (empty if it has none). What the
+// StatusOf makes the status that err leaves with, and the reason for the trailer (empty if it has none). What the
 // error's wrapping says stays here, since it may name what must not leave the sidecar: only the table's text and the facts of a
 // detailedError go out. An error that is a status already, which only the transport makes, leaves as it is.
-func toStatus(err error) (*status.Status, string) {
+func StatusOf(err error) (*status.Status, string) {
 	if err == nil {
 		return nil, ""
 	}

@@ -29,7 +29,7 @@ type failing struct {
 // tell answers with what the table says.
 func tell(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	_, err := handler(ctx, request)
-	told, reason := toStatus(err)
+	told, reason := StatusOf(err)
 	_ = grpc.SetTrailer(ctx, metadata.Pairs("reason", reason))
 	return nil, told.Err()
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
@@ -52,8 +54,8 @@ func (s *heldStream[P, M]) giveUp(ctx context.Context) {
 }
 
 // mayNotHear says whether a caller whose stream ends certainly does not hear of it now: it fell silent, or does not read.
-func mayNotHear(ctx context.Context, from caller, why error) bool {
-	return ctx.Err() != nil && from.fellSilent() || errors.Is(why, errSlowReader)
+func mayNotHear(ctx context.Context, from caller.Caller, why error) bool {
+	return ctx.Err() != nil && from.FellSilent() || errors.Is(why, errSlowReader)
 }
 
 // almostDue is how long before a stream's deadline its end is taken for the deadline's: the caller's library, whose clock
@@ -61,9 +63,9 @@ func mayNotHear(ctx context.Context, from caller, why error) bool {
 const almostDue = time.Second
 
 // gaveUp says whether the caller itself has ended the stream, in words. Its deadline does so without it.
-func gaveUp(ctx context.Context, from caller) bool {
+func gaveUp(ctx context.Context, from caller.Caller) bool {
 	deadline, bounded := ctx.Deadline()
-	return errors.Is(ctx.Err(), context.Canceled) && !from.fellSilent() && !isClosed(from.left()) &&
+	return errors.Is(ctx.Err(), context.Canceled) && !from.FellSilent() && !isClosed(from.Left()) &&
 		(!bounded || time.Until(deadline) > almostDue)
 }
 
@@ -88,9 +90,9 @@ func (s *heldStream[P, M]) stopTelling(ctx context.Context, why error) {
 		s.told.note(s.caller, s.lease.session.ValidFor())
 	}
 	s.told.close()
-	if s.gaveUp = gaveUp(ctx, s.caller); s.gaveUp || isClosed(s.caller.left()) {
+	if s.gaveUp = gaveUp(ctx, s.caller); s.gaveUp || isClosed(s.caller.Left()) {
 		s.counting = s.told.noted()
-		delete(s.counting, s.caller.ending)
+		delete(s.counting, s.caller.Ending)
 		return
 	}
 	s.counting = s.lease.counting(&s.told)
@@ -100,19 +102,19 @@ func (s *heldStream[P, M]) stopTelling(ctx context.Context, why error) {
 // for each connection over which a validity was told, that validity is, or the connection has left, and with it the one of the
 // stream. Whoever asks over short connections may live on as long as its stream does.
 func (s *heldStream[P, M]) outlast() {
-	caller := s.caller.left()
+	own := s.caller.Left()
 	if s.gaveUp {
-		caller = after(0)
+		own = after(0)
 	}
 	for connection, until := range s.counting {
 		timer := time.NewTimer(time.Until(until))
-		s.outlastOne(connection.left(), caller, timer.C)
+		s.outlastOne(connection.Left(), own, timer.C)
 		timer.Stop()
 	}
 }
 
-func (s *heldStream[P, M]) outlastOne(connection, caller <-chan struct{}, over <-chan time.Time) {
-	for _, left := range []<-chan struct{}{connection, caller} {
+func (s *heldStream[P, M]) outlastOne(connection, own <-chan struct{}, over <-chan time.Time) {
+	for _, left := range []<-chan struct{}{connection, own} {
 		select {
 		case <-left:
 		case <-over:

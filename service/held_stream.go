@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -85,7 +86,7 @@ type nodeState struct {
 type heldStream[P heldPlace, M any] struct {
 	recipe   heldRecipe[M]
 	services *Services
-	caller   caller
+	caller   caller.Caller
 	left     <-chan struct{} // closed when the caller has ended the stream
 	box      *outbox[M]
 
@@ -105,16 +106,16 @@ type heldStream[P heldPlace, M any] struct {
 	notice       <-chan struct{} // closed when the sidecar begins to stop; nil once the recipe knows
 	taken        bool            // the place was removed by another hand
 
-	told         tellings              // of the hold's validity
-	acknowledged *latch                // closed when the caller has said that it does not count on the hold any more
-	counting     map[*ending]time.Time // who may go on counting on the hold after its end, and until when
-	gaveUp       bool                  // the caller has ended the stream itself
+	told         tellings                     // of the hold's validity
+	acknowledged *latch                       // closed when the caller has said that it does not count on the hold any more
+	counting     map[*caller.Ending]time.Time // who may go on counting on the hold after its end, and until when
+	gaveUp       bool                         // the caller has ended the stream itself
 }
 
 func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStreamingServer[M]) *heldStream[P, *M] {
 	ctx := stream.Context()
 	return &heldStream[P, *M]{
-		services: services, caller: callerOf(ctx), left: ctx.Done(), box: newOutbox(stream.Send), acknowledged: newLatch(),
+		services: services, caller: caller.Of(ctx), left: ctx.Done(), box: newOutbox(stream.Send), acknowledged: newLatch(),
 	}
 }
 
@@ -127,7 +128,7 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	if err != nil {
 		return err
 	}
-	afterStatus(ctx, func() { s.giveUp(ctx) })
+	caller.AfterStatus(ctx, func() { s.giveUp(ctx) })
 	defer func() { s.settle(ctx, err) }() // also after a panic
 	err = errInterrupted
 	err = s.meaning(recipe.awaitTurn(waiting))

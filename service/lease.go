@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -78,7 +79,7 @@ func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStre
 		return err
 	}
 	ctx := stream.Context()
-	opened, err := l.services.leases.begin(ctx, callerOf(ctx), about, *ttl)
+	opened, err := l.services.leases.begin(ctx, caller.Of(ctx), about, *ttl)
 	if errors.Is(err, recipes.ErrUnsafeTimeout) && request.GetTtl() != nil {
 		return invalid("ttl", ttl.String(), "long enough for the sidecar to prove the lease alive")
 	}
@@ -92,7 +93,7 @@ func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStre
 func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
 	leases := l.services.leases
 	id, key := leases.ids.enter(opened.identity, opened)
-	afterStatus(ctx, func() {
+	caller.AfterStatus(ctx, func() {
 		leases.finish(ctx, opened)
 		box.wait()
 	})
@@ -102,7 +103,7 @@ func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*lea
 	}()
 	box.put(topicPlace, func() (*leasev1.OpenResponse, bool) { return openedEvent(id, opened), opened.lost() == nil })
 	why := l.watchOver(ctx, opened, box)
-	switch from := callerOf(ctx); {
+	switch from := caller.Of(ctx); {
 	case gaveUp(ctx, from):
 		opened.close(from)
 	case mayNotHear(ctx, from, why):
@@ -155,7 +156,7 @@ func connectivityEvent(ctx context.Context, opened *lease, suspended bool) func(
 		remaining := opened.validFor()
 		event := &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: &leasev1.Resumed{}}}
 		if suspended {
-			remaining = opened.tell(callerOf(ctx))
+			remaining = opened.tell(caller.Of(ctx))
 			event.Event = &leasev1.OpenResponse_Suspended{Suspended: &leasev1.Suspended{Remaining: durationpb.New(remaining)}}
 		}
 		return event, remaining > 0
@@ -163,11 +164,11 @@ func connectivityEvent(ctx context.Context, opened *lease, suspended bool) func(
 }
 
 func (l *leaseService) Check(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
-	found, err := l.services.leases.find(callerOf(ctx), request.GetLeaseId())
+	found, err := l.services.leases.find(caller.Of(ctx), request.GetLeaseId())
 	if err != nil {
 		return nil, err
 	}
-	validFor := found.tell(callerOf(ctx))
+	validFor := found.tell(caller.Of(ctx))
 	if err := found.lost(); err != nil {
 		return nil, err
 	}
@@ -178,12 +179,12 @@ func (l *leaseService) Close(ctx context.Context, request *leasev1.CloseRequest)
 	if err := parseID("lease_id", request.GetLeaseId()); err != nil {
 		return nil, err
 	}
-	found, ended, ok := l.services.leases.ids.find(request.GetLeaseId(), callerOf(ctx).identity)
+	found, ended, ok := l.services.leases.ids.find(request.GetLeaseId(), caller.Of(ctx).Identity)
 	if !ok {
 		return nil, errLeaseNotFound
 	}
 	if ended == nil {
-		found.close(callerOf(ctx))
+		found.close(caller.Of(ctx))
 		ended = &tombstone{why: found.lost(), gone: found.gone}
 	}
 	if !errors.Is(ended.why, errLeaseClosed) {

@@ -11,6 +11,7 @@ import (
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -30,9 +31,9 @@ type lease struct {
 	gone  chan struct{} // closed when the session is over, and with it all that the lease owned
 
 	mu        sync.Mutex
-	why       error     // set before ended is closed
-	closer    *ending   // the connection over which its caller has closed it; nil unless it did
-	streams   openCount // of the calls that stand on it
+	why       error          // set before ended is closed
+	closer    *caller.Ending // the connection over which its caller has closed it; nil unless it did
+	streams   openCount      // of the calls that stand on it
 	resources map[resource]*possession
 }
 
@@ -40,9 +41,9 @@ type lease struct {
 func (l *lease) end(why error) { l.endBy(nil, why) }
 
 // close ends the lease by its caller's own hand: over this connection nobody counts on anything that stands on it any more.
-func (l *lease) close(by caller) { l.endBy(by.ending, errLeaseClosed) }
+func (l *lease) close(by caller.Caller) { l.endBy(by.Ending, errLeaseClosed) }
 
-func (l *lease) endBy(closer *ending, why error) {
+func (l *lease) endBy(closer *caller.Ending, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.why == nil {
@@ -52,7 +53,7 @@ func (l *lease) endBy(closer *ending, why error) {
 }
 
 // counting is until when those may count who were told of the lease's validity, or of that of something that stands on it.
-func (l *lease) counting(told *tellings) map[*ending]time.Time {
+func (l *lease) counting(told *tellings) map[*caller.Ending]time.Time {
 	counting := later(told.noted(), l.told.noted())
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +90,7 @@ func (l *lease) lostLocked() error {
 
 // tell is validFor, noted as told to whoever asks. What is noted before the lease has ended, is in the account of all that
 // stands on it.
-func (l *lease) tell(to caller) time.Duration {
+func (l *lease) tell(to caller.Caller) time.Duration {
 	validFor := l.session.ValidFor()
 	l.told.note(to, validFor)
 	if l.lost() != nil {
@@ -125,7 +126,7 @@ func newLeases(options Options, ensemble Ensemble, drain *drain) *leases {
 }
 
 // begin opens a session and makes a lease of it. Whoever begins a lease must end and finish it.
-func (l *leases) begin(ctx context.Context, from caller, about recipes.About, timeout time.Duration) (*lease, error) {
+func (l *leases) begin(ctx context.Context, from caller.Caller, about recipes.About, timeout time.Duration) (*lease, error) {
 	if !l.sessions.enter(l.options.MostLeases) {
 		return nil, limited(errLeaseLimit, "leases", l.options.MostLeases)
 	}
@@ -135,7 +136,7 @@ func (l *leases) begin(ctx context.Context, from caller, about recipes.About, ti
 		return nil, err
 	}
 	made := &lease{
-		identity: from.identity, about: about, session: session, opened: time.Now(),
+		identity: from.Identity, about: about, session: session, opened: time.Now(),
 		ended: make(chan struct{}), gone: make(chan struct{}), resources: map[resource]*possession{},
 	}
 	l.mu.Lock()
@@ -145,7 +146,7 @@ func (l *leases) begin(ctx context.Context, from caller, about recipes.About, ti
 	l.mu.Unlock()
 	l.options.Events.LeaseOpened()
 	standsOn(ctx, made)
-	l.options.Log.Info("lease opened", append(made.fields(), callField(ctx))...)
+	l.options.Log.Info("lease opened", append(made.fields(), caller.CallField(ctx))...)
 	return made, nil
 }
 
@@ -170,11 +171,11 @@ func (l *leases) openSession(ctx context.Context, timeout time.Duration) (Sessio
 }
 
 // find returns the caller's open lease with this id, or why there is none.
-func (l *leases) find(from caller, id string) (*lease, error) {
+func (l *leases) find(from caller.Caller, id string) (*lease, error) {
 	if err := parseID("lease_id", id); err != nil {
 		return nil, err
 	}
-	found, past, ok := l.ids.find(id, from.identity)
+	found, past, ok := l.ids.find(id, from.Identity)
 	switch {
 	case !ok:
 		return nil, errLeaseNotFound
@@ -198,8 +199,8 @@ func (l *leases) finish(ctx context.Context, ended *lease) {
 }
 
 func (l *leases) note(ended *lease) {
-	reason, cause := reasonOf(ended.lost()), ended.session.Err()
-	if reason == reasonOf(errLeaseClosed) {
+	reason, cause := ReasonOf(ended.lost()), ended.session.Err()
+	if reason == ReasonOf(errLeaseClosed) {
 		reason, cause = "CLOSED", nil
 	}
 	l.options.Events.LeaseEnded(reason, time.Since(ended.opened))

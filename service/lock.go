@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -40,7 +41,7 @@ func (l *lockService) Check(ctx context.Context, request *lockv1.CheckRequest) (
 func (l *lockService) checked(ctx context.Context, id string) (*lockv1.CheckedHold, error) {
 	found, ended, err := l.findHold(ctx, "hold_ids", id)
 	if err == nil && ended == nil {
-		token, validFor := found.token, found.tell(callerOf(ctx))
+		token, validFor := found.token, found.tell(caller.Of(ctx))
 		why := found.lease.lost()
 		if _, ended, err = l.findHold(ctx, "hold_ids", id); err == nil && ended == nil {
 			if why == nil {
@@ -82,7 +83,7 @@ func (l *lockService) findHold(ctx context.Context, field, id string) (*hold, *t
 	if err := parseID(field, id); err != nil {
 		return nil, nil, err
 	}
-	found, ended, ok := l.services.holds.find(id, callerOf(ctx).identity)
+	found, ended, ok := l.services.holds.find(id, caller.Of(ctx).Identity)
 	if !ok {
 		return nil, nil, errHoldNotFound
 	}
@@ -101,11 +102,11 @@ func (l *lockService) Revoke(ctx context.Context, request *lockv1.RevokeRequest)
 	if err != nil {
 		return nil, err
 	}
-	from := callerOf(ctx)
-	if grace != nil && !mayOperate(ctx) {
-		return nil, errOperatorOnly
+	from := caller.Of(ctx)
+	if grace != nil && !caller.MayOperate(ctx) {
+		return nil, ErrOperatorOnly
 	}
-	reached, err := l.directory.lock(asked).Revoke(ctx, l.services.ensemble, from.identity, request.GetReason(), grace)
+	reached, err := l.directory.lock(asked).Revoke(ctx, l.services.ensemble, from.Identity, request.GetReason(), grace)
 	l.services.audit.revoked(from, asked, request.GetReason(), grace, reached, err)
 	if err != nil {
 		return nil, err
@@ -114,9 +115,9 @@ func (l *lockService) Revoke(ctx context.Context, request *lockv1.RevokeRequest)
 }
 
 func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
-	from := callerOf(ctx)
-	if !mayOperate(ctx) {
-		return nil, errOperatorOnly
+	from := caller.Of(ctx)
+	if !caller.MayOperate(ctx) {
+		return nil, ErrOperatorOnly
 	}
 	broken, err := parseName("name", request.GetName())
 	if err != nil {
@@ -132,7 +133,7 @@ func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (
 	if err != nil {
 		return nil, err
 	}
-	forced, err := l.directory.lock(broken).Break(ctx, l.services.ensemble, request.GetFencingToken(), from.identity,
+	forced, err := l.directory.lock(broken).Break(ctx, l.services.ensemble, request.GetFencingToken(), from.Identity,
 		request.GetReason(), l.services.patience(forceAfter))
 	l.services.audit.broken(from, broken, request.GetFencingToken(), request.GetReason(), forced, err)
 	if err != nil {
@@ -161,5 +162,5 @@ func endOf(why error) string {
 	if why == nil || errors.Is(why, context.Canceled) {
 		return "RELEASED"
 	}
-	return reasonOf(why)
+	return ReasonOf(why)
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -27,7 +28,7 @@ type hold struct {
 }
 
 // tell is for how long the hold is certainly its caller's, noted as told to whoever asks.
-func (h *hold) tell(to caller) time.Duration {
+func (h *hold) tell(to caller.Caller) time.Duration {
 	validFor := h.lease.validFor()
 	if !h.told.note(to, validFor) {
 		return 0

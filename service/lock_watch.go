@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -65,7 +66,7 @@ func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStre
 		return err
 	}
 	box, shared := newOutbox(stream.Send), l.services.locks.watch(asked)
-	afterStatus(stream.Context(), func() {
+	caller.AfterStatus(stream.Context(), func() {
 		shared.leave()
 		box.wait()
 	})

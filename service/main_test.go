@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -18,10 +19,10 @@ func TestMain(m *testing.M) {
 func startServer(
 	settings service.ServerSettings, services *service.Services, ensemble service.Ensemble,
 ) (addresses []string, serve func(context.Context) error, err error) {
-	started, err := service.NewServer(service.ServerOptions{
+	started, err := server.New(server.Options{
 		Listen: settings.Listen, SocketMode: 0o660, OperatorListen: settings.OperatorListen,
 		KeepaliveTime: time.Second, KeepaliveTimeout: 500 * time.Millisecond, MaxStreams: 1024,
-		SilenceTimeout: 5 * time.Second, Log: settings.Log, Metrics: service.NewMetrics(),
+		SilenceTimeout: 5 * time.Second, Log: settings.Log, Metrics: server.NewMetrics(),
 	}, services, ensemble)
 	if err != nil {
 		return nil, nil, err

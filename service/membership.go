@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -63,15 +64,15 @@ func (m *membershipService) Delete(
 		return &membershipv1.DeleteResponse{}, m.group(asked).Delete(ctx, m.services.ensemble)
 	}
 	forced, err := m.group(asked).Dissolve(ctx, m.services.ensemble, order)
-	m.services.audit.removed(callerOf(ctx), "group", asked.text, order.Reason, err)
+	m.services.audit.removed(caller.Of(ctx), "group", asked.text, order.Reason, err)
 	return &membershipv1.DeleteResponse{Forced: int32(forced)}, err
 }
 
 // parseOusting reads how the members shall be removed, if they shall.
 func (m *membershipService) parseOusting(ctx context.Context, request *membershipv1.DeleteRequest) (recipes.Eviction, error) {
-	from := callerOf(ctx)
-	if request.GetForce() && !mayOperate(ctx) {
-		return recipes.Eviction{}, errOperatorOnly
+	from := caller.Of(ctx)
+	if request.GetForce() && !caller.MayOperate(ctx) {
+		return recipes.Eviction{}, ErrOperatorOnly
 	}
 	if err := parseText("reason", request.GetReason(), longestReason); err != nil {
 		return recipes.Eviction{}, err
@@ -85,7 +86,7 @@ func (m *membershipService) parseOusting(ctx context.Context, request *membershi
 	case !request.GetForce() && after != nil:
 		return recipes.Eviction{}, invalid("force_after", after.String(), "omitted unless force is set")
 	}
-	return recipes.Eviction{By: from.identity, Reason: request.GetReason(), ForceAfter: m.services.patience(after)}, nil
+	return recipes.Eviction{By: from.Identity, Reason: request.GetReason(), ForceAfter: m.services.patience(after)}, nil
 }
 
 func (m *membershipService) List(
@@ -133,7 +134,7 @@ func (m *membershipService) Update(
 	if err != nil {
 		return nil, err
 	}
-	from := callerOf(ctx)
+	from := caller.Of(ctx)
 	var with *lease
 	if request.GetLeaseId() != "" {
 		if with, err = m.services.leases.find(from, request.GetLeaseId()); err != nil {
@@ -167,7 +168,7 @@ type member struct {
 // update stores the metadata. An update that nobody waits for any more goes on.
 func (m *member) update(ctx context.Context, said map[string]string) (*membershipv1.UpdateResponse, error) {
 	updating := run(func() (struct{}, error) { return struct{}{}, m.membership.Update(ctx, said) })
-	afterStatus(ctx, func() { <-updating.done })
+	caller.AfterStatus(ctx, func() { <-updating.done })
 	select {
 	case <-updating.done:
 	case <-ctx.Done():
@@ -205,11 +206,11 @@ func (r *memberList) remove(m *member) {
 }
 
 // find returns the caller's member, if with is nil through whichever lease; nil if it has none. The newest counts.
-func (r *memberList) find(of resource, from caller, with *lease) *member {
+func (r *memberList) find(of resource, from caller.Caller, with *lease) *member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range slices.Backward(r.members[of]) {
-		if m.lease.identity == from.identity && (with == nil || m.lease == with) {
+		if m.lease.identity == from.Identity && (with == nil || m.lease == with) {
 			return m
 		}
 	}
@@ -230,7 +231,7 @@ func (s *Services) endMember(ended *member, why error) {
 	s.members.remove(ended)
 	reason := "LEFT"
 	if why != nil && !errors.Is(why, context.Canceled) {
-		reason = reasonOf(why)
+		reason = ReasonOf(why)
 		s.options.Log.Info("member lost", zap.String("name", ended.resource.name), zap.String(leaseWord, ended.lease.logID),
 			zap.Int64("incarnation", ended.membership.Incarnation), zap.String("reason", reason))
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -54,7 +55,7 @@ func (m *membershipService) Watch(
 		return err
 	}
 	w, box, shared := &groupWatcher{name: asked}, newOutbox(stream.Send), m.services.groups.watch(asked)
-	afterStatus(stream.Context(), func() {
+	caller.AfterStatus(stream.Context(), func() {
 		shared.leave()
 		box.wait()
 	})

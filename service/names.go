@@ -21,7 +21,7 @@ func (n name) String() string { return n.text }
 
 // parseName checks the name in a request's field.
 func parseName(field, value string) (name, error) {
-	if rule := brokenRule(value); rule != "" {
+	if rule := BrokenNameRule(value); rule != "" {
 		return name{}, invalid(field, value, rule)
 	}
 	return name{value}, nil
@@ -36,8 +36,8 @@ func parseSegment(field, value string) (string, error) {
 	return parsed.text, err
 }
 
-// brokenRule says which rule of names the value breaks; it is empty for a good name.
-func brokenRule(value string) string {
+// BrokenNameRule says which rule of names the value breaks; it is empty for a good name.
+func BrokenNameRule(value string) string {
 	if value == "" || len(value) > longestName {
 		return fmt.Sprintf("a name has 1 to %d bytes", longestName)
 	}
@@ -97,7 +97,7 @@ func (d directory) name(relative string) (name, bool) {
 	if !d.nested {
 		text = strings.ReplaceAll(relative, slash, "/")
 	}
-	return name{text}, brokenRule(text) == ""
+	return name{text}, BrokenNameRule(text) == ""
 }
 
 // LockPath is the node that a lock with this name lies in, for whoever looks after the ensemble itself.

@@ -152,6 +152,6 @@ func isID(text string) bool {
 
 // toldOf is an error as its caller is told it.
 func toldOf(err error) error {
-	told, _ := toStatus(err)
+	told, _ := StatusOf(err)
 	return told.Err()
 }

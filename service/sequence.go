@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -111,7 +112,7 @@ func (s *sequenceService) AdvanceTo(
 		return nil, invalid("last_issued", "", "a number, the largest that is in use")
 	}
 	count, err := sequence.AdvanceTo(ctx, s.services.ensemble, request.GetLastIssued())
-	s.services.audit.advanced(callerOf(ctx), request.GetName(), request.GetLastIssued(), err)
+	s.services.audit.advanced(caller.Of(ctx), request.GetName(), request.GetLastIssued(), err)
 	if err != nil {
 		return nil, err
 	}

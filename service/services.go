@@ -1,12 +1,12 @@
-// Package service is the gRPC edge: names, requests, replies and statuses. Each rpc parses its request, gets the lease's
-// session, runs a recipe and replies.
+// Package service is what the RPCs do: names, requests, replies and statuses. Each rpc parses its request, gets the lease's
+// session, runs a recipe and replies. What stands around them is package server's.
 //
 // Every long-lived stream is one goroutine in one select. What may block runs beside it: questions to the ensemble as
 // calls, messages to the caller in an outbox. So no slow ensemble and no slow reader keeps a stream from ending in
 // time.
 //
 // Ends come before hand-overs: a handler first zeroes what Check answers (settle), then returns its status, and only
-// what it gave to afterStatus lets go of anything in the ensemble.
+// what it gave to caller.AfterStatus lets go of anything in the ensemble.
 package service
 
 import (

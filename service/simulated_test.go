@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
@@ -148,11 +149,11 @@ func (p *play) granted() int {
 func (p *play) call(over context.Context, services *Services, dice *rand.Rand) {
 	handler := &lockService{services: services, directory: services.lockDirectory()}
 	for over.Err() == nil {
-		ctx, cancel := context.WithCancel(afterStatusHandler{}.TagRPC(over, nil))
+		ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(over, nil))
 		stream := &simulatedStream{play: p, ctx: ctx, cancel: cancel, patience: time.Duration(dice.Int64N(int64(9 * time.Second)))}
 		err := handler.Acquire(&lockv1.AcquireRequest{Name: "orders"}, stream)
 		p.ended(stream, err)
-		afterStatusHandler{}.HandleRPC(ctx, &stats.End{})
+		caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
 		cancel()
 		time.Sleep(time.Duration(dice.Int64N(int64(time.Second))))
 	}
@@ -206,7 +207,7 @@ func (p *play) ended(s *simulatedStream, err error) {
 		return
 	}
 	p.losses++
-	answer, reason := toStatus(err)
+	answer, reason := StatusOf(err)
 	if err == nil || answer.Code() != codes.Aborted || reason != "LEASE_LOST" {
 		p.Errorf("seed %d: a hold ended with %s", p.seed, fmt.Sprint(err))
 	}

@@ -11,6 +11,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
@@ -60,7 +61,7 @@ func crowded(tb testing.TB, leases int) *Services {
 	tb.Cleanup(memory.Close)
 	services := New(Options{}, &sceneEnsemble{Reader: memory.NewReader(), memory: memory, opened: make(chan *standin.Session, leases)})
 	for i := range leases {
-		made, err := services.leases.begin(context.Background(), caller{identity: "uid:0"}, recipes.About{Owner: "billing"}, 10*time.Second)
+		made, err := services.leases.begin(context.Background(), caller.Caller{Identity: "uid:0"}, recipes.About{Owner: "billing"}, 10*time.Second)
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -15,8 +15,6 @@ type logbook = expect.Logbook
 var (
 	same    = expect.Same
 	outcome = expect.Outcome
-	must    = expect.Must
-	within  = expect.Within
 )
 
 func receive[T any](t *testing.T, from <-chan T) T {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
 // clocks is what part of a time that others count, on a clock that may be slow, is to be waited for in addition, on one that may be
@@ -14,31 +16,31 @@ const clocks = 50
 // is told of a validity is noted before it leaves.
 type tellings struct {
 	mu     sync.Mutex
-	until  map[*ending]time.Time
+	until  map[*caller.Ending]time.Time
 	closed bool
 }
 
 // note notes that a caller is about to be told this validity. It returns false, and the caller must not be told, if the hold
 // has ended.
-func (t *tellings) note(to caller, validity time.Duration) bool {
+func (t *tellings) note(to caller.Caller, validity time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return false
 	}
 	now := time.Now()
-	if until := now.Add(validity + validity/clocks); validity > 0 && to.ending != nil && until.After(t.until[to.ending]) {
-		maps.DeleteFunc(t.until, func(_ *ending, until time.Time) bool { return until.Before(now) })
+	if until := now.Add(validity + validity/clocks); validity > 0 && to.Ending != nil && until.After(t.until[to.Ending]) {
+		maps.DeleteFunc(t.until, func(_ *caller.Ending, until time.Time) bool { return until.Before(now) })
 		if t.until == nil {
-			t.until = map[*ending]time.Time{}
+			t.until = map[*caller.Ending]time.Time{}
 		}
-		t.until[to.ending] = until
+		t.until[to.Ending] = until
 	}
 	return true
 }
 
 // noted is a copy of what was noted.
-func (t *tellings) noted() map[*ending]time.Time {
+func (t *tellings) noted() map[*caller.Ending]time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.until)
@@ -62,7 +64,7 @@ func newLatch() *latch { return &latch{closed: make(chan struct{})} }
 func (l *latch) close() { l.once.Do(func() { close(l.closed) }) }
 
 // later joins what was noted of two things: of each connection the later instant.
-func later(a, b map[*ending]time.Time) map[*ending]time.Time {
+func later(a, b map[*caller.Ending]time.Time) map[*caller.Ending]time.Time {
 	if a == nil {
 		return b
 	}

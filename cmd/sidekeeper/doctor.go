@@ -13,6 +13,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/doctor"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -65,7 +66,7 @@ func (r *reach) examine(ctx context.Context, out io.Writer, settings *settings, 
 		return err
 	}
 	var findings []doctor.Finding
-	ensemble, err := settings.openEnsemble(zap.NewNop(), service.NewMetrics(), traces{}, nil)
+	ensemble, err := settings.openEnsemble(zap.NewNop(), server.NewMetrics(), traces{}, nil)
 	switch {
 	case errors.Is(err, recipes.ErrUnsafeTimeout):
 		findings = []doctor.Finding{{

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/sidekeeper/sidekeeper/internal/reload"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -29,7 +30,7 @@ func (e ensemble) Open(ctx context.Context, timeout time.Duration) (service.Sess
 }
 
 // openEnsemble starts connecting, and makes the directories that are missing. The caller must close what it returns.
-func (s *settings) openEnsemble(log *zap.Logger, metrics *service.Metrics, traces traces, directories []string) (ensemble, error) {
+func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces traces, directories []string) (ensemble, error) {
 	auth, err := s.credentials(log)
 	if err != nil {
 		return ensemble{}, err

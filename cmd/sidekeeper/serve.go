@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -79,7 +80,7 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 		return exit.UsageError(err)
 	}
 	defer closer.Close()
-	metrics := service.NewMetrics()
+	metrics := server.NewMetrics()
 	traces, err := s.startTraces(ctx, log)
 	if err != nil {
 		return exit.UsageError(err)
@@ -96,7 +97,7 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 			return err
 		}
 	}
-	server, err := service.NewServer(s.serverOptions(log, audit, metrics, traces), services, ensemble)
+	server, err := server.New(s.serverOptions(log, audit, metrics, traces), services, ensemble)
 	if err != nil {
 		ensemble.Close()
 		return exit.UsageError(err)
@@ -113,7 +114,7 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	return nil
 }
 
-func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *service.Metrics) service.Options {
+func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metrics) service.Options {
 	return service.Options{
 		LockRoot:       s.place(s.lockRoot, "locks"),
 		SequenceRoot:   s.place(s.sequenceRoot, "sequences"),
@@ -131,8 +132,8 @@ func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *service.Metri
 	}
 }
 
-func (s *settings) serverOptions(log, audit *zap.Logger, metrics *service.Metrics, traces traces) service.ServerOptions {
-	return service.ServerOptions{
+func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics, traces traces) server.Options {
+	return server.Options{
 		Listen:           s.listen,
 		SocketMode:       fs.FileMode(s.socketMode),
 		OperatorListen:   s.operatorListen,

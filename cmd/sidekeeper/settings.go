@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sidekeeper/sidekeeper/service"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 )
 
 // settings are what `sidekeeper serve` is told.
@@ -20,7 +20,7 @@ type settings struct {
 	metricsListen  string
 	adminListen    string
 	socketMode     fileMode
-	tls            service.TLSFiles
+	tls            server.TLSFiles
 	policy         string
 
 	zookeeper       []string

@@ -9,9 +9,9 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/stats"
 
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/tracing"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
-	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // traces are on their way to a collector, or nowhere if there is none.
@@ -58,7 +58,7 @@ func (t traces) ofCalls() stats.Handler {
 }
 
 // observer tells metrics and traces of requests to the ensemble.
-func (t traces) observer(metrics *service.Metrics) zookeeper.Observer {
+func (t traces) observer(metrics *server.Metrics) zookeeper.Observer {
 	if t.sent == nil {
 		return metrics.RequestDone
 	}

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sidekeeper/sidekeeper/service"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 )
 
 // certificatesLast is for how long certificates for development are good.
@@ -28,8 +28,8 @@ type authority struct {
 
 // makeCertificates fills a folder with what TLS takes, made anew: ca.pem, which signed all others, server.pem for
 // loopback addresses with server-key.pem, and client.pem with client-key.pem for callers.
-func makeCertificates(folder string) (service.TLSFiles, error) {
-	files := service.TLSFiles{
+func makeCertificates(folder string) (server.TLSFiles, error) {
+	files := server.TLSFiles{
 		Certificate: filepath.Join(folder, "server.pem"),
 		Key:         filepath.Join(folder, "server-key.pem"),
 		ClientCA:    filepath.Join(folder, "ca.pem"),
@@ -41,7 +41,7 @@ func makeCertificates(folder string) (service.TLSFiles, error) {
 	if err != nil {
 		return files, err
 	}
-	server := &x509.Certificate{
+	sidecar := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "sidekeeper dev"},
 		DNSNames:    []string{"localhost"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
@@ -49,7 +49,7 @@ func makeCertificates(folder string) (service.TLSFiles, error) {
 	client := &x509.Certificate{Subject: pkix.Name{CommonName: "client"}, DNSNames: []string{"client"}}
 	return files, errors.Join(
 		writePEM(files.ClientCA, "CERTIFICATE", own.certificate.Raw),
-		own.issue(server, files.Certificate, files.Key),
+		own.issue(sidecar, files.Certificate, files.Key),
 		own.issue(client, filepath.Join(folder, "client.pem"), filepath.Join(folder, "client-key.pem")),
 	)
 }

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -45,8 +46,8 @@ type Options struct {
 	SessionTimeout time.Duration // of leases that ask for none; SessionTimeout
 	DrainTimeout   time.Duration // what holders get to let go when the sidecar stops; none
 	Faults         Faults        // none
-	MetricsListen  string        // as service.ServerOptions has it; nowhere
-	AdminListen    string        // as service.ServerOptions has it; nowhere
+	MetricsListen  string        // as server.Options has it; nowhere
+	AdminListen    string        // as server.Options has it; nowhere
 	Log            *zap.Logger   // nowhere
 }
 
@@ -56,9 +57,9 @@ type Sidecar struct {
 	directory string // private; the Unix socket lies there
 	memory    *embedded.Ensemble
 	server    *embedded.Server
-	metrics   *service.Metrics
+	metrics   *server.Metrics
 	client    *zookeeper.Client
-	sidecar   *service.Server
+	sidecar   *server.Server
 	log       *zap.Logger
 }
 
@@ -66,7 +67,7 @@ type Sidecar struct {
 // ErrNotLoopback.
 func New(ctx context.Context, options Options) (*Sidecar, error) {
 	options = options.orDefaults()
-	s := &Sidecar{log: options.Log, memory: embedded.New(embedded.Options{Tick: Tick}), metrics: service.NewMetrics()}
+	s := &Sidecar{log: options.Log, memory: embedded.New(embedded.Options{Tick: Tick}), metrics: server.NewMetrics()}
 	for _, step := range []func(Options) error{s.openEnsemble, s.connect, s.listen} {
 		if err := step(options); err != nil {
 			s.close()
@@ -115,7 +116,7 @@ func (s *Sidecar) listen(options Options) (err error) {
 	if s.directory, err = os.MkdirTemp("", "sidekeeper-"); err != nil {
 		return err
 	}
-	var files service.TLSFiles
+	var files server.TLSFiles
 	if options.TLSFolder != "" {
 		if files, err = makeCertificates(options.TLSFolder); err != nil {
 			return fmt.Errorf("make certificates: %w", err)
@@ -131,7 +132,7 @@ func (s *Sidecar) listen(options Options) (err error) {
 			return fmt.Errorf("%s: %w", address, ErrNotLoopback)
 		}
 	}
-	s.sidecar, err = service.NewServer(service.ServerOptions{
+	s.sidecar, err = server.New(server.Options{
 		Listen: addresses, TLS: files, SocketMode: 0o600, AllOperate: true, Reflection: true,
 		KeepaliveTime: 10 * time.Second, KeepaliveTimeout: 5 * time.Second, MaxStreams: 1024,
 		DrainTimeout: options.DrainTimeout, SilenceTimeout: options.SessionTimeout, Log: options.Log, Metrics: s.metrics,

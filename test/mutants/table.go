@@ -122,7 +122,7 @@ var Table = []Mutant{
 	},
 	{
 		ID: "M18", Bug: "keepalive is off",
-		Catchers: []Catcher{{Package: "service", Test: "TestAFrozenCallerIsSilent", Complaint: `silent: got "false"|nothing came`}},
+		Catchers: []Catcher{{Package: "internal/server", Test: "TestAFrozenCallerIsSilent", Complaint: `silent: got "false"|nothing came`}},
 	},
 	{
 		ID: "M19", Bug: "a sidecar that stops forgets those that wait",

@@ -1,0 +1,126 @@
+package caller
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+)
+
+// An Ending is how a connection ended. The first finding stands.
+//
+// It is known before any stream's context ends: the transport (grpc-go v1.85, http2Server) cancels its streams only in
+// Close, after conn.Close; its reader calls Close after Read has returned an error, and its keepalive calls Close on
+// its own account. So what comes first, the reader's EOF or our Close, tells the two apart.
+type Ending struct {
+	state  atomic.Int32
+	closed chan struct{} // when the finding is that the peer has closed it
+}
+
+func newEnding() *Ending { return &Ending{closed: make(chan struct{})} }
+
+// Left is closed when the peer has closed the connection.
+func (e *Ending) Left() <-chan struct{} { return e.closed }
+
+const (
+	connectionOpen   int32 = iota
+	connectionClosed       // by the peer's kernel, or by the peer in words
+	connectionLost         // given up without a word from the peer
+)
+
+func (e *Ending) close() {
+	if e.state.CompareAndSwap(connectionOpen, connectionClosed) {
+		close(e.closed)
+	}
+}
+
+func (e *Ending) lose()        { e.state.CompareAndSwap(connectionOpen, connectionLost) }
+func (e *Ending) silent() bool { return e.state.Load() == connectionLost }
+
+// A rawConn is the socket, and notes how it ends. It is read at the pace that its slot allows.
+type rawConn struct {
+	net.Conn
+	ending *Ending
+	slot   Slot
+	local  bool // whether the peer is on this machine
+}
+
+func (c *rawConn) Read(buffer []byte) (int, error) {
+	c.slot.Pace()
+	n, err := c.Conn.Read(buffer)
+	c.classify(err)
+	return n, err
+}
+
+// Write looks for the peer's FIN first: a peer that has gone answers what is written after it with a reset, and a Read that
+// comes late then finds the socket as if it had timed out.
+func (c *rawConn) Write(buffer []byte) (int, error) {
+	if socket, ok := c.Conn.(*net.TCPConn); ok && holdsFor(socket, finReceived) {
+		c.ending.close()
+	}
+	n, err := c.Conn.Write(buffer)
+	if errors.Is(err, syscall.ECONNRESET) {
+		c.classify(err)
+	}
+	return n, err
+}
+
+func (c *rawConn) Close() error {
+	c.ending.lose()
+	c.slot.Leave()
+	return c.Conn.Close()
+}
+
+// classify decides what an error of the socket says about the peer. On this machine a reset is the peer's kernel speaking;
+// from elsewhere it may be any box on the way that forgot the connection, while the peer knows nothing of it.
+func (c *rawConn) classify(err error) {
+	switch {
+	case err == nil, isTimeout(err):
+	case errors.Is(err, io.EOF) && c.peerFinished(), c.local && errors.Is(err, syscall.ECONNRESET):
+		c.ending.close()
+	default:
+		c.ending.lose()
+	}
+}
+
+// isTimeout says whether the socket is as it was: a deadline of ours has passed. ETIMEDOUT calls itself a timeout too,
+// and is the end of the connection.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout() && !errors.Is(err, syscall.ETIMEDOUT)
+}
+
+// peerFinished says whether an end of file is the peer's own. A kernel reports a TCP connection's error once, to a Read or
+// to a Write, and every Read after it sees an end of file: so a connection that timed out under a Write would
+// look finished to the reader, but for the state it is in.
+func (c *rawConn) peerFinished() bool {
+	socket, ok := c.Conn.(*net.TCPConn)
+	return !ok || holdsFor(socket, closedByPeer)
+}
+
+// holdsFor says whether a statement about a socket's descriptor is certain.
+func holdsFor(socket *net.TCPConn, statement func(descriptor int) bool) bool {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	holds := false
+	err = raw.Control(func(descriptor uintptr) { holds = statement(int(descriptor)) })
+	return err == nil && holds
+}
+
+// A tlsConn is TLS over a rawConn. An end of file that the socket has not seen is the peer's close_notify: as certain as
+// its kernel's FIN, and usually read before that.
+type tlsConn struct {
+	net.Conn
+	ending *Ending
+}
+
+func (c *tlsConn) Read(buffer []byte) (int, error) {
+	n, err := c.Conn.Read(buffer)
+	if errors.Is(err, io.EOF) {
+		c.ending.close()
+	}
+	return n, err
+}

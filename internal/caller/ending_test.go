@@ -1,0 +1,98 @@
+package caller
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// A roomy slot takes everybody.
+type roomy struct{}
+
+func (roomy) Identify(string) error { return nil }
+func (roomy) Pace()                 {}
+func (roomy) Leave()                {}
+
+type timeout struct{}
+
+func (timeout) Error() string   { return "i/o timeout" }
+func (timeout) Timeout() bool   { return true }
+func (timeout) Temporary() bool { return true }
+
+func TestWhatASocketsErrorSaysAboutThePeer(t *testing.T) {
+	const open, closed, silent = "open", "closed", "silent"
+	for _, test := range []struct {
+		err           error
+		local, remote string
+	}{
+		{nil, open, open},
+		{timeout{}, open, open},
+		{os.ErrDeadlineExceeded, open, open},
+		{syscall.ECONNRESET, closed, silent},
+		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, closed, silent},
+		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)}, silent, silent},
+		{syscall.EHOSTUNREACH, silent, silent},
+		{net.ErrClosed, silent, silent},
+		{errors.New("anything else"), silent, silent},
+	} {
+		for isLocal, want := range map[bool]string{true: test.local, false: test.remote} {
+			conn := &rawConn{ending: newEnding(), local: isLocal}
+			conn.classify(test.err)
+			got := map[int32]string{connectionOpen: open, connectionClosed: closed, connectionLost: silent}[conn.ending.state.Load()]
+			if got != want {
+				t.Errorf("%v, local %v: %s, want %s", test.err, isLocal, got, want)
+			}
+		}
+	}
+}
+
+// failingReader is a TLS connection without the socket below it.
+type failingReader struct{ net.Conn }
+
+func (failingReader) Read([]byte) (int, error) { return 0, io.EOF }
+
+func TestTheFirstVerdictStands(t *testing.T) {
+	lost := newEnding()
+	lost.lose()
+	_, _ = (&tlsConn{failingReader{}, lost}).Read(nil)
+	same(t, "silent after an end of file that follows the loss", lost.silent(), true)
+
+	closed := newEnding()
+	_, _ = (&tlsConn{failingReader{}, closed}).Read(nil)
+	closed.lose()
+	same(t, "silent after a close_notify", closed.silent(), false)
+}
+
+// A TCP connection whose error a Write has been told already shows its reader an end of file.
+func TestAnEndOfFileWithoutAFinIsSilence(t *testing.T) {
+	client, socket := connected(t)
+	must(t, client.SetLinger(0))
+	must(t, client.Close())
+
+	conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}}
+	_, err := socket.Read(make([]byte, 1)) // takes the socket's error away
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Fatalf("read: %v", err)
+	}
+	_, err = conn.Read(make([]byte, 1))
+	same(t, "read after that", err, io.EOF)
+	same(t, "silent", conn.ending.silent(), true)
+}
+
+// connected are both ends of a TCP connection, which are closed with the test.
+func connected(t *testing.T) (client, socket *net.TCPConn) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	dialled, err := net.Dial("tcp", listener.Addr().String())
+	must(t, err)
+	t.Cleanup(func() { _ = dialled.Close() })
+	accepted, err := listener.Accept()
+	must(t, err)
+	t.Cleanup(func() { _ = accepted.Close() })
+	return dialled.(*net.TCPConn), accepted.(*net.TCPConn)
+}

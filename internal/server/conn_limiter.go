@@ -1,0 +1,214 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"net"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+)
+
+// A connLimiter lets in so many connections at a time, since each takes memory and a descriptor, of which the sidecar needs some
+// for the ensemble. One caller gets three quarters of them at most, so that it cannot shut the others out, and only so many in a
+// second, so that it does not keep the sidecar busy with greetings.
+type connLimiter struct {
+	most, share int
+	log         *zap.Logger
+
+	mu     sync.Mutex
+	open   int
+	quotas map[string]*callerQuota // by who called
+	shut   bool                    // somebody was refused since somebody was last let in
+	sum    int                     // of those that were refused
+
+	refusals *pace
+	warnings *rate.Limiter
+}
+
+var errTooManyConnections = errors.New("too many connections")
+
+// newConnLimiter makes one, which lets any number in if most is 0.
+func newConnLimiter(most int, log *zap.Logger) *connLimiter {
+	if most == 0 {
+		most = math.MaxInt
+	}
+	return &connLimiter{
+		most: most, share: most - most/4, log: log, quotas: map[string]*callerQuota{}, refusals: newPace(refusals, refusalsBurst),
+		warnings: rate.NewLimiter(warnings, warningsBurst),
+	}
+}
+
+// slowed keeps connections waiting in the listener's backlog while many have to be refused.
+func (l *connLimiter) slowed(listener net.Listener) net.Listener {
+	return slowListener{listener, l.refusals}
+}
+
+type slowListener struct {
+	net.Listener
+
+	pace *pace
+}
+
+// Accept implements net.Listener.
+func (s slowListener) Accept() (net.Conn, error) {
+	s.pace.keep()
+	return s.Listener.Accept()
+}
+
+// How many connections are refused in a second, and at once, until the others have to wait.
+const (
+	refusals      = 1000
+	refusalsBurst = 1000
+)
+
+// How many lines of it stand in the log in a second, and at once: a caller that floods is let in again and again in between.
+const (
+	warnings      = 0.1
+	warningsBurst = 10
+)
+
+// What one caller gets, over all its connections.
+const (
+	arrivals      = 200         // connections in a second
+	arrivalsBurst = 1000        // connections at once, if there were few before
+	longestQueue  = time.Second // until a connection is greeted; one that had to wait longer is refused
+)
+
+// A callerQuota is what one caller takes of the connections.
+type callerQuota struct {
+	open     int // connections; the limiter's
+	arrivals *rate.Limiter
+	reads    *reads
+	denials  *denialPace
+}
+
+func newCallerQuota() *callerQuota {
+	return &callerQuota{arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reads: newReads(), denials: newDenialPace()}
+}
+
+// A connSlot is the place of one connection that was let in.
+type connSlot struct {
+	limiter *connLimiter // nil where any number is let in
+	quota   *callerQuota // under its lock, as is over; nil until the caller is known
+	over    bool
+
+	streams streamCount
+	pace    *pace
+}
+
+// slotOf is the place of the connection over which a call is made.
+func slotOf(from caller.Caller) *connSlot {
+	if slot, ok := from.Slot.(*connSlot); ok {
+		return slot
+	}
+	return &connSlot{} // of a call that came over no connection
+}
+
+// enter lets a connection in before it is known whose it is. The slot must be left.
+func (l *connLimiter) enter() (*connSlot, error) {
+	made := &connSlot{limiter: l, pace: newPace(withdrawals, withdrawalsBurst)}
+	if l == nil {
+		return made, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= l.most {
+		return nil, l.refuse("max-connections", l.most, "")
+	}
+	l.open++
+	return made, nil
+}
+
+// admit is enter for a handshake.
+func (l *connLimiter) admit() (caller.Slot, error) { return l.enter() }
+
+// Identify says whose connection it is, and returns when it may be greeted.
+func (s *connSlot) Identify(identity string) error {
+	if s.limiter == nil {
+		return nil
+	}
+	turn, err := s.queue(identity)
+	if err == nil {
+		<-time.After(turn)
+	}
+	return err
+}
+
+// Pace returns when the connection may be read.
+func (s *connSlot) Pace() { s.pace.keep() }
+
+// queue says how long the connection has to wait.
+func (s *connSlot) queue(identity string) (time.Duration, error) {
+	l := s.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	quota := l.quota(identity)
+	if quota.open >= l.share {
+		return 0, l.refuse("three quarters of max-connections", l.share, identity)
+	}
+	place := quota.arrivals.Reserve()
+	if place.Delay() > longestQueue {
+		place.Cancel()
+		return 0, l.refuse("connections of one caller in a second", arrivals, identity)
+	}
+	l.shut = false
+	quota.open++
+	s.quota = quota
+	return place.Delay(), nil
+}
+
+// quota is the caller of that name. It is locked.
+func (l *connLimiter) quota(identity string) *callerQuota {
+	if known := l.quotas[identity]; known != nil {
+		return known
+	}
+	for name, known := range l.quotas {
+		if known.open == 0 && known.arrivals.Tokens() >= arrivalsBurst {
+			delete(l.quotas, name)
+		}
+	}
+	fresh := newCallerQuota()
+	l.quotas[identity] = fresh
+	return fresh
+}
+
+// refuse tells the log once if many are refused one after the other. It is locked.
+func (l *connLimiter) refuse(limit string, most int, identity string) error {
+	if !l.shut && l.warnings.Allow() {
+		l.log.Warn("connections are refused", zap.String("limit", limit), zap.Int("most", most), zap.String("caller", identity))
+	}
+	l.shut = true
+	l.sum++
+	l.refusals.count()
+	return errTooManyConnections
+}
+
+// count says how many connections are open, and how many were refused so far.
+func (l *connLimiter) count() (open, refused int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open, l.sum
+}
+
+// Leave frees the slot, once.
+func (s *connSlot) Leave() {
+	l := s.limiter
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.over = true
+	l.open--
+	if s.quota != nil {
+		s.quota.open--
+	}
+}

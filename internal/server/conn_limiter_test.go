@@ -1,0 +1,189 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+)
+
+func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
+	core, logged := observer.New(zap.WarnLevel)
+	d := newConnLimiter(8, zap.New(core))
+	var slots []*connSlot
+	come := func(identity string) string {
+		v, err := d.enter()
+		if err != nil {
+			return "shut"
+		}
+		slots = append(slots, v)
+		if err := v.Identify(identity); err != nil {
+			v.Leave()
+			return "refused"
+		}
+		return "in"
+	}
+	for i, want := range strings.Fields("in in in in in in refused refused in in shut shut") {
+		identity := "uid:1"
+		if i >= 8 {
+			identity = "uid:2"
+		}
+		same(t, fmt.Sprint(i), come(identity), want)
+	}
+	same(t, "warnings", logged.Len(), 2) // each once
+	for range 2 {
+		slots[0].Leave()
+	}
+	same(t, "after one has left", come("uid:1"), "in")
+	same(t, "and another", come("uid:3"), "shut")
+	for _, v := range slots {
+		v.Leave()
+	}
+	same(t, "in the end", fmt.Sprint(d.open, d.quotas["uid:1"].open), "0 0")
+}
+
+func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
+	p := newProbe(t)
+	server, err := New(Options{
+		Listen: []string{"127.0.0.1:0"}, KeepaliveTime: time.Second, KeepaliveTimeout: time.Second, MaxStreams: 1, MaxConnections: 4,
+		Log: zap.NewNop(), Metrics: NewMetrics(),
+	}, p, p)
+	must(t, err)
+	served := make(chan error, 1)
+	go func() { served <- server.serveListener(server.listeners[0]) }()
+	t.Cleanup(func() {
+		must(t, closeGRPC(server.grpc[0]))
+		must(t, <-served)
+	})
+	var open []net.Conn
+	greet := func() net.Conn {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(server.Addresses()[0], "tcp://"))
+		must(t, err)
+		t.Cleanup(func() { conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(patient))
+		return conn
+	}
+	answered := func(conn net.Conn) bool { // by the server's settings
+		_, err := conn.Read(make([]byte, 9))
+		return err == nil
+	}
+	for i := range 4 {
+		conn := greet()
+		open = append(open, conn)
+		same(t, fmt.Sprintf("connection %d is served", i), answered(conn), i < 3)
+	}
+	open[0].Close()
+	for conn := greet(); !answered(conn); conn = greet() {
+		conn.Close() // the server has not seen the other one's end yet
+	}
+}
+
+func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		core, logged := observer.New(zap.WarnLevel)
+		d := newConnLimiter(0, zap.New(core))
+		come := func(identity string) (waited time.Duration, err error) {
+			began := time.Now()
+			v, err := d.enter()
+			if err == nil {
+				err = v.Identify(identity)
+				v.Leave()
+			}
+			return time.Since(began), err
+		}
+		for i := range arrivalsBurst {
+			waited, err := come("uid:1")
+			same(t, fmt.Sprint(i), fmt.Sprint(waited, err), "0s <nil>")
+		}
+		waited, err := come("uid:1")
+		same(t, "one more", fmt.Sprint(waited, err), "5ms <nil>")
+		var crowd sync.WaitGroup
+		var refused atomic.Int32
+		for range 300 {
+			crowd.Go(func() {
+				if _, err := come("uid:1"); err != nil {
+					refused.Add(1)
+				}
+			})
+		}
+		crowd.Wait()
+		same(t, "refused of 300 at once", refused.Load(), 100)
+		for range 1000 {
+			crowd.Go(func() { _, _ = come("uid:1") })
+			crowd.Go(func() { _, _ = come("uid:2") }) // is let in, so that the next refusal is news
+			synctest.Wait()
+		}
+		crowd.Wait()
+		same(t, "warnings", logged.Len(), 10)
+		waited, err = come("uid:4")
+		same(t, "another caller", fmt.Sprint(waited, err), "0s <nil>")
+		time.Sleep(time.Minute)
+		waited, err = come("uid:3")
+		same(t, "later", fmt.Sprint(waited, err), "0s <nil>")
+		same(t, "callers that are remembered", len(d.quotas), 1)
+	})
+}
+
+func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		d := newConnLimiter(1, zap.NewNop())
+		inside, err := d.enter()
+		same(t, "the first", err, nil)
+		defer inside.Leave()
+		began := time.Now()
+		listener := d.slowed(endlessListener{})
+		for range refusalsBurst + 100 {
+			_, err := listener.Accept()
+			same(t, "accept", err, nil)
+			_, err = d.enter()
+			same(t, "enter", err, errTooManyConnections)
+		}
+		same(t, "for a hundred too many", time.Since(began).Round(10*time.Millisecond), 100*time.Millisecond)
+	})
+}
+
+// An endlessListener always has one more connection.
+type endlessListener struct{ net.Listener }
+
+func (endlessListener) Accept() (net.Conn, error) { return nil, nil }
+
+func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		began := time.Now()
+		p := newPace(withdrawals, withdrawalsBurst)
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range withdrawalsBurst {
+			p.withdrawn(over)
+			p.keep()
+		}
+		for range 10 * withdrawalsBurst {
+			p.withdrawn(t.Context())
+			p.keep()
+		}
+		same(t, "time in which a connection may take back what it likes", time.Since(began), 0*time.Second)
+		for range withdrawals {
+			p.withdrawn(over)
+			p.keep()
+		}
+		same(t, "time for more", time.Since(began).Round(time.Millisecond), time.Second)
+		for range 10 * withdrawals {
+			p.withdrawn(over)
+		}
+		began = time.Now()
+		p.keep()
+		same(t, "longest wait", time.Since(began), longestBreak)
+		(*pace)(nil).withdrawn(over)
+		(*pace)(nil).keep()
+	})
+}

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/service"
+)
+
+// denials are the part of the audit that tells who was refused what; docs/audit.md tells each event's fields.
+type denials struct{ log *zap.Logger }
+
+// deniedReasons are those of callers that asked for what is not theirs.
+var deniedReasons = []string{"POLICY_DENIED", "OPERATOR_ONLY", "LEASE_NOT_FOUND", "HOLD_NOT_FOUND"}
+
+// answered tells of a call that was denied.
+func (d denials) answered(by caller.Caller, method string, request any, err error) {
+	if err == nil || !slices.Contains(deniedReasons, service.ReasonOf(err)) {
+		return
+	}
+	var names []string
+	for _, asked := range namesIn(method, request) {
+		names = append(names, asked[:min(len(asked), longestDeniedName)])
+	}
+	d.denied(by, methodPolicies[method].action(method, request).Name, names[:min(len(names), mostDeniedNames)], service.ReasonOf(err))
+}
+
+// What a caller can have written of one request.
+const (
+	mostDeniedNames   = 10
+	longestDeniedName = 200 // bytes, which is as long as a name may be
+)
+
+// connected tells of whoever connected to the operators' listener and is none.
+func (d denials) connected(identity string) {
+	d.denied(caller.Caller{Identity: identity}, "connect", nil, service.ReasonOf(service.ErrOperatorOnly))
+}
+
+func (d denials) denied(by caller.Caller, action string, names []string, reason string) {
+	write, omitted := slotOf(by).quota.mayBeDenied()
+	if !write {
+		return
+	}
+	d.log.Warn("denial", zap.String("caller", by.Identity), zap.String("action", action), zap.Strings("names", names),
+		zap.String("reason", reason), zap.Int64("omitted", omitted))
+}
+
+// How many denials of one caller are written in a second, and at once; the next one that is written counts the others.
+const (
+	writtenDenials      = 10
+	writtenDenialsBurst = 100
+)
+
+// denialPace keeps a caller from filling the record with what it is refused.
+type denialPace struct {
+	limiter *rate.Limiter
+	omitted atomic.Int64
+}
+
+func newDenialPace() *denialPace {
+	return &denialPace{limiter: rate.NewLimiter(writtenDenials, writtenDenialsBurst)}
+}
+
+// mayBeDenied says whether a denial is to be written, and how many were not since the last one that was.
+func (q *callerQuota) mayBeDenied() (write bool, omitted int64) {
+	if q == nil {
+		return true, 0
+	}
+	if !q.denials.limiter.Allow() {
+		q.denials.omitted.Add(1)
+		return false, 0
+	}
+	return true, q.denials.omitted.Swap(0)
+}

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// gauges are the metrics of a Server that are read when a scraper asks, rather than kept.
+type gauges struct{ server *Server }
+
+var (
+	suspendedLeases    = explained("leases_suspended", "Leases whose heartbeat is late.")
+	leastValidity      = explained("lease_validity_least_seconds", "For how long the lease that ends first is certainly valid.")
+	leaseLimit         = explained("lease_limit", "Most leases that may be open.")
+	ensembleReachable  = explained("ensemble_reachable", "Whether the ensemble answers: 1 or 0.")
+	draining           = explained("draining", "Whether the sidecar is stopping: 1 or 0.")
+	connections        = explained("connections", "Connections of callers that are open.")
+	connectionLimit    = explained("connection_limit", "Most connections of callers; 0 for no limit.")
+	connectionsRefused = explained("connections_refused_total", "Connections that were closed at once, since there were too many.")
+)
+
+func explained(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, nil, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (g gauges) Describe(to chan<- *prometheus.Desc) {
+	for _, each := range []*prometheus.Desc{
+		suspendedLeases, leastValidity, leaseLimit, ensembleReachable, draining, connections, connectionLimit, connectionsRefused,
+	} {
+		to <- each
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g gauges) Collect(to chan<- prometheus.Metric) {
+	is := func(of *prometheus.Desc, value float64) {
+		to <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value)
+	}
+	stand := g.server.handlers.Standing()
+	reachable, _ := g.server.ensemble.Reachable()
+	open, refused := g.server.limiter.count()
+	is(suspendedLeases, float64(stand.Suspended))
+	if stand.Any {
+		is(leastValidity, stand.LeastValid)
+	}
+	is(leaseLimit, float64(stand.MostLeases))
+	is(ensembleReachable, oneIf(reachable))
+	is(draining, oneIf(stand.Draining))
+	is(connections, float64(open))
+	is(connectionLimit, float64(g.server.options.MaxConnections))
+	to <- prometheus.MustNewConstMetric(connectionsRefused, prometheus.CounterValue, float64(refused))
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

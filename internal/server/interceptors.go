@@ -1,0 +1,236 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/selector"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/service"
+)
+
+// reasonTrailer carries an error's reason to clients without the library of rich errors.
+const reasonTrailer = "sidekeeper-reason"
+
+// interceptorsOf are what every call goes through, outermost first: metrics, log, errors, status, recovery, admission, memory.
+func interceptorsOf(options Options, authorizer authorizer) []grpc.ServerOption {
+	log, logged := logger(options.Log), loggedAs(levelOf)
+	counted := errorCount{options.Metrics}
+	admission, memory := admission{options.MaxStreams, authorizer, denials{options.Audit}}, newMemory(options.MaxMemory)
+	return []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(
+			options.Metrics.calls.UnaryServerInterceptor(),
+			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, loggedAs(quietLevelOf)...), selector.MatchFunc(isFrequent)),
+			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, logged...), selector.MatchFunc(isRare)),
+			counted.unary,
+			answerUnary,
+			recovery.UnaryServerInterceptor(),
+			admission.unary,
+			memory.unary,
+		),
+		grpc.ChainStreamInterceptor(
+			options.Metrics.calls.StreamServerInterceptor(),
+			logging.StreamServerInterceptor(log, logged...),
+			counted.stream,
+			answerStream,
+			recovery.StreamServerInterceptor(),
+			admission.stream,
+			memory.stream,
+		),
+	}
+}
+
+// admission decides who may make a call, and how many at once.
+type admission struct {
+	mostStreams int
+	authorizer  authorizer
+	denials     denials
+}
+
+func (a admission) unary(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (reply any, err error) {
+	from := caller.Of(ctx)
+	tellNames(ctx, info.FullMethod, request)
+	defer func() { a.denials.answered(from, info.FullMethod, request, err) }()
+	decision, err := a.authorizer.authorize(from, info.FullMethod, request)
+	if err != nil {
+		return nil, err
+	}
+	defer slotOf(from).pace.withdrawn(ctx)
+	if decision.operates {
+		ctx = caller.Operating(ctx)
+	}
+	return handler(ctx, request)
+}
+
+func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	from := caller.Of(stream.Context())
+	slot := slotOf(from)
+	if err := slot.streams.enter(a.mostStreams); err != nil {
+		return err
+	}
+	defer slot.streams.leave()
+	defer slot.pace.withdrawn(stream.Context())
+	authorized := &authorizedStream{ServerStream: stream, authorizer: a.authorizer, method: info.FullMethod}
+	err := handler(server, authorized)
+	a.denials.answered(from, info.FullMethod, authorized.request, err)
+	return err
+}
+
+// An authorizedStream hands no request to its handler that the authorizer does not let pass.
+type authorizedStream struct {
+	grpc.ServerStream
+
+	authorizer authorizer
+	method     string
+	request    any // the last
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s *authorizedStream) RecvMsg(request any) error {
+	if err := s.ServerStream.RecvMsg(request); err != nil {
+		return err
+	}
+	s.request = request
+	tellNames(s.Context(), s.method, request)
+	_, err := s.authorizer.authorize(caller.Of(s.Context()), s.method, request)
+	return err
+}
+
+// An answered error is what the caller is told, with its cause for the log.
+type answered struct {
+	status *status.Status
+	reason string
+	cause  error
+}
+
+func (a *answered) Error() string              { return a.cause.Error() }
+func (a *answered) Unwrap() error              { return a.cause }
+func (a *answered) GRPCStatus() *status.Status { return a.status }
+
+// answerWith makes what a handler returned into a status, and gives its reason to setTrailer.
+func answerWith(err error, setTrailer func(metadata.MD)) error {
+	if err == nil {
+		return nil
+	}
+	answer, reason := service.StatusOf(err)
+	if reason != "" {
+		setTrailer(metadata.Pairs(reasonTrailer, reason))
+	}
+	return &answered{answer, reason, err}
+}
+
+func answerUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	reply, err := handler(ctx, request)
+	return reply, answerWith(service.Naming(err, namesIn(info.FullMethod, request)), func(trailer metadata.MD) {
+		_ = grpc.SetTrailer(ctx, trailer) // fails only for a call that has ended
+	})
+}
+
+func answerStream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return answerWith(handler(server, stream), stream.SetTrailer)
+}
+
+// An errorCount counts what callers are told, by its reason.
+type errorCount struct{ metrics *Metrics }
+
+func (e errorCount) unary(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	reply, err := handler(ctx, request)
+	e.count(ctx, err)
+	return reply, err
+}
+
+func (e errorCount) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	err := handler(server, stream)
+	e.count(stream.Context(), err)
+	return err
+}
+
+func (e errorCount) count(ctx context.Context, err error) {
+	if told, ok := errors.AsType[*answered](err); ok && told.reason != "" {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String(reasonAttribute, told.reason))
+		e.metrics.callErrors.WithLabelValues(told.reason).Inc()
+	}
+}
+
+// logger writes the middleware's lines to a zap log.
+func logger(log *zap.Logger) logging.Logger {
+	return logging.LoggerFunc(func(_ context.Context, level logging.Level, message string, fields ...any) {
+		entry := log.Check(zapcore.Level(level/4), message) // slog's levels are zap's times four
+		if entry == nil {
+			return
+		}
+		each := logging.Fields(fields).Iterator()
+		var written []zap.Field
+		for each.Next() {
+			name, value := each.At()
+			written = append(written, zap.Any(name, value))
+		}
+		entry.Write(written...)
+	})
+}
+
+// loggedAs has one line written per call, when it has ended. Requests and replies never stand in it, since ids of leases and
+// holds are secrets.
+func loggedAs(levels logging.CodeToLevel) []logging.Option {
+	return []logging.Option{
+		logging.WithLogOnEvents(logging.FinishCall),
+		logging.WithLevels(levels),
+		logging.WithDisableLoggingFields(logging.SystemTag[0], logging.ComponentFieldKey, logging.MethodTypeFieldKey),
+		logging.WithFieldsFromContext(func(ctx context.Context) logging.Fields {
+			return append(logging.Fields{"caller", caller.Of(ctx).Identity}, tracedAs(ctx)...)
+		}),
+		logging.WithErrorFields(reasonField),
+	}
+}
+
+func reasonField(err error) logging.Fields {
+	var told *answered
+	if errors.As(err, &told) && told.reason != "" {
+		return logging.Fields{"reason", told.reason}
+	}
+	return nil
+}
+
+// isFrequent says whether a call is one that programs make all the time.
+func isFrequent(_ context.Context, call interceptors.CallMeta) bool {
+	return call.Method == "Check" || call.Method == "Next" || call.FullMethod() == configv1.ConfigService_Get_FullMethodName
+}
+
+func isRare(ctx context.Context, call interceptors.CallMeta) bool {
+	return !isFrequent(ctx, call)
+}
+
+// quietLevelOf is levelOf for frequent calls: their good answers are details.
+func quietLevelOf(code codes.Code) logging.Level {
+	if code == codes.OK {
+		return logging.LevelDebug
+	}
+	return levelOf(code)
+}
+
+// levelOf is how much a call's end matters to whoever runs the sidecar: what callers did wrong or lost is normal.
+func levelOf(code codes.Code) logging.Level {
+	switch code {
+	case codes.Internal, codes.Unknown, codes.DataLoss, codes.Unimplemented:
+		return logging.LevelError
+	case codes.Unavailable, codes.ResourceExhausted:
+		return logging.LevelWarn
+	default:
+		return logging.LevelInfo
+	}
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/service"
+)
+
+// smallMessage is what is always sent: a caller that does not read can have no more than a stream's worth of them.
+const smallMessage = 64 << 10
+
+// memory keeps answers from piling up that nobody reads: the transport takes over a message at once, whatever the caller
+// reads, and tells nobody when it is gone. So a large one is given to it only while there is memory to spare.
+type memory struct {
+	most  int                // bytes in use
+	inUse func() (bytes int) // now, with garbage
+
+	collecting *sync.Mutex
+	collected  *time.Time // last, because of us
+}
+
+func newMemory(most int) memory {
+	return memory{most: most, inUse: heapInUse, collecting: new(sync.Mutex), collected: new(time.Time)}
+}
+
+// heapInUse counts what the process has allocated and not freed yet.
+func heapInUse() int {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return int(sample[0].Value.Uint64())
+}
+
+// check says whether a message may be sent: errMemoryLimit if it is large and there is no memory for it.
+func (m memory) check(message any) error {
+	return m.room(proto.Size(message.(proto.Message)))
+}
+
+// room is check for a message of that size.
+func (m memory) room(size int) error {
+	if m.most == 0 || size <= smallMessage || m.inUse()+size <= m.most {
+		return nil
+	}
+	if m.collect(); m.inUse()+size <= m.most {
+		return nil
+	}
+	return service.MemoryLimit(m.most)
+}
+
+// collect has garbage collected, which counts as in use until then, but not again and again.
+func (m memory) collect() {
+	m.collecting.Lock()
+	defer m.collecting.Unlock()
+	if time.Since(*m.collected) > time.Second {
+		runtime.GC()
+		*m.collected = time.Now()
+	}
+}
+
+func (m memory) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+	answer := func() (bytes int, err error) {
+		if reply, err = handler(ctx, request); err != nil {
+			return 0, err
+		}
+		return proto.Size(reply.(proto.Message)), m.check(reply)
+	}
+	if quota := slotOf(caller.Of(ctx)).quota; quota != nil && readingMethods[info.FullMethod] {
+		return reply, quota.reads.do(ctx, m, answer)
+	}
+	_, err = answer()
+	return reply, err
+}
+
+// readingMethods answer with a value as large as there may be.
+var readingMethods = map[string]bool{configv1.ConfigService_Get_FullMethodName: true}
+
+func (m memory) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return handler(server, sparing{stream, m})
+}
+
+// A sparing stream sends large messages only while there is memory for them.
+type sparing struct {
+	grpc.ServerStream
+
+	memory memory
+}
+
+// SendMsg implements grpc.ServerStream. It waits for memory, as it does for a caller that does not read: whoever sends
+// knows how long is too long.
+func (s sparing) SendMsg(message any) error {
+	for s.memory.check(message) != nil {
+		select {
+		case <-time.After(memoryPause):
+		case <-s.Context().Done():
+			return context.Cause(s.Context())
+		}
+	}
+	return s.ServerStream.SendMsg(message)
+}
+
+// memoryPause is how long a stream waits before it looks again whether there is memory.
+const memoryPause = 50 * time.Millisecond
+
+// SendHeader implements grpc.ServerStream. It fails only for a caller that has gone.
+func (s sparing) SendHeader(header metadata.MD) error {
+	if s.ServerStream.SendHeader(header) != nil {
+		return context.Canceled
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+)
+
+func replyOf(size int) *configv1.GetResponse {
+	return &configv1.GetResponse{Entry: &configv1.Entry{Content: &configv1.Entry_Value{Value: make([]byte, size)}}}
+}
+
+func TestLargeAnswersAreGivenWhileThereIsMemory(t *testing.T) {
+	used := 0
+	m := newMemory(1 << 20)
+	m.inUse = func() int { return used }
+	ask := func(size int) string {
+		_, err := m.unary(t.Context(), nil, nil, func(context.Context, any) (any, error) { return replyOf(size), nil })
+		return outcome(answerWith(err, discardTrailer))
+	}
+	same(t, "large", ask(900_000), "OK")
+	used = 1 << 19
+	same(t, "too large", ask(900_000), "ResourceExhausted MEMORY_LIMIT")
+	same(t, "not too large", ask(400_000), "OK")
+	used = 1 << 30
+	same(t, "small", ask(60_000), "OK")
+	m.most = 0
+	same(t, "large without a limit", ask(900_000), "OK")
+	same(t, "what is in use", heapInUse() > 1<<10, true)
+}
+
+func TestGarbageIsNoReasonToRefuse(t *testing.T) {
+	m := newMemory(heapInUse() + 256<<20) // a quarter of the garbage
+	for range 1000 {
+		garbage = make([]byte, 1<<20)
+		same(t, "check", m.check(replyOf(900_000)), nil)
+	}
+}
+
+var garbage []byte // so that it is on the heap
+
+// A takingStream takes what it is sent.
+type takingStream struct {
+	grpc.ServerStream
+
+	ctx  context.Context
+	sent int
+}
+
+func (s *takingStream) Context() context.Context { return s.ctx }
+func (s *takingStream) SendMsg(any) error        { s.sent++; return nil }
+
+func TestAStreamWaitsForMemoryForAsLongAsItLives(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var used atomic.Int64
+		used.Store(1 << 20)
+		m := newMemory(1 << 20)
+		m.inUse = func() int { return int(used.Load()) }
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		taking := &takingStream{ctx: ctx}
+		stream := sparing{taking, m}
+		same(t, "small", stream.SendMsg(replyOf(1)), nil)
+		time.AfterFunc(time.Second, func() { used.Store(0) })
+		began := time.Now()
+		same(t, "large", stream.SendMsg(replyOf(900_000)), nil)
+		same(t, "waited", time.Since(began).Truncate(time.Second), time.Second)
+		used.Store(1 << 20)
+		same(t, "large, and never", stream.SendMsg(replyOf(900_000)), context.DeadlineExceeded)
+		same(t, "sent", taking.sent, 2)
+	})
+}

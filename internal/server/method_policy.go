@@ -1,0 +1,134 @@
+package server
+
+import (
+	"strings"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
+)
+
+// A methodPolicy is how a policy sees the calls of one method. A method that has none is denied to everybody whom a policy applies to.
+type methodPolicy struct {
+	names    func(request any) []string // that a call is about; nil for methods about the caller's own leases and holds
+	operator bool                       // whether only operators call it
+	use      string                     // what makes a call an operator's that is not one otherwise
+	isUse    func(request any) bool
+}
+
+// methodPolicies are by full method.
+var methodPolicies = map[string]methodPolicy{
+	leasev1.LeaseService_Open_FullMethodName:  {},
+	leasev1.LeaseService_Check_FullMethodName: {},
+	leasev1.LeaseService_Close_FullMethodName: {},
+	leasev1.LeaseService_List_FullMethodName:  {names: everyName},
+
+	lockv1.LockService_Acquire_FullMethodName: {names: nameIn},
+	lockv1.LockService_Check_FullMethodName:   {},
+	lockv1.LockService_Release_FullMethodName: {},
+	lockv1.LockService_Revoke_FullMethodName:  {names: nameIn, use: "grace", isUse: hasGrace},
+	lockv1.LockService_Break_FullMethodName:   {names: nameIn, operator: true},
+	lockv1.LockService_Get_FullMethodName:     {names: nameIn},
+	lockv1.LockService_List_FullMethodName:    {names: prefixIn},
+	lockv1.LockService_Watch_FullMethodName:   {names: nameIn},
+
+	sequencev1.SequenceService_Create_FullMethodName:    {names: nameIn},
+	sequencev1.SequenceService_Next_FullMethodName:      {names: nameIn},
+	sequencev1.SequenceService_Get_FullMethodName:       {names: nameIn},
+	sequencev1.SequenceService_AdvanceTo_FullMethodName: {names: nameIn, operator: true},
+	sequencev1.SequenceService_Delete_FullMethodName:    {names: nameIn},
+	sequencev1.SequenceService_List_FullMethodName:      {names: prefixIn},
+
+	membershipv1.MembershipService_Join_FullMethodName:   {names: groupIn},
+	membershipv1.MembershipService_Update_FullMethodName: {names: groupIn},
+	membershipv1.MembershipService_Get_FullMethodName:    {names: groupIn},
+	membershipv1.MembershipService_List_FullMethodName:   {names: prefixIn},
+	membershipv1.MembershipService_Watch_FullMethodName:  {names: groupIn},
+	membershipv1.MembershipService_Create_FullMethodName: {names: groupIn},
+	membershipv1.MembershipService_Delete_FullMethodName: {names: groupIn, use: "force", isUse: isForced},
+
+	configv1.ConfigService_Get_FullMethodName:    {names: keyIn},
+	configv1.ConfigService_Put_FullMethodName:    {names: keyIn},
+	configv1.ConfigService_Delete_FullMethodName: {names: keyIn, use: "recursive", isUse: isRecursive},
+	configv1.ConfigService_List_FullMethodName:   {names: prefixIn},
+	configv1.ConfigService_Commit_FullMethodName: {names: keysOfCommit},
+	configv1.ConfigService_Watch_FullMethodName:  {names: keysOfWatch},
+}
+
+// Where the names stand in requests. A listing is of all that lies under its prefix, so that prefix must be allowed itself.
+
+func nameIn(request any) []string { return []string{request.(interface{ GetName() string }).GetName()} }
+
+func groupIn(request any) []string {
+	return []string{request.(interface{ GetGroup() string }).GetGroup()}
+}
+
+func keyIn(request any) []string { return []string{request.(interface{ GetKey() string }).GetKey()} }
+
+func prefixIn(request any) []string {
+	return []string{request.(interface{ GetPrefix() string }).GetPrefix()}
+}
+
+// everyName is for a method that shows names of all kinds and of everybody.
+func everyName(any) []string { return []string{""} }
+
+func keysOfCommit(request any) (keys []string) {
+	for _, operation := range request.(*configv1.CommitRequest).GetOperations() {
+		switch of := operation.GetOperation().(type) {
+		case *configv1.Operation_Put:
+			keys = append(keys, of.Put.GetKey())
+		case *configv1.Operation_Delete:
+			keys = append(keys, of.Delete.GetKey())
+		case *configv1.Operation_Check:
+			keys = append(keys, of.Check.GetKey())
+		default:
+			keys = append(keys, "")
+		}
+	}
+	return keys
+}
+
+func keysOfWatch(request any) []string {
+	watch := request.(*configv1.WatchRequest)
+	if len(watch.GetKeys()) == 0 {
+		return []string{watch.GetPrefix()}
+	}
+	return watch.GetKeys()
+}
+
+func hasGrace(request any) bool    { return request.(*lockv1.RevokeRequest).GetGrace() != nil }
+func isForced(request any) bool    { return request.(*membershipv1.DeleteRequest).GetForce() }
+func isRecursive(request any) bool { return request.(*configv1.DeleteRequest).GetRecursive() }
+
+// namesIn are what a request is about; none if it names nothing.
+func namesIn(method string, request any) []string {
+	if names := methodPolicies[method].names; names != nil && request != nil {
+		return names(request)
+	}
+	return nil
+}
+
+// actionsOf are what a policy can speak of, in the order of their names' bytes.
+func actionsOf(methods []string) (actions []policy.Action) {
+	for _, method := range methods {
+		of := methodPolicies[method]
+		name := strings.TrimPrefix(method, "/")
+		actions = append(actions, policy.Action{Name: name, Operator: of.operator})
+		if of.use != "" {
+			actions = append(actions, policy.Action{Name: name + ":" + of.use, Operator: true})
+		}
+	}
+	return actions
+}
+
+// action is what one call asks for, and whether it is for operators.
+func (s methodPolicy) action(method string, request any) policy.Action {
+	name := strings.TrimPrefix(method, "/")
+	if s.isUse != nil && s.isUse(request) {
+		return policy.Action{Name: name + ":" + s.use, Operator: true}
+	}
+	return policy.Action{Name: name, Operator: s.operator}
+}

@@ -1,0 +1,196 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	grpcprometheus "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// Metrics counts what happens in one sidecar. It is the Events of its services, and takes the ensemble's part through
+// HeartbeatLate and RequestDone. Each Metrics has a registry of its own.
+type Metrics struct {
+	registry *prometheus.Registry
+	calls    *grpcprometheus.ServerMetrics
+
+	leases, holds, waiters  prometheus.Gauge
+	leaseTime, holdTime     prometheus.Histogram
+	waitTime                *prometheus.HistogramVec
+	leaseLosses, holdLosses *prometheus.CounterVec
+	members                 prometheus.Gauge
+	memberTime              prometheus.Histogram
+	memberLosses            *prometheus.CounterVec
+	numbers, writes         *prometheus.CounterVec
+	keyWatches, watched     prometheus.Gauge
+	heartbeatsLate          prometheus.Counter
+	refusedPolicy           prometheus.Gauge
+	requestTime             *prometheus.HistogramVec
+	requestsLost            *prometheus.CounterVec
+	callErrors              *prometheus.CounterVec
+}
+
+// Buckets, in seconds. Calls and requests take milliseconds; waits and holds anything up to days.
+var (
+	shortTimes = prometheus.ExponentialBuckets(0.0005, 2, 15)
+	longTimes  = prometheus.ExponentialBuckets(0.002, 4, 12)
+)
+
+// NewMetrics makes the metrics of one sidecar.
+func NewMetrics() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		calls:    grpcprometheus.NewServerMetrics(),
+
+		leases:         gauge("leases_open", "Leases that are open."),
+		holds:          gauge("holds", "Locks that are held through this sidecar."),
+		waiters:        gauge("waiters", "Callers that wait for a lock."),
+		leaseTime:      histogram("lease_seconds", "How long leases lasted.", longTimes),
+		holdTime:       histogram("hold_seconds", "How long locks were held.", longTimes),
+		waitTime:       histograms("wait_seconds", "How long callers waited for a lock.", longTimes, "granted"),
+		leaseLosses:    counters("lease_losses_total", "Leases that ended without their caller asking, by reason.", "reason"),
+		holdLosses:     counters("hold_losses_total", "Holds that ended without their caller asking, by reason.", "reason"),
+		members:        gauge("members", "Members of groups that have joined through this sidecar."),
+		memberTime:     histogram("member_seconds", "How long members were in their groups.", longTimes),
+		memberLosses:   counters("member_losses_total", "Members that ended without their caller asking, by reason.", "reason"),
+		numbers:        counters("sequence_numbers_total", "Numbers of sequences handed out, by ordering.", "ordering"),
+		writes:         counters("sequence_writes_total", "Writes to sequences, by what became of them.", "outcome"),
+		keyWatches:     gauge("key_watches", "Callers that watch keys of the configuration."),
+		watched:        gauge("watched_nodes", "Nodes that are watched for those who watch groups and keys."),
+		heartbeatsLate: counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
+		refusedPolicy:  gauge("policy_refused", "1 while the policy's file cannot be used, so that an older version is in force."),
+		requestTime: histograms("zookeeper_request_seconds", "How long the ensemble took to answer, by operation.",
+			shortTimes, "operation"),
+		requestsLost: counters("zookeeper_requests_lost_total", "Requests to the ensemble whose answer was lost, by operation.", "operation"),
+		callErrors:   counters("call_errors_total", "Calls that ended with an error that has a reason, by reason.", "reason"),
+	}
+	m.registry.MustRegister(m.calls, m.leases, m.holds, m.waiters, m.leaseTime, m.holdTime, m.waitTime, m.leaseLosses,
+		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.numbers, m.writes, m.keyWatches, m.watched, m.heartbeatsLate,
+		m.requestTime, m.requestsLost, m.callErrors, m.refusedPolicy)
+	m.registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.begin()
+	return m
+}
+
+// Handler serves the metrics in Prometheus' format.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// LeaseOpened implements Events.
+func (m *Metrics) LeaseOpened() { m.leases.Inc() }
+
+// LeaseEnded implements Events.
+func (m *Metrics) LeaseEnded(reason string, lasted time.Duration) {
+	m.leases.Dec()
+	m.leaseTime.Observe(lasted.Seconds())
+	if reason != "CLOSED" {
+		m.leaseLosses.WithLabelValues(reason).Inc()
+	}
+}
+
+// WaitBegun implements Events.
+func (m *Metrics) WaitBegun() { m.waiters.Inc() }
+
+// WaitEnded implements Events.
+func (m *Metrics) WaitEnded(granted bool, waited time.Duration) {
+	m.waiters.Dec()
+	if !granted {
+		m.waitTime.WithLabelValues("no").Observe(waited.Seconds())
+		return
+	}
+	m.waitTime.WithLabelValues("yes").Observe(waited.Seconds())
+	m.holds.Inc()
+}
+
+// HoldEnded implements Events.
+func (m *Metrics) HoldEnded(reason string, held time.Duration) {
+	m.holds.Dec()
+	m.holdTime.Observe(held.Seconds())
+	if reason != "RELEASED" {
+		m.holdLosses.WithLabelValues(reason).Inc()
+	}
+}
+
+// MemberJoined implements Events.
+func (m *Metrics) MemberJoined() { m.members.Inc() }
+
+// MemberEnded implements Events.
+func (m *Metrics) MemberEnded(reason string, lasted time.Duration) {
+	m.members.Dec()
+	m.memberTime.Observe(lasted.Seconds())
+	if reason != "LEFT" {
+		m.memberLosses.WithLabelValues(reason).Inc()
+	}
+}
+
+// NumbersIssued implements Events.
+func (m *Metrics) NumbersIssued(ordering string, count int64) {
+	m.numbers.WithLabelValues(ordering).Add(float64(count))
+}
+
+// SequenceWritten implements Events.
+func (m *Metrics) SequenceWritten(outcome string) { m.writes.WithLabelValues(outcome).Inc() }
+
+// KeyWatchBegun implements Events.
+func (m *Metrics) KeyWatchBegun() { m.keyWatches.Inc() }
+
+// KeyWatchEnded implements Events.
+func (m *Metrics) KeyWatchEnded() { m.keyWatches.Dec() }
+
+// NodesWatched implements Events.
+func (m *Metrics) NodesWatched(sum int) { m.watched.Set(float64(sum)) }
+
+// lateHeartbeats is what HeartbeatLate has counted.
+func (m *Metrics) lateHeartbeats() (count int) {
+	read(m.heartbeatsLate, func(_ string, counted *dto.Metric) { count = int(counted.GetCounter().GetValue()) })
+	return count
+}
+
+// HeartbeatLate counts a heartbeat that the ensemble did not answer in time.
+func (m *Metrics) HeartbeatLate() { m.heartbeatsLate.Inc() }
+
+// RequestDone counts a request to the ensemble that was answered, or whose answer was lost.
+func (m *Metrics) RequestDone(_ context.Context, operation string, took time.Duration, lost bool) {
+	m.requestTime.WithLabelValues(operation).Observe(took.Seconds())
+	if lost {
+		m.requestsLost.WithLabelValues(operation).Inc()
+	}
+}
+
+const namespace = "sidekeeper"
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func counters(name, help, label string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, []string{label})
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
+}
+
+func histograms(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(
+		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, []string{label})
+}
+
+// policyRefused says whether the policy's file cannot be used.
+func (m *Metrics) policyRefused(refused bool) {
+	if refused {
+		m.refusedPolicy.Set(1)
+		return
+	}
+	m.refusedPolicy.Set(0)
+}

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/internal/reload"
+	"github.com/sidekeeper/sidekeeper/service"
+)
+
+// policyPause is how long a changed policy may stay unnoticed.
+const policyPause = time.Second
+
+// A policyFile is the policy that lies in a file, read again when its content has changed. A version that cannot be used is
+// reported, and the last good one stays in force. What was decided by an earlier version stands: streams that are open go on.
+type policyFile = reload.Files[*policy.Policy]
+
+// openPolicy reads the file for the first time; without a name there is no policy, which is nil.
+func openPolicy(name string, log *zap.Logger, refused func(bool)) (*policyFile, error) {
+	if name == "" {
+		return nil, nil
+	}
+	parse := func(contents [][]byte) (*policy.Policy, error) {
+		return policy.Parse(name, contents[0], policyActions(), service.BrokenNameRule)
+	}
+	report := func(parsed *policy.Policy, trouble error) {
+		refused(trouble != nil)
+		if trouble != nil {
+			log.Error("policy not taken over; the last good one stays in force", zap.Error(trouble))
+			return
+		}
+		log.Info("policy taken over", zap.String("file", name), zap.Int("rules", parsed.Size()))
+	}
+	file, err := reload.Open(parse, report, name)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("policy in force", zap.String("file", name), zap.Int("rules", file.Last().Size()))
+	return file, nil
+}

@@ -1,0 +1,84 @@
+package server
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+const somebody = `rules: [{identities: ["uid:1"], methods: ["sidekeeper.lock.v1.LockService/*"]}]`
+
+// A followedPolicy is a file that is looked at when the test says so.
+type followedPolicy struct {
+	*policyFile
+	t     *testing.T
+	book  *logbook
+	state string
+}
+
+func (f *followedPolicy) allows(identity string) bool {
+	return f.Last().Allows(identity, "sidekeeper.lock.v1.LockService/Get", nil)
+}
+
+// sees looks once, and compares who is allowed, and how often somebody complained.
+func (f *followedPolicy) sees(when string, first, second bool, complaints int) {
+	f.t.Helper()
+	trouble := f.Look()
+	same(f.t, "uid:1 "+when, f.allows("uid:1"), first)
+	same(f.t, "uid:2 "+when, f.allows("uid:2"), second)
+	same(f.t, "complaints "+when, strings.Count(f.book.Text(), "policy not taken over"), complaints)
+	same(f.t, "state "+when, f.state == "refused", complaints > 0 && trouble != nil)
+}
+
+func newFollowedPolicy(t *testing.T, path string) *followedPolicy {
+	t.Helper()
+	f := &followedPolicy{t: t, book: &logbook{}}
+	file, err := openPolicy(path, f.book.Logger(), func(refused bool) { f.state = map[bool]string{true: "refused", false: "good"}[refused] })
+	must(t, err)
+	f.policyFile = file
+	return f
+}
+
+func TestAPolicyIsFollowedHoweverItsFileIsChanged(t *testing.T) {
+	folder := t.TempDir()
+	path := folder + "/policy.yaml"
+	other := strings.ReplaceAll(somebody, "uid:1", "uid:2")
+	put := func(name, text string) { must(t, os.WriteFile(folder+"/"+name, []byte(text), 0o600)) }
+	put("policy.yaml", somebody)
+	f := newFollowedPolicy(t, path)
+	f.sees("at first", true, false, 0)
+	age, err := os.Stat(path)
+	must(t, err)
+	put("policy.yaml", other)
+	must(t, os.Chtimes(path, age.ModTime(), age.ModTime()))
+	f.sees("after a change in place that shows in neither age nor size", false, true, 0)
+	put("new", somebody)
+	must(t, os.Rename(folder+"/new", path))
+	f.sees("after another file was moved over it", true, false, 0)
+	put("policy.yaml", "")
+	f.sees("while it is empty", true, false, 1)
+	f.sees("while it is still empty", true, false, 1)
+	put("policy.yaml", other)
+	f.sees("when it is good again", false, true, 1)
+	must(t, os.Remove(path))
+	f.sees("while it is gone", false, true, 2)
+	put("policy.yaml", other)
+	f.sees("when it is back as it was", false, true, 2)
+	same(t, "state", f.state, "good")
+}
+
+// Kubernetes keeps a ConfigMap's files as links through a link, which it leads elsewhere.
+func TestAPolicyInAVolumeOfKubernetesIsFollowed(t *testing.T) {
+	folder := t.TempDir()
+	for version, text := range map[string]string{"1": somebody, "2": strings.ReplaceAll(somebody, "uid:1", "uid:2")} {
+		must(t, os.Mkdir(folder+"/.."+version, 0o700))
+		must(t, os.WriteFile(folder+"/.."+version+"/policy.yaml", []byte(text), 0o600))
+	}
+	must(t, os.Symlink("..1", folder+"/..data"))
+	must(t, os.Symlink("..data/policy.yaml", folder+"/policy.yaml"))
+	f := newFollowedPolicy(t, folder+"/policy.yaml")
+	f.sees("at first", true, false, 0)
+	must(t, os.Symlink("..2", folder+"/..new"))
+	must(t, os.Rename(folder+"/..new", folder+"/..data"))
+	f.sees("after the swap", false, true, 0)
+}

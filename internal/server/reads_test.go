@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/service"
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+)
+
+const largeValue = 1_000_000
+
+// readers reads so many values of one size, all at once, and returns how many were under way at a time, and how many refused.
+func readers(t *testing.T, r *reads, m memory, number, size int) (most, refused int) {
+	t.Helper()
+	var all sync.WaitGroup
+	var now, peak, denied atomic.Int32
+	for range number {
+		all.Go(func() {
+			err := r.do(t.Context(), m, func() (int, error) {
+				peak.Store(max(peak.Load(), now.Add(1)))
+				time.Sleep(time.Millisecond)
+				now.Add(-1)
+				return size, nil
+			})
+			if service.ReasonOf(err) == "MEMORY_LIMIT" {
+				denied.Add(1)
+			} else {
+				same(t, "read", err, nil)
+			}
+		})
+	}
+	all.Wait()
+	return int(peak.Load()), int(denied.Load())
+}
+
+func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		r, unlimited := newReads(), newMemory(0)
+		at := func(what string, size, want int) {
+			t.Helper()
+			most, _ := readers(t, r, unlimited, 200, size)
+			same(t, what, most, want)
+		}
+		at("before one is known, and of small ones", 100, 64)
+		at("of small ones", 100, 64)
+		at("of large ones, the first of which are taken for small", largeValue, 64)
+		at("of large ones", largeValue, 4)
+		at("of small ones again", 100, 64)
+		same(t, "left", r.underWay, 0)
+		most, _ := readers(t, newReads(), unlimited, 3000, largeValue)
+		same(t, "of a crowd that comes at once", most, 16)
+	})
+}
+
+func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		r, full := newReads(), newMemory(1)
+		full.inUse = func() int { return largeValue }
+		_, refused := readers(t, r, full, 1, largeValue)
+		same(t, "refused before one is known", refused, 0)
+		_, refused = readers(t, r, full, 100, largeValue)
+		same(t, "refused of 100", refused, 97) // and each 32nd tried
+		_, refused = readers(t, r, full, 1000, 100)
+		if refused > 200 {
+			t.Errorf("of 1,000 small values %d were refused", refused)
+		}
+		_, refused = readers(t, newReads(), full, 100, 100)
+		same(t, "refused of small ones", refused, 0)
+	})
+}
+
+func TestWhoWaitsForItsTurnToReadCanGo(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		r := newReads()
+		r.usual = mostRead
+		first, err := r.enter(t.Context())
+		same(t, "the first", err, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan error, 1)
+		go func() {
+			_, err := r.enter(ctx)
+			gone <- err
+		}()
+		synctest.Wait()
+		cancel()
+		same(t, "who goes", <-gone, context.Canceled)
+		same(t, "who wait", len(r.waiting), 0)
+		r.leave(first, mostRead)
+		same(t, "under way", r.underWay, 0)
+	})
+}

@@ -1,0 +1,338 @@
+// Package server is what stands around the services: listeners and TLS, who is let in and what it may do, interceptors, metrics, health
+// and the admin page.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/stats"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/service"
+)
+
+// Options is where and how a Server serves. Addresses are `unix:///path` or `host:port`; an empty one is none.
+type Options struct {
+	Listen         []string    // for callers; a Unix socket may have an identity of its own: `unix:///path?identity=app`
+	SocketMode     fs.FileMode // of their Unix sockets
+	OperatorListen string      // for operators; a Unix socket
+	MetricsListen  string      // for scrapers and probes, over HTTP
+	AdminListen    string      // for the page of what there is, and pprof, over HTTP; loopback or a Unix socket only
+	TLS            TLSFiles    // of every TCP address in Listen; without them these are loopback only
+
+	KeepaliveTime    time.Duration // without a word from a caller until it is pinged
+	KeepaliveTimeout time.Duration // until an unanswered ping ends the connection
+	MaxStreams       int           // long-lived streams of one connection
+	MaxConnections   int           // of callers, of which one caller gets three quarters; 0 for no limit
+	MaxMemory        int           // bytes in use beyond which no large answers are given; 0 for no limit
+	DrainTimeout     time.Duration // what holders get to let go when the sidecar stops
+	SilenceTimeout   time.Duration // what sessions of callers that fell silent get on top of that
+	Reflection       bool          // whether clients may ask for the services' descriptions
+	Policy           string        // file with who may do what; empty for everybody everything that is not for operators
+	AllOperate       bool          // whether every caller is an operator; for development and tests only
+
+	Log     *zap.Logger
+	Audit   *zap.Logger // for what docs/audit.md tells; nil for nowhere
+	Metrics *Metrics
+	Traces  stats.Handler // makes a span for each call; nil for none
+}
+
+// Handlers are what a Server serves; see Services.
+type Handlers interface {
+	Register(registrar grpc.ServiceRegistrar)
+	Drain(ctx context.Context, timeout time.Duration) error
+	Standing() service.Standing
+	Stock() service.State
+}
+
+// stopTimeout is what calls that have been told to end get until their connections are cut.
+const stopTimeout = 2 * time.Second
+
+// A Server is one sidecar's listeners and what answers on them.
+type Server struct {
+	options   Options
+	handlers  Handlers
+	ensemble  service.Reachability
+	health    *health.Server
+	policy    *policyFile
+	limiter   *connLimiter
+	admin     *administration // nil without a listener
+	listeners []listener
+	calls     atomic.Uint64
+	grpc      []*grpc.Server
+	http      []*http.Server
+}
+
+// A listener is one listener and who serves it.
+type listener struct {
+	purpose  string
+	listener net.Listener
+	serve    func(net.Listener) error
+}
+
+// New opens every listener, so that an address that is refused or taken is known before anything is served. Serve
+// closes them.
+func New(options Options, handlers Handlers, ensemble service.Reachability) (*Server, error) {
+	if options.Audit == nil {
+		options.Audit = zap.NewNop()
+	}
+	s := &Server{
+		options: options, handlers: handlers, ensemble: ensemble, health: health.NewServer(),
+		limiter: newConnLimiter(options.MaxConnections, options.Log),
+	}
+	if err := errors.Join(options.Metrics.registry.Register(gauges{s}), s.open()); err != nil {
+		for _, listener := range s.listeners {
+			err = errors.Join(err, listener.listener.Close())
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// Addresses are those of Listen, with the ports that were chosen.
+func (s *Server) Addresses() []string { return s.addressesOf(forCallers) }
+
+// MetricsAddress is that of MetricsListen, with the port that was chosen; empty for none.
+func (s *Server) MetricsAddress() string { return strings.Join(s.addressesOf(forMetrics), "") }
+
+// AdminAddress is that of AdminListen, with the port that was chosen; empty for none.
+func (s *Server) AdminAddress() string { return strings.Join(s.addressesOf(forAdmin), "") }
+
+func (s *Server) addressesOf(purpose string) []string {
+	var addresses []string
+	for _, listener := range s.listeners {
+		if listener.purpose == purpose {
+			addresses = append(addresses, addressOf(listener.listener))
+		}
+	}
+	return addresses
+}
+
+// The purposes of listeners, as the flags are called.
+const (
+	forCallers   = "listen"
+	forOperators = "operator-listen"
+	forMetrics   = "metrics-listen"
+	forAdmin     = "admin-listen"
+)
+
+func (s *Server) open() (err error) {
+	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Metrics.policyRefused); err != nil {
+		return fmt.Errorf("--policy: %w", err)
+	}
+	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
+}
+
+func (s *Server) openCallers() error {
+	hands := caller.Handshake{Trusting: s.options.AllOperate, Admit: s.limiter.admit}
+	secure, err := s.options.TLS.complete()
+	if err != nil {
+		return err
+	}
+	if secure {
+		config, err := openTLS(s.options.TLS, s.options.Log)
+		if err != nil {
+			return err
+		}
+		hands.Secure = credentials.NewTLS(config)
+	}
+	servers := map[string]*grpc.Server{} // by the identity of all their callers, if they have one
+	for _, address := range s.options.Listen {
+		at, err := parsePlace(address)
+		if err != nil {
+			return fmt.Errorf("--%s %s: %w", forCallers, address, err)
+		}
+		hands.Socket = at.identity
+		if servers[hands.Socket] == nil {
+			servers[hands.Socket] = s.newGRPC(hands)
+		}
+		serve := func(listener net.Listener) error { return servers[at.identity].Serve(s.limiter.slowed(listener)) }
+		listener, err := listen(at.address, s.options.SocketMode, secure)
+		if err := s.add(forCallers, address, listener, err, serve); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) openOperators() error {
+	address := s.options.OperatorListen
+	if address == "" {
+		return nil
+	}
+	listener, err := listenOperators(address)
+	anyNumber := (*connLimiter)(nil)
+	hands := caller.Handshake{Operators: true, Refused: denials{s.options.Audit}.connected, Admit: anyNumber.admit}
+	return s.add(forOperators, address, listener, err, s.newGRPC(hands).Serve)
+}
+
+func (s *Server) openMetrics() error {
+	address := s.options.MetricsListen
+	if address == "" {
+		return nil
+	}
+	// Scrapers come from elsewhere, and learn nothing here that is not in every metric of a process.
+	listener, err := listen(address, s.options.SocketMode, true)
+	return s.add(forMetrics, address, listener, err, s.newHTTP(monitoring(s.options.Metrics, s.health)).Serve)
+}
+
+func (s *Server) openAdmin() error {
+	address := s.options.AdminListen
+	if address == "" {
+		return nil
+	}
+	listener, err := listenLoopback(address)
+	s.admin = newAdministration(s)
+	server := s.newHTTP(s.admin.handler(address))
+	server.RegisterOnShutdown(func() { close(s.admin.stopping) })
+	return s.add(forAdmin, address, listener, err, server.Serve)
+}
+
+func (s *Server) add(purpose, address string, opened net.Listener, err error, serve func(net.Listener) error) error {
+	if err != nil {
+		return fmt.Errorf("--%s %s: %w", purpose, address, err)
+	}
+	s.listeners = append(s.listeners, listener{purpose, opened, serve})
+	return nil
+}
+
+func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
+	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}),
+		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls})})
+	if s.options.Traces != nil {
+		options = append(options, grpc.StatsHandler(s.options.Traces))
+	}
+	server := grpc.NewServer(options...)
+	s.handlers.Register(server)
+	healthpb.RegisterHealthServer(server, s.health)
+	if s.options.Reflection {
+		reflection.Register(server)
+	}
+	s.grpc = append(s.grpc, server)
+	return server
+}
+
+func (s *Server) newHTTP(handler http.Handler) *http.Server {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: handshakeTimeout, IdleTimeout: time.Minute}
+	s.http = append(s.http, server)
+	return server
+}
+
+func profiles() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// Serve serves until ctx ends or a listener fails, then stops in order: health says so, the handlers drain, the servers
+// close. It returns nil if everything ended as it should: every session closed, so that all locks are free.
+func (s *Server) Serve(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, listener := range s.listeners {
+		s.options.Log.Info("listening", zap.String("for", listener.purpose), zap.String("address", addressOf(listener.listener)))
+		group.Go(func() error { return s.serveListener(listener) })
+	}
+	group.Go(func() error {
+		follow(ctx, s.health, s.ensemble, s.services())
+		return nil
+	})
+	if s.policy != nil {
+		group.Go(func() error {
+			s.policy.Follow(ctx, policyPause)
+			return nil
+		})
+	}
+	group.Go(func() error {
+		<-ctx.Done()
+		return s.stop(context.WithoutCancel(ctx))
+	})
+	return group.Wait()
+}
+
+func (s *Server) serveListener(listener listener) error {
+	err := listener.serve(listener.listener)
+	if err == nil || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return fmt.Errorf("--%s %s: %w", listener.purpose, addressOf(listener.listener), err)
+}
+
+// services are the names whose health is the ensemble's.
+func (s *Server) services() []string {
+	names := []string{readiness}
+	if len(s.grpc) > 0 {
+		names = slices.AppendSeq(names, maps.Keys(s.grpc[0].GetServiceInfo()))
+	}
+	return names
+}
+
+func (s *Server) stop(ctx context.Context) error {
+	s.options.Log.Info("stopping", zap.Duration("drain", s.options.DrainTimeout))
+	s.health.Shutdown()
+	bounded, cancel := context.WithTimeout(ctx, s.options.DrainTimeout+s.options.SilenceTimeout)
+	defer cancel()
+	err := s.handlers.Drain(bounded, s.options.DrainTimeout)
+	if err != nil {
+		err = fmt.Errorf("draining: %w", err)
+	}
+	var closing errgroup.Group
+	for _, server := range s.grpc {
+		closing.Go(func() error { return closeGRPC(server) })
+	}
+	return errors.Join(err, closing.Wait(), s.closeHTTP(ctx))
+}
+
+func (s *Server) closeHTTP(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	var group errgroup.Group
+	for _, server := range s.http {
+		group.Go(func() error { return errors.Join(server.Shutdown(ctx), server.Close()) })
+	}
+	return group.Wait()
+}
+
+// closeGRPC tells callers to go away, lets calls under way end, and cuts the connections of those that do not. It is bounded,
+// though GracefulStop waits for every handler: one that hangs when all is drained is left behind, since the process is about
+// to end.
+func closeGRPC(server *grpc.Server) error {
+	closed := make(chan struct{})
+	go func() {
+		server.GracefulStop()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		return nil
+	case <-time.After(stopTimeout):
+	}
+	server.Stop()
+	select {
+	case <-closed:
+		return nil
+	case <-time.After(stopTimeout):
+		return errors.New("a call does not end")
+	}
+}

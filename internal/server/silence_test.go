@@ -1,0 +1,126 @@
+package server
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+)
+
+func cutUnix(address string) (string, bool) { return strings.CutPrefix(address, unixScheme) }
+
+// onEach runs a test against a Unix socket and against loopback TCP.
+func onEach(t *testing.T, test func(t *testing.T, p *probe)) {
+	t.Run("unix", func(t *testing.T) { test(t, newProbe(t)) })
+	t.Run("tcp", func(t *testing.T) {
+		test(t, newProbe(t, func(o *Options) { o.Listen = []string{"127.0.0.1:0"} }))
+	})
+}
+
+func TestACallerThatCancelsIsNotSilent(t *testing.T) {
+	onEach(t, func(t *testing.T, p *probe) {
+		ended := p.watchEnd()
+		ctx, cancel := context.WithCancel(within(t))
+		p.begin(ctx, p.dial(p.address()))
+		cancel()
+		same(t, "silent", receive(t, ended).FellSilent(), false)
+	})
+}
+
+func TestACallersDeadlineIsNotSilence(t *testing.T) {
+	p := newProbe(t)
+	ended := p.watchEnd()
+	ctx, cancel := context.WithTimeout(within(t), 200*time.Millisecond)
+	defer cancel()
+	p.begin(ctx, p.dial(p.address()))
+	same(t, "silent", receive(t, ended).FellSilent(), false)
+}
+
+func TestACallerThatClosesItsConnectionIsNotSilent(t *testing.T) {
+	onEach(t, func(t *testing.T, p *probe) {
+		ended := p.watchEnd()
+		connection := p.dial(p.address())
+		p.begin(within(t), connection)
+		must(t, connection.Close())
+		same(t, "silent", receive(t, ended).FellSilent(), false)
+	})
+}
+
+// The socket is given to a process that knows nothing of it and is killed: what is left to speak is its kernel.
+func TestAKilledCallerIsNotSilent(t *testing.T) {
+	onEach(t, func(t *testing.T, p *probe) {
+		ended := p.watchEnd()
+		connection, freezer := p.dialFreezer(p.address())
+		p.begin(within(t), connection)
+		held, err := freezer.Conn.(interface{ File() (*os.File, error) }).File()
+		must(t, err)
+		process := exec.Command("sleep", "1000")
+		process.ExtraFiles = []*os.File{held}
+		must(t, process.Start())
+		must(t, held.Close())
+		close(freezer.frozen)
+		must(t, freezer.Conn.Close())
+		same(t, "connection while the process lives", receive(t, alive(ended)), "open")
+
+		must(t, process.Process.Signal(syscall.SIGKILL))
+		_ = process.Wait()
+		same(t, "silent", receive(t, ended).FellSilent(), false)
+	})
+}
+
+// alive says whether nothing has ended yet; a frozen caller is noticed after two seconds at the earliest.
+func alive(ended <-chan caller.Caller) <-chan string {
+	state := make(chan string, 1)
+	select {
+	case <-ended:
+		state <- "ended"
+	default:
+		state <- "open"
+	}
+	return state
+}
+
+func TestAFrozenCallerIsSilent(t *testing.T) {
+	onEach(t, func(t *testing.T, p *probe) {
+		ended := p.watchEnd()
+		connection, freezer := p.dialFreezer(p.address())
+		p.begin(within(t), connection)
+		began := time.Now()
+		close(freezer.frozen)
+		same(t, "silent", receive(t, ended).FellSilent(), true)
+		if noticed := time.Since(began); noticed > 4*time.Second {
+			t.Errorf("noticed after %v, with a keepalive of one second and one to answer", noticed)
+		}
+	})
+}
+
+func TestAResetOnThisMachineIsNotSilence(t *testing.T) {
+	p := newProbe(t, func(o *Options) { o.Listen = []string{"127.0.0.1:0"} })
+	ended := p.watchEnd()
+	connection, freezer := p.dialFreezer(p.address())
+	p.begin(within(t), connection)
+	close(freezer.frozen)
+	must(t, freezer.Conn.(*net.TCPConn).SetLinger(0))
+	must(t, freezer.Conn.Close())
+	same(t, "silent", receive(t, ended).FellSilent(), false)
+}
+
+func TestACallersLastStreamsShareTheVerdict(t *testing.T) {
+	p := newProbe(t)
+	ended := p.watchEnd()
+	connection, freezer := p.dialFreezer(p.address())
+	ctx, cancel := context.WithCancel(within(t))
+	p.begin(ctx, connection)
+	cancel()
+	same(t, "silent while the connection is open", receive(t, ended).FellSilent(), false)
+
+	p.begin(within(t), connection)
+	close(freezer.frozen)
+	same(t, "silent", receive(t, ended).FellSilent(), true)
+}

@@ -1,0 +1,37 @@
+package server
+
+import (
+	"context"
+
+	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Where a call is traced, its context holds its span. Otherwise all here does nothing.
+
+const (
+	namesAttribute  = "sidekeeper.names"
+	reasonAttribute = "sidekeeper.reason" // of an error, as in errors.proto
+
+	mostNames = 10 // of which a span tells
+)
+
+// tellNames has the span of a call say what the call is about.
+func tellNames(ctx context.Context, method string, request any) {
+	span := trace.SpanFromContext(ctx)
+	if !span.IsRecording() {
+		return
+	}
+	if about := namesIn(method, request); about != nil {
+		span.SetAttributes(attribute.StringSlice(namesAttribute, about[:min(len(about), mostNames)]))
+	}
+}
+
+// tracedAs is what a line of the log says of the trace that its call belongs to.
+func tracedAs(ctx context.Context) logging.Fields {
+	if of := trace.SpanContextFromContext(ctx); of.IsSampled() {
+		return logging.Fields{"trace_id", of.TraceID().String()}
+	}
+	return nil
+}

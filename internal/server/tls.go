@@ -1,0 +1,66 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/reload"
+)
+
+// TLSFiles are what a listener beyond this machine needs, all PEM: its certificate with the chain, the key of that, and
+// the authorities whose client certificates it accepts. The files may be replaced at any time: new connections use the new
+// ones, open ones go on.
+type TLSFiles struct{ Certificate, Key, ClientCA string }
+
+// complete says whether all three are named; some but not all is an error.
+func (f TLSFiles) complete() (bool, error) {
+	if f == (TLSFiles{}) {
+		return false, nil
+	}
+	if f.Certificate == "" || f.Key == "" || f.ClientCA == "" {
+		return false, errors.New("--tls-cert, --tls-key and --tls-client-ca go together: all three or none")
+	}
+	return true, nil
+}
+
+// openTLS is what a listener needs of the files. Later versions that cannot be read or do not fit together are logged and the last
+// good ones used.
+func openTLS(files TLSFiles, log *zap.Logger) (*tls.Config, error) {
+	kept, err := reload.Open(files.load, func(_ *tls.Config, trouble error) {
+		if trouble != nil {
+			log.Error("TLS files not reloaded; the last good ones are used", zap.Error(trouble))
+		}
+	}, files.Certificate, files.Key, files.ClientCA)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		NextProtos:         []string{"h2"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return kept.Newest(), nil },
+	}, nil
+}
+
+func (f TLSFiles) load(contents [][]byte) (*tls.Config, error) {
+	certificate, err := tls.X509KeyPair(contents[0], contents[1])
+	if err != nil {
+		return nil, fmt.Errorf("%s with %s: %w", f.Certificate, f.Key, err)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(contents[2]) {
+		return nil, fmt.Errorf("%s: no certificate in it", f.ClientCA)
+	}
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		NextProtos:   []string{"h2"},
+		Certificates: []tls.Certificate{certificate},
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+		ClientCAs:    authorities,
+		// A resumed session would be one that the authorities of today have not verified.
+		SessionTicketsDisabled: true,
+	}, nil
+}
