@@ -25,6 +25,7 @@ type claim struct {
 	cut       context.CancelFunc // ends the stream
 	followed  chan struct{}      // closed when the stream is not read any more
 	suspended atomic.Bool
+	kept      atomic.Bool // the stream outlives the claim until the caller gives it up
 
 	mu        sync.Mutex
 	asked     time.Duration      // when the question behind the newest answer was sent
@@ -168,10 +169,12 @@ func (c *claim) onEnd(callback func()) (remove func()) {
 	}
 }
 
-// abandon ends the claim and its stream.
+// abandon ends the claim, and its stream unless that is kept: the sidecar takes a stream that its caller ends for given up.
 func (c *claim) abandon(cause error) {
 	c.end(cause)
-	c.cut()
+	if !c.kept.Load() {
+		c.cut()
+	}
 }
 
 // streamEnded ends the claim as its stream ended.
