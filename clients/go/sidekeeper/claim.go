@@ -25,6 +25,7 @@ type claim struct {
 	cut       context.CancelFunc // ends the stream
 	followed  chan struct{}      // closed when the stream is not read any more
 	suspended atomic.Bool
+	ending    sync.Once
 	kept      atomic.Bool // the stream outlives the claim until the caller gives it up
 
 	mu        sync.Mutex
@@ -137,21 +138,23 @@ func (l *loss) Unwrap() []error { return []error{ErrLost, l.why} }
 // lose ends the claim because of err.
 func (c *claim) lose(err error) { c.abandon(&loss{c, err}) }
 
-// end ends the claim, and all that stand on it, before it returns: whoever ends the stream next tells the sidecar, which
-// gives all of it to others.
+// end ends the claim, and all that stand on it, before it returns, whoever ends it first: whoever ends the stream next tells the
+// sidecar, which gives all of it to others.
 func (c *claim) end(cause error) {
-	c.finish(cause)
-	c.mu.Lock()
-	callbacks := slices.Collect(maps.Values(c.callbacks))
-	c.callbacks = nil
-	c.mu.Unlock()
-	for _, callback := range callbacks {
-		callback()
-	}
+	c.ending.Do(func() {
+		c.finish(cause)
+		c.mu.Lock()
+		callbacks := slices.Collect(maps.Values(c.callbacks))
+		c.callbacks = nil
+		c.mu.Unlock()
+		for _, callback := range callbacks {
+			callback()
+		}
+	})
 }
 
 // onEnd has callback called when the claim ends, before the sidecar learns of it, or at once if it has ended: perhaps twice. It must
-// be quick. Whoever wants it no more takes it back.
+// be quick, and not end the same claim. Whoever wants it no more takes it back.
 func (c *claim) onEnd(callback func()) (remove func()) {
 	c.mu.Lock()
 	if c.callbacks == nil {
