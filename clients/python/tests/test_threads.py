@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -75,6 +76,28 @@ def test_a_function_that_is_called_with_events_cannot_wait_for_itself(threaded: 
     with threaded.lock("orders"), pytest.raises(sidekeeper.WaitTimeoutError):
         threaded.acquire("orders", wait=0.2, on_queued=ask)
     assert "must not call the client" in str(refused[0])
+
+
+def test_a_callback_that_exits_ends_nothing_but_itself(
+    threaded: sidekeeper.Client, sidecar: Sidecar, caplog: pytest.LogCaptureFixture
+) -> None:
+    for leave in (SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()):
+        asked = threading.Event()
+
+        def fail(_: sidekeeper.Revocation, asked: threading.Event = asked, leave: BaseException = leave) -> None:
+            asked.set()
+            raise leave
+
+        lock = threaded.acquire("orders", on_revocation=fail)
+        with sidekeeper.Client(sidecar.address) as other:
+            assert other.revoke("orders") == 1
+        assert asked.wait(PATIENT)
+        releasing = threading.Thread(target=lock.release, daemon=True)
+        releasing.start()
+        releasing.join(PATIENT / 3)
+        assert not releasing.is_alive()
+        assert lock.error is None
+    assert caplog.text.count("a callback failed") == 3
 
 
 def test_threads_exclude_each_other(threaded: sidekeeper.Client) -> None:
