@@ -43,7 +43,8 @@ type order struct {
 }
 
 const (
-	GuardianCommand = "guard" // what a sidekeeper is called with that is a guardian
+	// GuardianCommand is what a sidekeeper is called with that is a guardian.
+	GuardianCommand = "guard"
 	// ordersDescriptor and the one behind it, the connection, are what a guardian inherits besides the usual three.
 	ordersDescriptor = 3
 
