@@ -138,7 +138,7 @@ func (a *attendant) terminate() {
 
 // kill ends the command, with all that it has started, because of its membership.
 func (a *attendant) kill() {
-	if a.child.kill() {
+	if a.child.kill(killTime) {
 		a.ended = true
 	}
 }

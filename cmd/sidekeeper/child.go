@@ -38,6 +38,13 @@ const forever = time.Duration(math.MaxInt64)
 // outputTime is how long output is read on that a dead command's own children still write.
 const outputTime = time.Second
 
+const (
+	// orderTime is how long a guardian whose orders have piled up may take to read one.
+	orderTime = 10 * time.Millisecond
+	// killTime is how long a guardian may take to kill, where it is not told otherwise.
+	killTime = killMargin / 4
+)
+
 // startChild starts a command in a process group of its own, with a guardian as its parent. The connection is closed here.
 func startChild(t task) (*child, error) {
 	if t.connection != nil {
@@ -90,10 +97,12 @@ func (c *child) wait(foreground int) {
 	takeTerminalBack(foreground)
 }
 
-// order says whether there was a command to give the order for.
+// order says whether there was a command to give the order for, and a guardian that reads its orders: one that is frozen lets
+// them pile up. An order is shorter than what a pipe takes in as a whole or not at all.
 func (c *child) order(o order) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	_ = c.orders.SetWriteDeadline(time.Now().Add(orderTime)) // a pipe has deadlines
 	return !c.over && json.NewEncoder(c.orders).Encode(o) == nil
 }
 
@@ -106,18 +115,22 @@ func (c *child) force(number syscall.Signal) bool {
 	return c.order(order{Signal: number, Forced: true})
 }
 
-// kill kills the command and all that it has started, and says whether there was one.
-func (c *child) kill() bool {
+// kill kills the command and all that it has started, and says whether there was one. A guardian that has not done so in time
+// is frozen, and is ended.
+func (c *child) kill(inTime time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.over && c.orders.Close() == nil
+	if c.over || c.orders.Close() != nil {
+		return false
+	}
+	time.AfterFunc(inTime, func() { endGuardian(c.guardian.Process) })
+	return true
 }
 
 // keepUntil lets the command live until then, on bootTime, if that is later than before.
 func (c *child) keepUntil(then time.Duration) {
-	if then-c.until > worthTelling {
+	if then-c.until > worthTelling && c.order(order{Until: then}) {
 		c.until = then
-		c.order(order{Until: then})
 	}
 }
 

@@ -93,7 +93,7 @@ func (r *rerunner) once(ctx context.Context) (code int, err error) {
 			done, late = nil, time.After(endTime)
 			child.signal(syscall.SIGTERM)
 		case <-late:
-			child.kill()
+			child.kill(killTime)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 // A guardian is a process of its own, between sidekeeper and the command that it runs under a claim. It outlives a sidekeeper
 // that is killed, and goes on beside one that is frozen. It kills the command with all that it has started when nobody gives it orders any
 // more, and when the time that it was told last is over; only then it lets go of the connection that the claim hangs on, so
-// that the sidecar gives nothing to others before. When the guardian is killed alone, sidekeeper does that, on Linux; when both are,
-// one after the other, the kernel kills the command and nobody what that has started.
+// that the sidecar gives nothing to others before. When the guardian is killed alone, or frozen when it has to kill, sidekeeper
+// does that, on Linux; when both are killed, one after the other, the kernel kills the command and nobody what that has started.
 type guardian struct {
 	orders <-chan order // closed when nobody gives any
 	deaths chan os.Signal

@@ -3,8 +3,14 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -25,5 +31,68 @@ func TestNothingOfACommandIsLeftWhenItsGuardianIsKilled(t *testing.T) {
 	wantNobody(t, processes, "when the lock is given up")
 	if r.Wait(); r.ProcessState.ExitCode() != exitSignal+int(syscall.SIGKILL) {
 		t.Errorf("exit code %d", r.ProcessState.ExitCode())
+	}
+}
+
+func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
+	const validity = 4 * time.Second
+	revoked := &lockv1.RevocationRequested{Grace: durationpb.New(validity / 2)}
+	for cause, end := range map[string]func(*scripted.Acquire){
+		"broken":  func(call *scripted.Acquire) { call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator")) },
+		"revoked": func(call *scripted.Acquire) { call.AskBack(revoked) },
+		"at risk": func(*scripted.Acquire) {},
+	} {
+		t.Run(cause, func(t *testing.T) {
+			server := scripted.Start(t)
+			var asked atomic.Pointer[time.Time] // when the question was sent that is answered, or later
+			server.CheckHolds = func(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+				if asked.CompareAndSwap(nil, new(time.Now())) {
+					return scripted.HoldsValidFor(request, validity), nil
+				}
+				return scripted.Frozen[lockv1.CheckRequest, lockv1.CheckResponse](ctx, request)
+			}
+			r := startRunner(t, server.Target, "lock", "run", "orders", "--", os.Args[0], "family", "parent", "stay", "session")
+			call := server.NextAcquire()
+			call.Grant(1)
+			processes := numbers(t, r.next, 3)
+			syscall.Kill(processes[0], syscall.SIGSTOP)
+			end(call)
+			for over := asked.Load().Add(validity); len(living(processes)) > 0 && time.Now().Before(over); {
+				<-time.After(5 * time.Millisecond)
+			}
+			if wantNobody(t, processes, "when the validity is over"); t.Failed() {
+				return
+			}
+			r.Wait()
+			if code := r.ProcessState.ExitCode(); code != exitLost {
+				t.Errorf("exit code %d, want %d", code, exitLost)
+			}
+		})
+	}
+}
+
+func TestAGuardianThatReadsNoOrdersHoldsNobodyUp(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	frozen := exec.Command(os.Args[0], "stay")
+	frozen.Env = append(os.Environ(), role+"=command")
+	if err := frozen.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{guardian: frozen, orders: writer}
+	began := time.Now()
+	for c.order(order{Until: time.Since(began)}) {
+		if time.Since(began) > patience {
+			t.Fatal("there is no end of the orders that it takes")
+		}
+	}
+	if !c.kill(0) {
+		t.Error("there is nobody to kill")
+	}
+	if err := frozen.Wait(); frozen.ProcessState.Exited() {
+		t.Errorf("it ended by itself: %v", err)
 	}
 }

@@ -109,7 +109,7 @@ func (s *supervisor) guard(ctx context.Context) {
 
 // kill ends the command, with all that it has started, because of the lock.
 func (s *supervisor) kill() {
-	if s.child.kill() {
+	if s.child.kill(s.margin / 4) { // which leaves the rest of the margin for what has to be done without the guardian
 		s.endedIt.Store(true)
 	}
 }

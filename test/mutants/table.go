@@ -255,6 +255,12 @@ var Table = []Mutant{
 		},
 	},
 	{
+		ID: "K4", Bug: "a `lock run` whose guardian is frozen waits for it, and the command outlives the lock",
+		Catchers: []Catcher{
+			command("TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen").saying("still work when the validity is over"),
+		},
+	},
+	{
 		ID: "C1", Bug: "the Go client acknowledges the end of a hold before it is over for its caller",
 		Catchers: []Catcher{{
 			Package: "clients/go", Test: "TestAHoldThatEndedOtherwiseThanByItsCallerIsAcknowledgedOnceAndWhenItIsOver",
