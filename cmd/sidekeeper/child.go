@@ -25,6 +25,8 @@ type task struct {
 type child struct {
 	guardian *exec.Cmd
 	exited   chan struct{}
+	farewell *os.File // where the guardian says that nothing is left that has to go: without that, it was killed
+	left     bool     // it has said so
 
 	mu     sync.Mutex
 	orders *os.File
@@ -58,11 +60,17 @@ func startChild(t task) (*child, error) {
 		return nil, err
 	}
 	defer reader.Close()
+	farewell, said, err := os.Pipe()
+	if err != nil {
+		_ = writer.Close() // nobody reads it
+		return nil, err
+	}
+	defer said.Close()
 	foreground := terminalOf(t.stdin)
 	adoptOrphans()
-	c := &child{guardian: t.guardian(reader), orders: writer, exited: make(chan struct{}), until: t.until}
+	c := &child{guardian: t.guardian(reader, said), orders: writer, farewell: farewell, exited: make(chan struct{}), until: t.until}
 	if err := c.guardian.Start(); err != nil {
-		_ = writer.Close() // nobody reads it
+		_, _ = writer.Close(), farewell.Close() // nobody is at their other ends
 		return nil, err
 	}
 	c.order(order{Until: t.until, Foreground: foreground >= 0})
@@ -71,11 +79,11 @@ func startChild(t task) (*child, error) {
 }
 
 // guardian is this program again, as the guardian of the task.
-func (t task) guardian(orders *os.File) *exec.Cmd {
+func (t task) guardian(orders, farewell *os.File) *exec.Cmd {
 	command := exec.Command(ownProgram()) //nolint:gosec,noctx // it is this program, and ends with the command
 	command.Args = append([]string{os.Args[0], guardWord, "--"}, t.argv...)
 	command.Env, command.Stdin, command.Stdout, command.Stderr = t.environment, t.stdin, t.stdout, t.stderr
-	command.ExtraFiles = []*os.File{orders}
+	command.ExtraFiles = []*os.File{orders, farewell}
 	if t.connection != nil {
 		command.ExtraFiles = append(command.ExtraFiles, t.connection)
 	}
@@ -87,7 +95,7 @@ func (t task) guardian(orders *os.File) *exec.Cmd {
 func (c *child) wait(foreground int) {
 	defer close(c.exited)
 	_ = c.guardian.Wait() // ProcessState tells more
-	if c.status().Signaled() {
+	if c.left = c.heardFarewell(); !c.left { // whatever its status: a Go program that panics or is aborted exits with 2
 		endOffspring()
 	}
 	c.mu.Lock()
@@ -95,6 +103,13 @@ func (c *child) wait(foreground int) {
 	c.over = true
 	_ = c.orders.Close() // it may be closed
 	takeTerminalBack(foreground)
+}
+
+// heardFarewell says whether the guardian, which has ended, was done.
+func (c *child) heardFarewell() bool {
+	defer c.farewell.Close()
+	read, _ := c.farewell.Read(make([]byte, 1))
+	return read == 1
 }
 
 // order says whether there was a command to give the order for, and a guardian that reads its orders: one that is frozen lets
@@ -137,12 +152,13 @@ func (c *child) keepUntil(then time.Duration) {
 // worthTelling keeps the guardian from being told the same again and again, since times are computed anew each time.
 const worthTelling = 10 * time.Millisecond
 
-// exitCode is the command's, or 128 and the number of the signal that ended it; exitLost if the guardian killed it. Only
-// after exited.
-func (c *child) exitCode() int { return codeOf(c.status()) }
-
-func (c *child) status() syscall.WaitStatus {
-	return c.guardian.ProcessState.Sys().(syscall.WaitStatus) //nolint:forcetypeassert // on these systems it is one
+// exitCode is the command's, or 128 and the number of the signal that ended it, which is SIGKILL if its guardian ended first;
+// exitLost if the guardian killed it. Only after exited.
+func (c *child) exitCode() int {
+	if !c.left {
+		return exitSignal + int(syscall.SIGKILL)
+	}
+	return c.guardian.ProcessState.ExitCode()
 }
 
 func codeOf(status syscall.WaitStatus) int {

@@ -42,8 +42,10 @@ type order struct {
 
 const (
 	guardWord = "guard" // what a sidekeeper is called with that is a guardian
-	// ordersDescriptor and the one behind it, the connection, are what a guardian inherits besides the usual three.
-	ordersDescriptor = 3
+	// ordersDescriptor, where to say farewell, and the connection behind them are what a guardian inherits besides the usual three.
+	ordersDescriptor     = 3
+	farewellDescriptor   = 4
+	connectionDescriptor = 5
 
 	// longestLook lies between two looks at the clock: timers stand still while the machine is suspended.
 	longestLook = 200 * time.Millisecond
@@ -54,7 +56,8 @@ const (
 // guard is the guardian's process. It returns the code to exit with.
 func guard(argv []string) int {
 	syscall.CloseOnExec(ordersDescriptor)
-	syscall.CloseOnExec(ordersDescriptor + 1)
+	syscall.CloseOnExec(farewellDescriptor)
+	syscall.CloseOnExec(connectionDescriptor)
 	orders := json.NewDecoder(os.NewFile(ordersDescriptor, "orders"))
 	var first order
 	if err := orders.Decode(&first); err != nil || len(argv) < 2 { // sidekeeper was killed just now, or is not there at all
@@ -64,11 +67,18 @@ func guard(argv []string) int {
 	runtime.LockOSThread() // see childAttributes
 	g := &guardian{deaths: make(chan os.Signal, 1), until: first.Until}
 	g.listen(orders)
+	code := g.run(argv[1:], first.Foreground)
+	_, _ = syscall.Write(farewellDescriptor, []byte{0}) // not deferred: a guardian that panics has not done its work
+	return code
+}
+
+// run runs the command. It returns when nothing of it is left that has to go.
+func (g *guardian) run(argv []string, foreground bool) int {
 	adoptOrphans()
 	if g.expired() {
 		return exitLost
 	}
-	if err := g.start(argv[1:], first.Foreground); err != nil {
+	if err := g.start(argv, foreground); err != nil {
 		fmt.Fprintln(os.Stderr, "sidekeeper: "+err.Error())
 		return exitNoCommand
 	}

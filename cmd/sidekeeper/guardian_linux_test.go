@@ -17,20 +17,24 @@ import (
 )
 
 func TestNothingOfACommandIsLeftWhenItsGuardianIsKilled(t *testing.T) {
-	server := scripted.Start(t)
-	released := make(chan struct{}, 1)
-	server.Release = func(context.Context, *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
-		released <- struct{}{}
-		return &lockv1.ReleaseResponse{}, nil
-	}
-	r := startRunner(t, server.Target, "lock", "run", "orders", "--", os.Args[0], "family", "parent", "stay", "session")
-	server.NextAcquire().Grant(1)
-	processes := numbers(t, r.next, 3)
-	syscall.Kill(processes[0], syscall.SIGKILL)
-	receive(t, released)
-	wantNobody(t, processes, "when the lock is given up")
-	if r.Wait(); r.ProcessState.ExitCode() != exitSignal+int(syscall.SIGKILL) {
-		t.Errorf("exit code %d", r.ProcessState.ExitCode())
+	for _, number := range []syscall.Signal{syscall.SIGKILL, syscall.SIGABRT} { // with the latter, a Go program exits with 2
+		t.Run(number.String(), func(t *testing.T) {
+			server := scripted.Start(t)
+			released := make(chan struct{}, 1)
+			server.Release = func(context.Context, *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
+				released <- struct{}{}
+				return &lockv1.ReleaseResponse{}, nil
+			}
+			r := startRunner(t, server.Target, "lock", "run", "orders", "--", os.Args[0], "family", "parent", "stay", "session")
+			server.NextAcquire().Grant(1)
+			processes := numbers(t, r.next, 3)
+			syscall.Kill(processes[0], number)
+			receive(t, released)
+			wantNobody(t, processes, "when the lock is given up")
+			if r.Wait(); r.ProcessState.ExitCode() != exitSignal+int(syscall.SIGKILL) {
+				t.Errorf("exit code %d", r.ProcessState.ExitCode())
+			}
+		})
 	}
 }
 

@@ -261,6 +261,12 @@ var Table = []Mutant{
 		},
 	},
 	{
+		ID: "K5", Bug: "a guardian that crashes is taken for a command that has ended",
+		Catchers: []Catcher{
+			command("TestNothingOfACommandIsLeftWhenItsGuardianIsKilled").part("aborted").saying("still work when the lock is given up"),
+		},
+	},
+	{
 		ID: "C1", Bug: "the Go client acknowledges the end of a hold before it is over for its caller",
 		Catchers: []Catcher{{
 			Package: "clients/go", Test: "TestAHoldThatEndedOtherwiseThanByItsCallerIsAcknowledgedOnceAndWhenItIsOver",
