@@ -85,8 +85,9 @@ func (g *guardian) run(argv []string, foreground bool) int {
 	return g.watch()
 }
 
-// listen has signals pass this process by, which come as orders, and reads these.
+// listen has signals pass this process by, which come as orders, and reads these. Nobody has to read what it says.
 func (g *guardian) listen(from *json.Decoder) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signal.Notify(make(chan os.Signal, 1), slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)...)
 	signal.Notify(g.deaths, syscall.SIGCHLD)
 	orders := make(chan order)
@@ -126,10 +127,23 @@ func (g *guardian) watch() int {
 		return codeOf(*g.status)
 	}
 	if g.until > 0 {
-		signal.Ignore(syscall.SIGTTOU) // which whoever writes to a terminal from the background may get
-		fmt.Fprintln(os.Stderr, "sidekeeper: the command was killed: for too long nobody had said that its claim still stood")
+		select {
+		case <-say("the command was killed: for too long nobody had said that its claim still stood"):
+		case <-time.After(outputTime):
+		}
 	}
 	return exitLost
+}
+
+// say tells people something. What it returns is closed when somebody can read that.
+func say(words string) <-chan struct{} {
+	told := make(chan struct{})
+	signal.Ignore(syscall.SIGTTOU) // which whoever writes to a terminal from the background may get
+	go func() {
+		defer close(told)
+		fmt.Fprintln(os.Stderr, "sidekeeper: "+words)
+	}()
+	return told
 }
 
 func (g *guardian) take(o order, more bool) {

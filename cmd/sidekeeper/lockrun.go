@@ -89,14 +89,13 @@ func (r *lockRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 	signal.Notify(signals, slices.DeleteFunc(slices.Clone(forwarded), signal.Ignored)...)
 	defer signal.Stop(signals)
 
+	say, finish := sayAside(stderr)
+	defer finish() // when the claim is given up
 	client, err := r.reach.dial(r.reach.address) //nolint:contextcheck // it lives until Close
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	say := func(format string, words ...any) {
-		_, _ = fmt.Fprintf(stderr, "sidekeeper: "+format+"\n", words...) // nobody may be reading
-	}
 	lock, err := r.acquire(ctx, client, signals, say)
 	if err != nil {
 		return err

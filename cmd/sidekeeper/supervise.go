@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -25,6 +28,38 @@ const killMargin = 500 * time.Millisecond
 
 // betweenExtensions is how often the guardian may hear that the lock is valid for longer.
 const betweenExtensions = 100 * time.Millisecond
+
+// sayAside tells people something in a line of its own, whoever reads stderr: if nobody does any more, or for now, this process
+// goes on all the same. finish returns when all is told, or after a while.
+func sayAside(stderr io.Writer) (say func(string, ...any), finish func()) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored: the command would inherit that
+	lines, told := make(chan string, 100), make(chan struct{})
+	go func() {
+		defer close(told)
+		for line := <-lines; line != ""; line = <-lines {
+			_, _ = io.WriteString(stderr, line)
+		}
+	}()
+	say = func(format string, words ...any) {
+		select {
+		case lines <- fmt.Sprintf("sidekeeper: "+format+"\n", words...):
+		default: // nobody has read for long
+		}
+	}
+	finish = func() {
+		late := time.After(outputTime)
+		select {
+		case lines <- "":
+		case <-late:
+			return
+		}
+		select {
+		case <-told:
+		case <-late:
+		}
+	}
+	return say, finish
+}
 
 // A supervisor sees to it that a command does not outlive its lock.
 type supervisor struct {
@@ -81,8 +116,8 @@ func (s *supervisor) run(ctx context.Context, signals <-chan os.Signal) {
 		case revocation := <-s.lock.Revocation():
 			deadline = s.revoked(revocation)
 		case <-deadline:
-			s.say("the grace is over")
 			s.kill()
+			s.say("the grace is over")
 		case <-extending.C:
 			s.child.keepUntil(s.until())
 		case <-s.child.exited:
