@@ -35,6 +35,7 @@ func (a *attendant) start(t task) (err error) {
 		}
 		t.until = a.until()
 	}
+	adoptOrphans() // of a guardian that is killed
 	a.child, err = startChild(t)
 	return err
 }

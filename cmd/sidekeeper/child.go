@@ -67,7 +67,6 @@ func startChild(t task) (*child, error) {
 	}
 	defer said.Close()
 	foreground := terminalOf(t.stdin)
-	adoptOrphans()
 	c := &child{guardian: t.guardian(reader, said), orders: writer, farewell: farewell, exited: make(chan struct{}), until: t.until}
 	if err := c.guardian.Start(); err != nil {
 		_, _ = writer.Close(), farewell.Close() // nobody is at their other ends

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -98,5 +100,18 @@ func TestAGuardianThatReadsNoOrdersHoldsNobodyUp(t *testing.T) {
 	}
 	if err := frozen.Wait(); frozen.ProcessState.Exited() {
 		t.Errorf("it ended by itself: %v", err)
+	}
+}
+
+func TestWhatARunOfACommandLeavesBehindIsNotSidekeepers(t *testing.T) {
+	s := newConfigScene(t)
+	s.put("app", "1")
+	r := startRunner(t, s.sidecar.Address(), "config", "watch", "app", "--exec", "sleep 0.1 & echo $!")
+	left := numbers(t, r.next, 1)[0]
+	s.put("app", "2")
+	numbers(t, r.next, 1)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", left)) // also of one that has ended if its parent has not asked yet
+	if err == nil && strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", r.Process.Pid)) {
+		t.Errorf("sidekeeper is the parent of what the run before left:\n%s", status)
 	}
 }

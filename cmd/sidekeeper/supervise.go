@@ -90,6 +90,7 @@ func (s *supervisor) start(t task, over *line) (err error) {
 		return err
 	}
 	t.until = s.until()
+	adoptOrphans() // of a guardian that is killed
 	s.child, err = startChild(t)
 	return err
 }
