@@ -69,10 +69,10 @@ func startChild(t task) (*child, error) {
 	foreground := terminalOf(t.stdin)
 	c := &child{guardian: t.guardian(reader, said), orders: writer, farewell: farewell, exited: make(chan struct{}), until: t.until}
 	if err := c.guardian.Start(); err != nil {
-		_, _ = writer.Close(), farewell.Close() // nobody is at their other ends
+		_, _, _ = writer.Close(), farewell.Close(), foreground.Close() // nobody is at the other ends
 		return nil, err
 	}
-	c.order(order{Until: t.until, Foreground: foreground >= 0})
+	c.order(order{Until: t.until, Foreground: foreground != nil})
 	go c.wait(foreground)
 	return c, nil
 }
@@ -91,10 +91,11 @@ func (t task) guardian(orders, farewell *os.File) *exec.Cmd {
 	return command
 }
 
-func (c *child) wait(foreground int) {
+func (c *child) wait(foreground *os.File) {
 	defer close(c.exited)
 	_ = c.guardian.Wait() // ProcessState tells more
-	if c.left = c.heardFarewell(); !c.left { // whatever its status: a Go program that panics or is aborted exits with 2
+	// Its status does not: a Go program that panics or is aborted exits with 2.
+	if c.left = c.heardFarewell(); !c.left {
 		endOffspring()
 	}
 	c.mu.Lock()
@@ -167,16 +168,20 @@ func codeOf(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// terminalOf is the descriptor of the terminal that this process reads in the foreground, or −1. A command in a group
-// of its own can only read a terminal if its group is made the foreground.
-func terminalOf(stdin io.Reader) int {
-	file, ok := stdin.(*os.File)
-	if !ok {
-		return -1
+// terminalOf is the terminal in whose foreground this process is, or nil, also if its input has another source: some programs ask there
+// for a password. What is not started by a person with an input has none. A command in a group of its own can only read a terminal if
+// its group is made the foreground.
+func terminalOf(stdin io.Reader) *os.File {
+	if _, ok := stdin.(*os.File); !ok {
+		return nil
 	}
-	descriptor := int(file.Fd())
-	if foreground, err := foregroundGroup(descriptor); err != nil || foreground != syscall.Getpgrp() {
-		return -1
+	terminal, err := os.Open(terminalFile)
+	if err != nil {
+		return nil
 	}
-	return descriptor
+	if foreground, err := foregroundGroup(int(terminal.Fd())); err != nil || foreground != syscall.Getpgrp() {
+		_ = terminal.Close() // it was only looked at
+		return nil
+	}
+	return terminal
 }

@@ -26,6 +26,9 @@ type guardian struct {
 	status *syscall.WaitStatus // the command's, once it has ended
 	alone  bool                // this process has no child any more
 
+	stopped bool          // and waits to be told to go on
+	resumed time.Duration // on bootTime: when it was told so last, if ever
+
 	until  time.Duration // on bootTime: kill then
 	told   bool          // the command was told to end: it has when its group has
 	forced bool          // and nothing else may be left of it either
@@ -49,6 +52,8 @@ const (
 
 	// longestLook lies between two looks at the clock: timers stand still while the machine is suspended.
 	longestLook = 200 * time.Millisecond
+	// betweenResumes lies between two times that a command is told to go on, which may stop again at once.
+	betweenResumes = time.Second
 	// shortestLook lies between two attempts to kill what is left, at first.
 	shortestLook = 2 * time.Millisecond
 )
@@ -104,7 +109,10 @@ func (g *guardian) start(argv []string, foreground bool) error {
 	command := exec.Command(argv[0], argv[1:]...) //nolint:gosec,noctx // what the user wants run; ended by watch
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.SysProcAttr = childAttributes()
-	command.SysProcAttr.Foreground = foreground // of the terminal that is its input
+	if terminal, err := os.Open(terminalFile); err == nil {
+		defer terminal.Close()
+		command.SysProcAttr.Foreground, command.SysProcAttr.Ctty = foreground, int(terminal.Fd())
+	}
 	if err := command.Start(); err != nil {
 		return err
 	}
@@ -122,6 +130,7 @@ func (g *guardian) watch() int {
 		case <-time.After(g.pause()):
 		}
 		g.reap()
+		g.resume()
 	}
 	if g.kills == 0 {
 		return codeOf(*g.status)
@@ -165,7 +174,7 @@ func (g *guardian) take(o order, more bool) {
 func (g *guardian) reap() {
 	for {
 		var status syscall.WaitStatus
-		number, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		number, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil: // there is none
@@ -173,10 +182,29 @@ func (g *guardian) reap() {
 			return
 		case number == 0:
 			return
+		case status.Stopped():
+			g.stopped = g.stopped || number == g.group && slices.Contains(suspending, status.StopSignal())
 		case number == g.group:
 			g.status = &status
 		}
 	}
+}
+
+// suspending are the signals by which a terminal stops those that use it. SIGSTOP is none: it comes from whoever wants to stop this
+// very command.
+var suspending = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+
+// resume has a command go on that was stopped from the terminal: it would keep its claim for as long as it stands still, and the
+// terminal, for whose shell it is not stopped.
+func (g *guardian) resume() {
+	if !g.stopped || g.resumed != 0 && bootTime() < g.resumed+betweenResumes {
+		return
+	}
+	_ = syscall.Kill(-g.group, syscall.SIGCONT) // it may have ended
+	if g.resumed == 0 {
+		say("the command cannot be suspended, and goes on")
+	}
+	g.stopped, g.resumed = false, bootTime()
 }
 
 // over says whether nothing of the command is left that has to go, and kills it if it is time.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -44,7 +46,9 @@ func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
 	const validity = 4 * time.Second
 	revoked := &lockv1.RevocationRequested{Grace: durationpb.New(validity / 2)}
 	for cause, end := range map[string]func(*scripted.Acquire){
-		"broken":  func(call *scripted.Acquire) { call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator")) },
+		"broken": func(call *scripted.Acquire) {
+			call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
+		},
 		"revoked": func(call *scripted.Acquire) { call.AskBack(revoked) },
 		"at risk": func(*scripted.Acquire) {},
 	} {
@@ -113,5 +117,74 @@ func TestWhatARunOfACommandLeavesBehindIsNotSidekeepers(t *testing.T) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", left)) // also of one that has ended if its parent has not asked yet
 	if err == nil && strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", r.Process.Pid)) {
 		t.Errorf("sidekeeper is the parent of what the run before left:\n%s", status)
+	}
+}
+
+// openTerminal opens a terminal from both sides: that of the person, and that of the programs.
+func openTerminal(t *testing.T) (person, programs *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { person.Close() })
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { programs.Close() })
+	return person, programs
+}
+
+func TestACommandCannotBeSuspendedFromItsTerminalAndEndsFromThere(t *testing.T) {
+	person, programs := openTerminal(t)
+	server := scripted.Start(t)
+	r := newRunner(server.Target, "lock", "run", "orders", "--", os.Args[0], "obey")
+	r.Stdin, r.Stderr = programs, programs
+	r.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	r.begin(t)
+	server.NextAcquire().Grant(1)
+	wantNext(t, r, "ready")
+	person.WriteString("\x1a") // Ctrl-Z
+	said := make(chan string, 10)
+	go func() {
+		for lines := bufio.NewScanner(person); lines.Scan(); {
+			said <- lines.Text()
+		}
+	}()
+	for !strings.Contains(receive(t, said), "cannot be suspended") {
+	}
+	person.WriteString("\x03") // Ctrl-C
+	ended := make(chan struct{})
+	go func() {
+		for r.lines.Scan() {
+		}
+		close(ended)
+	}()
+	receive(t, ended)
+	if r.Wait(); r.ProcessState.ExitCode() != exitSignal+int(syscall.SIGINT) {
+		t.Errorf("it ended with %v", r.ProcessState)
+	}
+}
+
+func TestACommandMayAskOnTheTerminalWhateverItsInputIs(t *testing.T) {
+	person, programs := openTerminal(t)
+	server := scripted.Start(t)
+	r := newRunner(server.Target, "lock", "run", "orders", "--", os.Args[0], "ask")
+	r.Stderr = programs
+	r.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
+	r.begin(t)
+	server.NextAcquire().Grant(1)
+	person.WriteString("secret\n")
+	wantNext(t, r, "read secret")
+	if r.Wait(); r.ProcessState.ExitCode() != 0 {
+		t.Errorf("it ended with %v", r.ProcessState)
 	}
 }

@@ -287,3 +287,21 @@ func wantNext(t *testing.T, r *runner, want string) {
 		t.Fatalf("got line %q, want %q", got, want)
 	}
 }
+
+func TestACommandThatStopsAgainAndAgainGoesOnNowAndThen(t *testing.T) {
+	server := scripted.Start(t)
+	p := start(t, server, "lock", "run", "orders", "--", os.Args[0], "balk")
+	server.NextAcquire().Grant(1)
+	p.wantLine(t, "again")
+	p.wantLine(t, "again")
+	began := time.Now()
+	p.wantLine(t, "again")
+	p.wantLine(t, "again")
+	if took := time.Since(began); took < betweenResumes {
+		t.Errorf("it was told to go on twice within %v", took)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.want(t, exitSignal+int(syscall.SIGTERM))
+}

@@ -90,7 +90,7 @@ func (r *lockRun) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wr
 	defer signal.Stop(signals)
 
 	say, finish := sayAside(stderr)
-	defer finish() // when the claim is given up
+	defer finish()
 	client, err := r.reach.dial(r.reach.address) //nolint:contextcheck // it lives until Close
 	if err != nil {
 		return err
