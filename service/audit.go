@@ -8,7 +8,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
-// An audit is the record of who was given what and lost it, and who ended what is others'. docs/audit.md tells each event's fields. What stands in it is enough to find a lease or a hold in the log, and of no use to whoever wants to use one.
+// An audit is the record of who was given what and lost it, and who ended what belongs to others. docs/audit.md has each event's
+// fields. An entry is enough to find a lease or a hold in the log, and of no use for using one.
 type audit struct{ log *zap.Logger }
 
 func newAudit(log *zap.Logger) audit {

@@ -62,6 +62,7 @@ func told(b *broadcast[string, string]) string {
 }
 
 func TestABoardShowsWhatIsThere(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		changes func(n *notice)
@@ -96,6 +97,7 @@ func TestABoardShowsWhatIsThere(t *testing.T) {
 }
 
 func TestAThingIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()
 		all := newBroadcasts(n, n.look)
@@ -118,6 +120,7 @@ func TestAThingIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
 }
 
 func TestAThingThatNobodyWatchesIsNotLookedAt(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()
 		all := newBroadcasts(n, n.look)
@@ -133,6 +136,7 @@ func TestAThingThatNobodyWatchesIsNotLookedAt(t *testing.T) {
 }
 
 func TestALookThatPanicsIsAnError(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()
 		board := newBroadcasts(n, func(context.Context, string) (string, recipes.Changes, error) { panic("hostile") }).watch("thing")

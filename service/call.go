@@ -1,7 +1,6 @@
 package service
 
 import (
-	"context"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -35,17 +34,6 @@ func contain(err *error) { //nolint:gocritic // it sets the result of the functi
 func (c *call[T]) wait() (T, error) {
 	<-c.done
 	return c.value, c.err
-}
-
-func wait(ctx context.Context, pause time.Duration) error {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // after is closed when the time has passed.

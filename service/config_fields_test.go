@@ -9,6 +9,7 @@ import (
 )
 
 func TestEveryFieldOfTheConfigurationIsChecked(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	ctx := r.context()
 	const bad = "../etc"
@@ -106,6 +107,7 @@ func TestEveryFieldOfTheConfigurationIsChecked(t *testing.T) {
 // A hundred keys of the longest names with as many bytes as are allowed, in a directory with a long path: more than one
 // request of the ensemble holds.
 func TestACommitThatTheEnsembleCannotTakeIsRefused(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t, func(o *Options) { o.ConfigRoot = strings.Repeat("/settings", 15) })
 	request := &configv1.CommitRequest{}
 	for i := range mostOperations {

@@ -102,6 +102,7 @@ var (
 )
 
 func TestWhatWasPutIsReadAsBytesOrText(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	same(t, "put", r.put("a/b", "häuser"), "v1")
 	same(t, "get", r.get(&configv1.GetRequest{Key: "a/b"}), `a/b="häuser"@v1`)
@@ -115,6 +116,7 @@ func TestWhatWasPutIsReadAsBytesOrText(t *testing.T) {
 }
 
 func TestALinearizableGetShowsWhatTheReaderHasNotSeen(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	same(t, "put", r.put("a", "old"), "v1")
 	r.ensemble.Lag()
@@ -126,6 +128,7 @@ func TestALinearizableGetShowsWhatTheReaderHasNotSeen(t *testing.T) {
 }
 
 func TestPreconditionsAreKept(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	same(t, "update of nothing", r.put("a", "1", whenThere), "FailedPrecondition PRECONDITION_FAILED")
 	same(t, "first", r.put("a", "1", whenMissing), "v1")
@@ -140,6 +143,7 @@ func TestPreconditionsAreKept(t *testing.T) {
 }
 
 func TestKeysAreDeletedOneByOneAndByOperatorsAltogether(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	for _, key := range []string{"a", "a/b", "a/c/d"} {
 		same(t, "put", r.put(key, "1"), "v1")
@@ -157,6 +161,7 @@ func TestKeysAreDeletedOneByOneAndByOperatorsAltogether(t *testing.T) {
 }
 
 func TestACommitIsAllOrNothing(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	same(t, "put", r.put("gone", "1"), "v1")
 	put := func(key string) *configv1.Operation {
@@ -186,6 +191,7 @@ func TestACommitIsAllOrNothing(t *testing.T) {
 }
 
 func TestListShowsPagesOfKeysWithTheirValues(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	for _, key := range []string{"b/c", "b", "b-a", "a"} {
 		same(t, "put", r.put(key, key), "v1")
@@ -206,6 +212,7 @@ func TestListShowsPagesOfKeysWithTheirValues(t *testing.T) {
 }
 
 func TestAPageOfLargeValuesIsNoLongerThanAMessage(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	large := strings.Repeat("x", longestValue)
 	for _, key := range []string{"a", "b", "c", "d"} {
@@ -222,6 +229,7 @@ func TestAPageOfLargeValuesIsNoLongerThanAMessage(t *testing.T) {
 
 // What the ensemble does to a write is told as it is: nothing was sent, or nobody knows.
 func TestALostReplyIsToldAsSuch(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	for _, c := range []struct {
 		name string

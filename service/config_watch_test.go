@@ -84,6 +84,7 @@ func (w *keyWatcher) sees(messages ...string) {
 }
 
 func TestAWatchSendsTheStateAndThenChanges(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	same(t, "put", r.put("a", "1")+r.put("b/c", "2")+r.put("bc", "3"), "v1v1v1")
 	all := r.watch(&configv1.WatchRequest{})
@@ -107,6 +108,7 @@ func TestAWatchSendsTheStateAndThenChanges(t *testing.T) {
 }
 
 func TestAWatchOfNothingTellsWhenItAppears(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	w := r.watch(&configv1.WatchRequest{Prefix: "a/b"})
 	w.sees("synced")
@@ -115,6 +117,7 @@ func TestAWatchOfNothingTellsWhenItAppears(t *testing.T) {
 }
 
 func TestAWatchSaysWhatItSkipped(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	same(t, "put", r.put("a", "1")+r.put("b", "1")+r.put("c", "1"), "v1v1v1")
 	w := r.watch(&configv1.WatchRequest{})
@@ -143,6 +146,7 @@ func TestAWatchSaysWhatItSkipped(t *testing.T) {
 }
 
 func TestAWatchThatCannotBeginIsUnavailable(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	r.ensemble.Before(func(standin.Operation) error { return recipes.ErrUnreachable })
 	r.watch(&configv1.WatchRequest{}).sees("Unavailable ENSEMBLE_UNREACHABLE")
@@ -152,6 +156,7 @@ func TestAWatchThatCannotBeginIsUnavailable(t *testing.T) {
 }
 
 func TestWatchesEndWhenTheSidecarStops(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	w := r.watch(&configv1.WatchRequest{})
 	w.sees("synced")
@@ -160,6 +165,7 @@ func TestWatchesEndWhenTheSidecarStops(t *testing.T) {
 }
 
 func TestNoMoreIsWatchedThanMayBe(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t, func(o *Options) { o.MostWatched = 5 })
 	same(t, "put", r.put("a/b", "1")+r.put("a/c", "1"), "v1v1")
 	w := r.watch(&configv1.WatchRequest{Prefix: "a"}) // 3 nodes
@@ -175,6 +181,7 @@ func TestNoMoreIsWatchedThanMayBe(t *testing.T) {
 }
 
 func TestALargeStateComesInPieces(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	value := strings.Repeat("x", longestPiece/3)
 	for i := range 10 {
@@ -194,6 +201,7 @@ func TestALargeStateComesInPieces(t *testing.T) {
 }
 
 func TestThousandWatchersOfOneKeyTakeNoMoreRequestsThanOne(t *testing.T) {
+	t.Parallel()
 	r := newRegistry(t)
 	same(t, "put", r.put("a", "1"), "v1")
 	var watchers []*keyWatcher
@@ -226,6 +234,7 @@ func (s *stepwise) send(message *configv1.WatchResponse) error {
 
 // A Caller that reads slowly is told of the newest state of each key, once.
 func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		memory := standin.New(standin.Options{})
 		defer memory.Close()
@@ -272,6 +281,7 @@ func TestASlowCallerIsToldOfTheNewestOnly(t *testing.T) {
 }
 
 func TestNewsOfAKey(t *testing.T) {
+	t.Parallel()
 	entry := func(created int64, version int32) *recipes.Entry {
 		return &recipes.Entry{Key: "k", Created: created, Version: version}
 	}
@@ -309,6 +319,7 @@ func (c *countedEvents) KeyWatchEnded()       { c.watches <- -1 }
 func (c *countedEvents) NodesWatched(sum int) { c.nodes <- sum }
 
 func TestWatchesAreCountedForTheMetrics(t *testing.T) {
+	t.Parallel()
 	events := &countedEvents{watches: make(chan int, 9), nodes: make(chan int, 99)}
 	r := newRegistry(t, func(o *Options) { o.Events = events })
 	same(t, "put", r.put("a/b", "1")+r.put("a/c", "1"), "v1v1")

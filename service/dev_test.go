@@ -12,6 +12,7 @@ import (
 )
 
 func TestASidecarInFrontOfARealEnsembleOffersNoFaults(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	connection, err := grpc.NewClient("unix:"+s.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	s.must(err)
@@ -21,6 +22,7 @@ func TestASidecarInFrontOfARealEnsembleOffersNoFaults(t *testing.T) {
 }
 
 func TestFaultsAreRefusedWhoseFieldsBreakARule(t *testing.T) {
+	t.Parallel()
 	d := &devService{services: newScene(t).services} // without an ensemble that could do anything
 	for _, duration := range []*durationpb.Duration{nil, lasting(-time.Second), lasting(25 * time.Hour)} {
 		_, err := d.Suspend(t.Context(), &devv1.SuspendRequest{Duration: duration})

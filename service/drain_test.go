@@ -18,6 +18,7 @@ func (s *scene) drain(timeout time.Duration) <-chan error {
 }
 
 func TestDrainEndsWaitersAtOnceAndHoldersAtTheDeadline(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
@@ -50,6 +51,7 @@ func TestDrainEndsWaitersAtOnceAndHoldersAtTheDeadline(t *testing.T) {
 }
 
 func TestDrainIsOverWhenAllHoldersHaveLetGo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
@@ -63,6 +65,7 @@ func TestDrainIsOverWhenAllHoldersHaveLetGo(t *testing.T) {
 }
 
 func TestAMemberHoldsNoDrainUp(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, long)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	member := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id})
@@ -84,6 +87,7 @@ func TestAMemberHoldsNoDrainUp(t *testing.T) {
 }
 
 func TestDrainGivesUpWhenItsContextEnds(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	silent, fallSilent := s.dialSilent()
 	a := s.hold(silent, &lockv1.AcquireRequest{Name: "orders"})
@@ -97,6 +101,7 @@ func TestDrainGivesUpWhenItsContextEnds(t *testing.T) {
 
 // A caller that is frozen when its sidecar stops finds its lock valid when it goes on: it has been told so.
 func TestASidecarThatStopsKeepsTheLocksOfThoseWhoMayNotHaveHeard(t *testing.T) {
+	t.Parallel()
 	for _, single := range []bool{true, false} {
 		t.Run(fmt.Sprint("with a lease of its own: ", single), func(t *testing.T) {
 			s := newScene(t)
@@ -120,6 +125,7 @@ func TestASidecarThatStopsKeepsTheLocksOfThoseWhoMayNotHaveHeard(t *testing.T) {
 }
 
 func TestASidecarThatStopsWaitsForNobodyWhoHasHeard(t *testing.T) {
+	t.Parallel()
 	for name, heard := range map[string]func(s *scene, held *acquiring){
 		"acknowledged, with the connection open": func(s *scene, held *acquiring) { s.acknowledge(s.callers, held.hold, "SIDECAR_STOPPING") },
 		"left":                                   func(_ *scene, held *acquiring) { held.cancel() },

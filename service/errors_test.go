@@ -76,6 +76,7 @@ func detail[T any](from *status.Status) (found T, ok bool) {
 }
 
 func TestEveryErrorReachesTheCallerInAllItsForms(t *testing.T) {
+	t.Parallel()
 	f := newFailing(t)
 	for _, known := range answers {
 		seen, trailer := f.fail(t, fmt.Errorf("/secret/path: %w", known.err))
@@ -98,6 +99,7 @@ func TestEveryErrorReachesTheCallerInAllItsForms(t *testing.T) {
 }
 
 func TestEveryReasonHasAnError(t *testing.T) {
+	t.Parallel()
 	for number := range errorsv1.Reason_name {
 		reason := errorsv1.Reason(number)
 		named := slices.ContainsFunc(append(answers, unnamed), func(a answer) bool { return a.reason == reason })
@@ -108,12 +110,14 @@ func TestEveryReasonHasAnError(t *testing.T) {
 }
 
 func TestAnErrorWithoutANameLeavesInTwoWords(t *testing.T) {
+	t.Parallel()
 	seen, trailer := newFailing(t).fail(t, errors.New("the password is 12345"))
 	same(t, "status", seen.Code().String()+" "+seen.Message(), "Internal INTERNAL: internal error")
 	same(t, "trailer", trailer.Get("reason"), []string{"INTERNAL"})
 }
 
 func TestAnInvalidFieldNamesFieldValueAndRule(t *testing.T) {
+	t.Parallel()
 	seen, _ := newFailing(t).fail(t, invalid("name", strings.Repeat("x", 100)+"\n", "short"))
 	request, _ := detail[*errdetails.BadRequest](seen)
 	violation := request.GetFieldViolations()[0]
@@ -123,6 +127,7 @@ func TestAnInvalidFieldNamesFieldValueAndRule(t *testing.T) {
 }
 
 func TestALimitSaysWhichAndHowMuch(t *testing.T) {
+	t.Parallel()
 	seen, _ := newFailing(t).fail(t, limited(errLeaseLimit, "leases", 7))
 	info, _ := detail[*errdetails.ErrorInfo](seen)
 	same(t, "metadata", info.GetMetadata(), map[string]string{"limit": "leases", "max": "7"})

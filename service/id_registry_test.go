@@ -8,6 +8,7 @@ import (
 )
 
 func TestABookRemembersEndsForTenMinutes(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		var b idRegistry[int]
 		id, key := b.enter("me", 7)
@@ -29,6 +30,7 @@ func TestABookRemembersEndsForTenMinutes(t *testing.T) {
 }
 
 func TestABookForgetsTheOldestOfTooManyEnds(t *testing.T) {
+	t.Parallel()
 	var b idRegistry[int]
 	first, key := b.enter("me", 0)
 	b.end(key, tombstone{})

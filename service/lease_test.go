@@ -19,6 +19,7 @@ func (s *scene) checkedLease(id string) string {
 }
 
 func TestCloseEndsTheLocksOfALeaseAndItsStreams(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
@@ -36,6 +37,7 @@ func TestCloseEndsTheLocksOfALeaseAndItsStreams(t *testing.T) {
 }
 
 func TestCancellingOpenEndsTheLocksOfALease(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
@@ -45,6 +47,7 @@ func TestCancellingOpenEndsTheLocksOfALease(t *testing.T) {
 }
 
 func TestALostLeaseEndsEveryStreamItCarries(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "a", LeaseId: lease.id})
@@ -63,12 +66,14 @@ func TestALostLeaseEndsEveryStreamItCarries(t *testing.T) {
 }
 
 func TestOpenSaysWhichTimeoutWasGranted(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{Ttl: lasting(time.Hour)})
 	same(t, "ttl", lease.last.GetOpened().GetTtl().AsDuration(), 2*time.Second)
 }
 
 func TestOpenRefusesWhatItCannotKeep(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for want, request := range map[string]*leasev1.OpenRequest{
 		"InvalidArgument INVALID_FIELD owner":    {Owner: strings.Repeat("x", 129)},
@@ -94,6 +99,7 @@ func TestOpenRefusesWhatItCannotKeep(t *testing.T) {
 }
 
 func TestLeasesOfNobodyAreNotFound(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	nobody := strings.Repeat("0", 32)
 	same(t, "Check", s.checkedLease(nobody), "NotFound LEASE_NOT_FOUND")
@@ -105,6 +111,7 @@ func TestLeasesOfNobodyAreNotFound(t *testing.T) {
 }
 
 func TestListShowsLeasesOldestFirstInPagesAndNeverTheirIDs(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{Owner: "first", Metadata: map[string]string{"pod": "a"}})
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "held", LeaseId: lease.id})

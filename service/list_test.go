@@ -32,6 +32,7 @@ func (s *scene) listed(request *lockv1.ListRequest) []string {
 }
 
 func TestListNamesLocksInOrderByWholeSegmentsAndInPages(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for _, directory := range []string{"b", "a%2Fx", "a-b", "a", "a%2Fy", "a", "not a name", "zookeeper"} {
 		s.contend(directory)
@@ -46,6 +47,7 @@ func TestListNamesLocksInOrderByWholeSegmentsAndInPages(t *testing.T) {
 }
 
 func TestListGoesOnWhereItWasThoughEntriesComeAndGo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for _, directory := range []string{"a", "b", "c"} {
 		s.contend(directory)
@@ -58,6 +60,7 @@ func TestListGoesOnWhereItWasThoughEntriesComeAndGo(t *testing.T) {
 }
 
 func TestListOfNestedDirectories(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, func(o *Options) { o.NestedLocks = true })
 	s.contend("team/orders")
 	s.contend("team/items")
@@ -67,6 +70,7 @@ func TestListOfNestedDirectories(t *testing.T) {
 }
 
 func TestListRefusesBadFields(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for want, request := range map[string]*lockv1.ListRequest{
 		"InvalidArgument INVALID_FIELD prefix":     {Prefix: "a//b"},

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -76,9 +77,12 @@ func (a *lockStream) lockRecipe() heldRecipe[*lockv1.AcquireResponse] {
 		heldParams: a.params.heldParams, resource: resource{kindLock, a.params.name.text},
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look, stopping: a.stopping,
 		removed: errLockBroken, revoked: errLockRevoked,
-		end:       func(why error) { a.services.endHold(a.hold, why) },
-		gone:      func() { a.services.forgoHold(a.hold) },
-		suspended: holdSuspendedEvent,
+		end:  func(why error) { a.services.endHold(a.hold, why) },
+		gone: func() { a.services.forgoHold(a.hold) },
+		suspended: func(remaining time.Duration) *lockv1.AcquireResponse {
+			suspended := &lockv1.Suspended{Remaining: durationpb.New(remaining)}
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: suspended}}
+		},
 		resumed: func() *lockv1.AcquireResponse {
 			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
 		},

@@ -83,7 +83,8 @@ func (a *lockStream) begin(ctx context.Context) (*lockv1.AcquireResponse, nodeSt
 	var id string
 	a.hold, id = a.services.beginHold(a, a.granted.Token)
 	tellGrant(ctx, a.granted.Token)
-	return grantedEvent(id, a.granted.Token), a.asks(a.granted.Revocation, a.granted.Changed)
+	granted := &lockv1.Granted{HoldId: id, FencingToken: a.granted.Token}
+	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{Granted: granted}}, a.asks(a.granted.Revocation, a.granted.Changed)
 }
 
 // look asks what is asked of the hold.
@@ -130,18 +131,6 @@ func (a *lockStream) request(asked request) {
 	}
 	a.asked = asked
 	a.tell(topicRevocation, func() *lockv1.AcquireResponse { return revocationEvent(asked) })
-}
-
-func grantedEvent(id string, token int64) *lockv1.AcquireResponse {
-	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{
-		Granted: &lockv1.Granted{HoldId: id, FencingToken: token},
-	}}
-}
-
-func holdSuspendedEvent(remaining time.Duration) *lockv1.AcquireResponse {
-	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{
-		Suspended: &lockv1.Suspended{Remaining: durationpb.New(remaining)},
-	}}
 }
 
 func revocationEvent(asked request) *lockv1.AcquireResponse {

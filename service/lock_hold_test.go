@@ -11,6 +11,7 @@ import (
 )
 
 func TestASuspendedHolderIsToldHowLongItStillHasAndThenThatItIsLost(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	session := <-s.ensemble.opened
@@ -27,6 +28,7 @@ func TestASuspendedHolderIsToldHowLongItStillHasAndThenThatItIsLost(t *testing.T
 }
 
 func TestContactThatComesBackIsToldAndNothingIsLost(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	session := <-s.ensemble.opened
@@ -38,6 +40,7 @@ func TestContactThatComesBackIsToldAndNothingIsLost(t *testing.T) {
 }
 
 func TestALostLockEndsBeforeTheNextIsGranted(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	session := <-s.ensemble.opened
@@ -55,6 +58,7 @@ func TestALostLockEndsBeforeTheNextIsGranted(t *testing.T) {
 }
 
 func TestRevocationIsToldWithWhoAndWhy(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	response, err := s.Revoke(s.context(), &lockv1.RevokeRequest{Name: "orders", Reason: "please"})
@@ -68,6 +72,7 @@ func TestRevocationIsToldWithWhoAndWhy(t *testing.T) {
 }
 
 func TestAGraceEndsTheHoldAndIsNotProlonged(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	by := "asked by " + a.identity(s)
@@ -88,6 +93,7 @@ func TestAGraceEndsTheHoldAndIsNotProlonged(t *testing.T) {
 }
 
 func TestRevocationsOfOthersAreUnderstood(t *testing.T) {
+	t.Parallel()
 	for _, form := range []string{"unlock", "__REVOKE__"} {
 		s := newScene(t)
 		a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
@@ -97,6 +103,7 @@ func TestRevocationsOfOthersAreUnderstood(t *testing.T) {
 }
 
 func TestBreakEndsTheHoldAndAnswersWhenItIsGone(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: a.token + 1})
@@ -110,6 +117,7 @@ func TestBreakEndsTheHoldAndAnswersWhenItIsGone(t *testing.T) {
 }
 
 func TestBreakEndsAWaiterToo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	b := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
@@ -123,6 +131,7 @@ func TestBreakEndsAWaiterToo(t *testing.T) {
 }
 
 func TestBreakByForceRemovesThePlaceOfAHolderThatDoesNotHear(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	path, err := s.ensemble.memory.Create("/locks/orders/_c_x-lock-", nil, 3, 7)
 	s.must(err)
@@ -137,6 +146,7 @@ func TestBreakByForceRemovesThePlaceOfAHolderThatDoesNotHear(t *testing.T) {
 }
 
 func TestNodesTellHowLongTheirSessionsLast(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	s.joined(s.callers, "a")
@@ -152,6 +162,7 @@ func TestNodesTellHowLongTheirSessionsLast(t *testing.T) {
 }
 
 func TestAPlaceThatSomebodyRemovesByHandIsBroken(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	s.must(s.ensemble.memory.Delete("/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]))
@@ -160,6 +171,7 @@ func TestAPlaceThatSomebodyRemovesByHandIsBroken(t *testing.T) {
 
 // A session that the ensemble ends takes its places with it: whichever a stream sees first, it knows of both.
 func TestAPlaceThatIsGoneWithItsSessionIsALostLease(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for range 50 {
 		lease := s.open(s.callers, &leasev1.OpenRequest{})
@@ -173,6 +185,7 @@ func TestAPlaceThatIsGoneWithItsSessionIsALostLease(t *testing.T) {
 // A session layer may hear of the deletion first, and of the session's end by force later. The stream does not wait for that, since
 // another may be granted the lock by now.
 func TestAPlaceThatIsGoneEndsItsStreamAtOnceThoughItsSessionMayBeOverToo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
@@ -187,6 +200,7 @@ func TestAPlaceThatIsGoneEndsItsStreamAtOnceThoughItsSessionMayBeOverToo(t *test
 }
 
 func TestOperatorMethodsAreForOperators(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	_, err := s.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: 1})
 	same(t, "Break", outcome(err), "PermissionDenied OPERATOR_ONLY")
@@ -199,6 +213,7 @@ func TestOperatorMethodsAreForOperators(t *testing.T) {
 }
 
 func TestASilentCallerKeepsItsPlaceUntilItsTimeIsOver(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	silent, fallSilent := s.dialSilent()
 	a := s.hold(silent, &lockv1.AcquireRequest{Name: "orders"})
@@ -213,6 +228,7 @@ func TestASilentCallerKeepsItsPlaceUntilItsTimeIsOver(t *testing.T) {
 }
 
 func TestASilentCallersLeaseIsKeptUntilItsTimeIsOver(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	silent, fallSilent := s.dialSilent()
 	lease := s.open(silent, &leasev1.OpenRequest{})
@@ -249,6 +265,7 @@ func (a *acquiring) identity(s *scene) string {
 }
 
 func TestEveryDeliberateEndComesBeforeTheHandOver(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		end           func(s *scene, a *acquiring) error
 		status, check string

@@ -15,6 +15,7 @@ import (
 )
 
 func TestSecondCallerIsQueuedAndGrantedALargerTokenAfterRelease(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	first := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", Owner: "one"})
 	second := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
@@ -33,6 +34,7 @@ func TestSecondCallerIsQueuedAndGrantedALargerTokenAfterRelease(t *testing.T) {
 }
 
 func TestReleaseAnswersWhenThePlaceIsGoneAndCanBeRepeated(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	for range 2 {
@@ -43,6 +45,7 @@ func TestReleaseAnswersWhenThePlaceIsGoneAndCanBeRepeated(t *testing.T) {
 }
 
 func TestReleaseOfALostHoldGivesItsReason(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	(<-s.ensemble.opened).Expire()
@@ -52,6 +55,7 @@ func TestReleaseOfALostHoldGivesItsReason(t *testing.T) {
 }
 
 func TestCancelFreesThePlaceOfAHolderAndOfAWaiter(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	holder := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	waiter := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
@@ -65,6 +69,7 @@ func TestCancelFreesThePlaceOfAHolderAndOfAWaiter(t *testing.T) {
 }
 
 func TestReadersHoldTogetherAndAWriterAlone(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	one := s.hold(s.callers, &lockv1.AcquireRequest{Name: "map", Mode: lockv1.Mode_MODE_READ})
 	two := s.hold(s.callers, &lockv1.AcquireRequest{Name: "map", Mode: lockv1.Mode_MODE_READ})
@@ -76,6 +81,7 @@ func TestReadersHoldTogetherAndAWriterAlone(t *testing.T) {
 }
 
 func TestWaitingEndsWithItsOwnStatus(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		request *lockv1.AcquireRequest
 		want    string
@@ -94,6 +100,7 @@ func TestWaitingEndsWithItsOwnStatus(t *testing.T) {
 }
 
 func TestALeaseContendsForANameOnce(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	first := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
@@ -106,6 +113,7 @@ func TestALeaseContendsForANameOnce(t *testing.T) {
 }
 
 func TestEnsembleThatCannotBeReachedIsUnavailableBeforeTheGrant(t *testing.T) {
+	t.Parallel()
 	for refusal, want := range map[error]string{
 		recipes.ErrUnreachable:     "Unavailable ENSEMBLE_UNREACHABLE",
 		recipes.ErrDenied:          "PermissionDenied ENSEMBLE_DENIED",
@@ -118,6 +126,7 @@ func TestEnsembleThatCannotBeReachedIsUnavailableBeforeTheGrant(t *testing.T) {
 }
 
 func TestWaitTimeoutBoundsTheOpeningOfTheLeaseToo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.ensemble.answer(nil, true)
 	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders", WaitTimeout: lasting(20 * time.Millisecond)}).
@@ -125,6 +134,7 @@ func TestWaitTimeoutBoundsTheOpeningOfTheLeaseToo(t *testing.T) {
 }
 
 func TestASessionThatEndsWhileWaitingTakesNothingAlong(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	<-s.ensemble.opened
@@ -141,6 +151,7 @@ func TestASessionThatEndsWhileWaitingTakesNothingAlong(t *testing.T) {
 }
 
 func TestLimitsSayWhichTheyAre(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, func(o *Options) { o.MostLeases, o.MostWaiters = 3, 1 })
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"}).sees("queued 1")
@@ -151,6 +162,7 @@ func TestLimitsSayWhichTheyAre(t *testing.T) {
 }
 
 func TestBadFieldsAreRefusedBeforeAnyWork(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	long := strings.Repeat("x", 129)
 	for field, request := range map[string]*lockv1.AcquireRequest{
@@ -174,6 +186,7 @@ func TestBadFieldsAreRefusedBeforeAnyWork(t *testing.T) {
 }
 
 func TestIDsOfNobodyAreNotFoundAndMalformedOnesSaySo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	nobody := strings.Repeat("0", 32)
 	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "a", LeaseId: nobody}).sees("NotFound LEASE_NOT_FOUND")
@@ -190,6 +203,7 @@ func TestIDsOfNobodyAreNotFoundAndMalformedOnesSaySo(t *testing.T) {
 }
 
 func TestHeadersComeAtOnce(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.ensemble.answer(nil, true)
 	a := s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"})
@@ -199,6 +213,7 @@ func TestHeadersComeAtOnce(t *testing.T) {
 }
 
 func TestIDsAreOfNoUseToSomebodyElse(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
@@ -212,6 +227,7 @@ func TestIDsAreOfNoUseToSomebodyElse(t *testing.T) {
 }
 
 func TestALeaseThatOwnsTooMuchIsLimited(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	lease.session.Before(func(operation standin.Operation) error {
@@ -225,6 +241,7 @@ func TestALeaseThatOwnsTooMuchIsLimited(t *testing.T) {
 }
 
 func TestADeadlineEndsTheHold(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	ctx, cancel := context.WithTimeout(s.context(), 200*time.Millisecond)
 	defer cancel()
@@ -236,6 +253,7 @@ func TestADeadlineEndsTheHold(t *testing.T) {
 }
 
 func TestWaitTimeoutEndsAWaitAtAnEnsembleThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	lease.session.Suspend()
@@ -257,6 +275,7 @@ func TestWaitTimeoutEndsAWaitAtAnEnsembleThatDoesNotAnswer(t *testing.T) {
 }
 
 func TestALeaseIsTheOwnerOfWhatNamesNoOther(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{Owner: "lease", Metadata: map[string]string{"k": "v"}})
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "a", LeaseId: lease.id})

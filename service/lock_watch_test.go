@@ -54,6 +54,7 @@ func (w *watched) skips(view, then string) {
 }
 
 func TestGetShowsHoldersAndWaitersInOrder(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	about := map[string]string{"pod": "a"}
 	first := s.hold(s.callers, &lockv1.AcquireRequest{Name: "team/orders", Owner: "one", Metadata: about})
@@ -81,6 +82,7 @@ func TestGetShowsHoldersAndWaitersInOrder(t *testing.T) {
 }
 
 func TestALockThatNobodyAskedForIsEmpty(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	response, err := s.Get(s.context(), &lockv1.GetRequest{Name: "nothing"})
 	s.must(err)
@@ -88,6 +90,7 @@ func TestALockThatNobodyAskedForIsEmpty(t *testing.T) {
 }
 
 func TestWatchSendsTheStateFirstAndThenEveryChange(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	w := s.watch("orders")
 	w.sees("0 + 0")
@@ -104,6 +107,7 @@ func TestWatchSendsTheStateFirstAndThenEveryChange(t *testing.T) {
 }
 
 func TestViewsSayThatTheEnsembleCannotBeReached(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.ensemble.Before(func(standin.Operation) error { return recipes.ErrUnreachable })
 	s.watch("orders").sees("Unavailable ENSEMBLE_UNREACHABLE")

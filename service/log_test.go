@@ -13,6 +13,7 @@ import (
 // Ids are secrets: whoever reads the log must not be able to use one. All that may happen to a lease and to a hold is logged in
 // full detail.
 func TestNoIDStandsInTheLog(t *testing.T) {
+	t.Parallel()
 	book := &logbook{}
 	s := newScene(t, func(o *Options) { o.Log = book.Logger() })
 	lease := s.open(s.callers, &leasev1.OpenRequest{Owner: "somebody"})

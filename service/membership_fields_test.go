@@ -10,6 +10,7 @@ import (
 )
 
 func TestMembershipFieldsThatBreakARuleAreRefused(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	long := strings.Repeat("x", 65)
 	joins := map[string][]*membershipv1.JoinRequest{
@@ -85,6 +86,7 @@ func TestMembershipFieldsThatBreakARuleAreRefused(t *testing.T) {
 }
 
 func TestMetadataThatIsTooLongAsJSONIsRefused(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	long := map[string]string{}
 	for i := range 512 {

@@ -75,7 +75,10 @@ func (j *memberStream) memberRecipe() heldRecipe[*membershipv1.JoinResponse] {
 		awaitTurn: j.awaitTurn, begin: j.begin, look: j.look,
 		removed: recipes.ErrRemoved,
 		end:     func(why error) { j.services.endMember(j.member, why) }, awaited: isAwaited,
-		suspended: memberSuspendedEvent,
+		suspended: func(remaining time.Duration) *membershipv1.JoinResponse {
+			suspended := &membershipv1.Suspended{Remaining: durationpb.New(remaining)}
+			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{Suspended: suspended}}
+		},
 		resumed: func() *membershipv1.JoinResponse {
 			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: &membershipv1.Resumed{}}}
 		},
@@ -128,7 +131,8 @@ func (j *memberStream) awaitName(ctx context.Context) (struct{}, error) {
 func (j *memberStream) begin(context.Context) (*membershipv1.JoinResponse, nodeState) {
 	j.member = j.services.beginMember(j.recipe.resource, j.lease, j.place)
 	j.known = j.about().Metadata
-	return joinedEvent(j.place.Incarnation), nodeState{changed: after(0)}
+	joined := &membershipv1.Joined{Incarnation: j.place.Incarnation}
+	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Joined{Joined: joined}}, nodeState{changed: after(0)}
 }
 
 // look asks what has become of the member's node.
@@ -147,7 +151,10 @@ func (j *memberStream) react(standing recipes.MemberState) error {
 	}
 	if !maps.Equal(standing.Metadata, j.known) {
 		j.known = standing.Metadata
-		j.tell(topicMetadata, func() *membershipv1.JoinResponse { return updatedEvent(standing.Metadata) })
+		j.tell(topicMetadata, func() *membershipv1.JoinResponse {
+			updated := &membershipv1.Updated{Metadata: standing.Metadata}
+			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Updated{Updated: updated}}
+		})
 	}
 	return nil
 }
@@ -165,22 +172,4 @@ func ousted(standing recipes.MemberState) error {
 		text += ": " + quoted(standing.Reason)
 	}
 	return &detailedError{kind: standing.End, facts: map[string]string{"by": standing.By, "reason": standing.Reason}, text: text}
-}
-
-func joinedEvent(incarnation int64) *membershipv1.JoinResponse {
-	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Joined{
-		Joined: &membershipv1.Joined{Incarnation: incarnation},
-	}}
-}
-
-func updatedEvent(said map[string]string) *membershipv1.JoinResponse {
-	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Updated{
-		Updated: &membershipv1.Updated{Metadata: said},
-	}}
-}
-
-func memberSuspendedEvent(remaining time.Duration) *membershipv1.JoinResponse {
-	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{
-		Suspended: &membershipv1.Suspended{Remaining: durationpb.New(remaining)},
-	}}
 }

@@ -15,6 +15,7 @@ import (
 )
 
 func TestAMemberIsThereForAsLongAsItsStream(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	first, second := s.joined(s.callers, "a"), s.joined(s.callers, "b")
 	same(t, "members", s.inside(), "a b")
@@ -31,6 +32,7 @@ func TestAMemberIsThereForAsLongAsItsStream(t *testing.T) {
 }
 
 func TestAJoinEndsWithTheReason(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, want string
 		happen     func(s *scene, lease *opening)
@@ -66,6 +68,7 @@ func TestAJoinEndsWithTheReason(t *testing.T) {
 }
 
 func TestWhoReplacedAMemberIsTold(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	j := s.joined(s.callers, "a")
 	s.join(s.callers, &membershipv1.JoinRequest{Member: "a", Owner: "pod-7", OnConflict: replaces}).sees("joined")
@@ -78,6 +81,7 @@ func TestWhoReplacedAMemberIsTold(t *testing.T) {
 }
 
 func TestAJoinThatCannotBeginSaysWhy(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, want string
 		request    *membershipv1.JoinRequest
@@ -111,6 +115,7 @@ func TestAJoinThatCannotBeginSaysWhy(t *testing.T) {
 }
 
 func TestAMemberThatWaitsIsInWhenTheNameIsFree(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	first := s.joined(s.callers, "a")
 	<-s.ensemble.opened
@@ -133,6 +138,7 @@ func (s *scene) awaitWatched(session *standin.Session) {
 }
 
 func TestAForeignMemberIsReplacedWhenItsLeaseMustHaveExpired(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, func(o *Options) { o.SessionTimeout = 400 * time.Millisecond })
 	s.foreigner("a", "theirs")
 	began := time.Now()
@@ -144,6 +150,7 @@ func TestAForeignMemberIsReplacedWhenItsLeaseMustHaveExpired(t *testing.T) {
 }
 
 func TestAJoinThatIsCancelledLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		request *membershipv1.JoinRequest
@@ -191,6 +198,7 @@ func TestAJoinThatIsCancelledLeavesNothingBehind(t *testing.T) {
 }
 
 func TestOneLeaseIsOneMemberOfAName(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	request := func(conflict membershipv1.OnConflict) *membershipv1.JoinRequest {
@@ -216,6 +224,7 @@ func TestOneLeaseIsOneMemberOfAName(t *testing.T) {
 }
 
 func TestALeaseTellsWhatItIsAMemberOf(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{Owner: "pod-7", Metadata: map[string]string{"port": "1"}})
 	s.join(s.callers, &membershipv1.JoinRequest{Group: "team/shop", Member: "a", LeaseId: lease.id}).sees("joined")
@@ -233,6 +242,7 @@ func TestALeaseTellsWhatItIsAMemberOf(t *testing.T) {
 }
 
 func TestASuspendedMemberIsToldAndStaysUntilItsValidityIsOver(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	j := s.joined(s.callers, "a")
 	session := <-s.ensemble.opened
@@ -248,6 +258,7 @@ func TestASuspendedMemberIsToldAndStaysUntilItsValidityIsOver(t *testing.T) {
 }
 
 func TestACallerThatDiesIsOutAtOnceAndOneThatFellSilentWhenItsValidityIsOver(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	silent, fallSilent := s.dialSilent()
 	began := time.Now()
@@ -260,6 +271,7 @@ func TestACallerThatDiesIsOutAtOnceAndOneThatFellSilentWhenItsValidityIsOver(t *
 }
 
 func TestMembersStayUntilTheDrainIsOver(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	first := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id})
@@ -280,6 +292,7 @@ func TestMembersStayUntilTheDrainIsOver(t *testing.T) {
 }
 
 func TestDrainIsOverWhenAllMembersHaveLeft(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	j := s.joined(s.callers, "a")
 	drained := s.drain(time.Hour)
@@ -288,6 +301,7 @@ func TestDrainIsOverWhenAllMembersHaveLeft(t *testing.T) {
 }
 
 func TestAnUpdateIsStoredAndTold(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	j := s.joined(s.callers, "a")
 	watch := s.watchGroup(s.callers, "shop")
@@ -303,6 +317,7 @@ func TestAnUpdateIsStoredAndTold(t *testing.T) {
 }
 
 func TestOnlyItsCallerUpdatesAMember(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease, other := s.open(s.callers, &leasev1.OpenRequest{}), s.open(s.callers, &leasev1.OpenRequest{})
 	j := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", LeaseId: lease.id})
@@ -330,6 +345,7 @@ func TestOnlyItsCallerUpdatesAMember(t *testing.T) {
 }
 
 func TestAnUpdateWhoseLeaseIsLostSaysSo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.joined(s.callers, "a")
 	session := <-s.ensemble.opened
@@ -339,6 +355,7 @@ func TestAnUpdateWhoseLeaseIsLostSaysSo(t *testing.T) {
 }
 
 func TestAnUpdateThatNobodyWaitsForGoesOn(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.joined(s.callers, "a")
 	session := <-s.ensemble.opened

@@ -15,6 +15,7 @@ import (
 )
 
 func TestGetShowsWhoIsInAGroup(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	about := map[string]string{"port": "1"}
 	j := s.join(s.callers, &membershipv1.JoinRequest{Group: "team/shop", Member: "b", Owner: "pod-7", Metadata: about})
@@ -42,6 +43,7 @@ func TestGetShowsWhoIsInAGroup(t *testing.T) {
 }
 
 func TestGroupsAreListedByNameInPages(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for _, group := range []string{"shop", "shop/eu", "shopping", "bar"} {
 		s.join(s.callers, &membershipv1.JoinRequest{Group: group, Member: "a"}).sees("joined")
@@ -75,6 +77,7 @@ func TestGroupsAreListedByNameInPages(t *testing.T) {
 }
 
 func TestAGroupIsMadeAndDeleted(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	create := func() string {
 		_, err := s.groups.Create(s.context(), &membershipv1.CreateRequest{Group: "shop"})
@@ -106,6 +109,7 @@ func TestAGroupIsMadeAndDeleted(t *testing.T) {
 }
 
 func TestForeignMembersAreRemovedFromOutside(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.foreigner("a", "")
 	response, err := s.operators.groups.Delete(s.context(), &membershipv1.DeleteRequest{
@@ -116,6 +120,7 @@ func TestForeignMembersAreRemovedFromOutside(t *testing.T) {
 }
 
 func TestAWatchTellsWhatChanges(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	watch := s.watchGroup(s.callers, "shop")
 	watch.sees(":")
@@ -142,6 +147,7 @@ func TestAWatchTellsWhatChanges(t *testing.T) {
 }
 
 func TestAWatchOfAGroupGoesOnWhenTheGroupIsMadeAnew(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	watch := s.watchGroup(s.callers, "shop")
 	watch.sees(":")
@@ -158,6 +164,7 @@ func TestAWatchOfAGroupGoesOnWhenTheGroupIsMadeAnew(t *testing.T) {
 }
 
 func TestAWatchWithoutContactIsStaleAndClaimsNobodyGone(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.joined(s.callers, "a")
 	watch := s.watchGroup(s.callers, "shop")
@@ -178,6 +185,7 @@ func TestAWatchWithoutContactIsStaleAndClaimsNobodyGone(t *testing.T) {
 }
 
 func TestAGroupIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.joined(s.callers, "a")
 	var watches []*groupWatch
@@ -196,6 +204,7 @@ func TestAGroupIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
 }
 
 func TestWatchesEndWithTheReason(t *testing.T) {
+	t.Parallel()
 	t.Run("denied", func(t *testing.T) {
 		s := newScene(t)
 		s.ensemble.Before(func(standin.Operation) error { return recipes.ErrDenied })
@@ -237,6 +246,7 @@ func (s *scene) awaitWatchedBelow(limit int) {
 }
 
 func TestAViewWithoutRoomForAllSaysHowManyAreMissing(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	session := s.ensemble.memory.OpenSession(0)
 	for i := range 4000 {
@@ -253,6 +263,7 @@ func TestAViewWithoutRoomForAllSaysHowManyAreMissing(t *testing.T) {
 }
 
 func TestWhatChangedIsToldApart(t *testing.T) {
+	t.Parallel()
 	member := func(name string, incarnation int64, port string) recipes.Member {
 		return recipes.Member{Name: name, Incarnation: incarnation, About: recipes.About{Metadata: map[string]string{"port": port}}}
 	}
@@ -284,6 +295,7 @@ func TestWhatChangedIsToldApart(t *testing.T) {
 }
 
 func TestChangesWithoutRoomAreLeftOutAndTheViewIsWhole(t *testing.T) {
+	t.Parallel()
 	var many []recipes.Member
 	for i := range 20000 {
 		many = append(many, recipes.Member{Name: fmt.Sprintf("%s%05d", strings.Repeat("x", 50), i)})

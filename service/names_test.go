@@ -6,6 +6,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
+	t.Parallel()
 	for value, good := range map[string]bool{
 		"orders": true, "a/b/c": true, "A-z_0.9": true, "..a": true, "a/zookeeper": true, "zookeepers": true,
 		strings.Repeat("x", 64): true, strings.Repeat("x/", 99) + "xx": true,

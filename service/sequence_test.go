@@ -47,6 +47,7 @@ func (s *scene) puts(node string, data []byte) {
 }
 
 func TestSequencesHandOutNumbersAndAreDeleted(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	incarnation := s.makes("orders/eu")
 	same(t, "created again", outcome(func() error {
@@ -75,6 +76,7 @@ func TestSequencesHandOutNumbersAndAreDeleted(t *testing.T) {
 }
 
 func TestSequencesGoOnFromNumbersThatExist(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for _, first := range []int64{0, -7, 1 << 40, math.MaxInt64} {
 		name := "from" + strings.ReplaceAll(fmt.Sprint(first), "-", "minus")
@@ -88,6 +90,7 @@ func TestSequencesGoOnFromNumbersThatExist(t *testing.T) {
 }
 
 func TestAdvancingIsForOperators(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	incarnation := s.makes("orders")
 	request := &sequencev1.AdvanceToRequest{Name: "orders", LastIssued: proto.Int64(1000)}
@@ -104,6 +107,7 @@ func TestAdvancingIsForOperators(t *testing.T) {
 }
 
 func TestFieldsOfSequencesAreChecked(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.makes("orders")
 	zookeeper := s.ensemble.memory.Zxid()
@@ -133,6 +137,7 @@ func TestFieldsOfSequencesAreChecked(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestWhatIsNoSequenceIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.puts("text", []byte("12345679"))
 	s.makes("parent")
@@ -155,6 +160,7 @@ func TestWhatIsNoSequenceIsLeftAlone(t *testing.T) {
 }
 
 func TestASequenceThatWasSetBackIsRefusedUntilAnOperatorHasAdvancedIt(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.makes("orders")
 	same(t, "ten", s.next(&sequencev1.NextRequest{Name: "orders", Count: proto.Int32(10)}), "1-10")
@@ -169,6 +175,7 @@ func TestASequenceThatWasSetBackIsRefusedUntilAnOperatorHasAdvancedIt(t *testing
 }
 
 func TestSequencesAreListedByNameInPages(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for _, name := range []string{"shop", "shop/eu", "shopping", "bar"} {
 		s.makes(name)
@@ -197,6 +204,7 @@ func TestSequencesAreListedByNameInPages(t *testing.T) {
 }
 
 func TestCallersOfOneSidecarGetDifferentNumbers(t *testing.T) {
+	t.Parallel()
 	for _, ordering := range []sequencev1.Ordering{0, relaxed} {
 		s := newScene(t)
 		s.makes("orders")
@@ -230,6 +238,7 @@ func TestCallersOfOneSidecarGetDifferentNumbers(t *testing.T) {
 }
 
 func TestNextEndsWhenTheSidecarStopsOrTheEnsembleIsAway(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.makes("orders")
 	s.ensemble.Before(func(o standin.Operation) error {
@@ -290,6 +299,7 @@ func waitUntil(t *testing.T, condition func() bool) {
 }
 
 func TestOnlySequencesThatExistAndAreUsedAreRemembered(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	for n := range 100 {
 		s.next(&sequencev1.NextRequest{Name: fmt.Sprint("missing", n), Ordering: sequencev1.Ordering(n % 3)})
@@ -317,6 +327,7 @@ func TestOnlySequencesThatExistAndAreUsedAreRemembered(t *testing.T) {
 }
 
 func TestSequencesThatTheEnsembleDeniesAreSaidToBe(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.makes("orders")
 	s.must(s.ensemble.memory.Deny("/sidekeeper/sequences/orders", true))

@@ -26,6 +26,7 @@ import (
 const simulatedSeeds = 24
 
 func TestAStreamEndsBeforeTheNextGrantWhateverFails(t *testing.T) {
+	t.Parallel()
 	grants, losses := 0, 0
 	for seed := range uint64(simulatedSeeds) {
 		bubble.Test(t, func(t *testing.T) {

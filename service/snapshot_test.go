@@ -17,6 +17,7 @@ import (
 )
 
 func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{Owner: "billing"})
 	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
@@ -47,6 +48,7 @@ func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
 }
 
 func TestOfVeryManyLeasesTheStateListsSome(t *testing.T) {
+	t.Parallel()
 	services := crowded(t, 300)
 	state := services.Stock()
 	same(t, "counted", state.Counts.Leases, 300)

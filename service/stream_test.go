@@ -26,6 +26,7 @@ func (r *slowReader) send(message string) error {
 }
 
 func TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{})}
 		box := newOutbox(reader.send)
@@ -45,6 +46,7 @@ func TestAnOutboxKeepsTheNewestOfEachTopicAndNeverTheGrantFromItsCaller(t *testi
 }
 
 func TestAnOutboxGivesUpAReaderAfterTenSeconds(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{})}
 		box := newOutbox(reader.send)
@@ -60,6 +62,7 @@ func TestAnOutboxGivesUpAReaderAfterTenSeconds(t *testing.T) {
 }
 
 func TestAnIdleOutboxHasNoGoroutine(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		reader := &slowReader{reads: make(chan struct{}, 2)}
 		box := newOutbox(reader.send)

@@ -198,6 +198,7 @@ func TestWhateverWasToldIsWaitedFor(t *testing.T) {
 
 // Whoever asked for a hold over another connection counts on it, though the process that acquired it has died.
 func TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 3*time.Second, 300*time.Millisecond })
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	dying, die := s.dialLeaving()
@@ -219,6 +220,7 @@ func TestWhoWasToldByAnotherConnectionThanTheDeadHoldersIsWaitedFor(t *testing.T
 }
 
 func TestWhoWasToldByAnotherConnectionThanTheOneThatCancelsIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 3*time.Second, 300*time.Millisecond })
 	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	counts := s.toldValid(s.operators, held.hold)
@@ -265,6 +267,7 @@ func (c cancelAtEnd) HoldEnded(string, time.Duration) {
 
 // The caller's library ends the stream at its deadline; the caller may be frozen, and count on what it was told before.
 func TestADeadlineIsNotTheCallersOwnHand(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 3*time.Second, 300*time.Millisecond })
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
@@ -282,6 +285,7 @@ func TestADeadlineIsNotTheCallersOwnHand(t *testing.T) {
 
 // What stands on a lease that has ended does not wait for those who count on something else that stands on it.
 func TestOneFrozenHolderOfALeaseKeepsNothingOfTheOthers(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, long)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	frozen, freeze := s.dialSilent()
@@ -307,6 +311,7 @@ func TestOneFrozenHolderOfALeaseKeepsNothingOfTheOthers(t *testing.T) {
 }
 
 func TestAPlaceThatIsGoneIsWaitedForByNobody(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, long)
 	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
 	counts := s.toldValid(s.callers, held.hold)
@@ -319,6 +324,7 @@ func TestAPlaceThatIsGoneIsWaitedForByNobody(t *testing.T) {
 }
 
 func TestWhoClosesItsLeaseDoesNotCountOnItAnyMore(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, long)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
@@ -333,6 +339,7 @@ func TestWhoClosesItsLeaseDoesNotCountOnItAnyMore(t *testing.T) {
 
 // A hold that ends while it is being checked is told to have ended, or what is told is waited for.
 func TestCheckDoesNotOvertakeTheEndOfAHold(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, long)
 	var slow *slowSession
 	s.ensemble.wrap = func(session *standin.Session) Session {

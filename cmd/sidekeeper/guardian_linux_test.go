@@ -1,10 +1,19 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"os"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -12,19 +21,144 @@ import (
 )
 
 func TestNothingOfACommandIsLeftWhenItsGuardianIsKilled(t *testing.T) {
-	server := scripted.Start(t)
-	released := make(chan struct{}, 1)
-	server.Release = func(context.Context, *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
-		released <- struct{}{}
-		return &lockv1.ReleaseResponse{}, nil
+	for _, number := range []syscall.Signal{syscall.SIGKILL, syscall.SIGABRT} { // with the latter, a Go program exits with 2
+		t.Run(number.String(), func(t *testing.T) {
+			server := scripted.Start(t)
+			released := make(chan struct{}, 1)
+			server.Release = func(context.Context, *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
+				released <- struct{}{}
+				return &lockv1.ReleaseResponse{}, nil
+			}
+			r := startRunner(t, server.Target, "lock", "run", "orders", "--", os.Args[0], "family", "parent", "stay", "session")
+			server.NextAcquire().Grant(1)
+			processes := numbers(t, r.next, 3)
+			syscall.Kill(processes[0], number)
+			receive(t, released)
+			wantNobody(t, processes, "when the lock is given up")
+			if r.Wait(); r.ProcessState.ExitCode() != exit.Signal+int(syscall.SIGKILL) {
+				t.Errorf("exit code %d", r.ProcessState.ExitCode())
+			}
+		})
 	}
-	r := startRunner(t, server.Target, "lock", "run", "orders", "--", os.Args[0], "family", "parent", "stay", "session")
+}
+
+func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
+	const validity = 4 * time.Second
+	revoked := &lockv1.RevocationRequested{Grace: durationpb.New(validity / 2)}
+	for cause, end := range map[string]func(*scripted.Acquire){
+		"broken": func(call *scripted.Acquire) {
+			call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
+		},
+		"revoked": func(call *scripted.Acquire) { call.AskBack(revoked) },
+		"at risk": func(*scripted.Acquire) {},
+	} {
+		t.Run(cause, func(t *testing.T) {
+			server := scripted.Start(t)
+			var asked atomic.Pointer[time.Time] // when the question was sent that is answered, or later
+			server.CheckHolds = func(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+				if asked.CompareAndSwap(nil, new(time.Now())) {
+					return scripted.HoldsValidFor(request, validity), nil
+				}
+				return scripted.Frozen[lockv1.CheckRequest, lockv1.CheckResponse](ctx, request)
+			}
+			r := startRunner(t, server.Target, "lock", "run", "orders", "--", os.Args[0], "family", "parent", "stay", "session")
+			call := server.NextAcquire()
+			call.Grant(1)
+			processes := numbers(t, r.next, 3)
+			syscall.Kill(processes[0], syscall.SIGSTOP)
+			end(call)
+			for over := asked.Load().Add(validity); len(living(processes)) > 0 && time.Now().Before(over); {
+				<-time.After(5 * time.Millisecond)
+			}
+			if wantNobody(t, processes, "when the validity is over"); t.Failed() {
+				return
+			}
+			r.Wait()
+			if code := r.ProcessState.ExitCode(); code != exit.Lost {
+				t.Errorf("exit code %d, want %d", code, exit.Lost)
+			}
+		})
+	}
+}
+
+func TestWhatARunOfACommandLeavesBehindIsNotSidekeepers(t *testing.T) {
+	s := newConfigScene(t)
+	s.put("app", "1")
+	r := startRunner(t, s.sidecar.Address(), "config", "watch", "app", "--exec", "sleep 0.1 & echo $!")
+	left := numbers(t, r.next, 1)[0]
+	s.put("app", "2")
+	numbers(t, r.next, 1)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", left)) // also of one that has ended if its parent has not asked yet
+	if err == nil && strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", r.Process.Pid)) {
+		t.Errorf("sidekeeper is the parent of what the run before left:\n%s", status)
+	}
+}
+
+// openTerminal opens a terminal from both sides: that of the person, and that of the programs.
+func openTerminal(t *testing.T) (person, programs *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { person.Close() })
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { programs.Close() })
+	return person, programs
+}
+
+func TestACommandCannotBeSuspendedFromItsTerminalAndEndsFromThere(t *testing.T) {
+	person, programs := openTerminal(t)
+	server := scripted.Start(t)
+	r := newRunner(server.Target, "lock", "run", "orders", "--", os.Args[0], "obey")
+	r.Stdin, r.Stderr = programs, programs
+	r.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	r.begin(t)
 	server.NextAcquire().Grant(1)
-	processes := numbers(t, r.next, 3)
-	syscall.Kill(processes[0], syscall.SIGKILL)
-	receive(t, released)
-	wantNobody(t, processes, "when the lock is given up")
-	if r.Wait(); r.ProcessState.ExitCode() != exit.Signal+int(syscall.SIGKILL) {
-		t.Errorf("exit code %d", r.ProcessState.ExitCode())
+	wantNext(t, r, "ready")
+	person.WriteString("\x1a") // Ctrl-Z
+	said := make(chan string, 10)
+	go func() {
+		for lines := bufio.NewScanner(person); lines.Scan(); {
+			said <- lines.Text()
+		}
+	}()
+	for !strings.Contains(receive(t, said), "cannot be suspended") {
+	}
+	person.WriteString("\x03") // Ctrl-C
+	ended := make(chan struct{})
+	go func() {
+		for r.lines.Scan() {
+		}
+		close(ended)
+	}()
+	receive(t, ended)
+	if r.Wait(); r.ProcessState.ExitCode() != exit.Signal+int(syscall.SIGINT) {
+		t.Errorf("it ended with %v", r.ProcessState)
+	}
+}
+
+func TestACommandMayAskOnTheTerminalWhateverItsInputIs(t *testing.T) {
+	person, programs := openTerminal(t)
+	server := scripted.Start(t)
+	r := newRunner(server.Target, "lock", "run", "orders", "--", os.Args[0], "ask")
+	r.Stderr = programs
+	r.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
+	r.begin(t)
+	server.NextAcquire().Grant(1)
+	person.WriteString("secret\n")
+	wantNext(t, r, "read secret")
+	if r.Wait(); r.ProcessState.ExitCode() != 0 {
+		t.Errorf("it ended with %v", r.ProcessState)
 	}
 }

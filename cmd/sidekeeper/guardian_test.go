@@ -37,9 +37,21 @@ type runner struct {
 
 func startRunner(t *testing.T, address string, args ...string) *runner {
 	t.Helper()
+	r := newRunner(address, args...)
+	r.Stderr = os.Stderr
+	r.begin(t)
+	return r
+}
+
+func newRunner(address string, args ...string) *runner {
 	r := &runner{Cmd: exec.Command(os.Args[0], args...)}
 	r.Env = append(os.Environ(), role+"=sidekeeper", sidekeeper.AddressVariable+"="+address)
-	r.Stderr = os.Stderr
+	return r
+}
+
+// begin starts it, and ends it with the test.
+func (r *runner) begin(t *testing.T) {
+	t.Helper()
 	out, err := r.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +64,6 @@ func startRunner(t *testing.T, address string, args ...string) *runner {
 		r.Process.Kill()
 		r.Wait()
 	})
-	return r
 }
 
 // numbers reads the numbers of so many processes, which do not outlive the test.
@@ -232,4 +243,66 @@ func TestWhatACommandLeavesBehindByItselfGoesOn(t *testing.T) {
 	if len(living(processes)) == 0 {
 		t.Error("it was killed with the command, which had ended")
 	}
+}
+
+func TestACommandLivesOnWhoeverReadsWhatSidekeeperSays(t *testing.T) {
+	for readers, use := range map[string]func(t *testing.T, reader, writer *os.File){
+		"gone": func(_ *testing.T, reader, _ *os.File) { reader.Close() },
+		"asleep": func(t *testing.T, reader, writer *os.File) {
+			t.Cleanup(func() { reader.Close() })
+			for err := error(nil); err == nil; _, err = writer.Write(make([]byte, 1<<10)) { // until it is full
+				writer.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+			}
+		},
+	} {
+		t.Run(readers, func(t *testing.T) {
+			reader, writer, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			use(t, reader, writer)
+			server := scripted.Start(t)
+			r := newRunner(server.Target, "lock", "run", "orders", "--", os.Args[0], "polite")
+			r.Stderr = writer
+			r.begin(t)
+			writer.Close()
+			call := server.NextAcquire()
+			call.Grant(1)
+			wantNext(t, r, "ready")
+			call.Suspend(4 * time.Second)
+			call.Resume()
+			call.AskBack(&lockv1.RevocationRequested{RequestedBy: "uid 7"})
+			wantNext(t, r, "terminated")
+			if r.Wait(); r.ProcessState.ExitCode() != 5 {
+				t.Errorf("it ended with %v", r.ProcessState)
+			}
+		})
+	}
+}
+
+func wantNext(t *testing.T, r *runner, want string) {
+	t.Helper()
+	line := make(chan string, 1)
+	go func() { line <- r.next() }()
+	if got := receive(t, line); got != want {
+		t.Fatalf("got line %q, want %q", got, want)
+	}
+}
+
+func TestACommandThatStopsAgainAndAgainGoesOnNowAndThen(t *testing.T) {
+	server := scripted.Start(t)
+	p := start(t, server, "lock", "run", "orders", "--", os.Args[0], "balk")
+	server.NextAcquire().Grant(1)
+	p.wantLine(t, "again")
+	p.wantLine(t, "again")
+	began := time.Now()
+	p.wantLine(t, "again")
+	p.wantLine(t, "again")
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("it was told to go on twice within %v", took)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.want(t, exit.Signal+int(syscall.SIGTERM))
 }

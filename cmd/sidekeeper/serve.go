@@ -97,16 +97,16 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 			return err
 		}
 	}
-	server, err := server.New(s.serverOptions(log, audit, metrics, traces), services, ensemble)
+	sidecar, err := server.New(s.serverOptions(log, audit, metrics, traces), services, ensemble)
 	if err != nil {
 		ensemble.Close()
 		return exit.UsageError(err)
 	}
-	for _, address := range server.Addresses() {
+	for _, address := range sidecar.Addresses() {
 		fmt.Fprintln(out, "listening on", address)
 	}
 	defer s.tellRisks(ctx, ensemble, log)()
-	if err := server.Serve(ctx); err != nil {
+	if err := sidecar.Serve(ctx); err != nil {
 		return err // sessions that are still open run out by themselves, as they must
 	}
 	ensemble.Close()

@@ -60,6 +60,25 @@ func command(args []string) int {
 		signal.Reset(syscall.SIGTERM)
 		syscall.Kill(os.Getpid(), syscall.SIGTERM)
 		select {}
+	case "obey": // ends with whatever ends programs
+		signal.Reset()
+		fmt.Fprintln(os.Stdout, "ready")
+		<-time.After(time.Minute)
+	case "ask": // reads a line from its terminal, whatever its input is
+		terminal, err := os.Open("/dev/tty")
+		if err != nil {
+			panic(err)
+		}
+		line, _ := bufio.NewReader(terminal).ReadString('\n')
+		fmt.Fprint(os.Stdout, "read "+line)
+		return 0
+	case "balk": // stops again and again, as one does that reads a terminal from the background
+		signal.Reset()
+		for {
+			fmt.Fprintln(os.Stdout, "again")
+			syscall.Kill(os.Getpid(), syscall.SIGTTIN)
+			<-time.After(20 * time.Millisecond) // until it has stopped
+		}
 	case "polite": // says which signals it gets, and ends with SIGTERM
 		fmt.Fprintln(os.Stdout, "ready")
 		for got := range signals {

@@ -90,7 +90,7 @@ func (r *rerunner) once(ctx context.Context) (code int, err error) {
 			done, late = nil, time.After(stopTimeout)
 			child.Signal(syscall.SIGTERM)
 		case <-late:
-			child.Kill()
+			child.Kill(supervise.KillTime)
 		}
 	}
 }

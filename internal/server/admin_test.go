@@ -41,6 +41,7 @@ func newAdminProbe(t *testing.T) *probe {
 }
 
 func TestPagesFromElsewhereCannotAskTheAdminListener(t *testing.T) {
+	t.Parallel()
 	p := newAdminProbe(t)
 	for _, asked := range []struct {
 		headers map[string]string
@@ -71,6 +72,7 @@ func valuesOf(headers map[string]string) (values []string) {
 }
 
 func TestThePageRunsNothingButItsOwnScriptAndNeedsNoNetwork(t *testing.T) {
+	t.Parallel()
 	p := newAdminProbe(t)
 	status, header, page := p.answersTo("/", nil)
 	same(t, "page", status, http.StatusOK)
@@ -99,6 +101,7 @@ func TestThePageRunsNothingButItsOwnScriptAndNeedsNoNetwork(t *testing.T) {
 }
 
 func TestWordsOfCallersAreDataForThePage(t *testing.T) {
+	t.Parallel()
 	p := newAdminProbe(t)
 	p.setStock(service.State{Leases: []service.LeaseState{{Owner: "</script><script>alert(1)</script>\n\ndata: {}"}}})
 	_, header, text := p.answersTo("/state", nil)
@@ -141,6 +144,7 @@ func (l *looker) sees(leases int) {
 }
 
 func TestWhoDoesNotReadKeepsNobodyElseFromSeeing(t *testing.T) {
+	t.Parallel()
 	p := newAdminProbe(t)
 	large := make([]service.LeaseState, 2000)
 	for i := range large {
@@ -164,6 +168,7 @@ func TestWhoDoesNotReadKeepsNobodyElseFromSeeing(t *testing.T) {
 }
 
 func TestNothingIsDoneWhileNobodyLooks(t *testing.T) {
+	t.Parallel()
 	p := newAdminProbe(t)
 	same(t, "looks before", p.looks(), 0)
 	ctx, cancel := context.WithCancel(within(t))
@@ -180,6 +185,7 @@ func TestNothingIsDoneWhileNobodyLooks(t *testing.T) {
 }
 
 func TestOnlySoManyMayLookAtOnce(t *testing.T) {
+	t.Parallel()
 	p := newAdminProbe(t)
 	for range mostLookers {
 		p.look(within(t)).sees(0)
@@ -189,6 +195,7 @@ func TestOnlySoManyMayLookAtOnce(t *testing.T) {
 }
 
 func TestTheAdminListenerMayBeASocketOfItsOwnersAlone(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	p := newProbe(t, func(o *Options) { o.AdminListen = "unix://" + folder + "/admin" })
 	same(t, "address", p.server.AdminAddress(), "unix://"+folder+"/admin")
@@ -206,6 +213,7 @@ func TestTheAdminListenerMayBeASocketOfItsOwnersAlone(t *testing.T) {
 }
 
 func TestQuantilesLieWithinTheBucketsOfTheRequests(t *testing.T) {
+	t.Parallel()
 	row := make([]uint64, len(shortTimes)+1)
 	for i := range row {
 		row[i] = 100

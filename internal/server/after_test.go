@@ -12,6 +12,7 @@ import (
 )
 
 func TestWhatIsToBeDoneAfterTheStatusIsDoneInOrderWhenTheCallerHasIt(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	told, steps := make(chan struct{}), make(chan string, 2)
 	p.acquire = func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
@@ -28,6 +29,7 @@ func TestWhatIsToBeDoneAfterTheStatusIsDoneInOrderWhenTheCallerHasIt(t *testing.
 }
 
 func TestWhatIsToBeDoneAfterTheStatusIsDoneForUnaryCallsAndAfterPanicsToo(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	done := make(chan string, 1)
 	p.get = func(ctx context.Context) error {

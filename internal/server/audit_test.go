@@ -76,6 +76,7 @@ func documentedEvents(t *testing.T) map[string][]string {
 
 // What an auditor asks: who had it, under which token, who took it away, who tried.
 func TestTheRecordTellsWhatItsDocumentSays(t *testing.T) {
+	t.Parallel()
 	s := newPolicyScene(t, `
 rules:
 - identities: ["socket:app"]
@@ -140,6 +141,7 @@ rules:
 }
 
 func TestWhoTriesAnIDOfSomebodyElseIsOnRecord(t *testing.T) {
+	t.Parallel()
 	s := newPolicyScene(t, `rules: [{identities: ["*"], methods: ["sidekeeper.lock.v1.LockService/*", "sidekeeper.lease.v1.LeaseService/*"]}]`)
 	lease, err := leasev1.NewLeaseServiceClient(s.callers["socket:app"]).Open(within(t), &leasev1.OpenRequest{})
 	must(t, err)
@@ -163,6 +165,7 @@ func TestWhoTriesAnIDOfSomebodyElseIsOnRecord(t *testing.T) {
 }
 
 func TestAFloodOfDenialsFillsNoDisk(t *testing.T) {
+	t.Parallel()
 	s := newPolicyScene(t, "rules: []")
 	client := lockv1.NewLockServiceClient(s.callers["socket:app"])
 	for range 500 {

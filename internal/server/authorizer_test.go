@@ -83,6 +83,7 @@ func matrix() []grant {
 
 // Every caller, on every kind of listener, meets every use of every method under every kind of name with what the rules say.
 func TestEveryCallIsAnsweredAsThePolicySays(t *testing.T) {
+	t.Parallel()
 	grants := matrix()
 	s := newPolicyScene(t, policyOf(grants))
 	calls := map[bool]int{}
@@ -109,6 +110,7 @@ func TestEveryCallIsAnsweredAsThePolicySays(t *testing.T) {
 
 // A method that is added without saying what it is about is denied, and fails here.
 func TestEveryMethodSaysWhatItIsAboutAndIsDeniedToWhoIsNotListed(t *testing.T) {
+	t.Parallel()
 	s := newPolicyScene(t, "rules: []")
 	asked := map[string]bool{}
 	for _, asking := range askings() {
@@ -136,6 +138,7 @@ func outcomeOf(err error) string {
 }
 
 func TestHealthNeedsNoRule(t *testing.T) {
+	t.Parallel()
 	s := newPolicyScene(t, "rules: []")
 	_, err := healthpb.NewHealthClient(s.callers["socket:app"]).Check(within(t), &healthpb.HealthCheckRequest{})
 	must(t, err)
@@ -146,6 +149,7 @@ func TestHealthNeedsNoRule(t *testing.T) {
 }
 
 func TestADenialTellsTheCallerAsWhomItWasSeenAndNothingOfTheName(t *testing.T) {
+	t.Parallel()
 	s := newPolicyScene(t, "rules: []")
 	must(t, s.callers["operator"].Invoke(within(t), configv1.ConfigService_Put_FullMethodName,
 		&configv1.PutRequest{Key: "there", Content: &configv1.PutRequest_Text{Text: "v"}}, &configv1.PutResponse{}))
@@ -164,6 +168,7 @@ rules:
 `
 
 func TestEveryKeyOfACommitAndOfAWatchMustBeAllowed(t *testing.T) {
+	t.Parallel()
 	s := newPolicyScene(t, keysOfBilling)
 	client := configv1.NewConfigServiceClient(s.callers["socket:app"])
 	put := func(key string) *configv1.Operation {
@@ -196,6 +201,7 @@ func TestEveryKeyOfACommitAndOfAWatchMustBeAllowed(t *testing.T) {
 }
 
 func TestWhoMayBreakByARuleBreaksOnTheCallersListener(t *testing.T) {
+	t.Parallel()
 	s := newPolicyScene(t, `
 rules:
 - {identities: ["socket:app"], methods: ["sidekeeper.lock.v1.LockService/*"]}
@@ -218,6 +224,7 @@ rules:
 }
 
 func TestAStolenLeaseIsOfNoUse(t *testing.T) {
+	t.Parallel()
 	s := newPolicyScene(t, `rules: [{identities: ["*"], methods: ["sidekeeper.lock.v1.LockService/*", "sidekeeper.lease.v1.LeaseService/*"]}]`)
 	lease, err := leasev1.NewLeaseServiceClient(s.callers["socket:app"]).Open(within(t), &leasev1.OpenRequest{})
 	must(t, err)
@@ -249,6 +256,7 @@ func TestAStolenLeaseIsOfNoUse(t *testing.T) {
 }
 
 func TestANewPolicyIsForNewCallsAndABadOneForNone(t *testing.T) {
+	t.Parallel()
 	const locks = `rules: [{identities: ["socket:app"], methods: ["sidekeeper.lock.v1.LockService/*"], prefixes: [orders]}]`
 	s := newPolicyScene(t, locks)
 	client := lockv1.NewLockServiceClient(s.callers["socket:app"])
@@ -295,6 +303,7 @@ func scrape(metrics *Metrics) string {
 }
 
 func TestAPolicyThatCannotBeUsedStopsTheSidecarFromStarting(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	_, err := New(Options{
 		Listen: []string{"127.0.0.1:0"}, Policy: folder + "/none", MaxStreams: 1, Log: noLog(), Metrics: NewMetrics(),
@@ -306,6 +315,7 @@ func TestAPolicyThatCannotBeUsedStopsTheSidecarFromStarting(t *testing.T) {
 
 // A handler that reads a request by itself, however it was called, gets none that the policy denies.
 func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
+	t.Parallel()
 	s := newPolicyScene(t, "rules: []")
 	ctx := context.Background()
 	admission := admission{mostStreams: 1, authorizer: authorizer{s.server.policy}, denials: denials{noLog()}}

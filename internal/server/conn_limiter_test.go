@@ -18,6 +18,7 @@ import (
 )
 
 func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
+	t.Parallel()
 	core, logged := observer.New(zap.WarnLevel)
 	d := newConnLimiter(8, zap.New(core))
 	var slots []*connSlot
@@ -53,6 +54,7 @@ func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 }
 
 func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	server, err := New(Options{
 		Listen: []string{"127.0.0.1:0"}, KeepaliveTime: time.Second, KeepaliveTimeout: time.Second, MaxStreams: 1, MaxConnections: 4,
@@ -89,6 +91,7 @@ func TestOneConnectionTooManyIsClosedAndTheOthersStay(t *testing.T) {
 }
 
 func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		core, logged := observer.New(zap.WarnLevel)
 		d := newConnLimiter(0, zap.New(core))
@@ -135,6 +138,7 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 }
 
 func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		d := newConnLimiter(1, zap.NewNop())
 		inside, err := d.enter()
@@ -158,6 +162,7 @@ type endlessListener struct{ net.Listener }
 func (endlessListener) Accept() (net.Conn, error) { return nil, nil }
 
 func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		p := newPace(withdrawals, withdrawalsBurst)

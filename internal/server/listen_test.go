@@ -14,6 +14,7 @@ import (
 )
 
 func TestAddressesThatAreRefusedSayWhy(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	must(t, os.WriteFile(folder+"/file", []byte("precious"), 0o600))
 	for address, want := range map[string]string{
@@ -44,6 +45,7 @@ func TestAddressesThatAreRefusedSayWhy(t *testing.T) {
 }
 
 func TestLoopbackAddressesAreServed(t *testing.T) {
+	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "localhost:0", "127.1.2.3:0"} {
 		listener, err := listen(address, 0, false)
 		must(t, err)
@@ -53,6 +55,7 @@ func TestLoopbackAddressesAreServed(t *testing.T) {
 }
 
 func TestOperatorsAndProfilesHaveNarrowerListeners(t *testing.T) {
+	t.Parallel()
 	_, err := listenOperators("127.0.0.1:0")
 	same(t, "operators on TCP", err, "operators are served on a Unix socket only: unix:///path")
 	_, err = listenLoopback("0.0.0.0:0")
@@ -60,6 +63,7 @@ func TestOperatorsAndProfilesHaveNarrowerListeners(t *testing.T) {
 }
 
 func TestASocketHasItsModeAndTakesItselfAway(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "made", "socket")
 	listener, err := listen(unixScheme+path, 0o600, false)
 	must(t, err)
@@ -80,6 +84,7 @@ func TestASocketHasItsModeAndTakesItselfAway(t *testing.T) {
 }
 
 func TestAStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "socket")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	must(t, err)
@@ -97,6 +102,7 @@ func TestAStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
 }
 
 func TestAListenerLeavesASocketThatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "socket")
 	first, err := listen(unixScheme+path, 0o660, false)
 	must(t, err)
@@ -111,6 +117,7 @@ func TestAListenerLeavesASocketThatIsNotItsOwn(t *testing.T) {
 }
 
 func TestAServerThatCannotOpenOneAddressOpensNone(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	_, err := New(Options{
 		Listen: []string{unixScheme + folder + "/socket", "0.0.0.0:0"}, MaxStreams: 1, Log: noLog(), Metrics: NewMetrics(),
@@ -124,6 +131,7 @@ func TestAServerThatCannotOpenOneAddressOpensNone(t *testing.T) {
 }
 
 func TestCallersOnAUnixSocketAreTheirUserAndOnLoopbackNobodyInParticular(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t, func(o *Options) { o.Listen = append(o.Listen, "127.0.0.1:0") })
 	met := make(chan caller.Caller, 1)
 	p.get = func(ctx context.Context) error { met <- caller.Of(ctx); return nil }
@@ -141,6 +149,7 @@ func TestCallersOnAUnixSocketAreTheirUserAndOnLoopbackNobodyInParticular(t *test
 }
 
 func TestASocketCanHaveAnIdentityOfItsOwn(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t, func(o *Options) {
 		folder := filepath.Dir(strings.TrimPrefix(o.Listen[0], unixScheme))
 		o.Listen = append(o.Listen, "unix://"+folder+"/app?identity=app", "unix://"+folder+"/web?identity=web-1",
@@ -156,6 +165,7 @@ func TestASocketCanHaveAnIdentityOfItsOwn(t *testing.T) {
 }
 
 func TestIdentitiesOfSocketsThatAreRefusedSayWhy(t *testing.T) {
+	t.Parallel()
 	for address, want := range map[string]string{
 		"127.0.0.1:0?identity=app":   "only a Unix socket has an identity",
 		"unix:///s?identity=":        `identity is "": a name of 1 to 64`,

@@ -17,6 +17,7 @@ func replyOf(size int) *configv1.GetResponse {
 }
 
 func TestLargeAnswersAreGivenWhileThereIsMemory(t *testing.T) {
+	t.Parallel()
 	used := 0
 	m := newMemory(1 << 20)
 	m.inUse = func() int { return used }
@@ -36,6 +37,7 @@ func TestLargeAnswersAreGivenWhileThereIsMemory(t *testing.T) {
 }
 
 func TestGarbageIsNoReasonToRefuse(t *testing.T) {
+	t.Parallel()
 	m := newMemory(heapInUse() + 256<<20) // a quarter of the garbage
 	for range 1000 {
 		garbage = make([]byte, 1<<20)
@@ -57,6 +59,7 @@ func (s *takingStream) Context() context.Context { return s.ctx }
 func (s *takingStream) SendMsg(any) error        { s.sent++; return nil }
 
 func TestAStreamWaitsForMemoryForAsLongAsItLives(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		var used atomic.Int64
 		used.Store(1 << 20)

@@ -40,6 +40,7 @@ func newFollowedPolicy(t *testing.T, path string) *followedPolicy {
 }
 
 func TestAPolicyIsFollowedHoweverItsFileIsChanged(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	path := folder + "/policy.yaml"
 	other := strings.ReplaceAll(somebody, "uid:1", "uid:2")
@@ -69,6 +70,7 @@ func TestAPolicyIsFollowedHoweverItsFileIsChanged(t *testing.T) {
 
 // Kubernetes keeps a ConfigMap's files as links through a link, which it leads elsewhere.
 func TestAPolicyInAVolumeOfKubernetesIsFollowed(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	for version, text := range map[string]string{"1": somebody, "2": strings.ReplaceAll(somebody, "uid:1", "uid:2")} {
 		must(t, os.Mkdir(folder+"/.."+version, 0o700))

@@ -39,6 +39,7 @@ func readers(t *testing.T, r *reads, m memory, number, size int) (most, refused 
 }
 
 func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		r, unlimited := newReads(), newMemory(0)
 		at := func(what string, size, want int) {
@@ -58,6 +59,7 @@ func TestACallerThatReadsLargeValuesReadsFewAtOnce(t *testing.T) {
 }
 
 func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		r, full := newReads(), newMemory(1)
 		full.inUse = func() int { return largeValue }
@@ -75,6 +77,7 @@ func TestALargeValueIsNotReadForWhichThereIsNoMemory(t *testing.T) {
 }
 
 func TestWhoWaitsForItsTurnToReadCanGo(t *testing.T) {
+	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		r := newReads()
 		r.usual = mostRead

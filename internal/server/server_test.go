@@ -28,6 +28,7 @@ func noLog() *zap.Logger { return zap.NewNop() }
 func described(c caller.Caller) string { return fmt.Sprintf("%s operator %v", c.Identity, c.Operator) }
 
 func TestErrorsOfTheTableReachTheCallerInThreeWays(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	p.get = func(context.Context) error { return fmt.Errorf("lock secret-path: %w", recipes.ErrSessionEnded) }
 	p.acquire = func(grpc.ServerStreamingServer[lockv1.AcquireResponse]) error { return recipes.ErrKindMismatch }
@@ -48,6 +49,7 @@ func TestErrorsOfTheTableReachTheCallerInThreeWays(t *testing.T) {
 }
 
 func TestEachCallIsOneLineInTheLogWithItsCauseAndWithoutItsIDs(t *testing.T) {
+	t.Parallel()
 	book := &logbook{}
 	p := newProbe(t, func(o *Options) { o.Log = book.Logger() })
 	p.get = func(context.Context) error { return fmt.Errorf("lock orders: %w", recipes.ErrSessionEnded) }
@@ -73,6 +75,7 @@ func TestEachCallIsOneLineInTheLogWithItsCauseAndWithoutItsIDs(t *testing.T) {
 }
 
 func TestAPanicEndsItsCallAloneAndIsLogged(t *testing.T) {
+	t.Parallel()
 	book := &logbook{}
 	p := newProbe(t, func(o *Options) { o.Log = book.Logger() })
 	p.acquire = func(grpc.ServerStreamingServer[lockv1.AcquireResponse]) error { panic("what nobody thought of") }
@@ -93,6 +96,7 @@ func TestAPanicEndsItsCallAloneAndIsLogged(t *testing.T) {
 }
 
 func TestBreakIsForOperators(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	for address, want := range map[string]string{p.address(): "PermissionDenied OPERATOR_ONLY", p.operators(): "OK"} {
 		_, err := lockv1.NewLockServiceClient(p.dial(address)).Break(within(t), &lockv1.BreakRequest{})
@@ -101,6 +105,7 @@ func TestBreakIsForOperators(t *testing.T) {
 }
 
 func TestLongLivedStreamsAreLimitedPerConnectionAndOtherCallsPass(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t, func(o *Options) { o.MaxStreams = 3 })
 	ended := make(chan caller.Caller, 5)
 	p.acquire = func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
@@ -131,6 +136,7 @@ func TestLongLivedStreamsAreLimitedPerConnectionAndOtherCallsPass(t *testing.T) 
 }
 
 func TestOversizedRequestsAreRefused(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	client := lockv1.NewLockServiceClient(p.dial(p.address()))
 	_, err := client.Get(within(t), &lockv1.GetRequest{Name: strings.Repeat("x", longestMessage)})
@@ -140,6 +146,7 @@ func TestOversizedRequestsAreRefused(t *testing.T) {
 }
 
 func TestHealthTellsTheProcessFromTheEnsemble(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	client := healthpb.NewHealthClient(p.dial(p.address()))
 	watch, err := client.Watch(within(t), &healthpb.HealthCheckRequest{Service: readiness})
@@ -167,6 +174,7 @@ func TestHealthTellsTheProcessFromTheEnsemble(t *testing.T) {
 }
 
 func TestStoppingSaysSoFirstAndDrainsBeforeItCloses(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t, func(o *Options) { o.DrainTimeout, o.SilenceTimeout = 3*time.Second, 2*time.Second })
 	client := healthpb.NewHealthClient(p.dial(p.address()))
 	_, err := client.Check(within(t), &healthpb.HealthCheckRequest{})
@@ -189,6 +197,7 @@ func TestStoppingSaysSoFirstAndDrainsBeforeItCloses(t *testing.T) {
 }
 
 func TestStoppingCutsCallsThatDoNotEnd(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	ended := p.watchEnd()
 	p.begin(within(t), p.dial(p.address()))
@@ -198,6 +207,7 @@ func TestStoppingCutsCallsThatDoNotEnd(t *testing.T) {
 }
 
 func TestACallThatHangsDoesNotKeepTheSidecarFromStopping(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	p.hangs = true
 	hang, began := make(chan struct{}), make(chan struct{})
@@ -219,6 +229,7 @@ func TestACallThatHangsDoesNotKeepTheSidecarFromStopping(t *testing.T) {
 }
 
 func TestReflectionIsOffUnlessAskedFor(t *testing.T) {
+	t.Parallel()
 	for _, on := range []bool{false, true} {
 		p := newProbe(t, func(o *Options) { o.Reflection = on })
 		stream, err := reflectionpb.NewServerReflectionClient(p.dial(p.address())).ServerReflectionInfo(within(t))
@@ -240,6 +251,7 @@ func ignoreEOF(err error) error {
 }
 
 func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t, func(o *Options) { o.MetricsListen, o.AdminListen = "127.0.0.1:0", "127.0.0.1:0" })
 	p.metrics.WaitBegun()
 	p.metrics.WaitEnded(true, time.Second)
@@ -265,6 +277,7 @@ func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.
 }
 
 func TestReadinessOverHTTPFollowsTheEnsemble(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t, func(o *Options) { o.MetricsListen = "127.0.0.1:0" })
 	watch, err := healthpb.NewHealthClient(p.dial(p.address())).Watch(within(t), &healthpb.HealthCheckRequest{Service: readiness})
 	must(t, err)

@@ -24,6 +24,7 @@ func onEach(t *testing.T, test func(t *testing.T, p *probe)) {
 }
 
 func TestACallerThatCancelsIsNotSilent(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, p *probe) {
 		ended := p.watchEnd()
 		ctx, cancel := context.WithCancel(within(t))
@@ -34,6 +35,7 @@ func TestACallerThatCancelsIsNotSilent(t *testing.T) {
 }
 
 func TestACallersDeadlineIsNotSilence(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	ended := p.watchEnd()
 	ctx, cancel := context.WithTimeout(within(t), 200*time.Millisecond)
@@ -43,6 +45,7 @@ func TestACallersDeadlineIsNotSilence(t *testing.T) {
 }
 
 func TestACallerThatClosesItsConnectionIsNotSilent(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, p *probe) {
 		ended := p.watchEnd()
 		connection := p.dial(p.address())
@@ -54,6 +57,7 @@ func TestACallerThatClosesItsConnectionIsNotSilent(t *testing.T) {
 
 // The socket is given to a process that knows nothing of it and is killed: what is left to speak is its kernel.
 func TestAKilledCallerIsNotSilent(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, p *probe) {
 		ended := p.watchEnd()
 		connection, freezer := p.dialFreezer(p.address())
@@ -87,6 +91,7 @@ func alive(ended <-chan caller.Caller) <-chan string {
 }
 
 func TestAFrozenCallerIsSilent(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, p *probe) {
 		ended := p.watchEnd()
 		connection, freezer := p.dialFreezer(p.address())
@@ -101,6 +106,7 @@ func TestAFrozenCallerIsSilent(t *testing.T) {
 }
 
 func TestAResetOnThisMachineIsNotSilence(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t, func(o *Options) { o.Listen = []string{"127.0.0.1:0"} })
 	ended := p.watchEnd()
 	connection, freezer := p.dialFreezer(p.address())
@@ -112,6 +118,7 @@ func TestAResetOnThisMachineIsNotSilence(t *testing.T) {
 }
 
 func TestACallersLastStreamsShareTheVerdict(t *testing.T) {
+	t.Parallel()
 	p := newProbe(t)
 	ended := p.watchEnd()
 	connection, freezer := p.dialFreezer(p.address())

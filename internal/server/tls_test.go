@@ -51,6 +51,7 @@ func newTLSProbe(t *testing.T, a *testAuthority) (*probe, TLSFiles) {
 func someCaller() *x509.Certificate { return &x509.Certificate{DNSNames: []string{"app.test"}} }
 
 func TestCertificatesNameTheirCaller(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	p, _ := newTLSProbe(t, a)
 	met := make(chan caller.Caller, 1)
@@ -74,6 +75,7 @@ func TestCertificatesNameTheirCaller(t *testing.T) {
 }
 
 func TestCallersWithoutACertificateOfTheAuthorityAreRefused(t *testing.T) {
+	t.Parallel()
 	a, other := newAuthority(t), newAuthority(t)
 	p, _ := newTLSProbe(t, a)
 	for who, secure := range map[string]grpc.DialOption{
@@ -88,6 +90,7 @@ func TestCallersWithoutACertificateOfTheAuthorityAreRefused(t *testing.T) {
 }
 
 func TestRenewedFilesAreUsedAndOpenStreamsGoOn(t *testing.T) {
+	t.Parallel()
 	old, renewed := newAuthority(t), newAuthority(t)
 	p, files := newTLSProbe(t, old)
 	ended := p.watchEnd()
@@ -111,6 +114,7 @@ func TestRenewedFilesAreUsedAndOpenStreamsGoOn(t *testing.T) {
 }
 
 func TestACallerThatFreezesUnderTLSIsSilent(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	p, _ := newTLSProbe(t, a)
 	ended := p.watchEnd()
@@ -121,6 +125,7 @@ func TestACallerThatFreezesUnderTLSIsSilent(t *testing.T) {
 }
 
 func TestTLSFilesThatAreNotThereAreAnError(t *testing.T) {
+	t.Parallel()
 	for files, want := range map[TLSFiles]string{
 		{Certificate: "/nowhere"}:            "all three or none",
 		{"/nowhere", "/nowhere", "/nowhere"}: "no such file",

@@ -28,6 +28,8 @@ type Task struct {
 type Child struct {
 	guardian *exec.Cmd
 	Exited   chan struct{} // closed when nothing of the command is left that has to go
+	farewell *os.File      // where the guardian says that nothing is left that has to go: without that, it was killed
+	left     bool          // it has said so
 
 	mu     sync.Mutex
 	orders *os.File
@@ -41,6 +43,13 @@ const forever = time.Duration(math.MaxInt64)
 
 // outputTime is how long output is read on that a dead command's own children still write.
 const outputTime = time.Second
+
+const (
+	// orderTime is how long a guardian whose orders have piled up may take to read one.
+	orderTime = 10 * time.Millisecond
+	// KillTime is how long a guardian may take to kill, where it is not told otherwise.
+	KillTime = killMargin / 4
+)
 
 // Start starts a command in a process group of its own, with a guardian as its parent. The connection is closed here.
 func Start(t Task) (*Child, error) {
@@ -56,24 +65,29 @@ func Start(t Task) (*Child, error) {
 		return nil, err
 	}
 	defer reader.Close()
-	foreground := terminalOf(t.Stdin)
-	adoptOrphans()
-	c := &Child{guardian: t.guardian(reader), orders: writer, Exited: make(chan struct{}), until: t.until}
-	if err := c.guardian.Start(); err != nil {
+	farewell, said, err := os.Pipe()
+	if err != nil {
 		_ = writer.Close() // nobody reads it
 		return nil, err
 	}
-	c.order(order{Until: t.until, Foreground: foreground >= 0})
+	defer said.Close()
+	foreground := terminalOf(t.Stdin)
+	c := &Child{guardian: t.guardian(reader, said), orders: writer, farewell: farewell, Exited: make(chan struct{}), until: t.until}
+	if err := c.guardian.Start(); err != nil {
+		_, _, _ = writer.Close(), farewell.Close(), foreground.Close() // nobody is at the other ends
+		return nil, err
+	}
+	c.order(order{Until: t.until, Foreground: foreground != nil})
 	go c.wait(foreground)
 	return c, nil
 }
 
 // guardian is this program again, as the guardian of the task.
-func (t Task) guardian(orders *os.File) *exec.Cmd {
+func (t Task) guardian(orders, farewell *os.File) *exec.Cmd {
 	command := exec.Command(ownProgram()) //nolint:gosec,noctx // it is this program, and ends with the command
 	command.Args = append([]string{os.Args[0], GuardianCommand, "--"}, t.Argv...)
 	command.Env, command.Stdin, command.Stdout, command.Stderr = t.Environment, t.Stdin, t.Stdout, t.Stderr
-	command.ExtraFiles = []*os.File{orders}
+	command.ExtraFiles = []*os.File{orders, farewell}
 	if t.connection != nil {
 		command.ExtraFiles = append(command.ExtraFiles, t.connection)
 	}
@@ -82,10 +96,11 @@ func (t Task) guardian(orders *os.File) *exec.Cmd {
 	return command
 }
 
-func (c *Child) wait(foreground int) {
+func (c *Child) wait(foreground *os.File) {
 	defer close(c.Exited)
 	_ = c.guardian.Wait() // ProcessState tells more
-	if c.status().Signaled() {
+	// Its status does not: a Go program that panics or is aborted exits with 2.
+	if c.left = c.heardFarewell(); !c.left {
 		endOffspring()
 	}
 	c.mu.Lock()
@@ -95,10 +110,19 @@ func (c *Child) wait(foreground int) {
 	takeTerminalBack(foreground)
 }
 
-// order says whether there was a command to give the order for.
+// heardFarewell says whether the guardian, which has ended, was done.
+func (c *Child) heardFarewell() bool {
+	defer c.farewell.Close()
+	read, _ := c.farewell.Read(make([]byte, 1))
+	return read == 1
+}
+
+// order says whether there was a command to give the order for, and a guardian that reads its orders: one that is frozen lets
+// them pile up. An order is shorter than what a pipe takes in as a whole or not at all.
 func (c *Child) order(o order) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	_ = c.orders.SetWriteDeadline(time.Now().Add(orderTime)) // a pipe has deadlines
 	return !c.over && json.NewEncoder(c.orders).Encode(o) == nil
 }
 
@@ -112,12 +136,15 @@ func (c *Child) Terminate() {
 	}
 }
 
-// Kill kills the command and all that it has started.
-func (c *Child) Kill() {
+// Kill kills the command and all that it has started. A guardian that has not done so in time is frozen, and is ended.
+func (c *Child) Kill(inTime time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	killed := !c.over && c.orders.Close() == nil
-	c.ended = c.ended || killed
+	if c.over || c.orders.Close() != nil {
+		return
+	}
+	c.ended = true
+	time.AfterFunc(inTime, func() { endGuardian(c.guardian.Process) })
 }
 
 func (c *Child) note() {
@@ -135,21 +162,21 @@ func (c *Child) wasEnded() bool {
 
 // keepUntil lets the command live until then, on bootTime, if that is later than before.
 func (c *Child) keepUntil(then time.Duration) {
-	if then-c.until > worthTelling {
+	if then-c.until > worthTelling && c.order(order{Until: then}) {
 		c.until = then
-		c.order(order{Until: then})
 	}
 }
 
 // worthTelling keeps the guardian from being told the same again and again, since times are computed anew each time.
 const worthTelling = 10 * time.Millisecond
 
-// ExitCode is the command's, or 128 and the number of the signal that ended it; exit.Lost if the guardian killed it. Only
-// after exited.
-func (c *Child) ExitCode() int { return codeOf(c.status()) }
-
-func (c *Child) status() syscall.WaitStatus {
-	return c.guardian.ProcessState.Sys().(syscall.WaitStatus) //nolint:forcetypeassert // on these systems it is one
+// ExitCode is the command's, or 128 and the number of the signal that ended it, which is SIGKILL if its guardian ended first;
+// exit.Lost if the guardian killed it. Only after Exited.
+func (c *Child) ExitCode() int {
+	if !c.left {
+		return exit.Signal + int(syscall.SIGKILL)
+	}
+	return c.guardian.ProcessState.ExitCode()
 }
 
 func codeOf(status syscall.WaitStatus) int {
@@ -159,16 +186,20 @@ func codeOf(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// terminalOf is the descriptor of the terminal that this process reads in the foreground, or −1. A command in a group
-// of its own can only read a terminal if its group is made the foreground.
-func terminalOf(stdin io.Reader) int {
-	file, ok := stdin.(*os.File)
-	if !ok {
-		return -1
+// terminalOf is the terminal in whose foreground this process is, or nil, also if its input has another source: some programs ask there
+// for a password. What is not started by a person with an input has none. A command in a group of its own can only read a terminal if
+// its group is made the foreground.
+func terminalOf(stdin io.Reader) *os.File {
+	if _, ok := stdin.(*os.File); !ok {
+		return nil
 	}
-	descriptor := int(file.Fd())
-	if foreground, err := foregroundGroup(descriptor); err != nil || foreground != syscall.Getpgrp() {
-		return -1
+	terminal, err := os.Open(terminalFile)
+	if err != nil {
+		return nil
 	}
-	return descriptor
+	if foreground, err := foregroundGroup(int(terminal.Fd())); err != nil || foreground != syscall.Getpgrp() {
+		_ = terminal.Close() // it was only looked at
+		return nil
+	}
+	return terminal
 }

@@ -18,8 +18,8 @@ import (
 // A guardian is a process of its own, between sidekeeper and the command that it runs under a claim. It outlives a sidekeeper
 // that is killed, and goes on beside one that is frozen. It kills the command with all that it has started when nobody gives it orders any
 // more, and when the time that it was told last is over; only then it lets go of the connection that the claim hangs on, so
-// that the sidecar gives nothing to others before. When the guardian is killed alone, sidekeeper does that, on Linux; when both are,
-// one after the other, the kernel kills the command and nobody what that has started.
+// that the sidecar gives nothing to others before. When the guardian is killed alone, or frozen when it has to kill, sidekeeper
+// does that, on Linux; when both are killed, one after the other, the kernel kills the command and nobody what that has started.
 type guardian struct {
 	orders <-chan order // closed when nobody gives any
 	deaths chan os.Signal
@@ -27,6 +27,9 @@ type guardian struct {
 	group  int                 // the command's
 	status *syscall.WaitStatus // the command's, once it has ended
 	alone  bool                // this process has no child any more
+
+	stopped bool          // and waits to be told to go on
+	resumed time.Duration // on bootTime: when it was told so last, if ever
 
 	until  time.Duration // on bootTime: kill then
 	told   bool          // the command was told to end: it has when its group has
@@ -43,12 +46,17 @@ type order struct {
 }
 
 const (
-	GuardianCommand = "guard" // what a sidekeeper is called with that is a guardian
-	// ordersDescriptor and the one behind it, the connection, are what a guardian inherits besides the usual three.
-	ordersDescriptor = 3
+	// GuardianCommand is what a sidekeeper is called with that is a guardian.
+	GuardianCommand = "guard"
+	// ordersDescriptor, where to say farewell, and the connection behind them are what a guardian inherits besides the usual three.
+	ordersDescriptor     = 3
+	farewellDescriptor   = 4
+	connectionDescriptor = 5
 
 	// longestLook lies between two looks at the clock: timers stand still while the machine is suspended.
 	longestLook = 200 * time.Millisecond
+	// betweenResumes lies between two times that a command is told to go on, which may stop again at once.
+	betweenResumes = time.Second
 	// shortestLook lies between two attempts to kill what is left, at first.
 	shortestLook = 2 * time.Millisecond
 )
@@ -56,7 +64,8 @@ const (
 // Guard is the guardian's process. It returns the code to exit with.
 func Guard(argv []string) int {
 	syscall.CloseOnExec(ordersDescriptor)
-	syscall.CloseOnExec(ordersDescriptor + 1)
+	syscall.CloseOnExec(farewellDescriptor)
+	syscall.CloseOnExec(connectionDescriptor)
 	orders := json.NewDecoder(os.NewFile(ordersDescriptor, "orders"))
 	var first order
 	if err := orders.Decode(&first); err != nil || len(argv) < 2 { // sidekeeper was killed just now, or is not there at all
@@ -66,19 +75,27 @@ func Guard(argv []string) int {
 	runtime.LockOSThread() // see childAttributes
 	g := &guardian{deaths: make(chan os.Signal, 1), until: first.Until}
 	g.listen(orders)
+	code := g.run(argv[1:], first.Foreground)
+	_, _ = syscall.Write(farewellDescriptor, []byte{0}) // not deferred: a guardian that panics has not done its work
+	return code
+}
+
+// run runs the command. It returns when nothing of it is left that has to go.
+func (g *guardian) run(argv []string, foreground bool) int {
 	adoptOrphans()
 	if g.expired() {
 		return exit.Lost
 	}
-	if err := g.start(argv[1:], first.Foreground); err != nil {
+	if err := g.start(argv, foreground); err != nil {
 		fmt.Fprintln(os.Stderr, "sidekeeper: "+err.Error())
 		return exit.NoCommand
 	}
 	return g.watch()
 }
 
-// listen has signals pass this process by, which come as orders, and reads these.
+// listen has signals pass this process by, which come as orders, and reads these. Nobody has to read what it says.
 func (g *guardian) listen(from *json.Decoder) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signal.Notify(make(chan os.Signal, 1), slices.DeleteFunc(slices.Clone(Forwarded), signal.Ignored)...)
 	signal.Notify(g.deaths, syscall.SIGCHLD)
 	orders := make(chan order)
@@ -95,7 +112,10 @@ func (g *guardian) start(argv []string, foreground bool) error {
 	command := exec.Command(argv[0], argv[1:]...) //nolint:gosec,noctx // what the user wants run; ended by watch
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command.SysProcAttr = childAttributes()
-	command.SysProcAttr.Foreground = foreground // of the terminal that is its input
+	if terminal, err := os.Open(terminalFile); err == nil {
+		defer terminal.Close()
+		command.SysProcAttr.Foreground, command.SysProcAttr.Ctty = foreground, int(terminal.Fd())
+	}
 	if err := command.Start(); err != nil {
 		return err
 	}
@@ -113,15 +133,29 @@ func (g *guardian) watch() int {
 		case <-time.After(g.pause()):
 		}
 		g.reap()
+		g.resume()
 	}
 	if g.kills == 0 {
 		return codeOf(*g.status)
 	}
 	if g.until > 0 {
-		signal.Ignore(syscall.SIGTTOU) // which whoever writes to a terminal from the background may get
-		fmt.Fprintln(os.Stderr, "sidekeeper: the command was killed: its claim was not confirmed in time")
+		select {
+		case <-say("the command was killed: its claim was not confirmed in time"):
+		case <-time.After(outputTime):
+		}
 	}
 	return exit.Lost
+}
+
+// say tells people something. What it returns is closed when somebody can read that.
+func say(words string) <-chan struct{} {
+	told := make(chan struct{})
+	signal.Ignore(syscall.SIGTTOU) // which whoever writes to a terminal from the background may get
+	go func() {
+		defer close(told)
+		fmt.Fprintln(os.Stderr, "sidekeeper: "+words)
+	}()
+	return told
 }
 
 func (g *guardian) take(o order, more bool) {
@@ -143,7 +177,7 @@ func (g *guardian) take(o order, more bool) {
 func (g *guardian) reap() {
 	for {
 		var status syscall.WaitStatus
-		number, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		number, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil: // there is none
@@ -151,10 +185,29 @@ func (g *guardian) reap() {
 			return
 		case number == 0:
 			return
+		case status.Stopped():
+			g.stopped = g.stopped || number == g.group && slices.Contains(suspending, status.StopSignal())
 		case number == g.group:
 			g.status = &status
 		}
 	}
+}
+
+// suspending are the signals by which a terminal stops those that use it. SIGSTOP is none: it comes from whoever wants to stop this
+// very command.
+var suspending = []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU}
+
+// resume has a command go on that was stopped from the terminal: it would keep its claim for as long as it stands still, and the
+// terminal, for whose shell it is not stopped.
+func (g *guardian) resume() {
+	if !g.stopped || g.resumed != 0 && bootTime() < g.resumed+betweenResumes {
+		return
+	}
+	_ = syscall.Kill(-g.group, syscall.SIGCONT) // it may have ended
+	if g.resumed == 0 {
+		say("the command cannot be suspended, and goes on")
+	}
+	g.stopped, g.resumed = false, bootTime()
 }
 
 // over says whether nothing of the command is left that has to go, and kills it if it is time.

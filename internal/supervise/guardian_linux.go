@@ -54,6 +54,9 @@ func killOffspring() {
 	}
 }
 
+// endGuardian ends a guardian that does not do what it is told: the kernel kills its command, and endOffspring the rest.
+func endGuardian(guardian *os.Process) { _ = guardian.Kill() } // it may have ended
+
 // endOffspring returns when this process has no child any more, and kills those that it has: what a guardian that was killed has
 // left to it.
 func endOffspring() {

@@ -31,6 +31,9 @@ func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgi
 // adoptOrphans is what only Linux can do: here the guardian finds what has stayed in the command's group.
 func adoptOrphans() {}
 
+// endGuardian has a guardian that was stopped go on, and find that it has to kill. To kill it would leave the command to nobody.
+func endGuardian(guardian *os.Process) { _ = guardian.Signal(syscall.SIGCONT) }
+
 func endOffspring() {}
 
 func (g *guardian) killAll() { _ = syscall.Kill(-g.group, syscall.SIGKILL) }

@@ -65,8 +65,8 @@ func (l *Lock) watch(ctx context.Context, child *Child) {
 		case revocation := <-l.held.Revocation():
 			deadline = l.revoked(revocation, child)
 		case <-deadline:
+			child.Kill(l.margin / 4) // which leaves the rest of the margin for what has to be done without the guardian
 			l.r.say("grace period expired")
-			child.Kill()
 		case <-ctx.Done():
 			return
 		}
@@ -82,7 +82,7 @@ func (l *Lock) guard(ctx context.Context, child *Child) {
 	}
 	child.Terminate()
 	if l.held.AwaitRisk(ctx, l.margin) == nil {
-		child.Kill()
+		child.Kill(l.margin / 4)
 	}
 }
 

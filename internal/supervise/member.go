@@ -73,7 +73,7 @@ func (m *Member) end(ctx context.Context, child *Child) {
 	child.Terminate()
 	select {
 	case <-time.After(m.KillGrace):
-		child.Kill()
+		child.Kill(KillTime)
 	case <-ctx.Done():
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
-	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 // Forwarded are the signals that the command gets when sidekeeper gets them.
@@ -73,7 +72,9 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, slices.DeleteFunc(slices.Clone(Forwarded), signal.Ignored)...)
 	defer signal.Stop(signals)
-	r.say = show.Notes(r.Stderr)
+	say, finish := sayAside(r.Stderr)
+	defer finish()
+	r.say = say
 
 	if err := r.take(ctx, claim, signals); err != nil {
 		return err
@@ -89,6 +90,38 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 		timeout = min(timeout, max(left, killMargin))
 	}
 	return r.outcome(claim, child, r.release(claim, timeout))
+}
+
+// sayAside tells people something in a line of its own, whoever reads stderr: if nobody does any more, or for now, this process
+// goes on all the same. finish returns when all is told, or after a while.
+func sayAside(stderr io.Writer) (say func(string, ...any), finish func()) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // not ignored: the command would inherit that
+	lines, told := make(chan string, 100), make(chan struct{})
+	go func() {
+		defer close(told)
+		for line := <-lines; line != ""; line = <-lines {
+			_, _ = io.WriteString(stderr, line)
+		}
+	}()
+	say = func(format string, words ...any) {
+		select {
+		case lines <- fmt.Sprintf("sidekeeper: "+format+"\n", words...):
+		default: // nobody has read for long
+		}
+	}
+	finish = func() {
+		late := time.After(outputTime)
+		select {
+		case lines <- "":
+		case <-late:
+			return
+		}
+		select {
+		case <-told:
+		case <-late:
+		}
+	}
+	return say, finish
 }
 
 // take waits for the claim, and gives it up for a signal that ends programs.
@@ -126,6 +159,7 @@ func (r *Runner) start(claim Claim) (*Child, error) {
 		}
 		task.until, _ = deadline(claim)
 	}
+	adoptOrphans() // of a guardian that is killed
 	return Start(task)
 }
 

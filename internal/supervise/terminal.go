@@ -1,21 +1,26 @@
 package supervise
 
 import (
+	"os"
 	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
+// terminalFile is the terminal of a process's session, whatever its input is.
+const terminalFile = "/dev/tty"
+
 func foregroundGroup(terminal int) (int, error) { return unix.IoctlGetInt(terminal, unix.TIOCGPGRP) }
 
 // takeTerminalBack makes this process group the foreground again. One in the background that does so gets SIGTTOU, which
 // stops it unless it is ignored.
-func takeTerminalBack(terminal int) {
-	if terminal < 0 {
+func takeTerminalBack(terminal *os.File) {
+	if terminal == nil {
 		return
 	}
+	defer terminal.Close()
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
-	_ = unix.IoctlSetPointerInt(terminal, unix.TIOCSPGRP, syscall.Getpgrp()) // it may be gone: nothing to take back
+	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPGRP, syscall.Getpgrp()) // it may be gone: nothing to take back
 }

@@ -81,7 +81,7 @@ func TestAModuleElsewhereTakesALockAndGetsNothingOfTheSidecar(t *testing.T) {
 	without.run(t, "go", "build", "-o", os.DevNull, ".") // which writes into its module file what that needs
 	brought := without.run(t, list[0], list[1:]...)
 	for _, name := range theirs.run(t, list[0], list[1:]...) {
-		ours := withinOne(name, "github.com/sidekeeper/sidekeeper/clients/go/sidekeeper", "github.com/sidekeeper/sidekeeper/gen")
+		ours := withinOne(name, "github.com/sidekeeper/sidekeeper/clients/go", "github.com/sidekeeper/sidekeeper/gen")
 		if !ours && !slices.Contains(brought, name) {
 			t.Errorf("its module has %s below it", name)
 		}

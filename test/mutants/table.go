@@ -256,6 +256,18 @@ var Table = []Mutant{
 		},
 	},
 	{
+		ID: "K4", Bug: "a `lock run` whose guardian is frozen waits for it, and the command outlives the lock",
+		Catchers: []Catcher{
+			command("TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen").saying("still work when the validity is over"),
+		},
+	},
+	{
+		ID: "K5", Bug: "a guardian that crashes is taken for a command that has ended",
+		Catchers: []Catcher{
+			command("TestNothingOfACommandIsLeftWhenItsGuardianIsKilled").part("aborted").saying("still work when the lock is given up"),
+		},
+	},
+	{
 		ID: "C1", Bug: "the Go client acknowledges the end of a hold before it is over for its caller",
 		Catchers: []Catcher{{
 			Package: "clients/go/sidekeeper", Test: "TestAHoldThatEndedOtherwiseThanByItsCallerIsAcknowledgedOnceAndWhenItIsOver",

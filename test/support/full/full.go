@@ -20,7 +20,7 @@ func Needs(t testing.TB, what string) {
 func AllNeed(what string) {
 	flag.Parse()
 	if testing.Short() {
-		fmt.Println("left out by -short: all tests of this package need", what)
+		fmt.Fprintln(os.Stderr, "left out by -short: all tests of this package need", what)
 		os.Exit(0)
 	}
 }
