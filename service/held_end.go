@@ -11,6 +11,7 @@ import (
 
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
 func (s *heldStream[P, M]) settle(ctx context.Context, why error) {
+	s.gaveUp = gaveUp(ctx, s.caller) // before anybody learns of the end: whoever does may end the stream for that alone
 	if ctx.Err() != nil {
 		why = nil // given up by the caller, or by its silence
 	}
@@ -90,7 +91,7 @@ func (s *heldStream[P, M]) stopTelling(ctx context.Context, why error) {
 		s.told.note(s.caller, s.lease.session.ValidFor())
 	}
 	s.told.close()
-	if s.gaveUp = gaveUp(ctx, s.caller); s.gaveUp || isClosed(s.caller.Left()) {
+	if s.gaveUp || isClosed(s.caller.Left()) {
 		s.counting = s.told.noted()
 		delete(s.counting, s.caller.Ending)
 		return

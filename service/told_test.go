@@ -231,6 +231,40 @@ func TestWhoWasToldByAnotherConnectionThanTheOneThatCancelsIsWaitedFor(t *testin
 	}
 }
 
+// Whoever learns of the end of its hold may end the stream for that alone, while what it counts on the hold for goes on.
+func TestWhoCancelsBecauseItsHoldHasEndedIsWaitedFor(t *testing.T) {
+	ends := cancelAtEnd{over: make(chan struct{}), cancelled: make(chan struct{})}
+	s := newScene(t, func(o *Options) {
+		o.SessionTimeout, o.TickTime, o.Events = 3*time.Second, 300*time.Millisecond, ends
+	})
+	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	counts := s.toldValid(s.callers, held.hold)
+	go func() {
+		<-ends.over
+		same(t, "Check while the end is written down", s.checked(s.callers, held.hold), "LOCK_BROKEN")
+		held.cancel()
+		<-after(100 * time.Millisecond) // until the sidecar has seen it
+		close(ends.cancelled)
+	}()
+	_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: held.token, ForceAfter: lasting(time.Hour)})
+	s.must(err)
+	s.awaitContenders("orders", 0)
+	if left := time.Until(counts); left > 0 {
+		t.Errorf("the lock is free while the caller may count on it for %v more", left)
+	}
+}
+
+// cancelAtEnd takes as long to note the end of a hold as its caller does to cancel the stream.
+type cancelAtEnd struct {
+	noEvents
+	over, cancelled chan struct{}
+}
+
+func (c cancelAtEnd) HoldEnded(string, time.Duration) {
+	close(c.over)
+	<-c.cancelled
+}
+
 // The caller's library ends the stream at its deadline; the caller may be frozen, and count on what it was told before.
 func TestADeadlineIsNotTheCallersOwnHand(t *testing.T) {
 	t.Parallel()

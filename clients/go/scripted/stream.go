@@ -52,6 +52,16 @@ func (s *stream[Event]) AwaitGone() {
 	}
 }
 
+// GoneWithin says whether the caller leaves, or the stream is ended, in this time.
+func (s *stream[Event]) GoneWithin(limit time.Duration) bool {
+	select {
+	case <-s.caller.Done():
+		return true
+	case <-time.After(limit):
+		return false
+	}
+}
+
 // HasDeadline says whether the caller bound the stream with a gRPC deadline.
 func (s *stream[Event]) HasDeadline() bool {
 	_, has := s.caller.Deadline()

@@ -193,3 +193,60 @@ func TestAnEndIsAcknowledgedByReleaseWhereTheCallerStopsWhatTheLockIsForByThen(t
 		t.Errorf("%s is acknowledged, not %s", got, id)
 	}
 }
+
+// A stream that its caller ends is given up for the sidecar, which hands the lock to others though what it is for may go on.
+func TestALossDoesNotEndTheStreamWhereTheCallerStopsWhatTheLockIsForByRelease(t *testing.T) {
+	for name, lose := range map[string]func(clock *sidekeeper.FakeClock, overForCheck *atomic.Bool){
+		"Check says so": func(clock *sidekeeper.FakeClock, overForCheck *atomic.Bool) {
+			overForCheck.Store(true)
+			clock.Advance(3 * time.Second)
+		},
+		"its validity runs out": func(clock *sidekeeper.FakeClock, _ *atomic.Bool) { clock.Advance(scripted.Validity) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := scripted.Start(t)
+			var overForCheck atomic.Bool
+			var checks atomic.Int32
+			server.CheckHolds = func(_ context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+				checks.Add(1)
+				reply := scripted.HoldsValidFor(request, scripted.Validity)
+				if overForCheck.Load() {
+					reply.Holds[0].ValidFor, reply.Holds[0].Reason = nil, "LOCK_REVOKED"
+				}
+				return reply, nil
+			}
+			acknowledged := make(chan string, 2)
+			releases(server, func(id string) { acknowledged <- id })
+			client, clock := dial(t, server)
+			lock, call := hold(t, client, server, sidekeeper.LockOptions{AcknowledgeOnRelease: true})
+			lose(clock, &overForCheck)
+			receive(t, lock.Done())
+			asked := checks.Load()
+			if call.GoneWithin(100 * time.Millisecond) {
+				t.Error("the stream has ended though what the lock is for may go on")
+			}
+			if checks.Load() > asked+1 { // one may have been under way
+				t.Errorf("%d questions about a lock that is over", checks.Load()-asked)
+			}
+			if err := lock.Release(t.Context()); !errors.Is(err, sidekeeper.ErrLost) {
+				t.Errorf("Release: %v", err)
+			}
+			call.AwaitGone()
+			if got := receive(t, acknowledged); got != lock.HoldID() {
+				t.Errorf("%s is acknowledged, not %s", got, lock.HoldID())
+			}
+		})
+	}
+}
+
+func TestWhoWaitsForALockWhoseEndReleaseAcknowledgesIsRefusedWithItsLease(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	lease, opened := open(t, client, server)
+	result := acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{Lease: lease, AcknowledgeOnRelease: true})
+	call := server.NextAcquire()
+	call.Queue(1)
+	opened.End(scripted.Status(codes.Aborted, "LEASE_LOST", "expired"))
+	want(t, receive(t, result).err, "lock orders: Aborted (LEASE_LOST): expired", sidekeeper.ErrLeaseLost)
+	call.AwaitGone()
+}

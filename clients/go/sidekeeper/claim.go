@@ -25,6 +25,8 @@ type claim struct {
 	cut       context.CancelFunc // ends the stream
 	followed  chan struct{}      // closed when the stream is not read any more
 	suspended atomic.Bool
+	ending    sync.Once
+	kept      atomic.Bool // the stream outlives the claim until the caller gives it up
 
 	mu        sync.Mutex
 	asked     time.Duration      // when the question behind the newest answer was sent
@@ -136,21 +138,23 @@ func (l *loss) Unwrap() []error { return []error{ErrLost, l.why} }
 // lose ends the claim because of err.
 func (c *claim) lose(err error) { c.abandon(&loss{c, err}) }
 
-// end ends the claim, and all that stand on it, before it returns: whoever ends the stream next tells the sidecar, which
-// gives all of it to others.
+// end ends the claim, and all that stand on it, before it returns, whoever ends it first: whoever ends the stream next tells the
+// sidecar, which gives all of it to others.
 func (c *claim) end(cause error) {
-	c.finish(cause)
-	c.mu.Lock()
-	callbacks := slices.Collect(maps.Values(c.callbacks))
-	c.callbacks = nil
-	c.mu.Unlock()
-	for _, callback := range callbacks {
-		callback()
-	}
+	c.ending.Do(func() {
+		c.finish(cause)
+		c.mu.Lock()
+		callbacks := slices.Collect(maps.Values(c.callbacks))
+		c.callbacks = nil
+		c.mu.Unlock()
+		for _, callback := range callbacks {
+			callback()
+		}
+	})
 }
 
 // onEnd has callback called when the claim ends, before the sidecar learns of it, or at once if it has ended: perhaps twice. It must
-// be quick. Whoever wants it no more takes it back.
+// be quick, and not end the same claim. Whoever wants it no more takes it back.
 func (c *claim) onEnd(callback func()) (remove func()) {
 	c.mu.Lock()
 	if c.callbacks == nil {
@@ -168,10 +172,12 @@ func (c *claim) onEnd(callback func()) (remove func()) {
 	}
 }
 
-// abandon ends the claim and its stream.
+// abandon ends the claim, and its stream unless that is kept: the sidecar takes a stream that its caller ends for given up.
 func (c *claim) abandon(cause error) {
 	c.end(cause)
-	c.cut()
+	if !c.kept.Load() {
+		c.cut()
+	}
 }
 
 // streamEnded ends the claim as its stream ended.

@@ -118,3 +118,6 @@ func Resolve(target string) (resolved string, local bool, err error) { return re
 
 // FromStatus is what a Client makes of gRPC's errors.
 func FromStatus(err error) error { return fromStatus(err) }
+
+// OnEnd has callback called when the lease ends, before the sidecar learns of it.
+func OnEnd(l *Lease, callback func()) { l.onEnd(callback) }

@@ -15,6 +15,7 @@ type heldStream[Event any] struct {
 	handle func(*Event) // takes in one event at a time; that it has begun gives the claim its id
 	keeper *keeper      // asks for its validity; nil if it is valid for as long as another claim
 	after  func()       // what to do when the claim is over and the stream is not read any more; nil, nothing
+	kept   bool         // a loss does not end the stream
 }
 
 // begin starts the stream, and returns when it has begun and is certainly valid for some time to come. The end of ctx ends the beginning,
@@ -29,11 +30,16 @@ func (h *heldStream[Event]) begin(ctx context.Context, c *Client) error {
 	if err == nil && !stopWaiting() {
 		err = context.Cause(ctx)
 	}
+	if err == nil && h.kept {
+		h.claim.kept.Store(true)
+		err = context.Cause(h.claim.context) // what ended before that may have ended the stream
+	}
 	if err == nil {
 		return nil
 	}
 	err = h.claim.refused(err)
-	h.claim.abandon(err)
+	h.claim.end(err)
+	h.claim.cut()
 	<-h.claim.followed
 	return err
 }
@@ -61,9 +67,6 @@ func (h *heldStream[Event]) follow(stream grpc.ServerStreamingClient[Event]) {
 		defer h.after()
 	}
 	defer close(h.claim.followed)
-	if h.keeper != nil {
-		defer h.keeper.forget(h.claim.id)
-	}
 	for {
 		event, err := stream.Recv()
 		if err != nil {

@@ -65,9 +65,7 @@ func (k *keeper) begin(id string, c *claim) error {
 		c.lose(errClosed)
 		return context.Cause(c.context)
 	}
-	if c.context.Err() != nil {
-		k.forget(id) // whoever reads the stream may have forgotten it too early
-	}
+	c.onEnd(func() { k.forget(id) })
 	k.tell()
 	return nil
 }

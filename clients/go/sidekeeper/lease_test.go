@@ -167,6 +167,31 @@ func TestALockIsOverBeforeTheSidecarSeesItsLeaseEnd(t *testing.T) {
 		"and its validity has run out", sidekeeper.ErrLost, sidekeeper.ErrLeaseLost)
 }
 
+// Whoever ends a lease that somebody else is ending tells the sidecar only when all that stands on it has ended.
+func TestTheSidecarDoesNotSeeALeaseEndBeforeAllThatStandsOnItHasEnded(t *testing.T) {
+	server := scripted.Start(t)
+	answerOnce(server, 5*time.Second)
+	client, clock := dial(t, server)
+	lease, call := open(t, client, server)
+	ending, goOn := make(chan struct{}), make(chan struct{})
+	sidekeeper.OnEnd(lease, func() {
+		close(ending)
+		<-goOn
+	})
+	clock.Advance(5 * time.Second)
+	receive(t, ending)
+	closed := make(chan error, 1)
+	go func() { closed <- lease.Close(t.Context()) }()
+	if call.GoneWithin(100 * time.Millisecond) {
+		t.Error("the stream has ended while what stands on the lease has not")
+	}
+	close(goOn)
+	if err := receive(t, closed); !errors.Is(err, sidekeeper.ErrLost) {
+		t.Error(err)
+	}
+	call.AwaitGone()
+}
+
 func TestWhoWaitsWithALeaseThatEndsHasLostNothing(t *testing.T) {
 	server := scripted.Start(t)
 	client, _ := dial(t, server)

@@ -50,8 +50,8 @@ type LockOptions struct {
 	SuspensionGrace *time.Duration
 
 	// AcknowledgeOnRelease is for who stops what the lock is for only after it was lost, as by ending a process: the sidecar is
-	// told that nothing of it goes on when Release is called, and not as soon as the lock is over. Until then it keeps the
-	// lock from others, at most for as long as the lock was valid when it ended.
+	// told that nothing of it goes on when Release is called, and not as soon as the lock is over. Until then the lock's stream stays
+	// open, and the sidecar keeps the lock from others, at most for as long as the lock was valid when it ended.
 	AcknowledgeOnRelease bool
 
 	OnQueued     func(Queued)
@@ -93,7 +93,7 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 		l.standOn(lease.claim, func() { l.lose(lease.why()) })
 	}
 	stream := heldStream[lockv1.AcquireResponse]{
-		claim: claim, handle: l.handle, keeper: c.holdKeeper,
+		claim: claim, handle: l.handle, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease,
 		open: func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
 			return c.locks.Acquire(streaming, options.request(name))
 		},

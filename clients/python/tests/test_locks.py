@@ -7,10 +7,12 @@ import contextlib
 import signal
 import time
 
+import grpc
 import pytest
 
 import sidekeeper
 from sidekeeper import aio
+from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
 
 from conftest import PATIENT, Sidecar
 
@@ -259,3 +261,20 @@ async def test_an_address_that_is_none_is_refused(address: str) -> None:
 async def test_another_machine_is_reached_with_credentials_only() -> None:
     with pytest.raises(ValueError, match="needs credentials"):
         aio.Client("example.org:7181")
+
+
+async def test_a_body_is_stopped_when_its_lock_is_released_elsewhere(client: aio.Client, sidecar: Sidecar) -> None:
+    """By whoever knows the id of the hold."""
+    async with asyncio.timeout(PATIENT / 3):
+        with pytest.raises(sidekeeper.LostError, match="released elsewhere"):
+            async with client.lock("orders") as lock:
+                async with grpc.aio.insecure_channel(sidecar.address, options=[("grpc.default_authority", "localhost")]) as channel:
+                    await lock_pb2_grpc.LockServiceStub(channel).Release(lock_pb2.ReleaseRequest(hold_id=lock.hold_id))
+                await asyncio.sleep(PATIENT)
+
+
+async def test_a_body_that_releases_its_lock_goes_on(client: aio.Client) -> None:
+    async with client.lock("orders") as lock:
+        await lock.release()
+        await asyncio.sleep(0.1)
+    assert lock.error is None

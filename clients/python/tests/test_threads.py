@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import grpc
 import pytest
 
 import sidekeeper
+from sidekeeper import _sync
 
 from conftest import PATIENT, Sidecar
 
@@ -75,6 +78,28 @@ def test_a_function_that_is_called_with_events_cannot_wait_for_itself(threaded: 
     with threaded.lock("orders"), pytest.raises(sidekeeper.WaitTimeoutError):
         threaded.acquire("orders", wait=0.2, on_queued=ask)
     assert "must not call the client" in str(refused[0])
+
+
+def test_a_callback_that_exits_ends_nothing_but_itself(
+    threaded: sidekeeper.Client, sidecar: Sidecar, caplog: pytest.LogCaptureFixture
+) -> None:
+    for leave in (SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()):
+        asked = threading.Event()
+
+        def fail(_: sidekeeper.Revocation, asked: threading.Event = asked, leave: BaseException = leave) -> None:
+            asked.set()
+            raise leave
+
+        lock = threaded.acquire("orders", on_revocation=fail)
+        with sidekeeper.Client(sidecar.address) as other:
+            assert other.revoke("orders") == 1
+        assert asked.wait(PATIENT)
+        releasing = threading.Thread(target=lock.release, daemon=True)
+        releasing.start()
+        releasing.join(PATIENT / 3)
+        assert not releasing.is_alive()
+        assert lock.error is None
+    assert caplog.text.count("a callback failed") == 3
 
 
 def test_threads_exclude_each_other(threaded: sidekeeper.Client) -> None:
@@ -160,6 +185,62 @@ def test_a_thread_that_waits_learns_that_the_client_is_closed(sidecar: Sidecar) 
     (error,) = learned
     assert isinstance(error, sidekeeper.SidekeeperError)
     assert error.code is grpc.StatusCode.CANCELLED
+
+
+def test_what_is_given_up_after_its_client_was_closed_has_its_own_outcome(sidecar: Sidecar) -> None:
+    client = sidekeeper.Client(sidecar.address)
+    released, lost = client.acquire("orders"), client.acquire("stock")
+    released.release()
+    client.close()
+    released.release()
+    with pytest.raises(sidekeeper.LostError, match="the client is closed"):
+        lost.release()
+    with pytest.raises(sidekeeper.SidekeeperError, match="the client is closed"):
+        client.get_lock("orders")
+
+
+def test_nothing_waits_for_a_loop_that_ends(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = sidekeeper.Client(sidecar.address)
+    ended: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            client._loop.run(asyncio.sleep(PATIENT))
+        except sidekeeper.SidekeeperError as error:
+            ended.append(error)
+
+    late, end_others = threading.Thread(target=work, daemon=True), _sync._end_others
+
+    async def end_others_and_be_asked() -> None:
+        await end_others()
+        late.start()
+        late.join(0.1)
+
+    monkeypatch.setattr(_sync, "_end_others", end_others_and_be_asked)
+    client.close()
+    late.join(PATIENT / 3)
+    assert "the client is closed" in str(ended)
+
+
+@pytest.mark.parametrize("granted", [True, False])
+def test_what_is_granted_to_a_thread_that_is_interrupted_is_given_up(
+    granted: bool, threaded: sidekeeper.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C may come when the grant has arrived, or just before the loop learns of the cancellation."""
+    result = concurrent.futures.Future.result
+
+    def interrupt(future: concurrent.futures.Future[object], timeout: float | None = None) -> None:
+        if granted:
+            result(future, timeout)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    for take in (lambda: threaded.acquire("orders"), lambda: threaded.join("workers", "a")):
+        monkeypatch.setattr(concurrent.futures.Future, "result", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            take()
+    threaded.acquire("orders", wait=3).release()
+    threaded.join("workers", "a", on_conflict=sidekeeper.OnConflict.WAIT, wait=3).leave()
 
 
 def _error_of(work: Callable[[], object]) -> Exception:

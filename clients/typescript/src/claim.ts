@@ -25,6 +25,7 @@ export class Claim {
   constructor(
     readonly what: string,
     private readonly borrowed?: Claim,
+    private readonly logger?: Logger,
   ) {
     this.ended = new Promise((resolve) => {
       this.settle = resolve;
@@ -73,9 +74,18 @@ export class Claim {
   /** Calls listener when it ends, before the sidecar learns of it; at once if it has ended. */
   onEnd(listener: () => void): void {
     if (this.over) {
-      listener();
+      this.call(listener);
     } else {
       this.listeners.push(listener);
+    }
+  }
+
+  /** What a listener throws must not end what others are told. */
+  private call(listener: () => void): void {
+    try {
+      listener();
+    } catch (error) {
+      this.logger?.error(`a listener to the end of ${this.what} failed`, error);
     }
   }
 
@@ -113,7 +123,7 @@ export class Claim {
       dependent.loseWith(this);
     }
     for (const listener of this.listeners) {
-      listener();
+      this.call(listener);
     }
     this.settle();
   }

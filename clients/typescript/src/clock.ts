@@ -15,20 +15,30 @@ const monotonic: Source = { coarse: 0, read: () => performance.now() / 1000 };
 /** What libuv reads if it cannot read /proc/uptime: CLOCK_BOOTTIME in whole seconds. */
 const whole: Source = { coarse: 1, read: () => os.uptime() };
 
-/** Linux shows CLOCK_BOOTTIME in a file, with two decimals. It is kept open, so that a process without free descriptors has its clock. */
+/**
+ * Linux shows CLOCK_BOOTTIME in a file, with two decimals. What stands in for that file in some containers shows whole seconds, with zeros
+ * behind the dot: so it is taken to be as coarse as the finest that it has shown. It is kept open, so that a process without free
+ * descriptors has its clock.
+ */
 class Uptime implements Source {
-  readonly coarse = 0.01;
+  coarse = 1;
   private readonly line = Buffer.alloc(64);
 
   constructor(private readonly file: number) {}
 
   read(): number {
     const length = fs.readSync(this.file, this.line, 0, this.line.length, 0);
-    const match = /^(\d+\.\d\d) /.exec(this.line.toString("latin1", 0, length));
+    const match = /^(\d+\.(\d)(\d)?) /.exec(this.line.toString("latin1", 0, length));
     if (match === null) {
       throw new RangeError("/proc/uptime does not show the time");
     }
-    return Number(match[1]);
+    const [, time, tenths, hundredths = "0"] = match;
+    if (hundredths !== "0") {
+      this.coarse = 0.01;
+    } else if (tenths !== "0") {
+      this.coarse = Math.min(this.coarse, 0.1);
+    }
+    return Number(time);
   }
 }
 

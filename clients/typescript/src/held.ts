@@ -100,7 +100,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
     what: string,
     private readonly dependsOn?: { readonly claim: Claim },
   ) {
-    this.claim = new Claim(what, kind.checker === undefined ? dependsOn?.claim : undefined);
+    this.claim = new Claim(what, kind.checker === undefined ? dependsOn?.claim : undefined, kind.streams.logger);
     this.claim.onEnd(() => this.controller.abort(this.claim.lost ?? new Error(`${what} was given up`)));
     this.claim.onEnd(() => this.acknowledge());
   }
@@ -183,6 +183,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
         },
         (error) => {
           streams.open.delete(stream);
+          signal?.removeEventListener("abort", abort);
           reject(error ?? new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar ended the stream without a reason" }));
           if (error === undefined) {
             this.claim.end();

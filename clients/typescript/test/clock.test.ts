@@ -74,6 +74,22 @@ void test("the uptime is read from an open file; where it does not tell the time
   assert.equal(find(file, "darwin").coarse, 0);
 });
 
+void test("an uptime is as coarse as the finest that it has told: in whole seconds, it is behind by one", (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "sk"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = path.join(folder, "uptime");
+  writeFileSync(file, "12.00 0.00\n");
+  const uptime = find(file, "linux");
+  replaced(t, uptime);
+  assert.deepEqual([before(), now()], [12, 13]);
+  writeFileSync(file, "13.50 0.00\n");
+  assert.deepEqual([before(), now()], [13.5, 13.6]);
+  writeFileSync(file, "14.00 0.00\n");
+  assert.deepEqual([before(), now()], [14, 14.1]);
+  writeFileSync(file, "15.67 0.00\n");
+  assert.deepEqual([uptime.read(), uptime.coarse], [15.67, 0.01]);
+});
+
 void test("a moment is not over before it has passed", () => {
   for (let i = 0; i < 1000; i++) {
     assert.ok(before() <= now());

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import test from "node:test";
 
+import { Claim } from "../src/claim.js";
 import { ROOT } from "./sidecar.js";
 
 const RECIPES = new Set(
@@ -24,4 +25,19 @@ void test("the mechanism names no recipe", () => {
       file,
     );
   }
+});
+
+void test("a listener that throws keeps the end from nobody, and is logged", async () => {
+  const logged: unknown[] = [];
+  const logger = { debug: () => undefined, error: (_: string, error: unknown) => logged.push(error) };
+  const claim = new Claim("permit", undefined, logger);
+  let [cancelled, heard] = [false, false];
+  claim.cancel = () => (cancelled = true);
+  claim.onEnd(() => {
+    throw new RangeError("mine");
+  });
+  claim.onEnd(() => (heard = true));
+  claim.abandon();
+  await claim.ended;
+  assert.deepEqual([cancelled, heard, String(logged)], [true, true, "RangeError: mine"]);
 });

@@ -1,6 +1,7 @@
 /** What the scenarios do not tell of locks. */
 
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import test, { type TestContext } from "node:test";
 
 import { sleep, use } from "../src/clock.js";
@@ -71,6 +72,15 @@ void test("a caller that gives up while it is granted the lock does not have it"
     (error: unknown) => assert.match(String(error), /enough/),
   );
   await (await client.acquire("orders", { wait: 1 })).release();
+});
+
+void test("nothing is left on the signal of a caller that is refused", async (t) => {
+  const { client } = await connected(t);
+  const { signal } = new AbortController();
+  await using held = await client.acquire("orders");
+  await assert.rejects(client.acquire("orders", { wait: 0, signal }), LockHeldError);
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+  assert.ok(held.valid);
 });
 
 void test("a killed sidecar is noticed at once", async (t) => {

@@ -129,11 +129,12 @@ class Claim:
 
 
 def notify(listener: Callable[..., object] | None, *news: object) -> None:
-    """Calls a listener, if there is one. What it raises is logged: it must not end what it listens to."""
+    """Calls a listener, if there is one. Whatever it raises is logged, also SystemExit: it must not end what it listens to, nor the event
+    loop. A CancelledError is the listener's own: nobody can cancel a task while it calls a listener."""
     try:
         if listener is not None:
             listener(*news)
-    except Exception:
+    except BaseException:
         log.exception("a callback failed")
 
 

@@ -201,6 +201,13 @@ class HeldStream(Held):
             self._giving_up = asyncio.create_task(self._give_up_once())
         await asyncio.shield(self._giving_up)
 
+    def _raise_outcome(self) -> None:
+        """Does what giving it up would, without the loop of a client that is closed."""
+        if self._giving_up is not None and self._giving_up.done() and not self._giving_up.cancelled():
+            self._giving_up.result()
+        else:
+            raise self._claim.lost() or _transport.closed()
+
     async def _give_up_once(self) -> None:
         self._claim.end()
         try:

@@ -100,7 +100,7 @@ class _Watchdog:
         lock._on_suspension.append(self._suspended)
         if lock.suspended:
             self._suspended(True)
-        lock._claim.on_end(lambda: self._stop(lock.error))
+        lock._claim.on_end(self._over)
 
     def _suspended(self, suspended: bool) -> None:
         if self._timer is not None:
@@ -110,8 +110,16 @@ class _Watchdog:
             error = SuspendedError(f"{self._lock._claim.what} has been suspended for {self._grace} s")
             self._timer = asyncio.get_running_loop().call_later(self._grace, self._stop, error)
 
-    def _stop(self, error: Exception | None) -> None:
-        if self._inside and error is not None and self._stopped is None and self._task is not None:
+    def _over(self) -> None:
+        """Stops the body, unless it has released the lock itself. Whoever knows the id of a hold can release it, too."""
+        error = self._lock.error
+        if error is None and self._lock._giving_up is None:
+            error = LostError(self._lock._claim.what, named("", "it was released elsewhere"))
+        if error is not None:
+            self._stop(error)
+
+    def _stop(self, error: Exception) -> None:
+        if self._inside and self._stopped is None and self._task is not None:
             self._stopped = error
             self._task.cancel()
 

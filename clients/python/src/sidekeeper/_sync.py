@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Generic, Self, TypeVar, Unpack
 
 import grpc
 
@@ -41,26 +41,43 @@ class _Loop:
 
     def __init__(self) -> None:
         self._home = _fork.here()
+        self._handing = threading.Lock()
+        self.closed = False
+        """Whether nothing begins any more."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="sidekeeper", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs work there and waits for it; what interrupts the waiting, such as Ctrl-C, cancels the work."""
+    def run(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None = None) -> T:
+        """Runs work there and waits for it; what interrupts the waiting, such as Ctrl-C, cancels the work, or has its result undone."""
         if self.is_inherited():
             work.close()
             raise ForkedError(_fork.INHERITED)
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("a callback of a client must not call the client: it would wait for itself")
-        doing = asyncio.run_coroutine_threadsafe(work, self._loop)
+        handover = _Handover(work, undo)
+        doing = self._begin(handover.run())
+        if doing is None:
+            work.close()
+            raise _transport.closed()
         try:
             return doing.result()
         except concurrent.futures.CancelledError:
             raise _transport.closed() from None
         except BaseException:
             doing.cancel()
+            if undo is not None:
+                self._begin(handover.refuse())
             raise
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T] | None:
+        """Has work begin there, unless the loop ends: what has begun by then is ended by `stop`."""
+        with self._handing:
+            if not self.closed:
+                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        work.close()
+        return None
 
     def is_inherited(self) -> bool:
         """Whether this is the copy that a forked child has: its thread is the parent's."""
@@ -77,16 +94,36 @@ class _Loop:
                 yield item
         finally:
             close = getattr(items, "aclose", None)
-            if close is not None and not self.is_inherited() and not self._loop.is_closed():
-                with suppress(RuntimeError):  # it is at work no more
+            if close is not None and not self.is_inherited():
+                with suppress(RuntimeError, SidekeeperError):  # it is at work no more, or the client is closed
                     self.run(close())
 
     def stop(self) -> None:
         """Ends the loop, and before it what still runs there, such as grpc's own tasks for calls that were just cancelled."""
-        self.run(_end_others())
+        with self._handing:
+            self.closed = True
+        asyncio.run_coroutine_threadsafe(_end_others(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+class _Handover(Generic[T]):
+    """Work in the loop whose result a thread takes, or refuses: then it is undone. Only the loop calls it."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None) -> None:
+        self._work, self._undo = work, undo
+        self._results: list[T] = []
+
+    async def run(self) -> T:
+        result = await self._work
+        self._results.append(result)
+        return result
+
+    async def refuse(self) -> None:
+        while self._undo is not None and self._results:
+            with suppress(LostError, SidekeeperError):
+                await self._undo(self._results.pop())
 
 
 async def _end_others() -> None:
@@ -126,7 +163,15 @@ class _Held(Held):
 
     def _give_up(self) -> None:
         self._stream._refuse_if_forked()
-        self._loop.run(self._stream._give_up())
+        try:
+            self._loop.run(self._stream._give_up())
+        except SidekeeperError:
+            if not self._loop.closed:
+                raise
+            self._stream._raise_outcome()
+
+    async def _undo(self) -> None:
+        await self._stream._give_up()
 
     def __enter__(self) -> Self:
         return self
@@ -437,7 +482,7 @@ class Client:
     def open_lease(self, *, ttl: float | None = None, owner: str = "", metadata: Mapping[str, str] | None = None) -> Lease:
         """Opens a lease. ttl: the session timeout in seconds after which the ensemble expires it if it hears nothing; None, the
         sidecar's default."""
-        return self._loop.run(self._open_lease(ttl, owner, metadata))
+        return self._loop.run(self._open_lease(ttl, owner, metadata), Lease._undo)
 
     async def _open_lease(self, ttl: float | None, owner: str, metadata: Mapping[str, str] | None) -> Lease:
         return Lease(self._loop, await self._client.open_lease(ttl=ttl, owner=owner, metadata=metadata))
@@ -449,7 +494,7 @@ class Client:
         LeaseLostError if it was granted and lost before this could return. suspension_grace: seconds for which the lock may be
         suspended until should_stop says so.
         """
-        return self._loop.run(self._acquire(name, suspension_grace, options))
+        return self._loop.run(self._acquire(name, suspension_grace, options), Lock._undo)
 
     async def _acquire(self, name: str, grace: float | None, options: LockOptions) -> Lock:
         lease = options.get("lease")
@@ -514,7 +559,7 @@ class Client:
         wait: float | None = None,
     ) -> Membership:
         """Makes the caller a member of a group, and returns when other callers can see it; see aio.Client.join."""
-        return self._loop.run(self._join(group, member, lease, owner, metadata, on_conflict, wait))
+        return self._loop.run(self._join(group, member, lease, owner, metadata, on_conflict, wait), Membership._undo)
 
     async def _join(
         self,
