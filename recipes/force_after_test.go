@@ -113,6 +113,25 @@ func TestTheTimeThatIsLeftBeginsAnewWhenWhatWasAskedIsOverwritten(t *testing.T) 
 	})
 }
 
+// late is a reader that hears of nothing after this time, but what it asks for.
+func (w world) late(d time.Duration) *standin.Reader {
+	reader := w.NewReader()
+	time.AfterFunc(d, reader.Lag)
+	return reader
+}
+
+func TestNobodyIsRemovedBeforeALastLookAtWhatWasAsked(t *testing.T) {
+	inBubble(t, func(w world) {
+		path, token := w.deaf()
+		time.AfterFunc(forceAfter-time.Millisecond, func() { w.write(path, "__REVOKE__") })
+		w.wantRemoved(2*forceAfter, w.breaking(w.late(forceAfter/2), token))
+
+		w.enlist("a")
+		time.AfterFunc(forceAfter-time.Millisecond, func() { w.write(shop.Path+"/a", `{"sidekeeper":1}`) })
+		w.wantRemoved(2*forceAfter, w.evicting(w.late(forceAfter/2)))
+	})
+}
+
 func TestTheTimeThatIsLeftGoesOnWhileItIsAskedForAllTheTime(t *testing.T) {
 	inBubble(t, func(w world) {
 		_, token := w.deaf()

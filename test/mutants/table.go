@@ -298,6 +298,10 @@ var Table = []Mutant{
 		ID: "R8", Bug: "an update by a member overwrites that it must end",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestAnUpdateLeavesWhatIsAskedOfAMember", Complaint: "it sees map"}},
 	},
+	{
+		ID: "R9", Bug: "who breaks a hold removes it when the time is over, without a last look",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestNobodyIsRemovedBeforeALastLookAtWhatWasAsked", Complaint: "after 20s and not 40s"}},
+	},
 }
 
 // simulated is a test on three simulated servers.
