@@ -302,6 +302,10 @@ var Table = []Mutant{
 		ID: "R9", Bug: "who breaks a hold removes it when the time is over, without a last look",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestNobodyIsRemovedBeforeALastLookAtWhatWasAsked", Complaint: "after 20s and not 40s"}},
 	},
+	{
+		ID: "R10", Bug: "no node is believed that its session's timeout is above ten minutes",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestWhatANodeTellsOfTheLongestTimeoutIsBelieved", Complaint: "told of 20m0s"}},
+	},
 }
 
 // simulated is a test on three simulated servers.
