@@ -176,3 +176,30 @@ func TestAnUpdateLeavesWhatIsAskedOfAMember(t *testing.T) {
 		}
 	})
 }
+
+func TestAHolderWhoseTimeoutIsOverwrittenTellsItAgain(t *testing.T) {
+	inBubble(t, func(w world) {
+		session := w.OpenSession(time.Minute)
+		place, err := orders.Join(w.living, session, recipes.Exclusive, recipes.About{Owner: "a", Timeout: time.Minute})
+		if err != nil {
+			w.Fatal(err)
+		}
+		hold, err := place.Grant(w.living)
+		if err != nil {
+			w.Fatal(err)
+		}
+		names, err := w.NewReader().Children(w.living, orders.Path)
+		if err != nil {
+			w.Fatal(err)
+		}
+		path := orders.Path + "/" + names[0]
+		w.write(path, "__REVOKE__")
+		if asked, _, err := hold.Look(w.living); err != nil || !asked.Asked {
+			w.Fatalf("%+v, %v", asked, err)
+		}
+		short := recipes.ForceAfter{Timeout: 15 * time.Second, Tick: 2 * time.Second}
+		w.wantRemoved(time.Minute+2*time.Second, func() (bool, error) {
+			return orders.Break(w.Context(), w.NewReader(), hold.Token, "ann", "", short)
+		})
+	})
+}

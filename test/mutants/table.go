@@ -306,6 +306,10 @@ var Table = []Mutant{
 		ID: "R10", Bug: "no node is believed that its session's timeout is above ten minutes",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestWhatANodeTellsOfTheLongestTimeoutIsBelieved", Complaint: "told of 20m0s"}},
 	},
+	{
+		ID: "R11", Bug: "a holder whose timeout is overwritten does not tell it again",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestAHolderWhoseTimeoutIsOverwrittenTellsItAgain", Complaint: "and not 1m2s"}},
+	},
 }
 
 // simulated is a test on three simulated servers.
