@@ -12,8 +12,9 @@ type ForceAfter struct {
 	Tick    time.Duration  // how much later than its timeout the ensemble may expire a session
 }
 
-// longestTold bounds what is believed of what a node tells about its session.
-const longestTold = 10 * time.Minute
+// LongestTimeout bounds what a session's timeout may be, and so what is believed of what a node tells about its session: less would end
+// a holder from outside while it may count on its lock.
+const LongestTimeout = 24 * time.Hour
 
 // with is for how long one is left to it that tells this of its session's timeout; 0 tells nothing.
 func (p ForceAfter) with(told time.Duration) time.Duration {
@@ -25,5 +26,5 @@ func (p ForceAfter) with(told time.Duration) time.Duration {
 
 // toldTimeout reads what a node tells about its session's timeout.
 func toldTimeout(milliseconds int64) time.Duration {
-	return time.Duration(max(0, min(milliseconds, longestTold.Milliseconds()))) * time.Millisecond
+	return time.Duration(max(0, min(milliseconds, LongestTimeout.Milliseconds()))) * time.Millisecond
 }

@@ -113,6 +113,25 @@ func TestTheTimeThatIsLeftBeginsAnewWhenWhatWasAskedIsOverwritten(t *testing.T) 
 	})
 }
 
+// late is a reader that hears of nothing after this time, but what it asks for.
+func (w world) late(d time.Duration) *standin.Reader {
+	reader := w.NewReader()
+	time.AfterFunc(d, reader.Lag)
+	return reader
+}
+
+func TestNobodyIsRemovedBeforeALastLookAtWhatWasAsked(t *testing.T) {
+	inBubble(t, func(w world) {
+		path, token := w.deaf()
+		time.AfterFunc(forceAfter-time.Millisecond, func() { w.write(path, "__REVOKE__") })
+		w.wantRemoved(2*forceAfter, w.breaking(w.late(forceAfter/2), token))
+
+		w.enlist("a")
+		time.AfterFunc(forceAfter-time.Millisecond, func() { w.write(shop.Path+"/a", `{"sidekeeper":1}`) })
+		w.wantRemoved(2*forceAfter, w.evicting(w.late(forceAfter/2)))
+	})
+}
+
 func TestTheTimeThatIsLeftGoesOnWhileItIsAskedForAllTheTime(t *testing.T) {
 	inBubble(t, func(w world) {
 		_, token := w.deaf()
@@ -155,5 +174,32 @@ func TestAnUpdateLeavesWhatIsAskedOfAMember(t *testing.T) {
 		if got := w.stands(m); got != "replaced by uid:7: restarted" {
 			w.Errorf("it sees %s", got)
 		}
+	})
+}
+
+func TestAHolderWhoseTimeoutIsOverwrittenTellsItAgain(t *testing.T) {
+	inBubble(t, func(w world) {
+		session := w.OpenSession(time.Minute)
+		place, err := orders.Join(w.living, session, recipes.Exclusive, recipes.About{Owner: "a", Timeout: time.Minute})
+		if err != nil {
+			w.Fatal(err)
+		}
+		hold, err := place.Grant(w.living)
+		if err != nil {
+			w.Fatal(err)
+		}
+		names, err := w.NewReader().Children(w.living, orders.Path)
+		if err != nil {
+			w.Fatal(err)
+		}
+		path := orders.Path + "/" + names[0]
+		w.write(path, "__REVOKE__")
+		if asked, _, err := hold.Look(w.living); err != nil || !asked.Asked {
+			w.Fatalf("%+v, %v", asked, err)
+		}
+		short := recipes.ForceAfter{Timeout: 15 * time.Second, Tick: 2 * time.Second}
+		w.wantRemoved(time.Minute+2*time.Second, func() (bool, error) {
+			return orders.Break(w.Context(), w.NewReader(), hold.Token, "ann", "", short)
+		})
 	})
 }

@@ -95,7 +95,9 @@ func (g Group) evict(
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		case <-overdue.C:
-			return g.remove(ctx, store, name, incarnation)
+			if forced, err := g.remove(ctx, store, name, incarnation, until); !errors.Is(err, errOverwritten) {
+				return forced, err
+			}
 		}
 	}
 }
@@ -134,8 +136,11 @@ func (g Group) ask(
 }
 
 // remove deletes the node of this incarnation from outside. A version alone does not tell incarnations apart, so the
-// node is read just before. After a lost reply it counts as forced if the node is gone.
-func (g Group) remove(ctx context.Context, store Store, name string, incarnation int64) (forced bool, err error) {
+// node is read just before. errOverwritten if it may not have been asked to go all the while. After a lost reply it counts as forced
+// if the node is gone.
+func (g Group) remove(
+	ctx context.Context, store Store, name string, incarnation int64, until *evictionDeadline,
+) (forced bool, err error) {
 	for range maxAttempts {
 		if err := store.CatchUp(ctx); err != nil {
 			return false, err
@@ -146,6 +151,9 @@ func (g Group) remove(ctx context.Context, store Store, name string, incarnation
 		}
 		if failure != nil {
 			return false, failure
+		}
+		if form, ours := decodeMember(node.Data); ours && (form.End == nil || node.Version > until.mark+1) {
+			return false, errOverwritten
 		}
 		_, err = store.Commit(ctx, Delete(g.member(name), node.Version))
 		switch {

@@ -43,6 +43,7 @@ type Place struct {
 	lock    Lock
 	session Session
 	own     child
+	about   About
 	gone    <-chan struct{}
 	leave   sync.Once
 
@@ -61,7 +62,7 @@ func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About)
 	if err != nil {
 		return nil, err
 	}
-	place := &Place{lock: l, session: session, gone: gone, known: map[string]Contender{}}
+	place := &Place{lock: l, session: session, about: about, gone: gone, known: map[string]Contender{}}
 	var ok bool
 	if place.own, ok = parseChild(name); !ok {
 		session.Dequeue(ctx, l.Path+"/"+name)
@@ -116,10 +117,30 @@ func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
 		return Node{}, nil, ErrGone
 	}
 	p.seen = true
+	if about, _ := aboutIn(own.Data); about.Timeout == 0 && p.about.Timeout >= time.Millisecond {
+		return p.restore(ctx, own)
+	}
 	if !revocationIn(own.Data).Break {
 		seen()
 	}
 	return own, changed, nil
+}
+
+// restore says again what the place's node said of itself, which somebody has overwritten to ask for the lock: whoever breaks the hold must
+// know of the session's timeout. What is asked stays. Nothing that does not tell it counts as seen.
+func (p *Place) restore(ctx context.Context, own Node) (Node, <-chan struct{}, error) {
+	data := p.about.encode()
+	if asked := revocationIn(own.Data); asked.Asked {
+		data = asked.mark(data)
+	}
+	_, err := p.session.Update(ctx, p.path(), data, own.Version)
+	if err != nil && !errors.Is(err, ErrBadVersion) && !errors.Is(err, ErrNoNode) {
+		return Node{}, nil, err
+	}
+	if err := p.session.CatchUp(ctx); err != nil {
+		return Node{}, nil, err
+	}
+	return p.watchOwn(ctx)
 }
 
 // Disregard says that nobody counts on the place any more, though it is kept for a while: whoever asks for its end then, and is

@@ -41,18 +41,19 @@ func (l Lock) Break(ctx context.Context, store Store, token int64, by, reason st
 	err = errOverwritten
 	for errors.Is(err, errOverwritten) {
 		var said Revocation
+		var version int32
 		said, err = l.ask(ctx, store, contender, Revocation{By: by, Reason: reason, Break: true}, token)
 		if err == nil {
-			err = l.awaitRemoval(ctx, store, contender, token, said, force.with(about.Timeout))
+			version, err = l.awaitRemoval(ctx, store, contender, token, said, force.with(about.Timeout))
+		}
+		if err == nil {
+			forced, err = l.remove(ctx, store, contender, version)
 		}
 	}
-	switch {
-	case errors.Is(err, errOverdue):
-		return l.remove(ctx, store, contender)
-	case errors.Is(err, ErrNoNode):
+	if errors.Is(err, ErrNoNode) {
 		return false, nil
 	}
-	return false, err
+	return forced, err
 }
 
 // ask marks one contender's node, unless the mark says so already, and returns what the mark says. ErrNoNode if the node is
@@ -113,47 +114,51 @@ func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, About,
 	return child{}, About{}, ErrTokenMismatch
 }
 
-var (
-	// errOverdue means that a contender was still there when its time was over.
-	errOverdue = errors.New("still there")
-	// errOverwritten means that a contender may not have been asked all the time.
-	errOverwritten = errors.New("asked no longer")
-)
+// errOverwritten means that a contender may not have been asked all the time.
+var errOverwritten = errors.New("asked no longer")
 
-// awaitRemoval returns ErrNoNode when the contender's node is gone, errOverdue when the time is over, or errOverwritten when
-// somebody has overwritten that it was to end. Who writes on top of that, and knows of it, leaves it standing.
+// awaitRemoval returns when the time is over, with the version of the data in which the contender was asked until then; ErrNoNode when
+// its node is gone, or errOverwritten when somebody has overwritten that it was to end. Who writes on top of that, and knows of
+// it, leaves it standing. When the time is over it looks once more, at all that had been committed by then.
 func (l Lock) awaitRemoval(
 	ctx context.Context, tree Tree, c child, token int64, said Revocation, forceAfter time.Duration,
-) error {
-	overdue := time.NewTimer(forceAfter)
-	defer overdue.Stop()
+) (version int32, _ error) {
+	timer := time.NewTimer(forceAfter)
+	defer timer.Stop()
+	overdue := false
 	for marked := int32(-1); ; {
 		node, changed, err := tree.Watch(ctx, l.child(c))
 		switch {
 		case err != nil:
-			return err
+			return 0, err
 		case node.Czxid != token:
-			return ErrNoNode
+			return 0, ErrNoNode
 		case said.Break && (!revocationIn(node.Data).Break || marked >= 0 && node.Version > marked+1):
-			return errOverwritten
+			return 0, errOverwritten
+		case overdue:
+			return node.Version, nil
 		case marked < 0:
-			overdue.Reset(forceAfter)
+			timer.Reset(forceAfter)
 		}
 		marked = node.Version
 		select {
 		case <-changed:
-		case <-overdue.C:
-			return errOverdue
+		case <-timer.C:
+			overdue = true
+			if err := tree.CatchUp(ctx); err != nil {
+				return 0, err
+			}
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		}
 	}
 }
 
-// remove deletes the contender's node from outside. After a lost reply it counts as forced if the node is gone.
-func (l Lock) remove(ctx context.Context, store Store, c child) (forced bool, err error) {
+// remove deletes the contender's node from outside, if its data are still of this version: errOverwritten otherwise. After a lost
+// reply it counts as forced if the node is gone.
+func (l Lock) remove(ctx context.Context, store Store, c child, version int32) (forced bool, err error) {
 	for range maxAttempts {
-		_, err = store.Commit(ctx, Delete(l.child(c), -1))
+		_, err = store.Commit(ctx, Delete(l.child(c), version))
 		if !errors.Is(err, ErrOutcomeUnknown) {
 			break
 		}
@@ -162,8 +167,11 @@ func (l Lock) remove(ctx context.Context, store Store, c child) (forced bool, er
 			return false, errors.Join(ErrOutcomeUnknown, err)
 		}
 	}
-	if errors.Is(err, ErrNoNode) {
+	switch {
+	case errors.Is(err, ErrNoNode):
 		return forced, nil
+	case errors.Is(err, ErrBadVersion):
+		return false, errOverwritten
 	}
 	return err == nil, err
 }

@@ -197,7 +197,7 @@ func TestAPlaceIsLeftToItsSidecarUntilItsSessionMustHaveExpired(t *testing.T) {
 		`{"sidekeeper":1}`:                                     42 * time.Second,
 		`{"timeout_ms":1}`:                                     42 * time.Second,
 		`{"sidekeeper":1,"timeout_ms":-5}`:                     42 * time.Second,
-		`{"sidekeeper":1,"timeout_ms":9223372036854775807}`:    10*time.Minute + 2*time.Second,
+		`{"sidekeeper":1,"timeout_ms":9223372036854775807}`:    24*time.Hour + 2*time.Second,
 		`{"sidekeeper":1,"timeout_ms":9223372036854775808000}`: 42 * time.Second,
 	} {
 		inBubble(t, func(w world) {

@@ -61,14 +61,12 @@ type leaseService struct {
 	services *Services
 }
 
-const longestTTL = 24 * time.Hour // beyond which nobody means a ttl; the ensemble's own limit is far below
-
 func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStreamingServer[leasev1.OpenResponse]) error {
 	about, err := parseAbout(request.GetOwner(), request.GetMetadata())
 	if err != nil {
 		return err
 	}
-	ttl, err := parseDuration("ttl", request.GetTtl(), time.Millisecond, longestTTL)
+	ttl, err := parseDuration("ttl", request.GetTtl(), time.Millisecond, recipes.LongestTimeout)
 	if err != nil {
 		return err
 	}

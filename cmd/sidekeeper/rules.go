@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/tracing"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // A rule is what a setting must obey.
@@ -42,7 +43,7 @@ func (s *settings) rules() []rule {
 		{"tick-time", s.tickTime, s.tickTime <= time.Hour, "at most 1h"},
 		{"sync-limit", s.syncLimit, s.syncLimit <= 10000, "at most 10000"},
 		{"heartbeat", s.heartbeat, s.heartbeat > 0, positiveRule},
-		{"session-timeout", s.sessionTimeout, s.sessionTimeout <= maxDuration, dayRule},
+		{"session-timeout", s.sessionTimeout, s.sessionTimeout <= recipes.LongestTimeout, dayRule},
 		{"session-timeout", s.sessionTimeout, s.sessionTimeout >= 2*s.tickTime, "an ensemble grants no less than two ticks"},
 		{"ephemeral-bytes", s.ephemeralBytes.String(), s.ephemeralBytes >= 1<<10, "at least 1KiB, or no lock fits"},
 		{"max-leases", s.maxLeases, s.maxLeases > 0, positiveRule},

@@ -123,9 +123,13 @@ func (s *Session) remember(password []byte) {
 	}
 }
 
-// connectAnswered takes the server's answer to a handshake.
+// connectAnswered takes the server's answer to a handshake, unless the session has ended meanwhile.
 func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 	s.mu.Lock()
+	if s.err != nil {
+		s.mu.Unlock()
+		return
+	}
 	if id == 0 || (s.id != 0 && id != s.id) {
 		s.mu.Unlock()
 		s.lose(errExpired)

@@ -74,7 +74,8 @@
 //  3. Whatever is told at any time counts until T × (1 − 2ρ) − margin after b_p at most, and so for less than that after c:
 //     less than T, by both clocks, while who asked waits for T and a tick after c.
 //
-// What it takes: who asks counts from when the request was answered, and anew when it does not stand there any more. A deadline
+// What it takes: who asks counts from when the request was answered, and anew when it does not stand there any more, for which it looks
+// once more, behind all that has been committed, and removes only that version of the data that it has seen. A deadline
 // that has passed stays so, even if the place that it came from goes: the session is over. A heartbeat that finds newer data
 // moves nothing, and the place is not asked for again until its owner has seen them; if the reader does not show them until the
 // deadline, the session is lost. That takes somebody who has written there and a reader in trouble: a reader in trouble alone

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -32,21 +33,21 @@ func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) 
 	if err := s.reserve(size); err != nil {
 		return "", nil, err
 	}
-	name, sent, err := s.create(ctx, dir, prefix, data)
+	name, unasked, err := s.create(ctx, dir, prefix, data)
 	if err != nil {
 		s.unreserve(size)
 		return "", nil, err
 	}
 	s.client.reader.expect(ctx, dir+"/"+name)
 	gone := s.own(dir+"/"+name, size, false)
-	s.cover(dir+"/"+name, 0, sent)
+	s.cover(dir+"/"+name, 0, unasked)
 	return name, gone, nil
 }
 
-// create makes the node, and finds out what became of it where a reply was lost. It was not there before sent.
-func (s *Session) create(ctx context.Context, dir, prefix string, data []byte) (name string, sent instant, err error) {
+// create makes the node, and finds out what became of it where a reply was lost. Nothing had been asked of it at unasked.
+func (s *Session) create(ctx context.Context, dir, prefix string, data []byte) (name string, unasked instant, err error) {
 	for {
-		sent = s.now()
+		sent := s.now()
 		made, err := call(ctx, s, "create", func(c *zk.Conn) (string, error) {
 			return c.Create(dir+"/"+prefix, data, zk.FlagEphemeralSequential, s.client.config.acl)
 		})
@@ -58,8 +59,8 @@ func (s *Session) create(ctx context.Context, dir, prefix string, data []byte) (
 				return "", 0, err
 			}
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
-			if name, err := s.find(ctx, dir, prefix); name != "" || err != nil {
-				return name, sent, err
+			if name, unasked, err := s.find(ctx, dir, prefix); name != "" || err != nil {
+				return name, max(sent, unasked), err
 			}
 		default:
 			return "", 0, err
@@ -69,11 +70,11 @@ func (s *Session) create(ctx context.Context, dir, prefix string, data []byte) (
 
 // find searches until it is certain what became of a creation that was not answered: a node that nobody knows of would stand in
 // the way of others.
-func (s *Session) find(ctx context.Context, dir, prefix string) (name string, err error) {
+func (s *Session) find(ctx context.Context, dir, prefix string) (name string, unasked instant, err error) {
 	for refusals := 0; ; refusals++ {
-		name, err := s.search(ctx, dir, prefix)
+		name, unasked, err := s.search(ctx, dir, prefix)
 		if err == nil || errors.Is(err, recipes.ErrSessionEnded) {
-			return name, err
+			return name, unasked, err
 		}
 		s.rest(s.client.retryPause(refusals))
 	}
@@ -81,18 +82,23 @@ func (s *Session) find(ctx context.Context, dir, prefix string) (name string, er
 
 // search looks for a node whose creation was not answered. Its absence is believed only after a transaction of this
 // session, before which the server has carried out or dropped whatever it had of the old connection, and then one of the
-// reader's, on the connection that lists.
-func (s *Session) search(ctx context.Context, dir, prefix string) (name string, err error) {
+// reader's, on the connection that lists. A node whose data are as they were made was not asked for anything at unasked.
+func (s *Session) search(ctx context.Context, dir, prefix string) (name string, unasked instant, err error) {
 	ctx = context.WithoutCancel(ctx)
 	if err := s.flush(ctx); err != nil {
-		return "", err
+		return "", 0, err
 	}
-	if err := s.CatchUp(ctx); err != nil {
-		return "", err
+	var now instant
+	for caughtUp := false; !caughtUp; {
+		now = s.now()
+		if err := s.CatchUp(ctx); err != nil {
+			return "", 0, err
+		}
+		caughtUp = s.now() < now.add(time.Second) // not so if the reader was away: a session is not valid for long after an old look
 	}
 	names, err := s.Children(ctx, dir)
 	if err != nil && !errors.Is(err, recipes.ErrNoNode) {
-		return "", err
+		return "", 0, err
 	}
 	for _, name := range names {
 		if !strings.HasPrefix(name, prefix) {
@@ -100,13 +106,15 @@ func (s *Session) search(ctx context.Context, dir, prefix string) (name string, 
 		}
 		node, err := s.Get(ctx, dir+"/"+name)
 		switch {
+		case err == nil && s.Owns(node) && node.Version == 0:
+			return name, now, nil
 		case err == nil && s.Owns(node), errors.Is(err, recipes.ErrDenied): // the name holds a uuid
-			return name, nil
+			return name, 0, nil
 		case err != nil && !errors.Is(err, recipes.ErrNoNode):
-			return "", err
+			return "", 0, err
 		}
 	}
-	return "", s.Err()
+	return "", 0, s.Err()
 }
 
 // flush returns when a transaction of this session that was begun after the call has been committed.

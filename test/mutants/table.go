@@ -311,6 +311,18 @@ var Table = []Mutant{
 		ID: "R8", Bug: "an update by a member overwrites that it must end",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestAnUpdateLeavesWhatIsAskedOfAMember", Complaint: "it sees map"}},
 	},
+	{
+		ID: "R9", Bug: "who breaks a hold removes it when the time is over, without a last look",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestNobodyIsRemovedBeforeALastLookAtWhatWasAsked", Complaint: "after 20s and not 40s"}},
+	},
+	{
+		ID: "R10", Bug: "no node is believed that its session's timeout is above ten minutes",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestWhatANodeTellsOfTheLongestTimeoutIsBelieved", Complaint: "told of 20m0s"}},
+	},
+	{
+		ID: "R11", Bug: "a holder whose timeout is overwritten does not tell it again",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestAHolderWhoseTimeoutIsOverwrittenTellsItAgain", Complaint: "and not 1m2s"}},
+	},
 }
 
 // simulated is a test on three simulated servers.

@@ -100,6 +100,33 @@ func TestAReaderInTroubleCostsNoLock(t *testing.T) {
 	}
 }
 
+// The reader is also what finds a place again whose creation was not answered.
+func TestALostReplyBesideAReaderInTroubleCostsNoLock(t *testing.T) {
+	inBubble(t, simulation.Options{Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+		s := newScene(t, e, w, zookeeper.ProofQuorum, short)
+		defer s.close()
+		s.hold("orders")
+		s.refuser.refuse(kindCreate, codeLost, 1)
+		s.blindfold.put()
+		found := make(chan error, 1)
+		go func() {
+			_, _, err := s.session.Enqueue(s.over, "/locks/orders", "-lock-", nil)
+			found <- err
+		}()
+		s.wantValid(20 * time.Second)
+		select {
+		case err := <-found:
+			t.Fatalf("found by a reader that sees nothing: %v", err)
+		default:
+		}
+		s.blindfold.take()
+		s.wantValid(20 * time.Second)
+		if err := <-found; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // What was asked for and seen, and does not end the hold, bounds it no longer.
 func TestARequestThatEndsNothingBoundsNothingOnceItIsSeen(t *testing.T) {
 	inBubble(t, simulation.Options{Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
@@ -179,6 +206,7 @@ type scene struct {
 	*testing.T
 	*simulation.Ensemble
 	*witness
+	refuser   refuser
 	blindfold *blindfold
 	sidecar   *zookeeper.Client
 	operator  *zookeeper.Client
@@ -197,7 +225,7 @@ func newScene(t *testing.T, e *simulation.Ensemble, w *witness, proof zookeeper.
 	s.sidecar, err = zookeeper.New(zookeeper.Config{
 		Servers: e.Addresses(), SessionTimeout: s.blindfold.on, TickTime: tick, SyncLimit: 3, Proof: proof,
 		Heartbeat: 2 * time.Second, Directories: []string{"/locks"},
-		Dial: s.blindfold.dialer(e.Dialer(0)), Clock: func() time.Duration { return time.Since(began) },
+		Dial: s.blindfold.dialer(s.refuser.dialer(e.Dialer(0))), Clock: func() time.Duration { return time.Since(began) },
 	})
 	if err != nil {
 		t.Fatal(err)
