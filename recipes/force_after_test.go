@@ -203,3 +203,51 @@ func TestAHolderWhoseTimeoutIsOverwrittenTellsItAgain(t *testing.T) {
 		})
 	})
 }
+
+// What is not in our form says no more than that somebody wants the lock or the name: whoever has been asked to go says its own again, and is
+// asked anew, and for as long as that takes it is not taken for one that was asked.
+func TestWhoeverIsOverwrittenWithForeignTextIsAskedAnew(t *testing.T) {
+	inBubble(t, func(w world) {
+		session := w.OpenSession(time.Minute)
+		place, err := orders.Join(w.living, session, recipes.Exclusive, recipes.About{Owner: "a", Timeout: time.Minute})
+		if err != nil {
+			w.Fatal(err)
+		}
+		hold, err := place.Grant(w.living)
+		if err != nil {
+			w.Fatal(err)
+		}
+		names, err := w.NewReader().Children(w.living, orders.Path)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.write(orders.Path+"/"+names[0], "10.0.0.1")
+		told := make(chan bool, 1)
+		time.AfterFunc(time.Second, func() { // its sidecar was stopped for a second, and is well from then on
+			for {
+				asked, changed, err := hold.Look(w.living)
+				if err != nil || asked.Break {
+					told <- asked.Break
+					return
+				}
+				<-changed
+			}
+		})
+		brief := recipes.ForceAfter{Timeout: 15 * time.Second, Tick: 2 * time.Second}
+		w.wantRemoved(time.Minute+3*time.Second, func() (bool, error) {
+			return orders.Break(w.Context(), w.NewReader(), hold.Token, "ann", "", brief)
+		})
+		if !<-told {
+			w.Error("its sidecar was never told of the break")
+		}
+	})
+	for name, after := range map[string]time.Duration{"early": forceAfter / 2, "just before the end": forceAfter - time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w world) {
+				w.enlist("a")
+				time.AfterFunc(after, func() { w.write(shop.Path+"/a", "somebody else's") })
+				w.wantRemoved(after+forceAfter, w.evicting(w.NewReader()))
+			})
+		})
+	}
+}

@@ -56,7 +56,7 @@ type evictionDeadline struct {
 // stands notes that the member is asked to go in this version of its data. The time begins anew unless it was asked all the while:
 // who writes on top of that, and knows of it, leaves it standing.
 func (u *evictionDeadline) stands(mark int32) {
-	if u.over.IsZero() || mark > u.mark+1 {
+	if u.over.IsZero() || mark != u.mark && mark != u.mark+1 {
 		u.over = time.Now().Add(u.after)
 	}
 	u.mark = mark
@@ -152,7 +152,9 @@ func (g Group) remove(
 		if failure != nil {
 			return false, failure
 		}
-		if form, ours := decodeMember(node.Data); ours && (form.End == nil || node.Version > until.mark+1) {
+		form, ours := decodeMember(node.Data)
+		switch {
+		case ours && (form.End == nil || node.Version > until.mark+1), !ours && until.mark != 0: // a mark of 0 was none
 			return false, errOverwritten
 		}
 		_, err = store.Commit(ctx, Delete(g.member(name), node.Version))

@@ -63,7 +63,7 @@ type Membership struct {
 
 	group    Group
 	name     string
-	about    About // as it joined
+	about    About // as it joined, with the metadata of the newest update
 	session  MemberSession
 	gone     <-chan struct{}
 	updating sync.Mutex
@@ -113,11 +113,32 @@ func (m *Membership) Look(ctx context.Context) (MemberState, <-chan struct{}, er
 		return MemberState{}, nil, err
 	}
 	m.seen = true
+	if _, ours := decodeMember(own.Data); !ours {
+		return m.restore(ctx)
+	}
 	standing := memberStateIn(own.Data)
 	if standing.End == nil {
 		seen()
 	}
 	return standing, changed, nil
+}
+
+// restore says again what the member's node said, which somebody has overwritten with what is not in our form: whoever asks for the
+// member's end asks in our form only, and must know of the session's timeout. Nothing that does not tell it counts as seen.
+func (m *Membership) restore(ctx context.Context) (MemberState, <-chan struct{}, error) {
+	m.updating.Lock()
+	err := m.catchUp(ctx)
+	if err == nil {
+		err = m.update(ctx, m.about)
+	}
+	m.updating.Unlock()
+	if err != nil && !errors.Is(err, ErrBadVersion) && !errors.Is(err, ErrNoNode) {
+		return MemberState{}, nil, err
+	}
+	if err := m.session.CatchUp(ctx); err != nil {
+		return MemberState{}, nil, err
+	}
+	return m.Look(ctx)
 }
 
 // memberStateIn reads a member's data. What others have made of it may say nothing.
@@ -150,6 +171,9 @@ func (m *Membership) Update(ctx context.Context, metadata map[string]string) err
 	}
 	if errors.Is(err, ErrNoNode) {
 		return ErrNoMember
+	}
+	if err == nil {
+		m.about = about
 	}
 	return err
 }

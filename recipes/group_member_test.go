@@ -72,7 +72,7 @@ func TestAMemberSeesWhatBecomesOfItsNode(t *testing.T) {
 				w.Error(err)
 			}
 		}, "map[]"},
-		{"nonsense", func(w world, _ member, path string) { w.write(path, "{") }, "map[]"},
+		{"nonsense", func(w world, _ member, path string) { w.write(path, "{") }, "map[port:1]"}, // which it writes again
 		{"a deletion", func(w world, _ member, path string) { w.delete(path) }, "removed by hand"},
 		{"a deletion and somebody else", func(w world, _ member, path string) {
 			w.delete(path)

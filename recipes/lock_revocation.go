@@ -71,6 +71,11 @@ func decode(data []byte) (f form, ours bool) {
 	return f, true
 }
 
+func isOurs(data []byte) bool {
+	_, ours := decode(data)
+	return ours
+}
+
 // revocationIn reads what is asked of a contender in its node's data, in any of the three forms.
 func revocationIn(data []byte) Revocation {
 	if text := string(data); text == manualMark || text == curatorMark {

@@ -34,17 +34,17 @@ func (l Lock) Revoke(ctx context.Context, store Store, by, reason string, grace 
 // contender is asked first; when the time of force is over, counted from when that stands in the node, the node is removed from outside,
 // and forced says so: then the holder may not have known in time. ErrTokenMismatch if there is no such contender.
 func (l Lock) Break(ctx context.Context, store Store, token int64, by, reason string, force ForceAfter) (forced bool, err error) {
-	contender, about, err := l.find(ctx, store, token)
+	contender, err := l.find(ctx, store, token)
 	if err != nil {
 		return false, err
 	}
 	err = errOverwritten
 	for errors.Is(err, errOverwritten) {
-		var said Revocation
+		var marked []byte
 		var version int32
-		said, err = l.ask(ctx, store, contender, Revocation{By: by, Reason: reason, Break: true}, token)
+		marked, err = l.ask(ctx, store, contender, Revocation{By: by, Reason: reason, Break: true}, token)
 		if err == nil {
-			version, err = l.awaitRemoval(ctx, store, contender, token, said, force.with(about.Timeout))
+			version, err = l.awaitRemoval(ctx, store, contender, token, marked, force)
 		}
 		if err == nil {
 			forced, err = l.remove(ctx, store, contender, version)
@@ -56,73 +56,76 @@ func (l Lock) Break(ctx context.Context, store Store, token int64, by, reason st
 	return forced, err
 }
 
-// ask marks one contender's node, unless the mark says so already, and returns what the mark says. ErrNoNode if the node is
+// ask marks one contender's node, unless the mark says so already, and returns the data with the mark. ErrNoNode if the node is
 // gone, or if it is another than token's, where that is not 0.
-func (l Lock) ask(ctx context.Context, store Store, c child, asked Revocation, token int64) (said Revocation, _ error) {
+func (l Lock) ask(ctx context.Context, store Store, c child, asked Revocation, token int64) (marked []byte, _ error) {
 	var failure error
 	for range maxAttempts {
 		node, err := store.Get(ctx, l.child(c))
 		if err != nil {
-			return Revocation{}, err
+			return nil, err
 		}
 		if token != 0 && node.Czxid != token {
-			return Revocation{}, ErrNoNode
+			return nil, ErrNoNode
 		}
 		marked := asked.mark(node.Data)
 		if bytes.Equal(marked, node.Data) {
-			return revocationIn(marked), nil
+			return marked, nil
 		}
 		_, failure = store.Commit(ctx, Set(l.child(c), marked, node.Version))
 		if !errors.Is(failure, ErrBadVersion) && !errors.Is(failure, ErrOutcomeUnknown) {
-			return revocationIn(marked), failure
+			return marked, failure
 		}
 		if err := store.CatchUp(ctx); err != nil {
-			return Revocation{}, errors.Join(failure, err)
+			return nil, errors.Join(failure, err)
 		}
 	}
-	return Revocation{}, failure
+	return nil, failure
 }
 
 // find looks for the contender with a fencing token. A tree that does not show it yet is made to catch up once.
-func (l Lock) find(ctx context.Context, tree Tree, token int64) (child, About, error) {
-	c, about, err := l.search(ctx, tree, token)
+func (l Lock) find(ctx context.Context, tree Tree, token int64) (child, error) {
+	c, err := l.search(ctx, tree, token)
 	if !errors.Is(err, ErrTokenMismatch) {
-		return c, about, err
+		return c, err
 	}
 	if err := tree.CatchUp(ctx); err != nil {
-		return child{}, About{}, err
+		return child{}, err
 	}
 	return l.search(ctx, tree, token)
 }
 
-func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, About, error) {
+func (l Lock) search(ctx context.Context, tree Tree, token int64) (child, error) {
 	contenders, _, err := l.queue(ctx, tree)
 	if err != nil {
-		return child{}, About{}, err
+		return child{}, err
 	}
 	for _, c := range contenders {
 		node, err := tree.Get(ctx, l.child(c))
 		switch {
 		case errors.Is(err, ErrNoNode):
 		case err != nil:
-			return child{}, About{}, err
+			return child{}, err
 		case node.Czxid == token:
-			about, _ := aboutIn(node.Data)
-			return c, about, nil
+			return c, nil
 		}
 	}
-	return child{}, About{}, ErrTokenMismatch
+	return child{}, ErrTokenMismatch
 }
 
 // errOverwritten means that a contender may not have been asked all the time.
 var errOverwritten = errors.New("asked no longer")
 
 // awaitRemoval returns when the time is over, with the version of the data in which the contender was asked until then; ErrNoNode when
-// its node is gone, or errOverwritten when somebody has overwritten that it was to end. Who writes on top of that, and knows of
-// it, leaves it standing. When the time is over it looks once more, at all that had been committed by then.
+// its node is gone, or errOverwritten when somebody has overwritten that it was to end. Who writes on top of that in our form, and knows
+// of it, leaves it standing; a foreign form says no more than that somebody wants the lock, and a holder of ours answers it by writing
+// its own. When the time is over it looks once more, at all that had been committed by then.
 func (l Lock) awaitRemoval(
-	ctx context.Context, tree Tree, c child, token int64, said Revocation, forceAfter time.Duration,
+	ctx context.Context, tree Tree, c child, token int64, asked []byte, force ForceAfter,
 ) (version int32, _ error) {
+	about, _ := aboutIn(asked)
+	forceAfter := force.with(about.Timeout)
+	said := revocationIn(asked)
 	timer := time.NewTimer(forceAfter)
 	defer timer.Stop()
 	overdue := false
@@ -133,7 +136,7 @@ func (l Lock) awaitRemoval(
 			return 0, err
 		case node.Czxid != token:
 			return 0, ErrNoNode
-		case said.Break && (!revocationIn(node.Data).Break || marked >= 0 && node.Version > marked+1):
+		case said.Break && (!revocationIn(node.Data).Break || marked >= 0 && node.Version > marked+1), !said.Break && isOurs(node.Data):
 			return 0, errOverwritten
 		case overdue:
 			return node.Version, nil
