@@ -40,9 +40,9 @@ test: need test-go python typescript java stubs one-lock ## Run all tests, with 
 need: ## Install, or else name, what the tests take beyond Go
 	@tools/need race java python node stubs
 
-# Packages whose tests start ensembles or programs run one at a time, since they would starve each other.
+# Packages whose tests start ensembles or other programs run one at a time, since they would starve each other.
 SERVERS = $(shell go list -f '{{range .TestImports}}{{println . $$.ImportPath}}{{end}}{{range .XTestImports}}{{println . $$.ImportPath}}{{end}}' ./... | \
-	awk '$$1 ~ "/test/support/(ensemble|process)$$" { print $$2 }' | sort -u)
+	awk '$$1 ~ "(/test/support/(ensemble|process)|^os/exec)$$" { print $$2 }' | sort -u)
 
 .PHONY: test-go
 test-go:
