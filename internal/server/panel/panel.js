@@ -79,7 +79,7 @@ function lines(parties, words, most) {
 
 function locks(state) {
   fill("locks", state.locks.map((lock) => [
-    cell(lock.name), lock.holders.length ? cell(lines(lock.holders, party, 3)) : cell("nobody here", "none"),
+    cell(lock.name), lock.holders.length ? cell(lines(lock.holders, party, 3)) : cell("not held here", "none"),
     cell(lines(lock.holders, (one) => time(one.for), 3), "n"), cell(lines(lock.holders, (one) => one.token, 3), "mono"),
     lock.waiters.length ? cell(lines(lock.waiters, (one) => `${party(one)}, for ${time(one.for)}`, 5)) : cell("–", "none"),
   ]), 5, "No lock is held or waited for.");
@@ -104,7 +104,7 @@ function latency(state) {
   fill("latency", state.latency.map((one) => [
     cell(one.operation, "mono"), cell(one.rate < 10 ? one.rate.toFixed(1) : Math.round(one.rate), "n"),
     cell(time(one.half), "n"), cell(time(one.most), "n"),
-  ]), 4, "Nothing was asked.");
+  ]), 4, "No requests yet.");
   $("latency-over").textContent = `in the last ${time(state.latencyOver)}`;
 }
 
@@ -125,7 +125,7 @@ function counts(state) {
   $("counts").replaceChildren(
     tile(c.leases, `leases of ${c.mostLeases}`, c.leases > 0.8 * c.mostLeases ? "warn" : ""),
     tile(c.suspended, "suspended", c.suspended ? "warn" : ""), tile(c.holds, "locks held"), tile(c.waiters, "waiting"),
-    tile(c.members, "members"), tile(lost, "lost", lost ? "bad" : ""), tile(heartbeat ? time(heartbeat.most) : "–", "heartbeat, 99 %"),
+    tile(c.members, "members"), tile(lost, "lost", lost ? "bad" : ""), tile(heartbeat ? time(heartbeat.most) : "–", "heartbeat p99"),
   );
 }
 
