@@ -24,7 +24,7 @@ func newGroupsCommand(reach *reach) *cobra.Command {
 
 func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: "List the groups that have members or were made to stay", Args: cobra.MaximumNArgs(1),
+		Use: use, Short: "List groups that have members or are permanent", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: reach.completeGroup,
 		RunE:              listing(reach, (*sidekeeper.Client).ListGroups, reach.showGroups),
 	}
@@ -43,12 +43,12 @@ func (r *reach) showGroups(to io.Writer, entries []*sidekeeper.GroupEntry) error
 		}
 		rows = append(rows, []string{show.Printable(group.GetGroup()), strconv.Itoa(int(group.GetMembers())), stays})
 	}
-	return show.Table(to, "NAME MEMBERS STAYS", rows)
+	return show.Table(to, "NAME MEMBERS PERMANENT", rows)
 }
 
 func newGroupsCreateCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "create GROUP", Short: "Make a group that stays when it has no members", Args: cobra.ExactArgs(1),
+		Use: "create GROUP", Short: "Create a permanent group", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {

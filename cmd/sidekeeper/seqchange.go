@@ -41,7 +41,7 @@ func (r *reach) showSequence(to io.Writer, state sidekeeper.SequenceState) error
 func newSequenceCreateCommand(reach *reach) *cobra.Command {
 	first := int64(1)
 	command := &cobra.Command{
-		Use: "create NAME", Short: "Make a sequence", Args: cobra.ExactArgs(1),
+		Use: "create NAME", Short: "Create a sequence", Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
 				incarnation, err := client.Sequence(args[0]).Create(ctx, first)

@@ -28,10 +28,10 @@ func openPolicy(name string, log *zap.Logger, refused func(bool)) (*policyFile, 
 	report := func(parsed *policy.Policy, trouble error) {
 		refused(trouble != nil)
 		if trouble != nil {
-			log.Error("policy not taken over; the last good one stays in force", zap.Error(trouble))
+			log.Error("policy not applied; the last valid version stays in force", zap.Error(trouble))
 			return
 		}
-		log.Info("policy taken over", zap.String("file", name), zap.Int("rules", parsed.Size()))
+		log.Info("policy applied", zap.String("file", name), zap.Int("rules", parsed.Size()))
 	}
 	file, err := reload.Open(parse, report, name)
 	if err != nil {
