@@ -112,7 +112,7 @@ func (s *settings) flags() *pflag.FlagSet {
 
 	f.Var(choose(&s.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
 	f.Var(choose(&s.logFormat, "json", "console"), "log-format", "log format, for programs or for people")
-	f.StringVar(&s.auditLog, "audit-log", auditToLog, "destination of the audit log (grants, losses, revocations, breaks and denials): stderr with the log, off, or the absolute path of a `file`")
+	f.StringVar(&s.auditLog, "audit-log", auditToLog, "destination of the audit log (grants, losses, revocations, breaks, writes and denials): stderr with the log, off, or the absolute path of a `file`")
 	f.StringVar(&s.otlpEndpoint, "otlp-endpoint", "", "where to send traces: the `URL` of an OTLP collector, over gRPC; empty disables it")
 	f.Float64Var(&s.traceRatio, "trace-ratio", 1, "sampling ratio of calls that arrive without a trace, from 0 to 1; clients that trace decide for themselves")
 	f.BoolVar(&s.strict, "strict", false, "refuse to start if the ensemble or the settings are risky, or if that cannot be determined")

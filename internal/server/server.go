@@ -135,7 +135,7 @@ const (
 )
 
 func (s *Server) open() (err error) {
-	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Metrics.policyRefused); err != nil {
+	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused); err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
 	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
