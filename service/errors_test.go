@@ -128,7 +128,7 @@ func TestAnInvalidFieldNamesFieldValueAndRule(t *testing.T) {
 
 func TestALimitSaysWhichAndHowMuch(t *testing.T) {
 	t.Parallel()
-	seen, _ := newFailing(t).fail(t, limited(errLeaseLimit, "leases", 7))
+	seen, _ := newFailing(t).fail(t, limited(errLeaseLimit, "max-leases", 7))
 	info, _ := detail[*errdetails.ErrorInfo](seen)
-	same(t, "metadata", info.GetMetadata(), map[string]string{"limit": "leases", "max": "7"})
+	same(t, "metadata", info.GetMetadata(), map[string]string{"limit": "max-leases", "max": "7"})
 }

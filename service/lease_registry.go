@@ -128,7 +128,7 @@ func newLeases(options Options, ensemble Ensemble, drain *drain) *leases {
 // begin opens a session and makes a lease of it. Whoever begins a lease must end and finish it.
 func (l *leases) begin(ctx context.Context, from caller.Caller, about recipes.About, timeout time.Duration) (*lease, error) {
 	if !l.sessions.enter(l.options.MostLeases) {
-		return nil, limited(errLeaseLimit, "leases", l.options.MostLeases)
+		return nil, limited(errLeaseLimit, "max-leases", l.options.MostLeases)
 	}
 	session, err := l.openSession(ctx, timeout)
 	if err != nil {

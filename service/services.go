@@ -52,7 +52,7 @@ type Events interface {
 	MemberJoined()
 	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
 	NumbersIssued(ordering string, count int64)      // `STRICT` or `RELAXED`
-	SequenceWritten(outcome string)                  // `done`, `overtaken` by somebody else, `unknown` or `unsent`
+	SequenceWritten(outcome string)                  // `committed`, `conflict` with another writer, `unknown` or `not_sent`
 	KeyWatchBegun()
 	KeyWatchEnded()
 	NodesWatched(sum int) // for all who watch groups and keys
@@ -196,7 +196,7 @@ func (c *waiterLimit) enter(lock name) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting[lock] >= c.most {
-		return limited(errWaiterLimit, "waiters per lock", c.most)
+		return limited(errWaiterLimit, "max-waiters", c.most)
 	}
 	c.waiting[lock]++
 	return nil
