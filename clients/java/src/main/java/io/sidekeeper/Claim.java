@@ -2,10 +2,11 @@ package io.sidekeeper;
 
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
+import java.lang.System.Logger;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.BiFunction;
 import org.jspecify.annotations.Nullable;
@@ -21,6 +22,8 @@ final class Claim {
   /** Before the first answer; for ever, of a membership, whose lease's validity counts. */
   private static final long UNPROVEN = Long.MIN_VALUE / 2;
 
+  private static final Logger LOG = System.getLogger("io.sidekeeper");
+
   final String what;
 
   /** Completed when it has ended. */
@@ -28,8 +31,9 @@ final class Claim {
 
   private final Object monitor;
   private final BiFunction<String, SidekeeperException, LostException> kind;
+  private final List<Runnable> stops = new ArrayList<>();
   private final List<Runnable> listeners = new ArrayList<>();
-  private final Map<Claim, Runnable> falls = new LinkedHashMap<>();
+  private final Set<Claim> dependents = new LinkedHashSet<>();
   private Runnable cut = () -> {};
   private long asked;
   private volatile long until = UNPROVEN;
@@ -100,9 +104,17 @@ final class Claim {
     synchronized (monitor) {
       this.cut = cut;
       if (over) {
-        cut.run();
+        call(cut);
       }
     }
+  }
+
+  /**
+   * Has what the caller does stopped at its end, before any listener is called; at once if it is
+   * over. It must be quick.
+   */
+  void stopsOver(Runnable stop) {
+    callAtEnd(stops, stop);
   }
 
   /**
@@ -110,24 +122,45 @@ final class Claim {
    * must be quick.
    */
   void whenOver(Runnable listener) {
+    callAtEnd(listeners, listener);
+  }
+
+  private void callAtEnd(List<Runnable> calls, Runnable call) {
     synchronized (monitor) {
       if (over) {
-        listener.run();
+        call(call);
       } else {
-        listeners.add(listener);
+        calls.add(call);
       }
     }
   }
 
-  /** Has fall called as soon as another claim ends, before that one's stream does. */
-  void standOn(Claim ground, Runnable fall) {
+  /** What it throws, of whatever class, must not keep others from being called. */
+  private void call(Runnable call) {
+    try {
+      call.run();
+    } catch (Throwable failed) {
+      LOG.log(Logger.Level.ERROR, "what follows the end of " + what + " failed", failed);
+    }
+  }
+
+  /** Ends it as soon as another claim ends, before that one's stream does. */
+  void dependsOn(Claim other) {
     synchronized (monitor) {
-      ground.falls.put(this, fall);
-      whenOver(() -> ground.falls.remove(this));
-      if (ground.over) {
-        fall.run();
+      other.dependents.add(this);
+      whenOver(() -> other.dependents.remove(this));
+      if (other.over) {
+        lose(other.cause());
       }
     }
+  }
+
+  /** Says to what depends on it why it has ended. */
+  private SidekeeperException cause() {
+    LostException own = lost;
+    return own == null
+        ? SidekeeperException.named("LEASE_CLOSED", "the lease is closed")
+        : own.why();
   }
 
   /** Ends it and its stream since it is not the caller's any more. */
@@ -143,27 +176,43 @@ final class Claim {
   void abandon(@Nullable LostException lost) {
     synchronized (monitor) {
       end(lost);
-      cut.run();
+      call(cut);
     }
   }
 
   /**
-   * Ends it and what stands on it, before it returns: whoever ends the stream next tells the
+   * Ends it and what depends on it, before it returns: whoever ends the stream next tells the
    * sidecar, which gives all of it to others.
    */
   void end(@Nullable LostException lost) {
+    List<Claim> ending = new ArrayList<>();
     synchronized (monitor) {
-      if (over) {
-        return;
+      markOver(lost, ending);
+      ending.forEach(claim -> claim.callAll(claim.stops));
+      for (Claim claim : ending) {
+        claim.callAll(claim.listeners);
+        if (claim != this) {
+          claim.call(claim.cut);
+        }
       }
-      this.lost = lost;
-      over = true;
-      List<Runnable> calls = new ArrayList<>(falls.values());
-      falls.clear();
-      calls.addAll(listeners);
-      listeners.clear();
-      calls.forEach(Runnable::run);
     }
-    ended.complete(null);
+    ending.forEach(claim -> claim.ended.complete(null));
+  }
+
+  private void markOver(@Nullable LostException lost, List<Claim> ending) {
+    if (over) {
+      return;
+    }
+    this.lost = lost;
+    over = true;
+    ending.add(this);
+    for (Claim dependent : dependents) {
+      dependent.markOver(dependent.asLost(cause()), ending);
+    }
+  }
+
+  private void callAll(List<Runnable> calls) {
+    calls.forEach(this::call);
+    calls.clear();
   }
 }

@@ -23,6 +23,7 @@ public abstract sealed class Held implements AutoCloseable permits Lease, Lock, 
   final Core core;
   final Claim claim;
   private final CompletableFuture<Void> followed = new CompletableFuture<>();
+  private volatile boolean released;
   private @Nullable CompletableFuture<Void> givingUp;
 
   Held(Core core, String what, BiFunction<String, SidekeeperException, LostException> kind) {
@@ -101,6 +102,19 @@ public abstract sealed class Held implements AutoCloseable permits Lease, Lock, 
    */
   public final CompletionStage<Void> ended() {
     return core.workers.hand(claim.ended.copy()).minimalCompletionStage();
+  }
+
+  /**
+   * Says why it is over for the caller, who has not released it: lost, or released by its id
+   * elsewhere. Null if the caller has, and as long as it is not over.
+   */
+  final @Nullable LostException whyOver() {
+    LostException lost = claim.lost();
+    if (lost != null || released || !claim.isOver()) {
+      return lost;
+    }
+    return claim.asLost(
+        new SidekeeperException(Status.Code.ABORTED, "", new Told("it was released elsewhere")));
   }
 
   @Override
@@ -182,6 +196,9 @@ public abstract sealed class Held implements AutoCloseable permits Lease, Lock, 
 
   /** Ends it for the caller, and does the rest of giving it up once. */
   final CompletableFuture<Void> once(Supplier<CompletableFuture<Void>> rest) {
+    if (!claim.isOver()) {
+      released = true;
+    }
     claim.end(null);
     synchronized (this) {
       if (givingUp == null) {

@@ -48,14 +48,6 @@ public final class Lease extends Held {
     return false;
   }
 
-  /** Says why it has ended. */
-  SidekeeperException why() {
-    LostException lost = claim.lost();
-    return lost == null
-        ? SidekeeperException.named("LEASE_CLOSED", "the lease is closed")
-        : lost.why();
-  }
-
   /**
    * Names it in calls that are made without this client.
    *

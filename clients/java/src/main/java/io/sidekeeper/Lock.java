@@ -51,7 +51,7 @@ public final class Lock extends Held {
           CompletableFuture<Void> granted =
               follow(LockServiceGrpc.getAcquireMethod(), request.build(), this::hear);
           if (lease != null) {
-            claim.standOn(lease.claim, () -> claim.lose(lease.why()));
+            claim.dependsOn(lease.claim);
           }
           return granted
               .thenCompose(first -> core.holds.begin(holdId, claim))

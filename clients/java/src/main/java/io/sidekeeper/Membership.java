@@ -98,7 +98,7 @@ public final class Membership extends Held {
         () -> {
           CompletableFuture<Void> begun =
               follow(MembershipServiceGrpc.getJoinMethod(), request.build(), this::hear);
-          claim.standOn(lease.claim, () -> claim.lose(lease.why()));
+          claim.dependsOn(lease.claim);
           return begun;
         });
   }

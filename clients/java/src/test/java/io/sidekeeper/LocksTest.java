@@ -100,6 +100,73 @@ class LocksTest {
   }
 
   @Test
+  void aBodyIsInterruptedWhenItsHoldIsReleasedElsewhere() {
+    CountDownLatch never = new CountDownLatch(1);
+    LockLostException lost =
+        assertThrows(
+            LockLostException.class,
+            () ->
+                client.withLock(
+                    "orders",
+                    OPTIONS,
+                    lock -> {
+                      new Thread(() -> sidecar.release(lock.holdId())).start();
+                      return never.await(Sidecar.PATIENT, TimeUnit.SECONDS);
+                    }));
+    assertEquals("lock orders lost: it was released elsewhere", lost.getMessage());
+    assertInstanceOf(InterruptedException.class, lost.getSuppressed()[0]);
+  }
+
+  @Test
+  void aBodyThatEndsAfterItsHoldWasReleasedElsewhereHasLostIt() {
+    LockLostException lost =
+        assertThrows(
+            LockLostException.class,
+            () ->
+                client.withLock(
+                    "orders",
+                    OPTIONS,
+                    lock -> {
+                      new Thread(() -> sidecar.release(lock.holdId())).start();
+                      while (lock.isValid()) {
+                        Thread.onSpinWait();
+                      }
+                      return null;
+                    }));
+    assertEquals("lock orders lost: it was released elsewhere", lost.getMessage());
+    assertFalse(Thread.currentThread().isInterrupted());
+  }
+
+  @Test
+  void theStageOfABodyIsCancelledWhenItsHoldIsReleasedElsewhere() {
+    CompletableFuture<String> never = new CompletableFuture<>();
+    CompletableFuture<String> result =
+        client.withLockAsync(
+            "orders",
+            OPTIONS,
+            lock -> {
+              sidecar.release(lock.holdId());
+              return never;
+            });
+    Sidecar.until("it ends", result::isDone);
+    assertInstanceOf(LockLostException.class, Stage.failureOf(result));
+    assertTrue(never.isCancelled());
+  }
+
+  @Test
+  void aBodyThatReleasesItsLockIsNotInterrupted() throws InterruptedException {
+    boolean interrupted =
+        client.<Boolean, RuntimeException>withLock(
+            "orders",
+            OPTIONS,
+            lock -> {
+              lock.release();
+              return Thread.interrupted();
+            });
+    assertFalse(interrupted);
+  }
+
+  @Test
   void anInterruptThatTheBodyHasNotSeenDoesNotOutliveIt() {
     for (int i = 0; i < 20; i++) {
       assertThrows(
