@@ -2,7 +2,6 @@ package io.sidekeeper;
 
 import io.grpc.Status;
 import io.sidekeeper.Keeper.Answer;
-import io.sidekeeper.errors.HoldNotFoundException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.lease.v1.LeaseServiceGrpc;
 import io.sidekeeper.lock.v1.CheckRequest;
@@ -107,7 +106,8 @@ final class Core {
         .thenApply(reply -> answersOf(reply.getHoldsList()))
         .exceptionallyCompose(
             failure -> {
-              if (!(Waiting.unwrap(failure) instanceof HoldNotFoundException unknown)) {
+              if (!(Waiting.unwrap(failure) instanceof SidekeeperException unknown)
+                  || !unknown.reason().equals("HOLD_NOT_FOUND")) {
                 return CompletableFuture.failedFuture(failure);
               }
               if (ids.size() == 1) {
