@@ -104,7 +104,7 @@ final class Bodies {
         (value, failure) -> {
           guard.end();
           LostException over = lock.whyOver();
-          lock.releasing()
+          lock.givingUp()
               .whenComplete(
                   (nothing, unconfirmed) -> {
                     RuntimeException why = stopped.get();

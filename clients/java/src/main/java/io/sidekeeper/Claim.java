@@ -12,14 +12,14 @@ import java.util.function.BiFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a caller has for as long as a stream lives and its validity runs: a hold, a lease or a
- * membership. It ends once, with the first cause given.
+ * What a caller has for as long as a stream lives and its validity runs. It ends once, with the
+ * first cause given.
  *
  * <p>All claims of a client change under one monitor, so that whoever ends the stream of one knows
  * that all that stands on it has ended too. Any thread may look without it.
  */
 final class Claim {
-  /** Before the first answer; for ever, of a membership, whose lease's validity counts. */
+  /** Before the first answer. */
   private static final long UNPROVEN = Long.MIN_VALUE / 2;
 
   private static final Logger LOG = System.getLogger("io.sidekeeper");
@@ -30,7 +30,8 @@ final class Claim {
   final CompletableFuture<Void> ended = new CompletableFuture<>();
 
   private final Object monitor;
-  private final BiFunction<String, SidekeeperException, LostException> kind;
+  private final BiFunction<String, SidekeeperException, LostException> loss;
+  private final @Nullable Claim lender;
   private final List<Runnable> stops = new ArrayList<>();
   private final List<Runnable> listeners = new ArrayList<>();
   private final Set<Claim> dependents = new LinkedHashSet<>();
@@ -41,10 +42,16 @@ final class Claim {
   private volatile boolean suspended;
   private volatile @Nullable LostException lost;
 
-  Claim(Object monitor, String what, BiFunction<String, SidekeeperException, LostException> kind) {
+  /** With a lender, it is valid for as long as that is. */
+  Claim(
+      Object monitor,
+      String what,
+      BiFunction<String, SidekeeperException, LostException> loss,
+      @Nullable Claim lender) {
     this.monitor = monitor;
     this.what = what;
-    this.kind = kind;
+    this.loss = loss;
+    this.lender = lender;
   }
 
   boolean isOver() {
@@ -77,6 +84,10 @@ final class Claim {
    * says why.
    */
   long validFor() {
+    if (lender != null) {
+      long left = lender.validFor();
+      return over ? 0 : left;
+    }
     long end = until;
     if (over) {
       return 0;
@@ -169,7 +180,7 @@ final class Claim {
   }
 
   LostException asLost(SidekeeperException cause) {
-    return kind.apply(what, cause);
+    return loss.apply(what, cause);
   }
 
   /** Ends it and its stream. */

@@ -11,8 +11,8 @@ import org.junit.jupiter.api.Test;
 /** How a claim ends. */
 class ClaimTest {
   private final Object monitor = new Object();
-  private final Claim lease = new Claim(monitor, "lease", LostException::new);
-  private final Claim lock = new Claim(monitor, "lock orders", LostException::new);
+  private final Claim lease = new Claim(monitor, "lease", LostException::new, null);
+  private final Claim lock = new Claim(monitor, "lock orders", LostException::new, null);
   private final List<String> calls = new ArrayList<>();
 
   @Test
@@ -42,7 +42,7 @@ class ClaimTest {
 
   @Test
   void allBodiesAreStoppedBeforeAnybodyIsTold() {
-    Claim other = new Claim(monitor, "lock stock", LostException::new);
+    Claim other = new Claim(monitor, "lock stock", LostException::new, null);
     for (Claim claim : List.of(lock, other)) {
       claim.dependsOn(lease);
       claim.whenOver(() -> calls.add("tell " + claim.what));
@@ -59,7 +59,7 @@ class ClaimTest {
     lock.dependsOn(lease);
     lease.end(null);
     assertEquals("LEASE_CLOSED", lock.lost().why().reason());
-    Claim late = new Claim(monitor, "lock stock", LostException::new);
+    Claim late = new Claim(monitor, "lock stock", LostException::new, null);
     late.dependsOn(lease);
     assertEquals("LEASE_CLOSED", late.lost().why().reason());
   }
