@@ -15,6 +15,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/server"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -161,7 +162,7 @@ func (s *settings) newLog(out io.Writer) *zap.Logger {
 	if err != nil {
 		level = zapcore.InfoLevel // the flag's words are zap's
 	}
-	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(out)), level))
+	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(show.LogWriter(out))), level))
 }
 
 // encoder is for people or for programs.
