@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 )
 
@@ -137,6 +138,18 @@ func fillFrom(lookup func(string) (string, bool), flags *pflag.FlagSet) (err err
 		}
 	})
 	return err
+}
+
+// prepare takes what the command line left open from the environment, and checks it all.
+func prepare(flags *pflag.FlagSet, check func() error) error {
+	err := fillFrom(os.LookupEnv, flags)
+	if err == nil {
+		err = check()
+	}
+	if err != nil {
+		return exit.UsageError(err)
+	}
+	return nil
 }
 
 // choose makes a choice among words, of which the first is the default.
