@@ -32,6 +32,8 @@ var (
 	ErrUnsafeTimeout = errors.New("session timeout too short to be proved")
 	// ErrTooManyBytes means that the session owns as many bytes of ephemeral paths as it may.
 	ErrTooManyBytes = errors.New("too many bytes of ephemeral paths in one session")
+	// ErrDirectoryTooLarge means that a node has so many children that their list is not read. Asking again does not help.
+	ErrDirectoryTooLarge = errors.New("too many names in one directory")
 )
 
 // A Node is what a read has shown of one znode.

@@ -53,7 +53,9 @@ final class Reasons {
           Map.entry("KEY_HAS_CHILDREN", KeyHasChildrenException::new),
           Map.entry("WATCH_LIMIT", WatchLimitException::new),
           Map.entry("MEMORY_LIMIT", MemoryLimitException::new),
-          Map.entry("POLICY_DENIED", PolicyDeniedException::new));
+          Map.entry("POLICY_DENIED", PolicyDeniedException::new),
+          Map.entry("QUOTA_EXCEEDED", QuotaExceededException::new),
+          Map.entry("DIRECTORY_TOO_LARGE", DirectoryTooLargeException::new));
 
   private Reasons() {}
 
