@@ -158,6 +158,12 @@ func QuotaExceeded(limit string, most int, identity string) error {
 // MemoryLimit says that there is no memory for an answer.
 func MemoryLimit(most int) error { return limited(errMemoryLimit, "max-memory", most) }
 
+func directoryTooLarge(large *recipes.LargeDirectory) error {
+	text := strings.TrimPrefix(large.Error(), recipes.ErrDirectoryTooLarge.Error()+": ")
+	facts := map[string]string{"directory": large.Path, "bytes": fmt.Sprint(large.Bytes), "max": fmt.Sprint(large.Max)}
+	return &detailedError{kind: recipes.ErrDirectoryTooLarge, facts: facts, text: text}
+}
+
 // PolicyDenied is the same answer whatever is stored under the name. It tells the caller as whom it was seen.
 func PolicyDenied(identity, action string) error {
 	return &detailedError{
@@ -223,6 +229,9 @@ func StatusOf(err error) (*status.Status, string) {
 	}
 	if made, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
 		return made.GRPCStatus(), ""
+	}
+	if large, ok := errors.AsType[*recipes.LargeDirectory](err); ok {
+		err = directoryTooLarge(large)
 	}
 	known := answerTo(err)
 	reason := reasonText(known.reason)

@@ -213,7 +213,8 @@ const (
 	// What to do: ask for less at a time, or have the limit raised.
 	Reason_REASON_QUOTA_EXCEEDED Reason = 42
 	// RESOURCE_EXHAUSTED: what was asked for takes the list of a directory that is longer than the sidecar reads: there are too many names
-	// side by side. The error's details tell the `directory`, the `bytes` of its list and the `max`. Asking again does not help.
+	// side by side. Any rpc that takes such a list can end so. The error's details tell the `directory` as it is called in the ensemble, the
+	// `bytes` of its list and the `max`. Asking again does not help.
 	//
 	// What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
 	Reason_REASON_DIRECTORY_TOO_LARGE Reason = 43

@@ -285,7 +285,8 @@ export enum Reason {
   QUOTA_EXCEEDED = 42,
   /**
    * DIRECTORY_TOO_LARGE - RESOURCE_EXHAUSTED: what was asked for takes the list of a directory that is longer than the sidecar reads: there are too many names
-   * side by side. The error's details tell the `directory`, the `bytes` of its list and the `max`. Asking again does not help.
+   * side by side. Any rpc that takes such a list can end so. The error's details tell the `directory` as it is called in the ensemble, the
+   * `bytes` of its list and the `max`. Asking again does not help.
    *
    * What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
    */
