@@ -46,7 +46,7 @@ func (c *configService) Put(ctx context.Context, request *configv1.PutRequest) (
 	if err != nil {
 		return nil, err
 	}
-	entries, err := c.config.Commit(ctx, c.services.ensemble, operation)
+	entries, err := c.commit(ctx, operation)
 	if err != nil {
 		return nil, failureOf(err, false)
 	}
@@ -69,7 +69,7 @@ func (c *configService) Delete(ctx context.Context, request *configv1.DeleteRequ
 		}
 		return &configv1.DeleteResponse{Deleted: int32(deleted)}, nil
 	}
-	if _, err := c.config.Commit(ctx, c.services.ensemble, operation); err != nil {
+	if _, err := c.commit(ctx, operation); err != nil {
 		return nil, failureOf(err, false)
 	}
 	return &configv1.DeleteResponse{Deleted: 1}, nil
@@ -80,7 +80,7 @@ func (c *configService) Commit(ctx context.Context, request *configv1.CommitRequ
 	if err != nil {
 		return nil, err
 	}
-	entries, err := c.config.Commit(ctx, c.services.ensemble, operations...)
+	entries, err := c.commit(ctx, operations...)
 	if err != nil {
 		return nil, failureOf(err, true)
 	}
@@ -89,6 +89,12 @@ func (c *configService) Commit(ctx context.Context, request *configv1.CommitRequ
 		response.Results = append(response.Results, &configv1.Result{Version: entry.Version, Revision: entry.Revision})
 	}
 	return response, nil
+}
+
+func (c *configService) commit(ctx context.Context, operations ...recipes.Operation) ([]recipes.Entry, error) {
+	entries, err := c.config.Commit(ctx, c.services.ensemble, operations...)
+	c.services.audit.committed(caller.Of(ctx), operations, entries, err)
+	return entries, err
 }
 
 // failureOf tells the caller which key failed and, of several operations, which one.

@@ -25,6 +25,7 @@ type devSettings struct {
 	sessionTimeout time.Duration
 	drainTimeout   time.Duration
 	faults         []string
+	parsedFaults   dev.Faults
 	metricsListen  string
 	adminListen    string
 	logging        settings
@@ -33,23 +34,16 @@ type devSettings struct {
 // newDevCommand is a sidecar that needs nothing.
 func newDevCommand() *cobra.Command {
 	settings := &devSettings{}
-	command := &cobra.Command{
-		Use:   "dev",
-		Short: "Run a sidecar with an ensemble in memory, for development and tests",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
-				return exit.UsageError(err)
-			}
-			ctx, stop := untilSignal(command.Context())
-			defer stop()
-			return settings.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
-		},
+	return newServerCommand(&cobra.Command{
+		Use: "dev", Short: "Run a sidecar with an ensemble in memory, for development and tests",
+	}, settings.flags(), settings.check, settings.serve)
+}
+
+func (s *devSettings) check() (err error) {
+	if s.parsedFaults, err = dev.ParseFaults(s.faults); err != nil {
+		return fmt.Errorf("--fault %w", err)
 	}
-	command.Flags().SortFlags = false
-	command.Flags().AddFlagSet(settings.flags())
-	command.SetUsageFunc(usageAlone)
-	return command
+	return nil
 }
 
 func (s *devSettings) flags() *pflag.FlagSet {
@@ -70,13 +64,9 @@ func (s *devSettings) flags() *pflag.FlagSet {
 
 // serve runs the sidecar until ctx ends. What to try goes to out, its log to logged.
 func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
-	faults, err := dev.ParseFaults(s.faults)
-	if err != nil {
-		return exit.UsageError(fmt.Errorf("--fault %w", err))
-	}
 	sidecar, err := dev.New(ctx, dev.Options{
 		Listen: s.listen, TLSFolder: s.tlsFolder, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
-		DrainTimeout: s.drainTimeout, Faults: faults, Log: s.logging.newLog(logged),
+		DrainTimeout: s.drainTimeout, Faults: s.parsedFaults, Log: s.logging.newLog(logged),
 		MetricsListen: s.metricsListen, AdminListen: s.adminListen,
 	})
 	switch {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,11 +38,8 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 		Use:   "doctor [NAME...]",
 		Short: "Report what is wrong or risky about the ensemble and the locks in it",
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := fillFrom(os.LookupEnv, all); err != nil {
-				return exit.UsageError(err)
-			}
-			if err := settings.check(); err != nil {
-				return exit.UsageError(err)
+			if err := prepare(all, settings.check); err != nil {
+				return err
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), reach.timeout+recheckAfter)
 			defer cancel()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -49,26 +48,9 @@ func (i *injection) flags() *pflag.FlagSet {
 // newInjectWebhookCommand is the webhook that adds sidecars to pods.
 func newInjectWebhookCommand() *cobra.Command {
 	injection := &injection{}
-	command := &cobra.Command{
-		Use:   "inject-webhook",
-		Short: "Serve a Kubernetes webhook that adds a sidecar to pods that ask for one",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := fillFrom(os.LookupEnv, command.LocalNonPersistentFlags()); err != nil {
-				return exit.UsageError(err)
-			}
-			if err := injection.check(); err != nil {
-				return exit.UsageError(err)
-			}
-			ctx, stop := untilSignal(command.Context())
-			defer stop()
-			return injection.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
-		},
-	}
-	command.Flags().SortFlags = false
-	command.Flags().AddFlagSet(injection.flags())
-	command.SetUsageFunc(usageAlone)
-	return command
+	return newServerCommand(&cobra.Command{
+		Use: "inject-webhook", Short: "Serve a Kubernetes webhook that adds a sidecar to pods that ask for one",
+	}, injection.flags(), injection.check, injection.serve)
 }
 
 func (i *injection) check() error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,19 +36,16 @@ func newLockListCommand(reach *reach) *cobra.Command {
 }
 
 func (r *reach) showLocks(to io.Writer, entries []*sidekeeper.LockEntry) error {
-	locks := eachWire(entries, wireLock)
-	if r.json() {
-		return show.Message(to, &lockv1.ListResponse{Locks: locks})
-	}
-	rows := make([][]string, 0, len(locks))
-	for _, lock := range locks {
-		rows = append(rows, []string{show.Printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders()))})
-	}
-	return show.Table(to, "NAME CONTENDERS", rows)
+	locks := each(entries, wireLock)
+	return tabulate(r, to, &lockv1.ListResponse{Locks: locks}, "NAME CONTENDERS", locks, func(lock *lockv1.Lock) []string {
+		return []string{show.Printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders()))}
+	})
 }
 
 func newLockShowCommand(reach *reach) *cobra.Command {
-	watch := false
+	watch, get := false, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.View, error) {
+		return client.Get(ctx, args[0])
+	}, reach.showView)
 	command := &cobra.Command{
 		Use: "show NAME", Short: "Show who holds a lock and who waits for it, in order", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: reach.completeLock,
@@ -55,13 +53,7 @@ func newLockShowCommand(reach *reach) *cobra.Command {
 			if watch {
 				return reach.watchLock(command, args[0])
 			}
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				view, err := client.Get(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return reach.showView(command.OutOrStdout(), wireView(view))
-			})
+			return get(command, args)
 		},
 	}
 	command.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever it changes")
@@ -78,24 +70,19 @@ func (r *reach) watchLock(command *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
-		if err := r.showView(command.OutOrStdout(), wireView(view)); err != nil {
+		if err := r.showView(command.OutOrStdout(), view); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reach) showView(to io.Writer, view *lockv1.View) error {
+func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {
+	view := wireView(shown)
 	if r.json() {
 		return show.Message(to, view)
 	}
-	var rows [][]string
-	for _, holder := range view.GetHolders() {
-		rows = append(rows, contenderRow("held", holder))
-	}
-	for _, waiter := range view.GetWaiters() {
-		rows = append(rows, contenderRow("waiting", waiter))
-	}
+	rows := append(each(view.GetHolders(), contenderRow("held")), each(view.GetWaiters(), contenderRow("waiting"))...)
 	if len(rows) == 0 {
 		_, err := fmt.Fprintf(to, "%s is free\n", show.Printable(view.GetName()))
 		return err
@@ -106,25 +93,20 @@ func (r *reach) showView(to io.Writer, view *lockv1.View) error {
 	return show.Table(to, "STATE MODE TOKEN OWNER AGE METADATA NOTES", rows)
 }
 
-func contenderRow(state string, c *lockv1.Contender) []string {
-	notes := ""
-	if c.GetRevocationRequested() {
-		notes = "revocation requested"
+func contenderRow(state string) func(*lockv1.Contender) []string {
+	return func(c *lockv1.Contender) []string {
+		var notes []string
+		if c.GetRevocationRequested() {
+			notes = append(notes, "revocation requested")
+		}
+		if c.GetForeign() {
+			notes = append(notes, "not Sidekeeper's")
+		}
+		return []string{
+			state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10), show.Printable(c.GetOwner()),
+			show.Age(c.GetAge()), show.Metadata(c.GetMetadata()), strings.Join(notes, ", "),
+		}
 	}
-	if c.GetForeign() {
-		notes = joinNotes(notes, "not Sidekeeper's")
-	}
-	return []string{
-		state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10), show.Printable(c.GetOwner()),
-		show.Age(c.GetAge()), show.Metadata(c.GetMetadata()), notes,
-	}
-}
-
-func joinNotes(one, other string) string {
-	if one == "" {
-		return other
-	}
-	return one + ", " + other
 }
 
 func (r *reach) completeLock(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

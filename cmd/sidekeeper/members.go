@@ -25,26 +25,21 @@ func newMembersCommand(reach *reach) *cobra.Command {
 func newMembersListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls GROUP", Short: "List the members of a group", Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				view, err := client.GetGroup(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				if reach.json() {
-					return show.Message(command.OutOrStdout(), wireGroupView(view))
-				}
-				return showMembers(command.OutOrStdout(), wireGroupView(view))
-			})
-		},
+		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.GroupView, error) {
+			return client.GetGroup(ctx, args[0])
+		}, reach.showGroup),
 	}
 }
 
-func showMembers(to io.Writer, view *membershipv1.View) error {
-	rows := make([][]string, 0, len(view.GetMembers()))
-	for _, member := range view.GetMembers() {
-		rows = append(rows, memberRow(member))
+func (r *reach) showGroup(to io.Writer, view *sidekeeper.GroupView) error {
+	if r.json() {
+		return show.Message(to, wireGroupView(view))
 	}
+	return showMembers(to, wireGroupView(view))
+}
+
+func showMembers(to io.Writer, view *membershipv1.View) error {
+	rows := each(view.GetMembers(), memberRow)
 	if omitted := view.GetMembersOmitted(); omitted > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", omitted)})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 )
 
@@ -112,7 +113,7 @@ func (s *settings) flags() *pflag.FlagSet {
 
 	f.Var(choose(&s.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
 	f.Var(choose(&s.logFormat, "json", "console"), "log-format", "log format, for programs or for people")
-	f.StringVar(&s.auditLog, "audit-log", auditToLog, "destination of the audit log (grants, losses, revocations, breaks and denials): stderr with the log, off, or the absolute path of a `file`")
+	f.StringVar(&s.auditLog, "audit-log", auditToLog, "destination of the audit log (grants, losses, revocations, breaks, writes and denials): stderr with the log, off, or the absolute path of a `file`")
 	f.StringVar(&s.otlpEndpoint, "otlp-endpoint", "", "where to send traces: the `URL` of an OTLP collector, over gRPC; empty disables it")
 	f.Float64Var(&s.traceRatio, "trace-ratio", 1, "sampling ratio of calls that arrive without a trace, from 0 to 1; clients that trace decide for themselves")
 	f.BoolVar(&s.strict, "strict", false, "refuse to start if the ensemble or the settings are risky, or if that cannot be determined")
@@ -137,6 +138,18 @@ func fillFrom(lookup func(string) (string, bool), flags *pflag.FlagSet) (err err
 		}
 	})
 	return err
+}
+
+// prepare takes what the command line left open from the environment, and checks it all.
+func prepare(flags *pflag.FlagSet, check func() error) error {
+	err := fillFrom(os.LookupEnv, flags)
+	if err == nil {
+		err = check()
+	}
+	if err != nil {
+		return exit.UsageError(err)
+	}
+	return nil
 }
 
 // choose makes a choice among words, of which the first is the default.

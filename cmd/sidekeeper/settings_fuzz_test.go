@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -96,4 +97,26 @@ func usable(t *testing.T, s *settings) {
 	if s.ephemeralBytes < 1<<10 || s.keepaliveTime < time.Second || s.maxStreams < 1 || 2*s.maxStreams > math.MaxUint32 {
 		t.Errorf("%+v obey the rules", s)
 	}
+}
+
+// Whatever lies in the file of credentials, it is refused, or each of them is one line with a user.
+func FuzzCredentials(f *testing.F) {
+	for _, text := range []string{"app:secret\n", "a:b\r\n\r\nc:d", ":x", "a", "", "\n", "a::\x00"} {
+		f.Add([]byte(text))
+	}
+	s := &settings{authFile: "file"}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		credentials, err := s.parseCredentials(content)
+		if err != nil {
+			if len(content) > 20 && strings.Contains(err.Error(), string(content)) {
+				t.Errorf("%v: tells the secret", err)
+			}
+			return
+		}
+		for _, credential := range credentials {
+			if colon := bytes.IndexByte(credential, ':'); colon < 1 || bytes.ContainsAny(credential, "\n") {
+				t.Errorf("%q is taken for a user and a password", credential)
+			}
+		}
+	})
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"go.uber.org/zap"
 )
 
 const somebody = `rules: [{identities: ["uid:1"], methods: ["sidekeeper.lock.v1.LockService/*"]}]`
@@ -33,7 +35,7 @@ func (f *followedPolicy) sees(when string, first, second bool, complaints int) {
 func newFollowedPolicy(t *testing.T, path string) *followedPolicy {
 	t.Helper()
 	f := &followedPolicy{t: t, book: &logbook{}}
-	file, err := openPolicy(path, f.book.Logger(), func(refused bool) { f.state = map[bool]string{true: "refused", false: "good"}[refused] })
+	file, err := openPolicy(path, f.book.Logger(), zap.NewNop(), func(refused bool) { f.state = map[bool]string{true: "refused", false: "good"}[refused] })
 	must(t, err)
 	f.policyFile = file
 	return f

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,8 @@ type Options struct {
 	Reflection       bool          // whether clients may ask for the services' descriptions
 	Policy           string        // file with who may do what; empty for everybody everything that is not for operators
 	AllOperate       bool          // whether every caller is an operator; for development and tests only
+
+	completeWithin time.Duration // longestRequest if 0; for tests
 
 	Log     *zap.Logger
 	Audit   *zap.Logger // for what docs/audit.md tells; nil for nowhere
@@ -135,7 +138,7 @@ const (
 )
 
 func (s *Server) open() (err error) {
-	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Metrics.policyRefused); err != nil {
+	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused); err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
 	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
@@ -215,14 +218,15 @@ func (s *Server) add(purpose, address string, opened net.Listener, err error, se
 }
 
 func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
-	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}),
+	reception := reception{newMemory(s.options.MaxMemory), s.options.Metrics, cmp.Or(s.options.completeWithin, longestRequest)}
+	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}, reception),
 		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls})})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))
 	}
 	server := grpc.NewServer(options...)
-	s.handlers.Register(server)
-	healthpb.RegisterHealthServer(server, s.health)
+	s.handlers.Register(receptionist{server, reception})
+	healthpb.RegisterHealthServer(receptionist{server, reception}, healthService{s.health})
 	if s.options.Reflection {
 		reflection.Register(server)
 	}
@@ -250,6 +254,7 @@ func profiles() *http.ServeMux {
 // close. It returns nil if everything ended as it should: every session closed, so that all locks are free.
 func (s *Server) Serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	announce(s.health, false, s.services())
 	for _, listener := range s.listeners {
 		s.options.Log.Info("listening", zap.String("for", listener.purpose), zap.String("address", addressOf(listener.listener)))
 		group.Go(func() error { return s.serveListener(listener) })

@@ -53,7 +53,7 @@ func New(config Config) (*Client, error) {
 		openings:      make(gate, openingsAtOnce),
 		lateClosings:  make(gate, lateClosingsAtOnce),
 		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
-		silentServers: &silentServers{servers: len(config.Servers), since: make(map[string]time.Time)},
+		silentServers: newSilentServers(config.Servers),
 		random:        rand.New(config.Random),
 	}
 	for _, dir := range config.Directories {

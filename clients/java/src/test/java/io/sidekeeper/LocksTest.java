@@ -6,10 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.sidekeeper.errors.LeaseLostException;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LockLostException;
-import io.sidekeeper.errors.LockRevokedException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.SuspendedException;
 import java.io.IOException;
@@ -76,7 +74,7 @@ class LocksTest {
                 lock.check();
               }
             });
-    assertInstanceOf(LeaseLostException.class, lost.why());
+    assertEquals("LEASE_LOST", lost.why().reason());
     assertEquals("lock orders", lost.what());
   }
 
@@ -97,6 +95,73 @@ class LocksTest {
                     }));
     assertInstanceOf(InterruptedException.class, lost.getSuppressed()[0]);
     assertFalse(Thread.currentThread().isInterrupted());
+  }
+
+  @Test
+  void aBodyIsInterruptedWhenItsHoldIsReleasedElsewhere() {
+    CountDownLatch never = new CountDownLatch(1);
+    LockLostException lost =
+        assertThrows(
+            LockLostException.class,
+            () ->
+                client.withLock(
+                    "orders",
+                    OPTIONS,
+                    lock -> {
+                      new Thread(() -> sidecar.release(lock.holdId())).start();
+                      return never.await(Sidecar.PATIENT, TimeUnit.SECONDS);
+                    }));
+    assertEquals("lock orders lost: it was released elsewhere", lost.getMessage());
+    assertInstanceOf(InterruptedException.class, lost.getSuppressed()[0]);
+  }
+
+  @Test
+  void aBodyThatEndsAfterItsHoldWasReleasedElsewhereHasLostIt() {
+    LockLostException lost =
+        assertThrows(
+            LockLostException.class,
+            () ->
+                client.withLock(
+                    "orders",
+                    OPTIONS,
+                    lock -> {
+                      new Thread(() -> sidecar.release(lock.holdId())).start();
+                      while (lock.isValid()) {
+                        Thread.onSpinWait();
+                      }
+                      return null;
+                    }));
+    assertEquals("lock orders lost: it was released elsewhere", lost.getMessage());
+    assertFalse(Thread.currentThread().isInterrupted());
+  }
+
+  @Test
+  void theStageOfABodyIsCancelledWhenItsHoldIsReleasedElsewhere() {
+    CompletableFuture<String> never = new CompletableFuture<>();
+    CompletableFuture<String> result =
+        client.withLockAsync(
+            "orders",
+            OPTIONS,
+            lock -> {
+              sidecar.release(lock.holdId());
+              return never;
+            });
+    Sidecar.until("it ends", result::isDone);
+    assertInstanceOf(LockLostException.class, Stage.failureOf(result));
+    assertTrue(never.isCancelled());
+  }
+
+  @Test
+  void aBodyThatReleasesItsLockIsNotInterrupted() throws InterruptedException {
+    boolean interrupted =
+        client.<Boolean, RuntimeException>withLock(
+            "orders",
+            OPTIONS,
+            lock -> {
+              lock.release();
+              return Thread.interrupted();
+            });
+    assertFalse(interrupted);
   }
 
   @Test
@@ -299,7 +364,7 @@ class LocksTest {
     assertEquals(1, client.revoke("orders", "maintenance", Duration.ofMillis(300)));
     Sidecar.until("it is told", () -> told.size() == 2);
     assertEquals(List.of("maintenance true", "LOCK_REVOKED"), told);
-    assertInstanceOf(LockRevokedException.class, lock.error().orElseThrow().why());
+    assertEquals("LOCK_REVOKED", lock.error().orElseThrow().why().reason());
     assertTrue(lock.revocation().isPresent());
     assertThrows(LockLostException.class, lock::release);
     assertThrows(LockLostException.class, lock::close);
