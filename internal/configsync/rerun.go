@@ -79,7 +79,7 @@ func (r *rerunner) once(ctx context.Context) (code int, err error) {
 		Stdin: bytes.NewReader(next.stdin), Stdout: r.stdout, Stderr: r.stderr,
 	})
 	if err != nil {
-		return 0, exit.With(exit.NoCommand, err)
+		return 0, exit.NotStarted(err)
 	}
 	var late <-chan time.Time
 	for done := ctx.Done(); ; {

@@ -47,6 +47,7 @@ type Options struct {
 	SilenceTimeout   time.Duration // what sessions of callers that fell silent get on top of that
 	Reflection       bool          // whether clients may ask for the services' descriptions
 	Policy           string        // file with who may do what; empty for everybody everything that is not for operators
+	AnyAddress       bool          // whether TCP without TLS is served beyond loopback; for development and tests only
 	AllOperate       bool          // whether every caller is an operator; for development and tests only
 
 	Log     *zap.Logger
@@ -165,7 +166,7 @@ func (s *Server) openCallers() error {
 			servers[hands.Socket] = s.newGRPC(hands)
 		}
 		serve := func(listener net.Listener) error { return servers[at.identity].Serve(s.limiter.slowed(listener)) }
-		listener, err := listen(at.address, s.options.SocketMode, secure)
+		listener, err := listen(at.address, s.options.SocketMode, secure || s.options.AnyAddress)
 		if err := s.add(forCallers, address, listener, err, serve); err != nil {
 			return err
 		}

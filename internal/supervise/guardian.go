@@ -88,7 +88,7 @@ func (g *guardian) run(argv []string, foreground bool) int {
 	}
 	if err := g.start(argv, foreground); err != nil {
 		fmt.Fprintln(os.Stderr, "sidekeeper: "+err.Error())
-		return exit.NoCommand
+		return exit.Code(exit.NotStarted(err))
 	}
 	return g.watch()
 }
