@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -92,6 +93,9 @@ type listener struct {
 // New opens every listener, so that an address that is refused or taken is known before anything is served. Serve
 // closes them.
 func New(options Options, handlers Handlers, ensemble service.Reachability) (*Server, error) {
+	if runtime.GOOS == "windows" {
+		return nil, errors.New("a sidecar runs on Linux, and on macOS for development: Windows does not say who connects to a Unix socket")
+	}
 	if options.Audit == nil {
 		options.Audit = zap.NewNop()
 	}

@@ -18,12 +18,6 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
-// Forwarded are the signals that the command gets when sidekeeper gets them.
-var Forwarded = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-	syscall.SIGWINCH,
-}
-
 // ending are those of them that end a program which waits.
 var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
@@ -66,6 +60,9 @@ type Runner struct {
 
 // Run waits for the claim, runs the command and gives the claim up. The error has the command's exit code; see package exit.
 func (r *Runner) Run(ctx context.Context, claim Claim) error {
+	if errUnsupported != nil {
+		return exit.UsageError(errUnsupported)
+	}
 	if _, err := exec.LookPath(r.Command[0]); err != nil {
 		return exit.NotStarted(err)
 	}
