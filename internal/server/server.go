@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -48,6 +49,7 @@ type Options struct {
 	SilenceTimeout   time.Duration // what sessions of callers that fell silent get on top of that
 	Reflection       bool          // whether clients may ask for the services' descriptions
 	Policy           string        // file with who may do what; empty for everybody everything that is not for operators
+	AnyAddress       bool          // whether TCP without TLS is served beyond loopback; for development and tests only
 	AllOperate       bool          // whether every caller is an operator; for development and tests only
 
 	completeWithin time.Duration // longestRequest if 0; for tests
@@ -94,6 +96,9 @@ type listener struct {
 // New opens every listener, so that an address that is refused or taken is known before anything is served. Serve
 // closes them.
 func New(options Options, handlers Handlers, ensemble service.Reachability) (*Server, error) {
+	if runtime.GOOS == "windows" {
+		return nil, errors.New("a sidecar runs on Linux, and on macOS for development: Windows does not say who connects to a Unix socket")
+	}
 	if options.Audit == nil {
 		options.Audit = zap.NewNop()
 	}
@@ -168,7 +173,7 @@ func (s *Server) openCallers() error {
 			servers[hands.Socket] = s.newGRPC(hands)
 		}
 		serve := func(listener net.Listener) error { return servers[at.identity].Serve(s.limiter.slowed(listener)) }
-		listener, err := listen(at.address, s.options.SocketMode, secure)
+		listener, err := listen(at.address, s.options.SocketMode, secure || s.options.AnyAddress)
 		if err := s.add(forCallers, address, listener, err, serve); err != nil {
 			return err
 		}

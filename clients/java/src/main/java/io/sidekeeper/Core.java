@@ -36,7 +36,7 @@ final class Core {
       throw refused;
     }
     transport = made;
-    calls = new Calls(transport.channel, workers);
+    calls = new Calls(transport.channel, transport.address, workers);
   }
 
   /** Makes a keeper, which ends what it keeps when the client is closed. */

@@ -115,6 +115,7 @@ public class SidekeeperException extends RuntimeException {
   }
 
   /** Says the class, the code, the reason if there is one, and the message. */
+  @SuppressWarnings("OverrideThrowableToString") // getMessage is for people, without the reason
   @Override
   public final String toString() {
     String why = reason.isEmpty() ? "" : " (" + reason + ")";
