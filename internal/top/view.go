@@ -106,7 +106,7 @@ func (v *view) leases() table {
 			state = "suspended"
 		}
 		t.rows = append(t.rows, row{as, []string{
-			lease.Mark, show.Printable(lease.Owner), show.Printable(lease.Caller), state, bar(part),
+			lease.LogID, show.Printable(lease.Owner), show.Printable(lease.Caller), state, bar(part),
 			seconds(lease.ValidFor) + "/" + seconds(lease.TTL),
 			fmt.Sprint(lease.Holds + lease.Members), fmt.Sprint(lease.Waits), seconds(lease.Age),
 		}})
@@ -137,7 +137,7 @@ func (v *view) locks() table {
 }
 
 func partyWords(one service.Party) string {
-	return fmt.Sprintf("%s (%s)", show.Printable(one.Owner), one.Mark)
+	return fmt.Sprintf("%s (%s)", show.Printable(one.Owner), one.LogID)
 }
 
 func waiterWords(waiters []service.Party) string {
