@@ -34,7 +34,7 @@ type State struct {
 // Counts are how much there is of everything.
 type Counts struct {
 	Leases      int `json:"leases"`
-	MostLeases  int `json:"mostLeases"`
+	MaxLeases   int `json:"maxLeases"`
 	Suspended   int `json:"suspended"`
 	Holds       int `json:"holds"`
 	Waiters     int `json:"waiters"`
@@ -83,8 +83,8 @@ type Party struct {
 type Latency struct {
 	Operation string  `json:"operation"`
 	Rate      float64 `json:"rate"` // in a second
-	Half      float64 `json:"half"` // half of the requests took at most so long
-	Most      float64 `json:"most"` // and 99 %
+	P50       float64 `json:"p50"`
+	P99       float64 `json:"p99"`
 }
 
 // mostShown is how many leases, locks and members are listed, so that a look costs little however many there are.
@@ -99,7 +99,7 @@ func (s *Services) Stock() State {
 		stock.take(open)
 	}
 	stock.state.Draining = s.drain.hasBegun()
-	stock.state.Counts.MostLeases = s.options.MostLeases
+	stock.state.Counts.MaxLeases = s.options.MostLeases
 	return stock.finish()
 }
 

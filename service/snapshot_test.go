@@ -29,7 +29,7 @@ func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
 	s.must(err)
 
 	state := s.services.Stock()
-	same(t, "counts", state.Counts, Counts{Leases: 2, MostLeases: 10000, Holds: 1, Waiters: 1, Members: 1})
+	same(t, "counts", state.Counts, Counts{Leases: 2, MaxLeases: 10000, Holds: 1, Waiters: 1, Members: 1})
 	same(t, "leases", len(state.Leases), 2)
 	first := state.Leases[0]
 	same(t, "the oldest", fmt.Sprint(first.Owner, first.Caller, first.Holds, first.Waits, first.Members), "billinguid:"+uid()+"1 0 1")

@@ -87,16 +87,22 @@ func newVersionCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of this build", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			info, _ := debug.ReadBuildInfo()
-			built := describe(info)
 			if reach.json() {
-				return show.JSON(command.OutOrStdout(), built)
+				return show.JSON(command.OutOrStdout(), thisBuild())
 			}
-			_, err := fmt.Fprintf(command.OutOrStdout(), "sidekeeper %s, revision %s, %s\n",
-				built.Version, built.Revision, built.Go)
+			_, err := fmt.Fprintln(command.OutOrStdout(), thisBuild())
 			return err
 		},
 	}
+}
+
+func (b build) String() string {
+	return fmt.Sprintf("sidekeeper %s, revision %s, %s", b.Version, b.Revision, b.Go)
+}
+
+func thisBuild() build {
+	info, _ := debug.ReadBuildInfo()
+	return describe(info)
 }
 
 func describe(info *debug.BuildInfo) build {

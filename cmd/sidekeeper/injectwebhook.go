@@ -39,7 +39,7 @@ func (i *injection) flags() *pflag.FlagSet {
 	f.StringVar(&o.API.Server, "kube-api", "", "`address` of the API server, https://host:port; empty for the one that pods find")
 	f.StringVar(&o.API.TokenFile, "kube-token-file", "", "`file` with the token to show to it; empty for the service account's")
 	f.StringVar(&o.API.CAFile, "kube-ca-file", "", "`file` with the authorities of its certificate; empty for the service account's")
-	f.DurationVar(&o.Linger, "linger", 5*time.Second, "for how long API servers are still answered when the injector is told to stop; at most 24h")
+	f.DurationVar(&o.ShutdownDelay, "shutdown-delay", 5*time.Second, "for how long API servers are still answered when the injector is told to stop; at most 24h")
 	f.Var(choose(&i.log.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
 	f.Var(choose(&i.log.logFormat, "json", "console"), "log-format", "log format, for programs or for people")
 	return f
@@ -67,8 +67,8 @@ func (i *injection) check() error {
 		return errors.New("say --tls-cert and --tls-key, or --secret, --webhook and --host")
 	case o.Lifetime < leastLifetime:
 		return fmt.Errorf("--certificate-lifetime %s: at least %s, so that there is time to renew it", o.Lifetime, leastLifetime)
-	case o.Linger < 0 || o.Linger > maxDuration:
-		return fmt.Errorf("--linger %s: between nothing and 24h", o.Linger)
+	case o.ShutdownDelay < 0 || o.ShutdownDelay > maxDuration:
+		return fmt.Errorf("--shutdown-delay %s: between nothing and 24h", o.ShutdownDelay)
 	default:
 		return nil
 	}

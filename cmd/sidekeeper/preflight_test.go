@@ -68,7 +68,7 @@ func TestAStrictSidecarServesAGoodEnsembleAndALenientOneSaysWhatIsRisky(t *testi
 	lenient := serve(t, "--zookeeper="+other, "--drain-timeout=100ms", "--metrics-listen=unix://"+folder+"/metrics")
 	awaitReady(t, folder+"/metrics")
 	lenient.signal(syscall.SIGTERM)
-	risk := `"msg":"preflight","gravity":"warning","about":"--zookeeper-auth-file"`
+	risk := `"msg":"preflight","severity":"warning","about":"--zookeeper-auth-file"`
 	if code := lenient.ends(); code != 0 || !strings.Contains(lenient.log.String(), risk) {
 		t.Errorf("exit %d; log: %s", code, lenient.log)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/server"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -130,10 +131,20 @@ func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metric
 		MostLeases:     s.maxLeases,
 		MostWaiters:    s.maxWaiters,
 		MostWatched:    s.maxWatched,
+		LeaseShare:     s.shareOf(s.maxLeases),
+		WatchShare:     s.shareOf(s.maxWatched),
 		Log:            log,
 		Audit:          audit,
 		Events:         metrics,
 	}
+}
+
+// shareOf is how much of so many one caller gets: three quarters, and all where there cannot be a second one.
+func (s *settings) shareOf(most int) int {
+	if server.IsForOne(s.listen, s.tls) {
+		return most
+	}
+	return most - most/4
 }
 
 func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics, traces traces) server.Options {
@@ -165,7 +176,7 @@ func (s *settings) newLog(out io.Writer) *zap.Logger {
 	if err != nil {
 		level = zapcore.InfoLevel // the flag's words are zap's
 	}
-	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(out)), level))
+	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(show.LogWriter(out))), level))
 }
 
 // encoder is for people or for programs.

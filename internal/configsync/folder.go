@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -134,7 +133,7 @@ const lockTimeout = 2 * time.Second
 
 func (f *folder) lock() error {
 	for late := time.After(lockTimeout); ; {
-		if syscall.Flock(int(f.mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		if lockFile(f.mark) == nil {
 			return nil
 		}
 		select {

@@ -73,6 +73,21 @@ func TestAFolderIsReplacedAsAWhole(t *testing.T) {
 	}
 }
 
+func TestAFolderMayBeNamedInAnyWay(t *testing.T) {
+	for _, where := range []string{".", "./sync", "sync/", "sync//../other"} {
+		t.Run(where, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			wantReplaced(t, openTestFolder(t, where, "app"), entries{"host": []byte("db1"), "tls/key": []byte("k")}, true)
+			if got := present(t, where); got != "..data ..sidekeeper STATE host tls" {
+				t.Error(got)
+			}
+			if err := (entries{"a/b": []byte("c")}).writeNew("./exported/"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestFilesHaveTheModeThatWasAskedFor(t *testing.T) {
 	where := t.TempDir()
 	modes := func() string {

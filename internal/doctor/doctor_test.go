@@ -85,7 +85,7 @@ func (p *patient) session() int64 {
 	return session.ID()
 }
 
-// says is what the examination finds, one line each: gravity, what it is about, and the first words.
+// says is what the examination finds, one line each: severity, what it is about, and the first words.
 func (p *patient) says(locks ...string) []string {
 	p.Helper()
 	findings, err := doctor.Examine(p.Context(), p.client, p.Settings, locks)
@@ -101,7 +101,7 @@ func lines(findings []doctor.Finding) (lines []string) {
 			continue // an ensemble in memory does not answer it
 		}
 		words := strings.Fields(f.Text)
-		lines = append(lines, fmt.Sprintf("%v %s: %s", f.Gravity, f.About, strings.Join(words[:min(len(words), 5)], " ")))
+		lines = append(lines, fmt.Sprintf("%v %s: %s", f.Severity, f.About, strings.Join(words[:min(len(words), 5)], " ")))
 	}
 	return lines
 }
@@ -154,7 +154,7 @@ func TestEmptyDirectoriesThatStayAreTold(t *testing.T) {
 	if diff := cmp.Diff([]string{"note /sidekeeper/locks: 1 directories of locks are"}, p.says()); diff != "" {
 		t.Error(diff)
 	}
-	p.Patience = 10 * time.Millisecond
+	p.RecheckAfter = 10 * time.Millisecond
 	if diff := cmp.Diff([]string{"warning /sidekeeper/locks/stays: is empty and no container,"}, p.says()); diff != "" {
 		t.Error(diff)
 	}
@@ -237,7 +237,7 @@ func TestARealEnsembleIsExamined(t *testing.T) {
 				if slices.Contains(settings.Servers, f.About) {
 					f.About = "a server"
 				}
-				got = append(got, f.Gravity.String()+" "+f.About)
+				got = append(got, f.Severity.String()+" "+f.About)
 			}
 			if diff := cmp.Diff(c.want, slices.Compact(got)); diff != "" {
 				t.Error(diff)

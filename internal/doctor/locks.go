@@ -192,12 +192,12 @@ func (e *examination) leftovers(ctx context.Context, empty map[string]zookeeper.
 	if len(empty) == 0 {
 		return nil
 	}
-	if e.Patience == 0 {
-		e.findf(Note, e.LockRoot, "run again with --patience 90s to find those that stay",
+	if e.RecheckAfter == 0 {
+		e.findf(Note, e.LockRoot, "run again with --recheck-after 90s to find those that stay",
 			"%d directories of locks are empty; containers vanish within a minute or so", len(empty))
 		return nil
 	}
-	timer := time.NewTimer(e.Patience)
+	timer := time.NewTimer(e.RecheckAfter)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -83,12 +83,16 @@ const (
 type callerQuota struct {
 	open     int // connections; the limiter's
 	arrivals *rate.Limiter
+	intake   *intake
+	streams  streamCount
 	reads    *reads
 	denials  *denialPace
 }
 
 func newCallerQuota() *callerQuota {
-	return &callerQuota{arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reads: newReads(), denials: newDenialPace()}
+	return &callerQuota{
+		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), intake: newIntake(), reads: newReads(), denials: newDenialPace(),
+	}
 }
 
 // A connSlot is the place of one connection that was let in.
@@ -149,12 +153,12 @@ func (s *connSlot) queue(identity string) (time.Duration, error) {
 	defer l.mu.Unlock()
 	quota := l.quota(identity)
 	if quota.open >= l.share {
-		return 0, l.refuse("three quarters of max-connections", l.share, identity)
+		return 0, l.refuse("connections per caller", l.share, identity)
 	}
 	place := quota.arrivals.Reserve()
 	if place.Delay() > longestQueue {
 		place.Cancel()
-		return 0, l.refuse("connections of one caller in a second", arrivals, identity)
+		return 0, l.refuse("connections per caller and second", arrivals, identity)
 	}
 	l.shut = false
 	quota.open++
@@ -180,7 +184,7 @@ func (l *connLimiter) quota(identity string) *callerQuota {
 // refuse tells the log once if many are refused one after the other. It is locked.
 func (l *connLimiter) refuse(limit string, most int, identity string) error {
 	if !l.shut && l.warnings.Allow() {
-		l.log.Warn("connections are refused", zap.String("limit", limit), zap.Int("most", most), zap.String("caller", identity))
+		l.log.Warn("connections are refused", zap.String("limit", limit), zap.Int("max", most), zap.String("caller", identity))
 	}
 	l.shut = true
 	l.sum++

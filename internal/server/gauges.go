@@ -9,13 +9,13 @@ type gauges struct{ server *Server }
 
 var (
 	suspendedLeases    = explained("leases_suspended", "Leases whose heartbeat is late.")
-	leastValidity      = explained("lease_validity_least_seconds", "For how long the lease that ends first is certainly valid.")
-	leaseLimit         = explained("lease_limit", "Most leases that may be open.")
-	ensembleReachable  = explained("ensemble_reachable", "Whether the ensemble answers: 1 or 0.")
-	draining           = explained("draining", "Whether the sidecar is stopping: 1 or 0.")
-	connections        = explained("connections", "Connections of callers that are open.")
-	connectionLimit    = explained("connection_limit", "Most connections of callers; 0 for no limit.")
-	connectionsRefused = explained("connections_refused_total", "Connections that were closed at once, since there were too many.")
+	leastValidity      = explained("lease_validity_min_seconds", "Proven validity of the lease that would end first.")
+	leaseLimit         = explained("lease_limit", "Maximum number of open leases.")
+	ensembleReachable  = explained("ensemble_reachable", "1 while the ensemble answers, else 0.")
+	draining           = explained("draining", "1 while the sidecar drains before it stops, else 0.")
+	connections        = explained("connections", "Open connections of callers.")
+	connectionLimit    = explained("connection_limit", "Maximum number of connections of callers; 0 for no limit.")
+	connectionsRefused = explained("connections_refused_total", "Connections closed on arrival, because there were too many or they arrived too fast.")
 )
 
 func explained(name, help string) *prometheus.Desc {

@@ -71,7 +71,7 @@ func latencies(earlier, later tallySheet, over time.Duration) []service.Latency 
 			continue
 		}
 		found = append(found, service.Latency{
-			Operation: operation, Rate: float64(count) / over.Seconds(), Half: quantile(since, 0.5), Most: quantile(since, 0.99),
+			Operation: operation, Rate: float64(count) / over.Seconds(), P50: quantile(since, 0.5), P99: quantile(since, 0.99),
 		})
 	}
 	slices.SortFunc(found, func(a, b service.Latency) int { return cmp.Compare(a.Operation, b.Operation) })

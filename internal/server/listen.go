@@ -46,9 +46,28 @@ func parsePlace(text string) (place, error) {
 	return place{address, policy.Socket + called}, nil
 }
 
+// IsForOne says whether all who call at these addresses have the same identity.
+func IsForOne(addresses []string, files TLSFiles) bool {
+	identities := map[string]bool{}
+	for _, address := range addresses {
+		at, err := parsePlace(address)
+		switch {
+		case err != nil:
+			return false
+		case at.identity != "":
+			identities[at.identity] = true
+		case strings.HasPrefix(at.address, unixScheme), files != TLSFiles{}:
+			return false
+		default:
+			identities[policy.Loopback] = true
+		}
+	}
+	return len(identities) == 1
+}
+
 // listen opens one listener. A Unix socket gets its mode before anybody can connect to it; TCP is for loopback only,
-// unless secure says that callers show a certificate.
-func listen(address string, mode fs.FileMode, secure bool) (net.Listener, error) {
+// unless anyAddress says otherwise, as where callers show a certificate.
+func listen(address string, mode fs.FileMode, anyAddress bool) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, unixScheme); ok {
 		return listenUnix(path, mode)
 	}
@@ -56,7 +75,7 @@ func listen(address string, mode fs.FileMode, secure bool) (net.Listener, error)
 	if err != nil {
 		return nil, errors.New("an address is unix:///path, or host:port")
 	}
-	if !secure && !isLoopback(host) {
+	if !anyAddress && !isLoopback(host) {
 		return nil, errors.New("without --tls-cert, --tls-key and --tls-client-ca only Unix sockets and loopback addresses are served")
 	}
 	if host == "localhost" { // whatever the resolver says

@@ -87,7 +87,7 @@ func (v *view) head() []string {
 	return []string{
 		v.line(as, fmt.Sprintf("Sidekeeper %s, up for %s, %s", show.Printable(s.Version), seconds(s.Uptime), contact)),
 		v.line(levelNone, fmt.Sprintf("leases %d of %d   suspended %d   locks held %d   waiting %d   members %d   connections %d",
-			c.Leases, c.MostLeases, c.Suspended, c.Holds, c.Waiters, c.Members, c.Connections)),
+			c.Leases, c.MaxLeases, c.Suspended, c.Holds, c.Waiters, c.Members, c.Connections)),
 	}
 }
 
@@ -184,7 +184,7 @@ func (v *view) latency() table {
 	t := table{header: "ENSEMBLE RATE/S P50 P99", nothing: "nothing was asked of the ensemble", share: 25}
 	for _, one := range v.state.Latency {
 		t.rows = append(t.rows, row{levelNone, []string{
-			show.Printable(one.Operation), fmt.Sprintf("%.1f", one.Rate), seconds(one.Half), seconds(one.Most),
+			show.Printable(one.Operation), fmt.Sprintf("%.1f", one.Rate), seconds(one.P50), seconds(one.P99),
 		}})
 	}
 	return t
