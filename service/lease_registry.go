@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -248,9 +250,5 @@ func logIDOf(serial int64) string { return digestOf(strconv.FormatInt(serial, 10
 func (l *leases) all() []*lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	open := make([]*lease, 0, len(l.open))
-	for lease := range l.open {
-		open = append(open, lease)
-	}
-	return open
+	return slices.Collect(maps.Keys(l.open))
 }
