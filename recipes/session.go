@@ -100,8 +100,9 @@ type Session interface {
 	// Dequeue deletes a node that Enqueue made, and retries until it is gone or the session has ended.
 	Dequeue(ctx context.Context, path string)
 
-	// Update replaces the data of a node of the session's whose data have this version, and returns the node then: ErrBadVersion if they
-	// have another one, ErrNoNode if it is gone.
+	// Update replaces the data of a node of the session's whose data have this version, and returns the node then. It cannot be cancelled
+	// either. ErrNoNode if the node is gone or not this session's any more; ErrBadVersion if the data have another version, or if they
+	// are replaced and the reply was lost. Updates of one node are made one after the other.
 	Update(ctx context.Context, path string, data []byte, version int32) (Node, error)
 
 	// Owns says whether the node lives with this session.

@@ -43,38 +43,21 @@ func (r *reach) showLocks(to io.Writer, entries []*sidekeeper.LockEntry) error {
 }
 
 func newLockShowCommand(reach *reach) *cobra.Command {
-	watch, get := false, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.View, error) {
+	again, get := false, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.View, error) {
 		return client.Get(ctx, args[0])
 	}, reach.showView)
 	command := &cobra.Command{
 		Use: "show NAME", Short: "Show who holds a lock and who waits for it, in order", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
-			if watch {
-				return reach.watchLock(command, args[0])
+			if again {
+				return watch(reach, command, (*sidekeeper.Client).Watch, args[0], reach.showView)
 			}
 			return get(command, args)
 		},
 	}
-	command.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever it changes")
+	command.Flags().BoolVarP(&again, "watch", "w", false, "show it again whenever it changes")
 	return command
-}
-
-func (r *reach) watchLock(command *cobra.Command, name string) error {
-	client, err := r.dial(r.address)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	for view, err := range client.Watch(command.Context(), name) {
-		if err != nil {
-			return err
-		}
-		if err := r.showView(command.OutOrStdout(), view); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"time"
 
@@ -89,6 +90,27 @@ func asking[T any](
 			return show(command.OutOrStdout(), answer)
 		})
 	}
+}
+
+// watch shows all that a watch tells, until it ends.
+func watch[T any](
+	r *reach, command *cobra.Command, begin func(*sidekeeper.Client, context.Context, string) iter.Seq2[T, error], name string,
+	show func(io.Writer, T) error,
+) error {
+	client, err := r.dial(r.address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for told, err := range begin(client, command.Context(), name) {
+		if err != nil {
+			return err
+		}
+		if err := show(command.OutOrStdout(), told); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // say shows an answer: as it is to programs, and in these words to people.

@@ -131,10 +131,20 @@ func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metric
 		MostLeases:     s.maxLeases,
 		MostWaiters:    s.maxWaiters,
 		MostWatched:    s.maxWatched,
+		LeaseShare:     s.shareOf(s.maxLeases),
+		WatchShare:     s.shareOf(s.maxWatched),
 		Log:            log,
 		Audit:          audit,
 		Events:         metrics,
 	}
+}
+
+// shareOf is how much of so many one caller gets: three quarters, and all where there cannot be a second one.
+func (s *settings) shareOf(most int) int {
+	if server.IsForOne(s.listen, s.tls) {
+		return most
+	}
+	return most - most/4
 }
 
 func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics, traces traces) server.Options {

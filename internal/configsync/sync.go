@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -124,14 +123,11 @@ func (s *Sync) current() bool {
 }
 
 // seen is what the watch has told.
-func (s *Sync) seen() (listed []sidekeeper.Entry) {
+func (s *Sync) seen() []sidekeeper.Entry {
 	s.mu.Lock()
 	view := s.view
 	s.mu.Unlock()
-	for _, key := range slices.SortedFunc(maps.Keys(view), compareKeys) {
-		listed = append(listed, *view[key])
-	}
-	return listed
+	return inOrder(view)
 }
 
 // write makes the folder equal to what was seen, again and again until ctx ends. What fails is tried again.

@@ -46,6 +46,25 @@ func parsePlace(text string) (place, error) {
 	return place{address, policy.Socket + called}, nil
 }
 
+// IsForOne says whether all who call at these addresses have the same identity.
+func IsForOne(addresses []string, files TLSFiles) bool {
+	identities := map[string]bool{}
+	for _, address := range addresses {
+		at, err := parsePlace(address)
+		switch {
+		case err != nil:
+			return false
+		case at.identity != "":
+			identities[at.identity] = true
+		case strings.HasPrefix(at.address, unixScheme), files != TLSFiles{}:
+			return false
+		default:
+			identities[policy.Loopback] = true
+		}
+	}
+	return len(identities) == 1
+}
+
 // listen opens one listener. A Unix socket gets its mode before anybody can connect to it; TCP is for loopback only,
 // unless anyAddress says otherwise, as where callers show a certificate.
 func listen(address string, mode fs.FileMode, anyAddress bool) (net.Listener, error) {

@@ -182,3 +182,24 @@ func TestIdentitiesOfSocketsThatAreRefusedSayWhy(t *testing.T) {
 		}
 	}
 }
+
+func TestASidecarIsForOneCallerIfNobodyElseCanHaveAnotherIdentity(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		addresses string
+		files     TLSFiles
+		want      bool
+	}{
+		{"127.0.0.1:1", TLSFiles{}, true},
+		{"127.0.0.1:1 localhost:2", TLSFiles{}, true},
+		{"unix:///a?identity=app", TLSFiles{}, true},
+		{"unix:///a?identity=app unix:///b?identity=app", TLSFiles{}, true},
+		{"unix:///a?identity=app unix:///b?identity=web", TLSFiles{}, false},
+		{"unix:///a?identity=app 127.0.0.1:1", TLSFiles{}, false},
+		{"unix:///a", TLSFiles{}, false},
+		{"127.0.0.1:1", TLSFiles{Certificate: "c"}, false},
+		{"", TLSFiles{}, false},
+	} {
+		same(t, c.addresses, IsForOne(strings.Fields(c.addresses), c.files), c.want)
+	}
+}
