@@ -15,7 +15,7 @@ var (
 	draining           = explained("draining", "1 while the sidecar drains before it stops, else 0.")
 	connections        = explained("connections", "Open connections of callers.")
 	connectionLimit    = explained("connection_limit", "Maximum number of connections of callers; 0 for no limit.")
-	connectionsRefused = explained("connections_refused_total", "Connections closed on arrival, because there were too many or they arrived too fast.")
+	connectionsRefused = explained("connections_refused_total", "Connections closed on arrival: there were too many, or they arrived too fast.")
 )
 
 func explained(name, help string) *prometheus.Desc {
