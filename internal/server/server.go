@@ -11,10 +11,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"runtime"
 	"time"
 
 	"go.uber.org/zap"

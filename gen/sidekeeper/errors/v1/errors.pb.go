@@ -73,7 +73,8 @@ const (
 	//
 	// What to do: try later or wait for longer; Get shows who is ahead.
 	Reason_REASON_WAIT_TIMEOUT Reason = 9
-	// FAILED_PRECONDITION: wait_timeout was zero and somebody else holds the lock.
+	// FAILED_PRECONDITION: wait_timeout was zero and somebody else holds the lock. `holder` is the owner that the first of its holders
+	// has given, if any.
 	//
 	// What to do: try later, or set a longer wait_timeout to wait for the turn.
 	Reason_REASON_LOCK_HELD Reason = 10

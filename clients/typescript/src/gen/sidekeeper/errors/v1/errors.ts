@@ -79,7 +79,8 @@ export enum Reason {
    */
   WAIT_TIMEOUT = 9,
   /**
-   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and somebody else holds the lock.
+   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and somebody else holds the lock. `holder` is the owner that the first of its holders
+   * has given, if any.
    *
    * What to do: try later, or set a longer wait_timeout to wait for the turn.
    */
