@@ -117,6 +117,34 @@ func openTerminal(t *testing.T) (person, programs *os.File) {
 	return person, programs
 }
 
+func TestWhoWaitsAtATerminalIsToldForWhom(t *testing.T) {
+	person, programs := openTerminal(t)
+	server := scripted.Start(t)
+	r := newRunner(server.Target, "lock", "run", "orders", "--", os.Args[0], "environment")
+	r.Stderr = programs
+	r.begin(t)
+	call := server.NextAcquire()
+	call.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: &lockv1.Queued{
+		Position: 2, Holders: []*lockv1.Contender{{Owner: "node-1/4711"}, {}},
+	}}})
+	said := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(person).ReadString('\n')
+		said <- line
+	}()
+	want := "sidekeeper: waiting for lock orders: 2 ahead, held by node-1/4711, a holder without a name\r\n"
+	select {
+	case line := <-said:
+		if line != want {
+			t.Errorf("%q", line)
+		}
+	case <-time.After(patience):
+		t.Error("nothing is said")
+	}
+	call.Grant(1)
+	wantNext(t, r, "orders 1 false")
+}
+
 func TestACommandCannotBeSuspendedFromItsTerminalAndEndsFromThere(t *testing.T) {
 	person, programs := openTerminal(t)
 	server := scripted.Start(t)
