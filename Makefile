@@ -84,7 +84,7 @@ one-lock: python ## Have a program with Curator and one with the Python client s
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper PYTHON=$(CURDIR)/.cache/python/bin/python examples/onelock/check
 
 .PHONY: check
-check: check-proto check-generated check-modules check-code check-house ## Check everything that is no test of behaviour
+check: check-proto check-generated check-modules check-code check-systems check-house ## Check everything that is no test of behaviour
 
 .PHONY: fix
 fix: fix-proto generate fix-modules fix-code ## Repair what `make check` finds, where a program can
@@ -175,6 +175,16 @@ fix-code:
 	$(GOLANGCI) fmt
 	$(GOLANGCI) run --fix
 	$(GOLANGCI_CLIENT) run --fix
+
+# The systems that the command and the Go client are built for beside Linux. What a system cannot do it says when it is asked to.
+.PHONY: check-systems
+check-systems:
+	@for system in darwin/arm64 windows/amd64; do \
+		echo "build for $$system"; \
+		export GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0; \
+		go build -o /dev/null ./cmd/sidekeeper; \
+		go -C clients/go build ./...; \
+	done
 
 .PHONY: check-house
 check-house:

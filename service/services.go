@@ -22,6 +22,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	MostLeases     int           // per sidecar; 10,000
 	MostWaiters    int           // per lock and sidecar; 1,000
 	MostWatched    int           // keys and members that are watched at the same time; 100,000
+	LeaseShare     int           // how many of the leases one caller may have; all
+	WatchShare     int           // how many of those that are watched; all
 	Log            *zap.Logger   // nowhere
 	Audit          *zap.Logger   // for what docs/audit.md tells; nowhere
 	Events         Events        // nobody
@@ -69,7 +72,7 @@ type Services struct {
 	drain    *drain
 	members  memberList
 	locks    *broadcasts[name, *lockView]
-	groups   *broadcasts[name, *groupView]
+	groups   *broadcasts[watchedGroup, *groupView]
 	watched  watchCount
 	issuers  *issuers
 	audit    audit
@@ -86,7 +89,10 @@ func New(options Options, ensemble Ensemble) *Services {
 		waiters:  waiterLimit{most: options.MostWaiters, waiting: map[name]int{}},
 		drain:    drain,
 		members:  memberList{members: map[resource][]*member{}},
-		watched:  watchCount{most: options.MostWatched, tell: options.Events.NodesWatched, nodes: map[context.Context]int{}},
+		watched: watchCount{
+			most: options.MostWatched, shares: caller.NewShares(options.WatchShare), tell: options.Events.NodesWatched,
+			nodes: map[context.Context]int{},
+		},
 	}
 	s.audit = newAudit(options.Audit)
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)

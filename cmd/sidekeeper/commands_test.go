@@ -161,6 +161,10 @@ func TestVersionNamesTheToolchain(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &built); err != nil || code != 0 || built.Go != runtime.Version() {
 		t.Errorf("%s %v %d", stdout, err, code)
 	}
+	line, _, _ := output(t, "version")
+	if stdout, _, code := output(t, "--version"); stdout != line || code != 0 || !strings.HasPrefix(line, "sidekeeper ") {
+		t.Errorf("--version: exit %d, %q; version: %q", code, stdout, line)
+	}
 }
 
 func TestASidecarThatIsNotThereIsNamed(t *testing.T) {

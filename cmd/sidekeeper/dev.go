@@ -20,11 +20,13 @@ import (
 // devSettings are what `sidekeeper dev` is told.
 type devSettings struct {
 	listen         []string
+	anyAddress     bool
 	tlsFolder      string
 	ensemblePort   uint16
 	sessionTimeout time.Duration
 	drainTimeout   time.Duration
 	faults         []string
+	parsedFaults   dev.Faults
 	metricsListen  string
 	adminListen    string
 	logging        settings
@@ -33,29 +35,23 @@ type devSettings struct {
 // newDevCommand is a sidecar that needs nothing.
 func newDevCommand() *cobra.Command {
 	settings := &devSettings{}
-	command := &cobra.Command{
-		Use:   "dev",
-		Short: "Run a sidecar with an ensemble in memory, for development and tests",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
-				return exit.UsageError(err)
-			}
-			ctx, stop := untilSignal(command.Context())
-			defer stop()
-			return settings.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
-		},
+	return newServerCommand(&cobra.Command{
+		Use: "dev", Short: "Run a sidecar with an ensemble in memory, for development and tests",
+	}, settings.flags(), settings.check, settings.serve)
+}
+
+func (s *devSettings) check() (err error) {
+	if s.parsedFaults, err = dev.ParseFaults(s.faults); err != nil {
+		return fmt.Errorf("--fault %w", err)
 	}
-	command.Flags().SortFlags = false
-	command.Flags().AddFlagSet(settings.flags())
-	command.SetUsageFunc(usageAlone)
-	return command
+	return nil
 }
 
 func (s *devSettings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("dev", pflag.ContinueOnError)
 	f.SortFlags = false
 	f.StringSliceVar(&s.listen, "listen", []string{"127.0.0.1:7181"}, "client listen addresses, besides a Unix socket in a private folder: `unix:///path` or a loopback host:port; repeatable")
+	f.BoolVar(&s.anyAddress, "listen-anywhere", false, "let --listen have addresses that other machines reach, as in a container: each of their callers is an operator, also without TLS")
 	f.StringVar(&s.tlsFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`; callers take ca.pem, client.pem and client-key.pem from it")
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
 	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its client requests another value; 2.2s to 20s")
@@ -70,13 +66,9 @@ func (s *devSettings) flags() *pflag.FlagSet {
 
 // serve runs the sidecar until ctx ends. What to try goes to out, its log to logged.
 func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
-	faults, err := dev.ParseFaults(s.faults)
-	if err != nil {
-		return exit.UsageError(fmt.Errorf("--fault %w", err))
-	}
 	sidecar, err := dev.New(ctx, dev.Options{
-		Listen: s.listen, TLSFolder: s.tlsFolder, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
-		DrainTimeout: s.drainTimeout, Faults: faults, Log: s.logging.newLog(logged),
+		Listen: s.listen, AnyAddress: s.anyAddress, TLSFolder: s.tlsFolder, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
+		DrainTimeout: s.drainTimeout, Faults: s.parsedFaults, Log: s.logging.newLog(logged),
 		MetricsListen: s.metricsListen, AdminListen: s.adminListen,
 	})
 	switch {
@@ -84,6 +76,8 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 		return nil //nolint:nilerr // it was stopped before it began
 	case errors.Is(err, dev.ErrTaken):
 		return exit.UsageError(fmt.Errorf("%w; choose with --listen and --ensemble-port, as in --listen 127.0.0.1:0", err))
+	case errors.Is(err, dev.ErrNotLoopback):
+		return exit.UsageError(fmt.Errorf("%w, unless with --listen-anywhere", err))
 	case err != nil:
 		return exit.UsageError(err)
 	}

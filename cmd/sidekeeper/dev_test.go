@@ -122,7 +122,7 @@ func TestDevSaysThatItsAddressIsTaken(t *testing.T) {
 
 func TestDevRefusesWhatItCannotDo(t *testing.T) {
 	for flag, complaint := range map[string]string{
-		"--listen=0.0.0.0:7181":  "loopback",
+		"--listen=0.0.0.0:7181":  "loopback addresses only, unless with --listen-anywhere",
 		"--fault=earthquake=1s":  "expire-lease=",
 		"--session-timeout=1s":   "session timeout",
 		"--ensemble-port=123456": "range",

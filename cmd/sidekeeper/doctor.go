@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,11 +38,8 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 		Use:   "doctor [NAME...]",
 		Short: "Report what is wrong or risky about the ensemble and the locks in it",
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := fillFrom(os.LookupEnv, all); err != nil {
-				return exit.UsageError(err)
-			}
-			if err := settings.check(); err != nil {
-				return exit.UsageError(err)
+			if err := prepare(all, settings.check); err != nil {
+				return err
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), reach.timeout+recheckAfter)
 			defer cancel()
@@ -54,7 +50,7 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 		command.Flags().AddFlag(all.Lookup(name))
 	}
 	command.Flags().DurationVar(&recheckAfter, "recheck-after", 0,
-		"how long to wait before empty directories are checked again, to find those that stay; 90s is enough")
+		"how long to wait before empty directories are checked again, to find those that remain; 90s is enough")
 	command.Flags().SortFlags = false
 	return command
 }

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
@@ -215,6 +218,36 @@ func TestAnInterruptWhileWaitingGivesThePlaceUp(t *testing.T) {
 func TestACommandThatIsNotThereIsToldBeforeTheLockIsTaken(t *testing.T) {
 	server := scripted.Start(t)
 	start(t, server, "lock", "run", "orders", "--", "no-such-command-anywhere").want(t, 127, "no-such-command-anywhere")
+}
+
+func TestACommandThatIsThereAndCannotBeRunExitsWith126(t *testing.T) {
+	server := scripted.Start(t)
+	for _, command := range []string{"help", "lockrun_test.go"} {
+		path, err := filepath.Abs(command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start(t, server, "lock", "run", "orders", "--", path).want(t, 126, path)
+	}
+}
+
+func TestAServerThatDoesNotSpeakIsToldInPlainWords(t *testing.T) {
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	go func() {
+		for connection, err := mute.Accept(); err == nil; connection, err = mute.Accept() {
+			connection.Close()
+		}
+	}()
+	address := mute.Addr().String()
+	_, said, code := output(t, "lock", "run", "orders", "--address", address, "--", "true")
+	want := "sidekeeper: lock orders: cannot reach the sidecar at " + address + ": what listens there does not answer as a gRPC server does\n"
+	if code != exit.Unreachable || said != want {
+		t.Errorf("exit %d, %q", code, said)
+	}
 }
 
 func TestAReleaseThatIsNotConfirmedDoesNotFailTheCommand(t *testing.T) {

@@ -46,7 +46,9 @@ func newRootCommand(reach *reach) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		RunE:          showHelp,
+		Version:       thisBuild().String(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	reach.addFlags(root.PersistentFlags())
 	root.SetUsageFunc(usage)
 	root.AddCommand(

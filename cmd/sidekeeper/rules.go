@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,7 +65,7 @@ func (s *settings) rules() []rule {
 		{"zookeeper-tls-server-name", s.tlsServerName, s.tlsServerName == "" || s.tlsCA != "", "needs --zookeeper-tls-ca"},
 	}
 	for _, server := range s.zookeeper {
-		rules = append(rules, rule{"zookeeper", server, isHostPort(server), "a server is host:port"})
+		rules = append(rules, rule{"zookeeper", server, isHostPort(server), serverRule})
 	}
 	return rules
 }
@@ -76,12 +77,14 @@ const (
 	positiveRule = "more than nothing"
 	dayRule      = "at most 24h"
 	secondRule   = "at least 1s"
+	serverRule   = "a server is host:port, with a port of 1 to 65535 and no path behind it; --root says below which node everything lies"
 	nodePathRule = "an absolute path in the ensemble, without empty, . or .. segments, and not below /zookeeper"
 )
 
 func isHostPort(server string) bool {
 	host, port, err := net.SplitHostPort(server)
-	return err == nil && host != "" && port != ""
+	number, notANumber := strconv.ParseUint(port, 10, 16)
+	return err == nil && host != "" && notANumber == nil && number > 0
 }
 
 func isNodePath(path string) bool {

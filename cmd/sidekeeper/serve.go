@@ -10,36 +10,41 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/server"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // newServeCommand is the sidecar itself.
 func newServeCommand() *cobra.Command {
 	settings := &settings{}
-	command := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the sidecar",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
-				return exit.UsageError(err)
-			}
-			if err := settings.check(); err != nil {
-				return exit.UsageError(err)
-			}
-			ctx, stop := untilSignal(command.Context())
-			defer stop()
+	return newServerCommand(&cobra.Command{Use: "serve", Short: "Run the sidecar"}, settings.flags(), settings.check,
+		func(ctx context.Context, out, logged io.Writer) error {
 			defer paceGarbage()()
-			return settings.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
-		},
+			return settings.serve(ctx, out, logged)
+		})
+}
+
+// newServerCommand completes a command that serves until a signal ends it. The environment fills in what its flags leave open.
+func newServerCommand(
+	command *cobra.Command, flags *pflag.FlagSet, check func() error, serve func(ctx context.Context, out, logged io.Writer) error,
+) *cobra.Command {
+	command.Args = cobra.NoArgs
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		if err := prepare(flags, check); err != nil {
+			return err
+		}
+		ctx, stop := untilSignal(command.Context())
+		defer stop()
+		return serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
 	}
 	command.Flags().SortFlags = false
-	command.Flags().AddFlagSet(settings.flags())
+	command.Flags().AddFlagSet(flags)
 	command.SetUsageFunc(usageAlone)
 	return command
 }
@@ -126,10 +131,20 @@ func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metric
 		MostLeases:     s.maxLeases,
 		MostWaiters:    s.maxWaiters,
 		MostWatched:    s.maxWatched,
+		LeaseShare:     s.shareOf(s.maxLeases),
+		WatchShare:     s.shareOf(s.maxWatched),
 		Log:            log,
 		Audit:          audit,
 		Events:         metrics,
 	}
+}
+
+// shareOf is how much of so many one caller gets: three quarters, and all where there cannot be a second one.
+func (s *settings) shareOf(most int) int {
+	if server.IsForOne(s.listen, s.tls) {
+		return most
+	}
+	return most - most/4
 }
 
 func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics, traces traces) server.Options {
@@ -161,7 +176,7 @@ func (s *settings) newLog(out io.Writer) *zap.Logger {
 	if err != nil {
 		level = zapcore.InfoLevel // the flag's words are zap's
 	}
-	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(out)), level))
+	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(show.LogWriter(out))), level))
 }
 
 // encoder is for people or for programs.

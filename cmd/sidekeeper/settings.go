@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 )
 
@@ -100,12 +101,12 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.acl, "acl", "", "access control list (ACL) of new nodes: creator, which requires credentials, open, or `scheme:id:permissions,…`; by default creator if there are credentials, else open")
 	f.Var(preset(&s.ephemeralBytes, 256<<10), "ephemeral-bytes", "maximum bytes of node paths that one lease may own; takes KiB and MiB")
 
-	f.IntVar(&s.maxLeases, "max-leases", 1000, "maximum number of leases of this sidecar")
+	f.IntVar(&s.maxLeases, "max-leases", 1000, "maximum number of leases of this sidecar, of which one identity gets at most three quarters, unless there cannot be a second one")
 	f.IntVar(&s.maxWaiters, "max-waiters", 1000, "maximum number of waiters per lock at this sidecar")
-	f.IntVar(&s.maxWatched, "max-watched", 100000, "maximum number of keys and members watched at the same time")
-	f.IntVar(&s.maxStreams, "max-streams", 1024, "maximum number of long-lived streams per connection")
+	f.IntVar(&s.maxWatched, "max-watched", 100000, "maximum number of keys and members watched at the same time, of which one identity gets at most three quarters, as of leases")
+	f.IntVar(&s.maxStreams, "max-streams", 1024, "maximum number of long-lived streams per connection; one identity gets four times as many over all its connections")
 	f.IntVar(&s.maxConnections, "max-connections", 1000, "maximum number of client connections, of which one identity (a uid or a certificate) gets at most three quarters; further ones are closed at once")
-	f.Var(preset(&s.maxMemory, 128<<20), "max-memory", "memory in use above which responses of more than 64KiB are refused, because clients are not reading them")
+	f.Var(preset(&s.maxMemory, 128<<20), "max-memory", "memory in use above which responses of more than 64KiB are refused, because clients are not reading them, and new streams")
 	f.DurationVar(&s.keepaliveTime, "keepalive-time", 10*time.Second, "idle time after which a client connection is pinged")
 	f.DurationVar(&s.keepaliveTimeout, "keepalive-timeout", 5*time.Second, "time to answer that ping before the connection is closed")
 	f.DurationVar(&s.drainTimeout, "drain-timeout", 20*time.Second, "drain timeout for holders when the sidecar stops")
@@ -137,6 +138,18 @@ func fillFrom(lookup func(string) (string, bool), flags *pflag.FlagSet) (err err
 		}
 	})
 	return err
+}
+
+// prepare takes what the command line left open from the environment, and checks it all.
+func prepare(flags *pflag.FlagSet, check func() error) error {
+	err := fillFrom(os.LookupEnv, flags)
+	if err == nil {
+		err = check()
+	}
+	if err != nil {
+		return exit.UsageError(err)
+	}
+	return nil
 }
 
 // choose makes a choice among words, of which the first is the default.

@@ -113,6 +113,7 @@ func readFiles(folder string) (entries, error) {
 // writeFiles fills a folder that is there and empty, and sees to it that the files survive the machine. Files can be read
 // by whom mode says, and folders be entered by the same.
 func (e entries) writeFiles(folder string, mode fs.FileMode) error {
+	folder = filepath.Clean(folder) // as the paths below it are
 	enter := mode | mode&0o444>>2
 	if err := os.Chmod(folder, enter|0o700); err != nil {
 		return err

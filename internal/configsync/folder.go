@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -73,7 +72,7 @@ func (f *folder) refuseForeign() error {
 	_, err = os.Lstat(f.at(markName))
 	for _, entry := range present {
 		if err != nil || !f.made(entry) {
-			return fmt.Errorf("%s holds %s, which is not from here: choose an empty folder", f.path, entry.Name())
+			return fmt.Errorf("%s holds %s, which sync did not create: choose an empty folder", f.path, entry.Name())
 		}
 	}
 	return nil
@@ -134,13 +133,13 @@ const lockTimeout = 2 * time.Second
 
 func (f *folder) lock() error {
 	for late := time.After(lockTimeout); ; {
-		if syscall.Flock(int(f.mark.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		if lockFile(f.mark) == nil {
 			return nil
 		}
 		select {
 		case <-time.After(lockTimeout / 40):
 		case <-late:
-			return fmt.Errorf("another process keeps %s: end it first, or choose another folder", f.path)
+			return fmt.Errorf("another process maintains %s: stop it first, or choose another folder", f.path)
 		}
 	}
 }

@@ -73,6 +73,21 @@ func TestAFolderIsReplacedAsAWhole(t *testing.T) {
 	}
 }
 
+func TestAFolderMayBeNamedInAnyWay(t *testing.T) {
+	for _, where := range []string{".", "./sync", "sync/", "sync//../other"} {
+		t.Run(where, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			wantReplaced(t, openTestFolder(t, where, "app"), entries{"host": []byte("db1"), "tls/key": []byte("k")}, true)
+			if got := present(t, where); got != "..data ..sidekeeper STATE host tls" {
+				t.Error(got)
+			}
+			if err := (entries{"a/b": []byte("c")}).writeNew("./exported/"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestFilesHaveTheModeThatWasAskedFor(t *testing.T) {
 	where := t.TempDir()
 	modes := func() string {
@@ -137,12 +152,12 @@ func TestAFolderOfSomebodyElseIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(where, "theirs"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused("app", "holds theirs, which is not from here: choose an empty folder")
+	refused("app", "holds theirs, which sync did not create: choose an empty folder")
 	os.Remove(filepath.Join(where, "theirs"))
 
 	f := openTestFolder(t, where, "app")
 	wantReplaced(t, f, entries{"a": {}}, true)
-	refused("app", "another process keeps "+where)
+	refused("app", "another process maintains "+where)
 	f.close()
 	refused("other", `holds the files of prefix "app": choose another folder for "other"`)
 	for name, put := range map[string]func(string) error{

@@ -3,7 +3,6 @@ package configsync
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
@@ -79,7 +76,7 @@ func (r *rerunner) once(ctx context.Context) (code int, err error) {
 		Stdin: bytes.NewReader(next.stdin), Stdout: r.stdout, Stderr: r.stderr,
 	})
 	if err != nil {
-		return 0, exit.With(exit.NoCommand, err)
+		return 0, exit.NotStarted(err)
 	}
 	var late <-chan time.Time
 	for done := ctx.Done(); ; {
@@ -107,7 +104,7 @@ func parseSignal(text string) (signalTarget, error) {
 	if colon := strings.LastIndexByte(text, ':'); colon >= 0 {
 		process, name = text[:colon], text[colon+1:]
 	}
-	number := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
+	number := signalNumber("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 	if process == "" || number == 0 {
 		return signalTarget{}, fmt.Errorf("--signal %s: expected PID:SIGNAL such as 4711:SIGHUP, or the path of a file with the PID", text)
 	}
@@ -142,10 +139,5 @@ func (s signalTarget) send() error {
 	if err != nil {
 		return err
 	}
-	if err := syscall.Kill(pid, s.number); errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("there is no process %d to send %s to", pid, unix.SignalName(s.number))
-	} else if err != nil {
-		return fmt.Errorf("send %s to process %d: %w", unix.SignalName(s.number), pid, err)
-	}
-	return nil
+	return sendSignal(pid, s.number)
 }

@@ -1,7 +1,7 @@
 // Package dev is a sidecar for development and tests: the same as in production, over an ensemble in memory that it
 // carries with it. The sidecar talks to that ensemble through ZooKeeper's wire protocol, as to a real one.
 //
-// Nothing is kept, nobody is asked who he is, and nothing listens beyond this machine.
+// Nothing is kept, nobody is asked who he is, and nothing listens beyond this machine unless that is asked for.
 package dev
 
 import (
@@ -41,6 +41,7 @@ const (
 // Options are how a Sidecar is. Zero values mean what stands behind them.
 type Options struct {
 	Listen         []string      // addresses for callers beside the Unix socket; none
+	AnyAddress     bool          // whether Listen may have addresses that other machines reach, also without TLS
 	TLSFolder      string        // where certificates are put, with which TCP addresses are then served; none, without TLS
 	EnsemblePort   int           // where ZooKeeper clients of any kind may join, on 127.0.0.1; the system's choice
 	SessionTimeout time.Duration // of leases that ask for none; SessionTimeout
@@ -127,13 +128,17 @@ func (s *Sidecar) listen(options Options) (err error) {
 		SessionTimeout: options.SessionTimeout, TickTime: Tick, Log: options.Log, Events: s.metrics,
 	}, ensemble)
 	addresses := append([]string{"unix://" + filepath.Join(s.directory, "sidekeeper.sock")}, options.Listen...)
-	for _, address := range append(addresses, options.MetricsListen, options.AdminListen) {
+	private := []string{options.MetricsListen, options.AdminListen}
+	if !options.AnyAddress {
+		private = append(private, addresses...)
+	}
+	for _, address := range private {
 		if !onThisMachine(address) {
 			return fmt.Errorf("%s: %w", address, ErrNotLoopback)
 		}
 	}
 	s.sidecar, err = server.New(server.Options{
-		Listen: addresses, TLS: files, SocketMode: 0o600, AllOperate: true, Reflection: true,
+		Listen: addresses, AnyAddress: options.AnyAddress, TLS: files, SocketMode: 0o600, AllOperate: true, Reflection: true,
 		KeepaliveTime: 10 * time.Second, KeepaliveTimeout: 5 * time.Second, MaxStreams: 1024,
 		DrainTimeout: options.DrainTimeout, SilenceTimeout: options.SessionTimeout, Log: options.Log, Metrics: s.metrics,
 		MetricsListen: options.MetricsListen, AdminListen: options.AdminListen,

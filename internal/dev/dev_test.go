@@ -157,6 +157,19 @@ func TestOtherMachinesAreNotServed(t *testing.T) {
 	}
 }
 
+func TestOtherMachinesAreServedWhereThatIsAskedFor(t *testing.T) {
+	s := serve(t, Options{AnyAddress: true})
+	host, _, err := net.SplitHostPort(s.Addresses()[1])
+	must(t, err)
+	if ip := net.ParseIP(host); !ip.IsUnspecified() {
+		t.Errorf("it listens on %s", host)
+	}
+	s.acquire("orders").sees("granted")
+	if _, err := New(t.Context(), Options{AnyAddress: true, MetricsListen: "0.0.0.0:0"}); !errors.Is(err, ErrNotLoopback) {
+		t.Errorf("metrics: %v", err)
+	}
+}
+
 func TestASidecarThatDoesNotServeLeavesNothingBehind(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)

@@ -32,6 +32,9 @@ type scene struct {
 func serve(t *testing.T, options Options) *scene {
 	t.Helper()
 	options.Listen = []string{"127.0.0.1:0"}
+	if options.AnyAddress {
+		options.Listen = []string{"0.0.0.0:0"}
+	}
 	sidecar, err := New(t.Context(), options)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 
 	"google.golang.org/grpc/codes"
 
@@ -14,14 +16,15 @@ import (
 
 // Exit codes, besides 0 and those of a command that was run. Where possible they mean what sysexits.h says.
 const (
-	Failed      = 1
-	Usage       = 64
-	Unreachable = 69 // the sidecar or the ensemble
-	Lost        = 70 // the lock was lost, and the command ended for it
-	NotObtained = 75
-	Denied      = 77
-	NoCommand   = 127
-	Signal      = 128 // and the signal's number
+	Failed        = 1
+	Usage         = 64
+	Unreachable   = 69 // the sidecar or the ensemble
+	Lost          = 70 // the lock was lost, and the command ended for it
+	NotObtained   = 75
+	Denied        = 77
+	NotExecutable = 126 // the command is there
+	NoCommand     = 127
+	Signal        = 128 // and the signal's number
 )
 
 // A coded error ends the program with its code. Without a cause there is nothing to print.
@@ -41,6 +44,14 @@ func (e coded) Unwrap() error { return e.cause }
 
 // With is an error that ends the program with a code, silently if cause is nil.
 func With(code int, cause error) error { return coded{code, cause} }
+
+// NotStarted is for a command that could not be started, with the codes of shells.
+func NotStarted(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOEXEC) {
+		return With(NotExecutable, err)
+	}
+	return With(NoCommand, err)
+}
 
 // UsageError is for a program that was called with wrong arguments.
 func UsageError(err error) error { return With(Usage, err) }
@@ -136,8 +147,12 @@ func explainFields(e *sidekeeper.Error) string {
 // transportCause takes away what gRPC wraps around the error of the system's call.
 func transportCause(message string) string {
 	_, cause, found := strings.Cut(message, "Error while dialing: ")
-	if !found {
+	switch {
+	case found:
+		return strings.TrimSuffix(cause, `"`)
+	case strings.Contains(message, "error reading server preface"):
+		return "what listens there does not answer as a gRPC server does"
+	default:
 		return message
 	}
-	return strings.TrimSuffix(cause, `"`)
 }

@@ -83,12 +83,16 @@ const (
 type callerQuota struct {
 	open     int // connections; the limiter's
 	arrivals *rate.Limiter
+	intake   *intake
+	streams  streamCount
 	reads    *reads
 	denials  *denialPace
 }
 
 func newCallerQuota() *callerQuota {
-	return &callerQuota{arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reads: newReads(), denials: newDenialPace()}
+	return &callerQuota{
+		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), intake: newIntake(), reads: newReads(), denials: newDenialPace(),
+	}
 }
 
 // A connSlot is the place of one connection that was let in.

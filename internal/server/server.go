@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -47,7 +49,10 @@ type Options struct {
 	SilenceTimeout   time.Duration // what sessions of callers that fell silent get on top of that
 	Reflection       bool          // whether clients may ask for the services' descriptions
 	Policy           string        // file with who may do what; empty for everybody everything that is not for operators
+	AnyAddress       bool          // whether TCP without TLS is served beyond loopback; for development and tests only
 	AllOperate       bool          // whether every caller is an operator; for development and tests only
+
+	completeWithin time.Duration // longestRequest if 0; for tests
 
 	Log     *zap.Logger
 	Audit   *zap.Logger // for what docs/audit.md tells; nil for nowhere
@@ -91,6 +96,9 @@ type listener struct {
 // New opens every listener, so that an address that is refused or taken is known before anything is served. Serve
 // closes them.
 func New(options Options, handlers Handlers, ensemble service.Reachability) (*Server, error) {
+	if runtime.GOOS == "windows" {
+		return nil, errors.New("a sidecar runs on Linux, and on macOS for development: Windows does not say who connects to a Unix socket")
+	}
 	if options.Audit == nil {
 		options.Audit = zap.NewNop()
 	}
@@ -165,7 +173,7 @@ func (s *Server) openCallers() error {
 			servers[hands.Socket] = s.newGRPC(hands)
 		}
 		serve := func(listener net.Listener) error { return servers[at.identity].Serve(s.limiter.slowed(listener)) }
-		listener, err := listen(at.address, s.options.SocketMode, secure)
+		listener, err := listen(at.address, s.options.SocketMode, secure || s.options.AnyAddress)
 		if err := s.add(forCallers, address, listener, err, serve); err != nil {
 			return err
 		}
@@ -215,14 +223,15 @@ func (s *Server) add(purpose, address string, opened net.Listener, err error, se
 }
 
 func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
-	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}),
+	reception := reception{newMemory(s.options.MaxMemory), s.options.Metrics, cmp.Or(s.options.completeWithin, longestRequest)}
+	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}, reception),
 		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls})})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))
 	}
 	server := grpc.NewServer(options...)
-	s.handlers.Register(server)
-	healthpb.RegisterHealthServer(server, s.health)
+	s.handlers.Register(receptionist{server, reception})
+	healthpb.RegisterHealthServer(receptionist{server, reception}, healthService{s.health})
 	if s.options.Reflection {
 		reflection.Register(server)
 	}
@@ -250,6 +259,7 @@ func profiles() *http.ServeMux {
 // close. It returns nil if everything ended as it should: every session closed, so that all locks are free.
 func (s *Server) Serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	announce(s.health, false, s.services())
 	for _, listener := range s.listeners {
 		s.options.Log.Info("listening", zap.String("for", listener.purpose), zap.String("address", addressOf(listener.listener)))
 		group.Go(func() error { return s.serveListener(listener) })

@@ -1,3 +1,5 @@
+//go:build !windows
+
 package supervise
 
 import (
@@ -45,6 +47,15 @@ type order struct {
 	Foreground bool           `json:"foreground,omitempty"` // the command gets the terminal; only the first order says so
 }
 
+// Forwarded are the signals that the command gets when sidekeeper gets them.
+var Forwarded = []os.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGWINCH,
+}
+
+// errUnsupported is why no command can be run on this system.
+var errUnsupported error
+
 const (
 	// GuardianCommand is what a sidekeeper is called with that is a guardian.
 	GuardianCommand = "guard"
@@ -88,7 +99,7 @@ func (g *guardian) run(argv []string, foreground bool) int {
 	}
 	if err := g.start(argv, foreground); err != nil {
 		fmt.Fprintln(os.Stderr, "sidekeeper: "+err.Error())
-		return exit.NoCommand
+		return exit.Code(exit.NotStarted(err))
 	}
 	return g.watch()
 }

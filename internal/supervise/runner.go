@@ -18,12 +18,6 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
-// Forwarded are the signals that the command gets when sidekeeper gets them.
-var Forwarded = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
-	syscall.SIGWINCH,
-}
-
 // ending are those of them that end a program which waits.
 var ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
@@ -66,8 +60,11 @@ type Runner struct {
 
 // Run waits for the claim, runs the command and gives the claim up. The error has the command's exit code; see package exit.
 func (r *Runner) Run(ctx context.Context, claim Claim) error {
+	if errUnsupported != nil {
+		return exit.UsageError(errUnsupported)
+	}
 	if _, err := exec.LookPath(r.Command[0]); err != nil {
-		return exit.With(exit.NoCommand, err)
+		return exit.NotStarted(err)
 	}
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, slices.DeleteFunc(slices.Clone(Forwarded), signal.Ignored)...)
@@ -81,7 +78,7 @@ func (r *Runner) Run(ctx context.Context, claim Claim) error {
 	}
 	child, err := r.start(claim)
 	if err != nil {
-		return errors.Join(exit.With(exit.NoCommand, err), r.release(claim, r.Timeout))
+		return errors.Join(exit.NotStarted(err), r.release(claim, r.Timeout))
 	}
 	r.attend(ctx, claim, child, signals)
 	timeout := r.Timeout

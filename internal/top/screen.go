@@ -4,8 +4,6 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/service"
 )
@@ -27,15 +25,6 @@ const (
 
 func (s *screen) enter() { s.write(enterPage) }
 func (s *screen) leave() { s.write(leavePage) }
-
-// size is 0 if the file is no terminal.
-func (s *screen) size() (width, height int) {
-	size, err := unix.IoctlGetWinsize(int(s.file.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0, 0
-	}
-	return int(size.Col), int(size.Row)
-}
 
 func (s *screen) show(state *service.State) {
 	width, height := s.size()

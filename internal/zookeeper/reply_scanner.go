@@ -101,7 +101,10 @@ func checkGreeting(reply []byte) error {
 
 // A question is a request that was sent. Servers answer them in the order in which they were sent, as the Java client demands
 // too; pings and the like, which have negative numbers, are not counted.
-type question struct{ xid, kind int32 }
+type question struct {
+	xid, kind int32
+	path      string // of the reader's lists
+}
 
 // noQuestion has a number that no request has.
 var noQuestion = question{xid: -1}
@@ -111,9 +114,12 @@ func (w *wire) ask(frame []byte) {
 	if len(frame) < frameLength+8 {
 		return
 	}
-	sent := question{int32(binary.BigEndian.Uint32(frame[frameLength:])), int32(binary.BigEndian.Uint32(frame[frameLength+4:]))}
+	sent := question{xid: int32(binary.BigEndian.Uint32(frame[frameLength:])), kind: int32(binary.BigEndian.Uint32(frame[frameLength+4:]))}
 	if sent.xid < 0 {
 		return
+	}
+	if sent.kind == opGetChildren2 && w.session.brief {
+		sent.path = pathIn(frame[frameLength+8:])
 	}
 	w.asking.Lock()
 	defer w.asking.Unlock()

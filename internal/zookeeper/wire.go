@@ -116,6 +116,9 @@ func (w *wire) next() error {
 		return err
 	}
 	length := int(binary.BigEndian.Uint32(head))
+	if w.isTooLong(length) {
+		return w.skip(length)
+	}
 	if err := w.checkLength(length); err != nil {
 		return w.refuse(err)
 	}

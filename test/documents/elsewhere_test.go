@@ -91,6 +91,7 @@ func tree(t *testing.T, suffix string) string {
 var kinds = map[string]string{
 	"python":     "clients/python/tests/test_readme.py and test/peers",
 	"typescript": "clients/typescript/test/readme.test.ts",
+	"javascript": "clients/typescript/test/readme.test.ts",
 	"java":       "clients/java/src/test/java/io/sidekeeper/ReadmeTest.java and test/peers",
 	"go":         "sidekeepertest/readme_test.go and test/peers",
 	"sql":        "TestTheSQLOfDocumentsIsThatOfTheExample",

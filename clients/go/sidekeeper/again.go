@@ -3,6 +3,7 @@ package sidekeeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"math/rand/v2"
 	"time"
@@ -40,6 +41,45 @@ func (p *pause) after(ctx context.Context, err error) error {
 		return err
 	}
 	return p.wait(ctx)
+}
+
+// AbsenceTimeout is for how long Acquire tries to reach a sidecar or an ensemble that is away, if nothing says how long to wait.
+const AbsenceTimeout = 10 * time.Second
+
+// throughAbsence makes attempts until one succeeds or fails for a reason that time does not heal: for as long as wait says, and without
+// it until nothing has been heard for AbsenceTimeout. An attempt gets what is left of wait, and says whether it has heard anything.
+func (c *Client) throughAbsence(
+	ctx context.Context, what string, wait *time.Duration, attempt func(wait *time.Duration) (heard bool, err error),
+) error {
+	var again pause
+	var until time.Time
+	if wait != nil {
+		until = time.Now().Add(*wait)
+	}
+	for {
+		heard, err := attempt(wait)
+		if err == nil || c.noRetries || !isTransient(err) || errors.Is(err, ErrLost) { // of the lease that it was to stand on
+			return err
+		}
+		if heard {
+			again.reset()
+		}
+		if wait == nil && (heard || until.IsZero()) {
+			until = time.Now().Add(AbsenceTimeout)
+		}
+		pausing, stop := context.WithDeadline(ctx, until)
+		over := again.wait(pausing)
+		stop()
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%s: %w", what, context.Cause(ctx))
+		case over != nil:
+			return err
+		}
+		if wait != nil {
+			wait = new(max(time.Until(until), time.Millisecond)) // 0 would be an attempt that does not wait
+		}
+	}
 }
 
 // isTransient says whether the same call may well be answered in a moment.

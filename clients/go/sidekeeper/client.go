@@ -45,6 +45,7 @@ type Client struct {
 	following sync.WaitGroup // one for the stream of each hold and each lease
 	keeping   sync.WaitGroup // the keepers
 	stop      context.CancelFunc
+	noRetries bool
 }
 
 // An Option changes how Dial reaches the sidecar.
@@ -163,6 +164,7 @@ func newClient(connection *grpc.ClientConn, chosen settings) *Client {
 		leases:     leasev1.NewLeaseServiceClient(connection),
 		health:     healthv1.NewHealthClient(connection),
 		stop:       stop,
+		noRetries:  chosen.noRetries,
 	}
 	c.endings.locks = c.locks
 	c.holdKeeper = newKeeper(chosen, c.checkHolds)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -41,7 +42,7 @@ func (m Mode) String() string {
 type LockOptions struct {
 	Mode     Mode
 	Lease    *Lease         // to hold the lock with; nil, a lease that lives as long as the lock
-	Wait     *time.Duration // how long to wait for the grant: 0 tries once, nil waits for ever
+	Wait     *time.Duration // how long to wait for the grant: 0 tries once, nil waits for ever, and AbsenceTimeout for a sidecar that is away
 	Owner    string         // who the caller is, for people
 	Metadata map[string]string
 
@@ -81,12 +82,30 @@ type Lock struct {
 	revocations   chan Revocation
 	releaseOnce   sync.Once
 	releaseResult error
+	heard         atomic.Bool // that the stream has said anything
 }
 
 // Acquire waits for its turn and returns when the lock is certainly the caller's for some time to come. The end of ctx
 // ends the waiting, and does not end a hold that Acquire has returned. Errors that a caller can act on: ErrLockHeld,
 // ErrWaitTimeout, ErrLockKindMismatch, ErrEnsembleUnreachable.
+//
+// While the sidecar or the ensemble is away, Acquire tries again, at the queue's end: for as long as options.Wait says, without it for
+// AbsenceTimeout each time, and not at all WithoutRepetition. What an attempt was granted ends before the next one.
 func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
+	var lock *Lock
+	err := c.throughAbsence(ctx, "lock "+name, options.Wait, func(wait *time.Duration) (heard bool, err error) {
+		options.Wait = wait
+		lock, err = c.acquire(ctx, name, options)
+		return lock.heard.Load(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return lock, nil
+}
+
+// acquire makes one attempt. It returns the lock also with an error.
+func (c *Client) acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
 	claim, streaming := c.newClaim(ctx, "lock "+name)
 	l := &Lock{claim: claim, client: c, options: options, revocations: make(chan Revocation, 1)}
 	if lease := options.Lease; lease != nil {
@@ -101,10 +120,7 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 	if !options.AcknowledgeOnRelease {
 		stream.after = l.acknowledge
 	}
-	if err := stream.begin(ctx, c); err != nil {
-		return nil, err
-	}
-	return l, nil
+	return l, stream.begin(ctx, c)
 }
 
 func (o LockOptions) request(name string) *lockv1.AcquireRequest {
@@ -132,6 +148,7 @@ func (l *Lock) acknowledge() {
 }
 
 func (l *Lock) handle(event *lockv1.AcquireResponse) {
+	l.heard.Store(true)
 	switch event := event.GetEvent().(type) {
 	case *lockv1.AcquireResponse_Queued:
 		call(l.options.OnQueued, Queued{int(event.Queued.GetPosition()), each(event.Queued.GetHolders(), contenderFrom)})

@@ -148,6 +148,46 @@ func TestWhatEndsTheStreamBeforeTheGrantIsTheError(t *testing.T) {
 	}
 }
 
+func TestASidecarThatStopsWhileALockIsWaitedForIsTriedAgain(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	wait := time.Minute
+	result := acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{Wait: &wait})
+	first := server.NextAcquire()
+	first.Queue(1)
+	first.End(scripted.Status(codes.Unavailable, "SIDECAR_STOPPING", "it stops"))
+	second := server.NextAcquire()
+	if left := second.Request.GetWaitTimeout().AsDuration(); left <= 0 || left >= wait {
+		t.Errorf("the second attempt waits for %v", left)
+	}
+	second.Grant(8)
+	got := receive(t, result)
+	if got.err != nil || got.lock.FencingToken() != 8 {
+		t.Fatal(got.err)
+	}
+}
+
+func TestAGrantThatIsNotConfirmedIsGivenUpBeforeTheNextAttempt(t *testing.T) {
+	server := scripted.Start(t)
+	server.CheckHolds = func(context.Context, *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+		return nil, status.Error(codes.Unavailable, "connection reset")
+	}
+	client, _ := dial(t, server)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := acquiring(ctx, client, "orders", sidekeeper.LockOptions{})
+	first := server.NextAcquire()
+	first.Grant(7)
+	second := server.NextAcquire()
+	if !first.GoneWithin(0) && !first.GoneWithin(patience) {
+		t.Error("the first hold is there with the second")
+	}
+	cancel()
+	if got := receive(t, result); got.lock != nil || !errors.Is(got.err, context.Canceled) {
+		t.Error(got)
+	}
+	second.AwaitGone()
+}
+
 func TestCancellingTheWaitGivesThePlaceUp(t *testing.T) {
 	server := scripted.Start(t)
 	client, _ := dial(t, server)

@@ -19,7 +19,7 @@ import (
 const CallTimeout = 10 * time.Second
 
 // WithoutRepetition has calls fail at once that are otherwise repeated while the sidecar or the ensemble is away: for programs
-// that tell a person about it.
+// that tell a person about it. Acquire, too, makes one attempt.
 func WithoutRepetition() Option {
 	return func(s *settings) { s.noRetries = true }
 }

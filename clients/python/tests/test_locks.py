@@ -247,7 +247,7 @@ async def test_a_leader_leads_again_after_a_loss(client: aio.Client, sidecar: Si
 async def test_a_sidecar_that_is_not_there_is_told(directory: object) -> None:
     async with aio.Client(f"unix://{directory}/none.sock") as client:
         with pytest.raises(sidekeeper.SidekeeperError) as caught:
-            await client.acquire("orders")
+            await client.acquire("orders", wait=0)
     assert caught.value.code.name == "UNAVAILABLE"
     assert caught.value.reason == ""
 

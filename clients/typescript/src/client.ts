@@ -12,7 +12,7 @@ import { MembershipServiceService } from "./gen/sidekeeper/membership/v1/members
 import { SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
 import { Streams } from "./held.js";
 import { Lease, type LeaseOptions, leaseKind } from "./lease.js";
-import { Lock, type LockOptions, type WithLockOptions, lockKind, runWithLock } from "./lock.js";
+import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runWithLock } from "./lock.js";
 import { type JoinOptions, Membership } from "./membership.js";
 import { Sequence } from "./sequence.js";
 import { Backoff, type Stub, callIdempotent, isTransient, openChannel, reopened, start, stubOf, wasLost } from "./transport.js";
@@ -87,9 +87,12 @@ export class Client implements Disposable {
    *
    * Rejects with LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors, such
    * as LeaseLostError if it was granted and lost before this could settle; with the signal's reason.
+   *
+   * While the sidecar or the ensemble is away, it tries again, at the queue's end, for as long as wait says; without wait, for 10 seconds
+   * each time.
    */
   async acquire(name: string, options: LockOptions = {}): Promise<Lock> {
-    return new Lock(this.lock, name, options).acquire();
+    return acquire(this.lock, name, options);
   }
 
   /**

@@ -86,6 +86,8 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   readonly claim: Claim;
   /** @internal Is called when a suspension begins or ends. */
   onSuspension: (suspended: boolean) => void = () => undefined;
+  /** @internal Whether the stream has said anything. */
+  heard = false;
   private readonly controller = new AbortController();
   private key = "";
   private givingUp: Promise<void> | undefined;
@@ -197,6 +199,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   }
 
   private hear(event: Event | undefined): void {
+    this.heard = true;
     if (event?.$case === this.kind.granted && this.key === "") {
       this.key = this.grant(event as Named<Event, Granted>);
     }

@@ -1,6 +1,7 @@
 /** Locks. */
 
 import type { Answer } from "./claim.js";
+import { sleep } from "./clock.js";
 import { HoldNotFoundError, SuspendedError, named } from "./errors.js";
 import {
   type AcquireRequest,
@@ -11,7 +12,7 @@ import {
 } from "./gen/sidekeeper/lock/v1/lock.js";
 import { GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams } from "./held.js";
 import type { Lease } from "./lease.js";
-import { type Stub, call, start } from "./transport.js";
+import { ABSENCE_TIMEOUT, Backoff, type Stub, call, isTransient, start } from "./transport.js";
 import { type Labels, type Mode, type Queued, type Revocation, contenderFrom, duration, modes, seconds } from "./types.js";
 
 const MAX_HOLDS_PER_CHECK = 1000;
@@ -21,7 +22,10 @@ export interface LockOptions {
   readonly mode?: Mode;
   /** The lease to hold the lock with; by default one of its own that ends with the lock. */
   readonly lease?: Lease;
-  /** Seconds to wait for the grant: 0 tries once; by default without a limit. */
+  /**
+   * Seconds to wait for the grant, and for a sidecar or an ensemble that is away: 0 tries once. By default the grant is waited for without
+   * a limit, and a sidecar or an ensemble that is away for 10 seconds each time.
+   */
   readonly wait?: number;
   /** Who the caller is, for people: at most 128 bytes. */
   readonly owner?: string;
@@ -62,8 +66,8 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
   }
 
   /** @internal */
-  async acquire(): Promise<this> {
-    const { lease, mode = "exclusive", owner = "", metadata = {}, signal, wait } = this.options;
+  async acquire(wait: number | undefined): Promise<this> {
+    const { lease, mode = "exclusive", owner = "", metadata = {}, signal } = this.options;
     const leaseId = lease?.id ?? "";
     return this.open({ name: this.name, mode: modes[mode], leaseId, waitTimeout: duration(wait), owner, metadata }, signal);
   }
@@ -106,6 +110,41 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
    */
   async release(): Promise<void> {
     await this.giveUp();
+  }
+}
+
+/**
+ * Acquires a lock, trying again while the sidecar or the ensemble is away: for as long as the caller waits; if that has no limit, until
+ * nothing has been heard for ABSENCE_TIMEOUT. What an attempt was granted has ended before the next one.
+ */
+export async function acquire(kind: Kind<AcquireRequest, Event, "granted">, name: string, options: LockOptions): Promise<Lock> {
+  const now = (): number => performance.now() / 1000;
+  const { lease, signal } = options;
+  let { wait } = options;
+  let until = wait === undefined ? undefined : now() + wait;
+  const backoff = new Backoff();
+  for (;;) {
+    const lock = new Lock(kind, name, options);
+    let pause: number;
+    try {
+      return await lock.acquire(wait);
+    } catch (error) {
+      if (!isTransient(error) || lease?.signal.aborted === true || kind.streams.closed) {
+        throw error;
+      }
+      if (lock.heard) {
+        backoff.reset();
+      }
+      if (until === undefined || (wait === undefined && lock.heard)) {
+        until = now() + ABSENCE_TIMEOUT;
+      }
+      pause = backoff.next();
+      if (now() + pause >= until) {
+        throw error;
+      }
+    }
+    await sleep(pause, signal);
+    wait = wait === undefined ? undefined : Math.max(until - now(), 0.001); // 0 would be an attempt that does not wait
   }
 }
 

@@ -34,6 +34,11 @@ export const ADDRESS_VARIABLE = "SIDEKEEPER_ADDRESS";
 /** Seconds that a call with one answer may take, retries included. */
 export const CALL_TIMEOUT = 10;
 
+/**
+ * Seconds for which a lock is tried to be acquired from a sidecar or an ensemble that is away, unless the caller says how long to wait.
+ */
+export const ABSENCE_TIMEOUT = 10;
+
 // gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for a
 // sidecar that was restarted. Each client has a connection of its own.
 const OPTIONS = {

@@ -10,7 +10,7 @@ import { PACKAGE, Project } from "./project.js";
 import { ROOT, Sidecar } from "./sidecar.js";
 
 function shownIn(file: string): string[] {
-  return [...readFileSync(file, "utf8").matchAll(/^```typescript\n(.*?)^```/gms)].map(([, lines]) => lines ?? "");
+  return [...readFileSync(file, "utf8").matchAll(/^```(?:java|type)script\n(.*?)^```/gms)].map(([, lines]) => lines ?? "");
 }
 
 const snippets = shownIn(path.join(PACKAGE, "README.md"));

@@ -117,6 +117,7 @@ class HeldStream(Held):
         self._lease = lease
         self._claim = Claim(what, lease._claim if lease and kind.checker is None else None)
         self._key = ""
+        self._heard = False
         self._reader: asyncio.Task[None] | None = None
         self._giving_up: asyncio.Task[None] | None = None
         self._on_suspension: list[Callable[[bool], None]] = []
@@ -159,6 +160,7 @@ class HeldStream(Held):
         return self
 
     def _handle(self, event: Any) -> None:
+        self._heard = True
         kind = event.WhichOneof("event")
         content = kind and getattr(event, kind)
         if kind == self._kind.granted:

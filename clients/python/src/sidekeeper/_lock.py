@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -40,13 +41,13 @@ class Lock(HeldStream):
         """The latest request to release the lock; None if there was none."""
         self._options = options
 
-    async def _acquire(self) -> Lock:
+    async def _acquire(self, wait: float | None) -> Lock:
         options, lease = self._options, self._options.get("lease")
         request = lock_pb2.AcquireRequest(
             name=self.name,
             mode=lock_pb2.Mode.Name(options.get("mode", Mode.EXCLUSIVE)),
             lease_id=lease.id if lease else "",
-            wait_timeout=duration(options.get("wait")),
+            wait_timeout=duration(wait),
             owner=options.get("owner", ""),
             metadata=options.get("metadata"),
         )
@@ -84,6 +85,32 @@ class Lock(HeldStream):
             raise lost
         if not self.valid:
             raise LostError(self._claim.what, named("LEASE_LOST", "it was given up"))
+
+
+async def acquire(kind: Kind, name: str, options: LockOptions) -> Lock:
+    """Acquires a lock, trying again while the sidecar or the ensemble is away: for as long as the caller waits; if that has no limit, until
+    nothing has been heard for ABSENCE_TIMEOUT. What an attempt was granted has ended before the next one."""
+    wait, lease = options.get("wait"), options.get("lease")
+    until = None if wait is None else time.monotonic() + wait
+    backoff = _transport.Backoff()
+    while True:
+        lock = Lock(kind, name, options)
+        try:
+            return await lock._acquire(wait)
+        except SidekeeperError as error:
+            lost = lease is not None and lease._claim.over()
+            if not _transport.is_transient(error) or lost or kind.streams.closed:
+                raise
+            if lock._heard:
+                backoff.reset()
+            if until is None or (wait is None and lock._heard):
+                until = time.monotonic() + _transport.ABSENCE_TIMEOUT
+            pause = backoff.next()
+            if time.monotonic() + pause >= until:
+                raise
+        await asyncio.sleep(pause)
+        if wait is not None:
+            wait = max(until - time.monotonic(), 0.001)  # 0 would be an attempt that does not wait
 
 
 class _Watchdog:

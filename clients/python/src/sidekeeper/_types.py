@@ -80,7 +80,8 @@ class CommonLockOptions(TypedDict, total=False):
     mode: Mode
     """By default EXCLUSIVE."""
     wait: float | None
-    """Seconds to wait for the grant: 0 tries once, None waits without a limit."""
+    """Seconds to wait for the grant, and for a sidecar or an ensemble that is away: 0 tries once; None waits for the grant without a
+    limit, and for a sidecar or an ensemble that is away 10 seconds each time."""
     owner: str
     """Who the caller is, for people: at most 128 bytes of UTF-8."""
     metadata: Mapping[str, str]

@@ -86,8 +86,11 @@ class Client:
 
         Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors, such as
         LeaseLostError if it was granted and lost before this could return. Cancel it to give up the place in the queue.
+
+        While the sidecar or the ensemble is away, it tries again, at the queue's end, for as long as wait says; without wait, for 10
+        seconds each time.
         """
-        return await Lock(self._lock, name, options)._acquire()
+        return await _lock.acquire(self._lock, name, options)
 
     def lock(
         self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]

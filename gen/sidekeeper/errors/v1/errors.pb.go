@@ -207,6 +207,17 @@ const (
 	//
 	// What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
 	Reason_REASON_POLICY_DENIED Reason = 41
+	// RESOURCE_EXHAUSTED: this caller has, or asks for, as much as one caller may; the others are not affected. Any rpc can end so, and
+	// nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`.
+	//
+	// What to do: ask for less at a time, or have the limit raised.
+	Reason_REASON_QUOTA_EXCEEDED Reason = 42
+	// RESOURCE_EXHAUSTED: what was asked for takes the list of a directory that is longer than the sidecar reads: there are too many names
+	// side by side. Any rpc that takes such a list can end so. The error's details tell the `directory` as it is called in the ensemble, the
+	// `bytes` of its list and the `max`. Asking again does not help.
+	//
+	// What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
+	Reason_REASON_DIRECTORY_TOO_LARGE Reason = 43
 )
 
 // Enum value maps for Reason.
@@ -254,6 +265,8 @@ var (
 		39: "REASON_WATCH_LIMIT",
 		40: "REASON_MEMORY_LIMIT",
 		41: "REASON_POLICY_DENIED",
+		42: "REASON_QUOTA_EXCEEDED",
+		43: "REASON_DIRECTORY_TOO_LARGE",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -298,6 +311,8 @@ var (
 		"REASON_WATCH_LIMIT":            39,
 		"REASON_MEMORY_LIMIT":           40,
 		"REASON_POLICY_DENIED":          41,
+		"REASON_QUOTA_EXCEEDED":         42,
+		"REASON_DIRECTORY_TOO_LARGE":    43,
 	}
 )
 
@@ -332,7 +347,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\x87\t\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xc2\t\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -376,7 +391,9 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x17REASON_KEY_HAS_CHILDREN\x10&\x12\x16\n" +
 	"\x12REASON_WATCH_LIMIT\x10'\x12\x17\n" +
 	"\x13REASON_MEMORY_LIMIT\x10(\x12\x18\n" +
-	"\x14REASON_POLICY_DENIED\x10)B_\n" +
+	"\x14REASON_POLICY_DENIED\x10)\x12\x19\n" +
+	"\x15REASON_QUOTA_EXCEEDED\x10*\x12\x1e\n" +
+	"\x1aREASON_DIRECTORY_TOO_LARGE\x10+B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -276,5 +276,20 @@ export enum Reason {
    * What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
    */
   POLICY_DENIED = 41,
+  /**
+   * QUOTA_EXCEEDED - RESOURCE_EXHAUSTED: this caller has, or asks for, as much as one caller may; the others are not affected. Any rpc can end so, and
+   * nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`.
+   *
+   * What to do: ask for less at a time, or have the limit raised.
+   */
+  QUOTA_EXCEEDED = 42,
+  /**
+   * DIRECTORY_TOO_LARGE - RESOURCE_EXHAUSTED: what was asked for takes the list of a directory that is longer than the sidecar reads: there are too many names
+   * side by side. Any rpc that takes such a list can end so. The error's details tell the `directory` as it is called in the ensemble, the
+   * `bytes` of its list and the `max`. Asking again does not help.
+   *
+   * What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
+   */
+  DIRECTORY_TOO_LARGE = 43,
   UNRECOGNIZED = -1,
 }

@@ -1,0 +1,117 @@
+package sidekeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// away is an attempt that fails because the sidecar is away, each at this time.
+type away struct {
+	begun time.Time
+	took  []time.Duration
+	waits []time.Duration
+}
+
+var errAway = &Error{Code: codes.Unavailable, Message: "connection refused"}
+
+func (a *away) fail(wait *time.Duration) error {
+	a.took = append(a.took, time.Since(a.begun))
+	if wait != nil {
+		a.waits = append(a.waits, *wait)
+	}
+	return fmt.Errorf("lock orders: %w", errAway)
+}
+
+func TestAnAbsentSidecarIsTriedForAsLongAsTheCallerSaid(t *testing.T) {
+	for _, c := range []struct {
+		wait, last time.Duration // the last attempt is in the last pause
+		once       bool
+	}{
+		{wait: 0, once: true},
+		{wait: time.Minute, last: time.Minute},
+		{wait: -1, last: AbsenceTimeout},
+	} {
+		t.Run(c.wait.String(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				a, wait := &away{begun: time.Now()}, &c.wait
+				if c.wait < 0 {
+					wait = nil
+				}
+				err := (&Client{}).throughAbsence(t.Context(), "lock orders", wait, func(wait *time.Duration) (bool, error) {
+					return false, a.fail(wait)
+				})
+				if err == nil || err.Error() != "lock orders: Unavailable: connection refused" {
+					t.Error(err)
+				}
+				if total := time.Since(a.begun); total != c.last {
+					t.Errorf("given up after %v, not after %v", total, c.last)
+				}
+				if once := len(a.took) == 1; once != c.once || c.last-a.took[len(a.took)-1] > longestPause {
+					t.Errorf("tried at %v", a.took)
+				}
+				for i, left := range a.waits {
+					if left != max(c.wait-a.took[i], 0) {
+						t.Errorf("attempt %d, at %v, waits for %v", i, a.took[i], left)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestTheTimeForAnAbsenceBeginsAnewWhenTheSidecarWasHeard(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		a := &away{begun: time.Now()}
+		_ = (&Client{}).throughAbsence(t.Context(), "lock orders", nil, func(wait *time.Duration) (bool, error) {
+			if heard := len(a.took) == 0; heard { // and then it waited for an hour
+				time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
+				return true, a.fail(wait)
+			}
+			return false, a.fail(wait)
+		})
+		if total := time.Since(a.begun); total != time.Hour+AbsenceTimeout {
+			t.Errorf("given up after %v", total)
+		}
+	})
+}
+
+func TestTheEndOfTheContextEndsTheTrying(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		a := &away{begun: time.Now()}
+		time.AfterFunc(3*time.Second, func() { cancel(errors.New("no longer needed")) })
+		err := (&Client{}).throughAbsence(ctx, "lock orders", nil, func(wait *time.Duration) (bool, error) { return false, a.fail(wait) })
+		if err == nil || err.Error() != "lock orders: no longer needed" || time.Since(a.begun) != 3*time.Second {
+			t.Error(err, time.Since(a.begun))
+		}
+	})
+}
+
+func TestOnlyAnAbsenceIsWaitedFor(t *testing.T) {
+	lostLease := &loss{&claim{what: "lease"}, errAway}
+	inBubble(t, func(t *testing.T) {
+		for _, c := range []struct {
+			client *Client
+			err    error
+		}{
+			{&Client{noRetries: true}, errAway},
+			{&Client{}, lostLease},
+			{&Client{}, &Error{Code: codes.FailedPrecondition, Reason: "LOCK_HELD"}},
+			{&Client{}, &Error{Code: codes.Canceled, Message: "the client connection is closing"}},
+		} {
+			calls := 0
+			err := c.client.throughAbsence(t.Context(), "lock orders", nil, func(*time.Duration) (bool, error) {
+				calls++
+				return true, c.err
+			})
+			if calls != 1 || !errors.Is(err, c.err) {
+				t.Error(calls, err)
+			}
+		}
+	})
+}
