@@ -40,7 +40,7 @@ func newConfigCommand(reach *reach) *cobra.Command {
 func newConfigGetCommand(reach *reach) *cobra.Command {
 	linearizable := false
 	command := &cobra.Command{
-		Use: "get KEY", Short: "Write a key's value to the output, byte for byte", Args: cobra.ExactArgs(1),
+		Use: "get KEY", Short: "Print a key's value, byte for byte", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: reach.completeKey,
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Entry, error) {
 			if linearizable {

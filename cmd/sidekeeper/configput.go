@@ -36,10 +36,10 @@ func newConfigPutCommand(reach *reach) *cobra.Command {
 			return reach.put(command, args[0], value, preconditions)
 		},
 	}
-	command.Flags().StringVar(&file, "file", "", "file with the value, - for the input")
+	command.Flags().StringVar(&file, "file", "", "file with the value, - for standard input")
 	command.Flags().Int32Var(&only.version, "if-version", 0, "only if the key has this version")
-	command.Flags().BoolVar(&only.missing, "if-missing", false, "only if there is no such key")
-	command.Flags().BoolVar(&only.existing, "if-exists", false, "only if there is such a key")
+	command.Flags().BoolVar(&only.missing, "if-missing", false, "only if the key does not exist")
+	command.Flags().BoolVar(&only.existing, "if-exists", false, "only if the key exists")
 	return command
 }
 
@@ -68,7 +68,7 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 	var only condition
 	recursive := false
 	command := &cobra.Command{
-		Use: "rm KEY", Short: "Delete a key, or with --recursive all that begin with it (operators' socket)",
+		Use: "rm KEY", Short: "Delete a key, or with --recursive also all keys below it (operators' socket)",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			preconditions, err := only.preconditions(command)
@@ -96,7 +96,7 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().BoolVarP(&recursive, "recursive", "r", false, "all keys below it, too; what is put meanwhile may stay")
+	command.Flags().BoolVarP(&recursive, "recursive", "r", false, "also delete all keys below it; keys that are put meanwhile may remain")
 	command.Flags().Int32Var(&only.version, "if-version", 0, "only if the key has this version")
 	return command
 }

@@ -50,7 +50,7 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 		command.Flags().AddFlag(all.Lookup(name))
 	}
 	command.Flags().DurationVar(&recheckAfter, "recheck-after", 0,
-		"how long to wait before empty directories are checked again, to find those that stay; 90s is enough")
+		"how long to wait before empty directories are checked again, to find those that remain; 90s is enough")
 	command.Flags().SortFlags = false
 	return command
 }

@@ -23,7 +23,7 @@ func newGroupsCommand(reach *reach) *cobra.Command {
 
 func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: "List the groups that have members or were made to stay", Args: cobra.MaximumNArgs(1),
+		Use: use, Short: "List groups that have members or are permanent", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: reach.completeGroup,
 		RunE:              listing(reach, (*sidekeeper.Client).ListGroups, reach.showGroups),
 	}
@@ -31,7 +31,7 @@ func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 
 func (r *reach) showGroups(to io.Writer, entries []*sidekeeper.GroupEntry) error {
 	groups := each(entries, wireGroup)
-	return tabulate(r, to, &membershipv1.ListResponse{Groups: groups}, "NAME MEMBERS STAYS", groups, func(group *membershipv1.Group) []string {
+	return tabulate(r, to, &membershipv1.ListResponse{Groups: groups}, "NAME MEMBERS PERMANENT", groups, func(group *membershipv1.Group) []string {
 		stays := "no"
 		if group.GetPermanent() {
 			stays = "yes"
@@ -42,7 +42,7 @@ func (r *reach) showGroups(to io.Writer, entries []*sidekeeper.GroupEntry) error
 
 func newGroupsCreateCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "create GROUP", Short: "Make a group that stays when it has no members", Args: cobra.ExactArgs(1),
+		Use: "create GROUP", Short: "Create a permanent group", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {

@@ -19,8 +19,8 @@ func TestAnInjectorThatIsCalledInTheWrongWaySaysHow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"":                         "--pattern: missing file",
-		"--pattern x":              "say --tls-cert and --tls-key, or --secret, --webhook and --host",
+		"":                         "--pattern: required: file",
+		"--pattern x":              "required: --tls-cert and --tls-key, or --secret, --webhook and --host",
 		"--pattern x --tls-cert a": `--tls-cert "a": goes together with --tls-key`,
 		"--pattern x --tls-cert a --tls-key b --secret a/b":                      "not both",
 		"--pattern x --secret a/b --webhook w":                                   "--secret, --webhook and --host",
@@ -93,7 +93,7 @@ func TestACommandLineThatBreaksARuleIsToldByFlagAndRule(t *testing.T) {
 		"serve --zookeeper=a:1 --session-timeout=bad": "session-timeout: time: invalid duration",
 		"serve --zookeeper=a:1 --log-level=loud":      "log-level: must be one of",
 		"serve --zookeeper=a":                         "zookeeper: a server is host:port",
-		"serve --zookeper=a:1":                        ": --zookeper=a:1 is no flag of the sidecar",
+		"serve --zookeper=a:1":                        ": --zookeper=a:1 is not a flag of the sidecar",
 		"lock --zookeeper=a:1":                        ": the first word must be serve",
 	} {
 		flag, err := checkArguments(strings.Fields(args))

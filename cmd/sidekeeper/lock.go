@@ -16,7 +16,7 @@ import (
 
 func newLockCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
-		Use: "lock", Short: "Run commands under locks, and look after locks", Args: cobra.NoArgs, RunE: showHelp,
+		Use: "lock", Short: "Run commands under locks, and manage locks", Args: cobra.NoArgs, RunE: showHelp,
 	}
 	command.AddCommand(
 		newLockRunCommand(reach),

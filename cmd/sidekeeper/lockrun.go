@@ -38,11 +38,11 @@ func newLockRunCommand(reach *reach) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.Var(&r.mode, "mode", "lock mode: exclusive, or reader or writer of a read/write lock")
-	flags.DurationVar(&r.wait, "wait", 0, "how long to wait for the lock at most (default: for ever)")
+	flags.DurationVar(&r.wait, "wait", 0, "maximum time to wait for the lock (default: no limit)")
 	flags.BoolVar(&r.try, "try", false, "do not wait")
-	flags.StringVar(&r.owner, "owner", "", "who holds the lock, for people (default: this host's name and the process's number)")
+	flags.StringVar(&r.owner, "owner", "", "owner of the lock, for people (default: this host's name and the process ID)")
 	flags.DurationVar(&r.killGrace, "kill-grace", 0,
-		"how long before the validity ends the command gets SIGTERM (default: a third of the validity)")
+		"time before the end of the validity at which the command gets SIGTERM (default: a third of the validity)")
 	flags.Var(&r.onRevoke, "on-revoke", "what the command gets when the lock is revoked: SIGTERM or nothing")
 	return command
 }

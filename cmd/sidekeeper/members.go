@@ -24,7 +24,7 @@ func newMembersCommand(reach *reach) *cobra.Command {
 
 func newMembersListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls GROUP", Short: "Show who is in a group", Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
+		Use: "ls GROUP", Short: "List the members of a group", Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.GroupView, error) {
 			return client.GetGroup(ctx, args[0])
 		}, reach.showGroup),
@@ -63,7 +63,7 @@ func memberRow(member *membershipv1.Member) []string {
 
 func newMembersWatchCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "watch GROUP", Short: "Show who is in a group, and then who joins and who leaves",
+		Use: "watch GROUP", Short: "Show the members of a group, and then changes",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
 		RunE: func(command *cobra.Command, args []string) error {
 			shown := shownGroup{}

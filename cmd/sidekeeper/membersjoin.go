@@ -32,7 +32,7 @@ func newMembersJoinCommand(reach *reach) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "join GROUP MEMBER [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run a command that is a member of a group while it runs",
+		Short: "Run a command as a member of a group",
 		Args:  r.takeArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return reach.runUnder(command, r.claim(), r.command)
@@ -41,10 +41,10 @@ func newMembersJoinCommand(reach *reach) *cobra.Command {
 	flags := command.Flags()
 	flags.StringArrayVar(&r.metadata, "metadata", nil, "metadata that other members see, as key=value; repeatable")
 	flags.Var(&r.onConflict, "on-conflict", "what to do if the group already has this member: exit with 75, wait for it to leave, or replace it")
-	flags.DurationVar(&r.wait, "wait", 0, "how long to wait at most for it to leave (default: for ever)")
-	flags.StringVar(&r.owner, "owner", "", "who the member is, for people (default: this host's name and the process's number)")
-	flags.Var(&r.onLoss, "on-loss", "what becomes of the command when the membership is lost")
-	flags.DurationVar(&r.killGrace, "kill-grace", 10*time.Second, "how long after SIGTERM the command gets SIGKILL")
+	flags.DurationVar(&r.wait, "wait", 0, "maximum time to wait for it to leave (default: no limit)")
+	flags.StringVar(&r.owner, "owner", "", "owner of the member, for people (default: this host's name and the process ID)")
+	flags.Var(&r.onLoss, "on-loss", "what happens to the command when the membership is lost")
+	flags.DurationVar(&r.killGrace, "kill-grace", 10*time.Second, "time after SIGTERM at which the command gets SIGKILL")
 	return command
 }
 

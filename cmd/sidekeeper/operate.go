@@ -33,7 +33,7 @@ func newLockRevokeCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holders")
-	command.Flags().DurationVar(&grace, "grace", 0, "end the holds by force after this long (operators' socket)")
+	command.Flags().DurationVar(&grace, "grace", 0, "end the holds by force after this time (operators' socket)")
 	return command
 }
 

@@ -52,7 +52,7 @@ func (s *settings) tellRisks(ctx context.Context, ensemble ensemble, log *zap.Lo
 				zap.String("advice", found.Advice))
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("preflight cannot be finished", zap.Error(err))
+			log.Warn("preflight incomplete", zap.Error(err))
 		}
 	}()
 	return func() {

@@ -19,12 +19,12 @@ func TestAStrictSidecarRefusesARiskyEnsembleAndSaysWhy(t *testing.T) {
 		code int
 		says string
 	}{
-		{"without credentials", []string{"--zookeeper=" + address}, exitWarnings, "--zookeeper-auth-file: the sidecar shows no credentials"},
+		{"without credentials", []string{"--zookeeper=" + address}, exitWarnings, "--zookeeper-auth-file: the sidecar has no credentials"},
 		{
 			"with a password in clear",
 			[]string{"--zookeeper=" + address, "--zookeeper-auth-file=" + folder + "/auth"},
 			exitWarnings,
-			"warning: --zookeeper-auth-file: the password travels in clear",
+			"warning: --zookeeper-auth-file: the password is sent in clear",
 		},
 		{
 			"with a tick that is too short",

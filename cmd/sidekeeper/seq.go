@@ -16,7 +16,7 @@ import (
 
 func newSequenceCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
-		Use: "seq", Short: "Take numbers from sequences, and look after sequences", Args: cobra.NoArgs, RunE: showHelp,
+		Use: "seq", Short: "Take numbers from sequences, and manage sequences", Args: cobra.NoArgs, RunE: showHelp,
 	}
 	command.AddCommand(
 		newSequenceNextCommand(reach),
@@ -50,9 +50,9 @@ func newSequenceNextCommand(reach *reach) *cobra.Command {
 			return reach.showNumbers(to, numbers, wanted.hex)
 		}),
 	}
-	command.Flags().Int32VarP(&wanted.count, "count", "n", 1, "how many: 1 to 1,000,000")
+	command.Flags().Int32VarP(&wanted.count, "count", "n", 1, "count of numbers: 1 to 1,000,000")
 	command.Flags().BoolVar(&wanted.hex, "hex", false, "show 16 hexadecimal digits (not in json)")
-	command.Flags().BoolVar(&wanted.relaxed, "relaxed", false, "numbers that are unique, and in no order")
+	command.Flags().BoolVar(&wanted.relaxed, "relaxed", false, "unique numbers without an order")
 	return command
 }
 

@@ -31,7 +31,7 @@ func (r *reach) showSequence(to io.Writer, state sidekeeper.SequenceState) error
 func newSequenceCreateCommand(reach *reach) *cobra.Command {
 	first := int64(1)
 	command := &cobra.Command{
-		Use: "create NAME", Short: "Make a sequence", Args: cobra.ExactArgs(1),
+		Use: "create NAME", Short: "Create a sequence", Args: cobra.ExactArgs(1),
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (int64, error) {
 			return client.Sequence(args[0]).Create(ctx, first)
 		}, func(to io.Writer, incarnation int64) error {

@@ -40,7 +40,7 @@ type Sync struct {
 func (s *Sync) Run(ctx context.Context) (err error) {
 	s.old, s.news = true, make(chan struct{}, 1)
 	if s.Mode&0o600 != 0o600 {
-		return exit.UsageError(fmt.Errorf("--mode %04o: whoever owns the files must be able to read and write them, as with 0600", s.Mode))
+		return exit.UsageError(fmt.Errorf("--mode %04o: the owner must be able to read and write the files, as with 0600", s.Mode))
 	}
 	tell, err := s.notifier()
 	if err != nil {

@@ -153,16 +153,16 @@ func checkVacant(path string) error {
 		return err
 	}
 	if found.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is there and is not a socket", path)
+		return fmt.Errorf("%s exists and is not a socket", path)
 	}
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("whether somebody answers on %s cannot be found out: %w", path, err)
+		return fmt.Errorf("cannot determine whether another process serves %s: %w", path, err)
 	}
-	return errors.Join(fmt.Errorf("somebody answers on %s already", path), conn.Close())
+	return errors.Join(fmt.Errorf("another process already serves %s", path), conn.Close())
 }
 
 // A unixListener knows the name it was moved to, and takes that away with it unless it is somebody else's by then.

@@ -94,7 +94,7 @@ func TestAStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
 	live, err := listen(unixScheme+path, 0o660, false)
 	must(t, err)
 	_, err = listen(unixScheme+path, 0o660, false)
-	same(t, "second listener", err, "somebody answers on "+path+" already")
+	same(t, "second listener", err, "another process already serves "+path)
 	conn, err := net.Dial("unix", path)
 	must(t, err)
 	must(t, conn.Close())

@@ -28,12 +28,12 @@ func openPolicy(name string, log, audit *zap.Logger, refused func(bool)) (*polic
 	report := func(parsed *policy.Policy, trouble error) {
 		refused(trouble != nil)
 		if trouble != nil {
-			log.Error("policy not taken over; the last good one stays in force", zap.Error(trouble))
+			log.Error("policy not applied; the last valid version stays in force", zap.Error(trouble))
 			audit.Info("policy", zap.String("file", name), zap.Int("rules", 0), zap.String("outcome", "REFUSED"))
 			return
 		}
 		audit.Info("policy", zap.String("file", name), zap.Int("rules", parsed.Size()), zap.String("outcome", "OK"))
-		log.Info("policy taken over", zap.String("file", name), zap.Int("rules", parsed.Size()))
+		log.Info("policy applied", zap.String("file", name), zap.Int("rules", parsed.Size()))
 	}
 	file, err := reload.Open(parse, report, name)
 	if err != nil {

@@ -28,7 +28,7 @@ func (f *followedPolicy) sees(when string, first, second bool, complaints int) {
 	trouble := f.Look()
 	same(f.t, "uid:1 "+when, f.allows("uid:1"), first)
 	same(f.t, "uid:2 "+when, f.allows("uid:2"), second)
-	same(f.t, "complaints "+when, strings.Count(f.book.Text(), "policy not taken over"), complaints)
+	same(f.t, "complaints "+when, strings.Count(f.book.Text(), "policy not applied"), complaints)
 	same(f.t, "state "+when, f.state == "refused", complaints > 0 && trouble != nil)
 }
 
