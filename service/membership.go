@@ -89,7 +89,7 @@ func (m *membershipService) parseOusting(ctx context.Context, request *membershi
 	case !request.GetForce() && after != nil:
 		return recipes.Eviction{}, invalid("force_after", after.String(), "omitted unless force is set")
 	}
-	return recipes.Eviction{By: from.Identity, Reason: request.GetReason(), ForceAfter: m.services.patience(after)}, nil
+	return recipes.Eviction{By: from.Identity, Reason: request.GetReason(), ForceAfter: m.services.forceAfter(after)}, nil
 }
 
 func (m *membershipService) List(

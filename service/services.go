@@ -141,9 +141,9 @@ func (s *Services) Stop(ctx context.Context) error { return s.Drain(ctx, 0) }
 // foreignTicks is the longest session timeout that an ensemble grants, in ticks, if its settings do not say otherwise.
 const foreignTicks = 20
 
-// patience is for how long a holder's or a member's sidecar is left to end it: after, or if that is nil, until its session
+// forceAfter is for how long a holder's or a member's sidecar is left to end it: after, or if that is nil, until its session
 // must have expired.
-func (s *Services) patience(after *time.Duration) recipes.ForceAfter {
+func (s *Services) forceAfter(after *time.Duration) recipes.ForceAfter {
 	tick := s.options.TickTime
 	return recipes.ForceAfter{After: after, Timeout: max(s.options.SessionTimeout, foreignTicks*tick), Tick: tick}
 }

@@ -77,11 +77,11 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 
 // removeGroup waits longer than other calls if there may be members: for their sidecars first.
 func (r *reach) removeGroup(command *cobra.Command, group string, options sidekeeper.DeleteGroupOptions) error {
-	address, patience := r.address, r.timeout
+	address, timeout := r.address, r.timeout
 	if options.Force {
-		address, patience = r.operatorAddress, breakTime(r.timeout, options.ForceAfter)
+		address, timeout = r.operatorAddress, breakTime(r.timeout, options.ForceAfter)
 	}
-	return r.callWithin(command.Context(), patience, address, func(ctx context.Context, client *sidekeeper.Client) error {
+	return r.callWithin(command.Context(), timeout, address, func(ctx context.Context, client *sidekeeper.Client) error {
 		forced, err := client.DeleteGroup(ctx, group, options)
 		if err != nil || forced == 0 && !r.json() {
 			return err

@@ -65,8 +65,8 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 func (r *reach) breakHold(
 	command *cobra.Command, name string, token int64, options sidekeeper.BreakOptions,
 ) error {
-	patience := breakTime(r.timeout, options.ForceAfter)
-	return r.callWithin(command.Context(), patience, r.operatorAddress, func(ctx context.Context, client *sidekeeper.Client) error {
+	timeout := breakTime(r.timeout, options.ForceAfter)
+	return r.callWithin(command.Context(), timeout, r.operatorAddress, func(ctx context.Context, client *sidekeeper.Client) error {
 		forced, err := client.Break(ctx, name, token, options)
 		if err != nil {
 			return err

@@ -46,8 +46,8 @@ func (w *Watch) Run(ctx context.Context) error {
 		watch: func(ctx context.Context) iter.Seq2[sidekeeper.ConfigEvent, error] {
 			return w.watch(ctx, w.Client.Config())
 		},
-		say:      sayTrouble(w.Stderr, w.Address),
-		patience: w.Timeout,
+		say:     sayTrouble(w.Stderr, w.Address),
+		timeout: w.Timeout,
 	}
 	if w.Exec == "" {
 		following.tell = func(events []event) error { return w.show(events) }

@@ -44,7 +44,7 @@ type administration struct {
 // A sheet is a tally sheet as it was at one moment.
 type sheet struct {
 	at time.Time
-	tallySheet
+	bucketCounts
 }
 
 func newAdministration(server *Server) *administration {
@@ -64,7 +64,7 @@ func (a *administration) latest() (text []byte, due time.Time) {
 	}
 	if len(a.past) > 0 {
 		over := now.at.Sub(a.past[0].at)
-		state.LatencyOver, state.Latency = over.Seconds(), latencies(a.past[0].tallySheet, now.tallySheet, over)
+		state.LatencyOver, state.Latency = over.Seconds(), latencies(a.past[0].bucketCounts, now.bucketCounts, over)
 	}
 	a.past = append(a.past, now)[max(0, len(a.past)+1-latencyPast):]
 	if text, err := json.Marshal(state); err == nil {
@@ -77,7 +77,7 @@ func (a *administration) latest() (text []byte, due time.Time) {
 // state is what there is now, with latencies since the beginning.
 func (a *administration) state() service.State {
 	metrics := a.server.options.Metrics
-	state := a.server.handlers.Stock()
+	state := a.server.handlers.Snapshot()
 	state.Version = version()
 	state.Reachable, _ = a.server.ensemble.Reachable()
 	state.Counts.Connections, _ = a.server.limiter.count()

@@ -15,7 +15,7 @@ var (
 	draining           = explained("draining", "1 while the sidecar drains before it stops, else 0.")
 	connections        = explained("connections", "Open connections of callers.")
 	connectionLimit    = explained("connection_limit", "Maximum number of connections of callers; 0 for no limit.")
-	connectionsRefused = explained("connections_refused_total", "Connections closed on arrival, because there were too many or they arrived too fast.")
+	connectionsRefused = explained("connections_refused_total", "Connections closed on arrival: too many, or too fast.")
 )
 
 func explained(name, help string) *prometheus.Desc {
@@ -36,16 +36,16 @@ func (g gauges) Collect(to chan<- prometheus.Metric) {
 	is := func(of *prometheus.Desc, value float64) {
 		to <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value)
 	}
-	stand := g.server.handlers.Standing()
+	summary := g.server.handlers.LeaseSummary()
 	reachable, _ := g.server.ensemble.Reachable()
 	open, refused := g.server.limiter.count()
-	is(suspendedLeases, float64(stand.Suspended))
-	if stand.Any {
-		is(leastValidity, stand.LeastValid)
+	is(suspendedLeases, float64(summary.Suspended))
+	if summary.Any {
+		is(leastValidity, summary.MinValid)
 	}
-	is(leaseLimit, float64(stand.MostLeases))
+	is(leaseLimit, float64(summary.MaxLeases))
 	is(ensembleReachable, oneIf(reachable))
-	is(draining, oneIf(stand.Draining))
+	is(draining, oneIf(summary.Draining))
 	is(connections, float64(open))
 	is(connectionLimit, float64(g.server.options.MaxConnections))
 	to <- prometheus.MustNewConstMetric(connectionsRefused, prometheus.CounterValue, float64(refused))

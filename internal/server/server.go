@@ -12,10 +12,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -64,8 +64,8 @@ type Options struct {
 type Handlers interface {
 	Register(registrar grpc.ServiceRegistrar)
 	Drain(ctx context.Context, timeout time.Duration) error
-	Standing() service.Standing
-	Stock() service.State
+	LeaseSummary() service.LeaseSummary
+	Snapshot() service.State
 }
 
 // stopTimeout is what calls that have been told to end get until their connections are cut.
