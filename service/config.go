@@ -84,11 +84,9 @@ func (c *configService) Commit(ctx context.Context, request *configv1.CommitRequ
 	if err != nil {
 		return nil, failureOf(err, true)
 	}
-	response := &configv1.CommitResponse{}
-	for _, entry := range entries {
-		response.Results = append(response.Results, &configv1.Result{Version: entry.Version, Revision: entry.Revision})
-	}
-	return response, nil
+	return &configv1.CommitResponse{Results: each(entries, func(entry recipes.Entry) *configv1.Result {
+		return &configv1.Result{Version: entry.Version, Revision: entry.Revision}
+	})}, nil
 }
 
 func (c *configService) commit(ctx context.Context, operations ...recipes.Operation) ([]recipes.Entry, error) {
@@ -140,10 +138,9 @@ func (c *configService) List(ctx context.Context, request *configv1.ListRequest)
 	if err != nil {
 		return nil, err
 	}
-	response := &configv1.ListResponse{}
-	for _, entry := range entries {
-		response.Entries = append(response.Entries, entryOnWire(&entry, request.GetAsText()))
-	}
+	response := &configv1.ListResponse{Entries: each(entries, func(entry recipes.Entry) *configv1.Entry {
+		return entryOnWire(&entry, request.GetAsText())
+	})}
 	if more {
 		response.NextPageToken = nextToken(entries[len(entries)-1].Key)
 	}

@@ -139,7 +139,8 @@ func TestADirectoryThatIsTooLargeIsNamedWithItsSizeAndWhatToDo(t *testing.T) {
 	told, reason := StatusOf(fmt.Errorf("listing: %w", &recipes.LargeDirectory{Path: "/sidekeeper/sequences", Bytes: 5000000, Max: 4194304}))
 	same(t, "reason", reason, "DIRECTORY_TOO_LARGE")
 	same(t, "message", told.Message(), "DIRECTORY_TOO_LARGE: too many names in one directory: "+
-		"the list of /sidekeeper/sequences takes 5000000 bytes, and at most 4194304 are read: delete names that are not needed, and spread new ones over several prefixes")
+		"the list of /sidekeeper/sequences takes 5000000 bytes, and at most 4194304 are read: "+
+		"delete names that are not needed, and spread new ones over several prefixes")
 	facts := told.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
 	same(t, "facts", fmt.Sprint(facts), "map[bytes:5000000 directory:/sidekeeper/sequences max:4194304]")
 }

@@ -125,7 +125,7 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews) error {
 		a.granted = granted
 		return nil
 	case a.params.once:
-		return errLockHeld
+		return a.heldBy(turn.Holders)
 	}
 	for {
 		due := news.due(turn)
@@ -141,6 +141,16 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews) error {
 		}
 		news.tell(glance)
 	}
+}
+
+// heldBy says who else holds the lock, which whoever waits is told, too.
+func (a *lockStream) heldBy(holders []recipes.Contender) error {
+	for _, holder := range holders {
+		if holder.Owner != "" {
+			return &detailedError{kind: errLockHeld, facts: map[string]string{"holder": holder.Owner}, text: quoted(holder.Owner)}
+		}
+	}
+	return errLockHeld
 }
 
 // queueNews tells a waiting caller how it stands: at once, and again when that has changed. How often it is worth to look

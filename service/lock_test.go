@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -97,6 +99,20 @@ func TestWaitingEndsWithItsOwnStatus(t *testing.T) {
 			s.awaitContenders("orders", 1)
 		})
 	}
+}
+
+func TestWhoTriesOnceIsToldWhoHolds(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", Owner: "node-1/4711"})
+	stream, err := s.callers.Acquire(s.context(), &lockv1.AcquireRequest{Name: "orders", WaitTimeout: durationpb.New(0)})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	seen := status.Convert(err)
+	info, _ := detail[*errdetails.ErrorInfo](seen)
+	same(t, "status", seen.Message()+" "+info.GetMetadata()["holder"],
+		`LOCK_HELD: the lock is held by another caller: "node-1/4711" node-1/4711`)
 }
 
 func TestALeaseContendsForANameOnce(t *testing.T) {

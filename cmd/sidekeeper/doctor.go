@@ -93,9 +93,9 @@ func (s *settings) lockPaths(names []string) (paths []string, err error) {
 
 func (s *settings) forDoctor(recheckAfter time.Duration) doctor.Settings {
 	return doctor.Settings{
-		Servers: s.zookeeper, SessionTimeout: s.sessionTimeout, TickTime: s.tickTime, SyncLimit: s.syncLimit,
-		Observers: s.behindObservers, Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
-		Validity: s.validity(), MostLeases: s.maxLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"), RecheckAfter: recheckAfter,
+		Servers: s.ensemble.Servers, SessionTimeout: s.ensemble.SessionTimeout, TickTime: s.ensemble.TickTime, SyncLimit: s.ensemble.SyncLimit,
+		Observers: s.ensemble.Observers, Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
+		Validity: s.validity(), MostLeases: s.service.MostLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"), RecheckAfter: recheckAfter,
 	}
 }
 

@@ -33,7 +33,7 @@ func (s *settings) refuseRisks(ctx context.Context, ensemble ensemble, out io.Wr
 // risky. What it returns ends that.
 func (s *settings) tellRisks(ctx context.Context, ensemble ensemble, log *zap.Logger) (stop func()) {
 	validity := s.validity()
-	log.Info("leases are valid for less than the session timeout", zap.Duration("timeout", s.sessionTimeout),
+	log.Info("leases are valid for less than the session timeout", zap.Duration("timeout", s.ensemble.SessionTimeout),
 		zap.Duration("max", validity.Most), zap.Duration("min", validity.Least), zap.Duration("silence", validity.Silence))
 	if s.strict { // it was looked at, and there was nothing
 		return func() {}

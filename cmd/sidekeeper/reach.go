@@ -79,7 +79,7 @@ func (r *reach) callWithin(
 
 // asking is what a command does that asks the sidecar one thing and shows its answer.
 func asking[T any](
-	r *reach, ask func(ctx context.Context, client *sidekeeper.Client, args []string) (T, error), show func(io.Writer, T) error,
+	r *reach, ask func(ctx context.Context, client *sidekeeper.Client, args []string) (T, error), tell func(io.Writer, T) error,
 ) func(*cobra.Command, []string) error {
 	return func(command *cobra.Command, args []string) error {
 		return r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
@@ -87,7 +87,7 @@ func asking[T any](
 			if err != nil {
 				return err
 			}
-			return show(command.OutOrStdout(), answer)
+			return tell(command.OutOrStdout(), answer)
 		})
 	}
 }
@@ -95,7 +95,7 @@ func asking[T any](
 // watch shows all that a watch tells, until it ends.
 func watch[T any](
 	r *reach, command *cobra.Command, begin func(*sidekeeper.Client, context.Context, string) iter.Seq2[T, error], name string,
-	show func(io.Writer, T) error,
+	tell func(io.Writer, T) error,
 ) error {
 	client, err := r.dial(r.address)
 	if err != nil {
@@ -106,7 +106,7 @@ func watch[T any](
 		if err != nil {
 			return err
 		}
-		if err := show(command.OutOrStdout(), told); err != nil {
+		if err := tell(command.OutOrStdout(), told); err != nil {
 			return err
 		}
 	}

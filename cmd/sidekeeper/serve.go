@@ -120,55 +120,21 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 }
 
 func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metrics) service.Options {
-	return service.Options{
-		LockRoot:       s.place(s.lockRoot, "locks"),
-		SequenceRoot:   s.place(s.sequenceRoot, "sequences"),
-		GroupRoot:      s.place(s.groupRoot, "groups"),
-		ConfigRoot:     s.place(s.configRoot, "config"),
-		NestedLocks:    s.lockLayout.String() == "nested",
-		SessionTimeout: s.sessionTimeout,
-		TickTime:       s.tickTime,
-		MostLeases:     s.maxLeases,
-		MostWaiters:    s.maxWaiters,
-		MostWatched:    s.maxWatched,
-		LeaseShare:     s.shareOf(s.maxLeases),
-		WatchShare:     s.shareOf(s.maxWatched),
-		Log:            log,
-		Audit:          audit,
-		Events:         metrics,
-	}
-}
-
-// shareOf is how much of so many one caller gets: three quarters, and all where there cannot be a second one.
-func (s *settings) shareOf(most int) int {
-	if server.IsForOne(s.listen, s.tls) {
-		return most
-	}
-	return most - most/4
+	options := s.service
+	options.LockRoot, options.SequenceRoot = s.place(s.lockRoot, "locks"), s.place(s.sequenceRoot, "sequences")
+	options.GroupRoot, options.ConfigRoot = s.place(s.groupRoot, "groups"), s.place(s.configRoot, "config")
+	options.NestedLocks = s.lockLayout.String() == "nested"
+	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime
+	options.Log, options.Audit, options.Events = log, audit, metrics
+	return options
 }
 
 func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics, traces traces) server.Options {
-	return server.Options{
-		Listen:           s.listen,
-		SocketMode:       fs.FileMode(s.socketMode),
-		OperatorListen:   s.operatorListen,
-		MetricsListen:    s.metricsListen,
-		AdminListen:      s.adminListen,
-		TLS:              s.tls,
-		Policy:           s.policy,
-		KeepaliveTime:    s.keepaliveTime,
-		KeepaliveTimeout: s.keepaliveTimeout,
-		MaxStreams:       s.maxStreams,
-		MaxConnections:   s.maxConnections,
-		MaxMemory:        int(s.maxMemory),
-		DrainTimeout:     s.drainTimeout,
-		SilenceTimeout:   s.sessionTimeout,
-		Reflection:       s.reflection,
-		Log:              log,
-		Audit:            audit,
-		Metrics:          metrics,
-		Traces:           traces.ofCalls(),
-	}
+	options := s.server
+	options.SocketMode, options.MaxMemory = fs.FileMode(s.socketMode), int(s.maxMemory)
+	options.SilenceTimeout = s.ensemble.SessionTimeout
+	options.Log, options.Audit, options.Metrics, options.Traces = log, audit, metrics, traces.ofCalls()
+	return options
 }
 
 func (s *settings) newLog(out io.Writer) *zap.Logger {

@@ -29,7 +29,7 @@ func FuzzHostsOfThePage(f *testing.F) {
 	}
 	page := ownPagesOnly(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), false)
 	f.Fuzz(func(t *testing.T, host, site string) {
-		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		request.Host = host
 		request.Header.Set("Sec-Fetch-Site", site)
 		answer := httptest.NewRecorder()
@@ -85,7 +85,8 @@ func FuzzTLSFiles(f *testing.F) {
 // Whatever --listen says, only a Unix socket has an identity of its own, and that is one that a policy can name.
 func FuzzListenAddresses(f *testing.F) {
 	for _, seed := range []string{
-		"unix:///run/a.sock", "unix:///run/a.sock?identity=app", "127.0.0.1:0?identity=app", "unix:///a?identity=a/b", "unix:///a?b?identity=c", "?", "",
+		"unix:///run/a.sock", "unix:///run/a.sock?identity=app", "127.0.0.1:0?identity=app", "unix:///a?identity=a/b", "unix:///a?b?identity=c",
+		"?", "",
 	} {
 		f.Add(seed)
 	}

@@ -35,7 +35,8 @@ func (f *followedPolicy) sees(when string, first, second bool, complaints int) {
 func newFollowedPolicy(t *testing.T, path string) *followedPolicy {
 	t.Helper()
 	f := &followedPolicy{t: t, book: &logbook{}}
-	file, err := openPolicy(path, f.book.Logger(), zap.NewNop(), func(refused bool) { f.state = map[bool]string{true: "refused", false: "good"}[refused] })
+	log := f.book.Logger()
+	file, err := openPolicy(path, log, zap.NewNop(), func(refused bool) { f.state = map[bool]string{true: "refused", false: "good"}[refused] })
 	must(t, err)
 	f.policyFile = file
 	return f

@@ -74,6 +74,7 @@ type rawStream interface {
 	WriteStatus(answer *status.Status) error // from any goroutine; it ends the call, and with it what reads the request
 }
 
+//nolint:forbidigo // gRPC's own answer to an encoding that is not known, which has no reason of ours
 var errCompressed = status.Error(codes.Unimplemented, "compressed requests are not accepted: send them without grpc-encoding")
 
 // A reception reads requests for their callers: uncompressed ones, so many at a time, each within a time.
@@ -113,6 +114,8 @@ func tooSlow(most time.Duration, from caller.Caller) error {
 }
 
 // errTooSlow ends a call whose caller has its status already.
+//
+//nolint:forbidigo // nobody is told of it
 var errTooSlow = status.Error(codes.ResourceExhausted, "the request did not come in time")
 
 // told is what the caller is told of an error that the interceptors do not meet, as they would tell it.
@@ -133,10 +136,10 @@ type receptionist struct {
 }
 
 // RegisterService implements grpc.ServiceRegistrar. Streams are read by the interceptor.
-func (r receptionist) RegisterService(service *grpc.ServiceDesc, handlers any) {
-	watched := *service
+func (r receptionist) RegisterService(description *grpc.ServiceDesc, handlers any) {
+	watched := *description
 	watched.Methods = nil
-	for _, method := range service.Methods {
+	for _, method := range description.Methods {
 		answer := method.Handler
 		method.Handler = func(server any, ctx context.Context, decode func(any) error, through grpc.UnaryServerInterceptor) (any, error) {
 			return answer(server, ctx, func(request any) error {

@@ -23,7 +23,9 @@ func newTwo(t *testing.T, change ...func(*Options)) (p *probe, one, other *grpc.
 		folder := strings.TrimSuffix(o.Listen[0], "/callers")
 		o.Listen = []string{folder + "/one?identity=one", folder + "/other?identity=other"}
 	})...)
-	return p, p.dial(p.server.Addresses()[0]), p.dial(p.server.Addresses()[1])
+	addresses := p.server.Addresses()
+	one, other = p.dial(addresses[0]), p.dial(addresses[1])
+	return p, one, other
 }
 
 func get(t *testing.T, connection *grpc.ClientConn, options ...grpc.CallOption) string {
@@ -150,11 +152,13 @@ func TestAWatchOfAnUnknownServicesHealthEnds(t *testing.T) {
 // A stream that lives long keeps the first names that it asked for, and not the request.
 func TestAStreamKeepsNamesNotRequests(t *testing.T) {
 	t.Parallel()
-	request := &lockv1.AcquireRequest{Name: strings.Repeat("x", 1<<20)}
 	freed := make(chan struct{})
-	runtime.AddCleanup(request, func(freed chan struct{}) { close(freed) }, freed)
-	made := attemptOf(lockv1.LockService_Acquire_FullMethodName, request)
-	request = nil
+	attempted := func() attempt {
+		request := &lockv1.AcquireRequest{Name: strings.Repeat("x", 1<<20)}
+		runtime.AddCleanup(request, func(freed chan struct{}) { close(freed) }, freed)
+		return attemptOf(lockv1.LockService_Acquire_FullMethodName, request)
+	}
+	made := attempted()
 	runtime.GC()
 	<-freed
 	same(t, "action", made.action, "sidekeeper.lock.v1.LockService/Acquire")

@@ -199,7 +199,9 @@ func (s *Server) openMetrics() error {
 	}
 	// Scrapers come from elsewhere, and learn nothing here that is not in every metric of a process.
 	listener, err := listen(address, s.options.SocketMode, true)
-	return s.add(forMetrics, address, listener, err, s.newHTTP(monitoring(s.options.Metrics, s.health)).Serve)
+	server := s.newHTTP(monitoring(s.options.Metrics, s.health))
+	server.WriteTimeout = scrapeWrite
+	return s.add(forMetrics, address, listener, err, server.Serve)
 }
 
 func (s *Server) openAdmin() error {
@@ -240,7 +242,10 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 }
 
 func (s *Server) newHTTP(handler http.Handler) *http.Server {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: handshakeTimeout, IdleTimeout: time.Minute}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: handshakeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: longestHeaders,
+		ConnState: newHTTPConns(mostHTTP).follow,
+	}
 	s.http = append(s.http, server)
 	return server
 }

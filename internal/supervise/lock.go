@@ -1,9 +1,11 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +34,9 @@ func (l *Lock) take(ctx context.Context, r *Runner) (err error) {
 		l.r.say("no contact with the ensemble: lock %s is safe for %v", l.Name, remaining.Round(100*time.Millisecond))
 	}
 	options.OnResumed = func() { l.r.say("contact with the ensemble is back") }
+	if isTerminal(r.Stderr) {
+		options.OnQueued = l.queued
+	}
 	options.AcknowledgeOnRelease = true // when the command is dead
 	if l.held, err = l.r.Client.Acquire(ctx, l.Name, options); err != nil {
 		return err
@@ -41,6 +46,15 @@ func (l *Lock) take(ctx context.Context, r *Runner) (err error) {
 	}
 	l.margin = min(l.grace/5, killMargin)
 	return nil
+}
+
+// queued tells whoever sits at the terminal for whom they wait.
+func (l *Lock) queued(queued sidekeeper.Queued) {
+	holders := make([]string, 0, len(queued.Holders))
+	for _, holder := range queued.Holders {
+		holders = append(holders, show.Printable(cmp.Or(holder.Owner, "a holder without a name")))
+	}
+	l.r.say("waiting for lock %s: %d ahead, held by %s", l.Name, queued.Position, cmp.Or(strings.Join(holders, ", "), "another caller"))
 }
 
 func (l *Lock) environment() []string {

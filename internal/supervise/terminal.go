@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,6 +15,16 @@ import (
 const terminalFile = "/dev/tty"
 
 func foregroundGroup(terminal int) (int, error) { return unix.IoctlGetInt(terminal, unix.TIOCGPGRP) }
+
+// isTerminal says whether a person may read what is written.
+func isTerminal(to io.Writer) bool {
+	file, is := to.(*os.File)
+	if !is {
+		return false
+	}
+	_, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
+	return err == nil
+}
 
 // takeTerminalBack makes this process group the foreground again. One in the background that does so gets SIGTTOU, which
 // stops it unless it is ignored.

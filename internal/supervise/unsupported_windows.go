@@ -79,4 +79,6 @@ func (c *Child) keepUntil(time.Duration) {}
 
 func adoptOrphans() {}
 
+func isTerminal(io.Writer) bool { return false }
+
 func bootTime() time.Duration { return 0 }

@@ -93,7 +93,7 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 // enterGate waits for room for a handshake. It is given back when the handshake is over, or when the server has left it unanswered
 // for a while: one that is silent must not keep anybody from the others.
 func (s *Session) enterGate(address string) (leave func(), err error) {
-	giveBack, err := s.client.handshakes.enter(s.done)
+	giveBack, err := s.gate().enter(s.done)
 	if err != nil {
 		return nil, err
 	}

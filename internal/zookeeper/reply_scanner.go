@@ -22,6 +22,7 @@ const (
 	opCheck           = 13
 	opMulti           = 14
 	opCreateContainer = 19
+	opClose           = -11
 	opError           = -1 // in the place of an operation of a multi that failed
 )
 
@@ -61,6 +62,9 @@ func (w *wire) check(reply []byte) error {
 	due := w.answered(xid)
 	if xid >= 0 && due.xid != xid {
 		return fmt.Errorf("%w: to request %d, where request %d is to be answered", errMalformed, xid, due.xid)
+	}
+	if due.kind == opClose {
+		w.session.heardOf.Store(true)
 	}
 	body := replyScanner{rest: reply[replyHead:]}
 	switch {

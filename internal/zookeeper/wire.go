@@ -152,7 +152,7 @@ func (w *wire) reply(head []byte) {
 		w.welcomed.Store(true)
 		w.release()
 		timeout := time.Duration(int32(binary.BigEndian.Uint32(head[4:]))) * time.Millisecond
-		w.session.remember(head[replyHead+4:])
+		w.session.remember(head[replyHead+4:]) //nolint:gosec // the first reply has been checked to be a greeting
 		w.session.connectAnswered(w, int64(binary.BigEndian.Uint64(head[8:])), timeout)
 		return
 	}

@@ -296,7 +296,10 @@ export function fromStatus(error: ServiceError): SidekeeperError {
   const { reason: prefix, message } = split(error.details);
   const found = details instanceof Buffer ? readDetails(details) : {};
   const reason = found.reason ?? prefix;
-  return new (byReason.get(reason) ?? SidekeeperError)(error.code, { ...found, message });
+  return new (byReason.get(reason) ?? SidekeeperError)(error.code, {
+    ...found,
+    message: message.replace(/\. Resolution note: $/, ""), // which gRPC begins and does not end
+  });
 }
 
 /** Takes the reason off a message that begins with one: what a proxy that drops details leaves. */

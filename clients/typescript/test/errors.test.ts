@@ -44,6 +44,11 @@ function failure(code: status, details: string, ...any: [string, Uint8Array][]):
   return Object.assign(new Error(details), { code, details, metadata });
 }
 
+void test("what gRPC begins and does not end is left out", () => {
+  const error = fromStatus(failure(status.UNAVAILABLE, "Last error: connect ENOENT /nowhere. Resolution note: "));
+  assert.equal(error.message, "Last error: connect ENOENT /nowhere");
+});
+
 void test("details decide", () => {
   const info = message([1, "KEY_NOT_FOUND"], [2, "sidekeeper"], [3, message([1, "key"], [2, "a"])]);
   const bad = message([1, message([1, "key"], [2, "is missing"])]);

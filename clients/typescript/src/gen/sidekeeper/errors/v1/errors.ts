@@ -79,7 +79,8 @@ export enum Reason {
    */
   WAIT_TIMEOUT = 9,
   /**
-   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock.
+   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that its first holder gave,
+   * if any.
    *
    * What to do: try later, or set a longer wait_timeout to wait.
    */
