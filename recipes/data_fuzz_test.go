@@ -87,7 +87,7 @@ func FuzzDataOfMembers(f *testing.F) {
 		if len(standing.By) > maxEndText || len(standing.Reason) > maxEndText || (shown.Foreign && standing.End != nil) {
 			t.Errorf("%q stands as %+v", data, standing)
 		}
-		written := memberForm{Owner: shown.Owner, Metadata: shown.Metadata}.encode()
+		written := About{Owner: shown.Owner, Metadata: shown.Metadata}.encode()
 		if again := memberIn(name, Node{Data: written}); !shown.Foreign && len(written) <= maxMemberData && !again.SaysTheSame(shown) {
 			t.Errorf("%q is shown as %+v, and written again as %+v", data, shown, again)
 		}

@@ -32,7 +32,7 @@ type Group struct {
 }
 
 // permanentMark is the data of a directory that Make has made.
-var permanentMark = memberForm{}.encode()
+var permanentMark = About{}.encode()
 
 func isPermanent(directory Node) bool {
 	_, ours := decodeMember(directory.Data)

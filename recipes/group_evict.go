@@ -123,8 +123,8 @@ func (g Group) ask(
 		case form.End != nil:
 			return node.Version, changed, nil
 		}
-		form.End = &endRequest{Replaced: order.Replace, By: order.By, Reason: order.Reason}
-		_, failure = store.Commit(ctx, Set(g.member(name), form.encode(), node.Version))
+		form.Form, form.End = currentForm, &endRequest{Replaced: order.Replace, By: order.By, Reason: order.Reason}
+		_, failure = store.Commit(ctx, Set(g.member(name), encode(form), node.Version))
 		if failure != nil && !isMoved(failure) && !errors.Is(failure, ErrOutcomeUnknown) {
 			return 0, nil, failure
 		}

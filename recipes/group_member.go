@@ -17,14 +17,11 @@ const maxEndText = 256
 // maxMemberData is longer than what we ever write: anything longer is not ours.
 const maxMemberData = 16 << 10
 
-// memberForm is the data of our members' nodes: short JSON, since others take it for text. Its number tells it from the
-// JSON of others.
+// memberForm is the data of our members' nodes.
 type memberForm struct {
-	Form     int               `json:"sidekeeper"`
-	Owner    string            `json:"owner,omitempty"`
-	Metadata map[string]string `json:"metadata,omitempty"`
-	Timeout  int64             `json:"timeout_ms,omitempty"` // of the session
-	End      *endRequest       `json:"end,omitempty"`
+	aboutForm
+
+	End *endRequest `json:"end,omitempty"`
 }
 
 // endRequest asks a member's sidecar to end it.
@@ -32,20 +29,6 @@ type endRequest struct {
 	Replaced bool   `json:"replaced,omitempty"` // otherwise it is removed
 	By       string `json:"by,omitempty"`
 	Reason   string `json:"reason,omitempty"`
-}
-
-// form is what a member says about itself, as its node holds it.
-func (a About) form() memberForm {
-	return memberForm{Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds()}
-}
-
-func (f memberForm) encode() []byte {
-	f.Form = currentForm
-	data, err := json.Marshal(f)
-	if err != nil {
-		panic(err) // strings and numbers only
-	}
-	return data
 }
 
 // decodeMember reads a node's data, if it is in our form.
@@ -76,7 +59,7 @@ type Membership struct {
 // Join makes a member with the session. It cannot be cancelled: a create given up half-way could leave a member that
 // nobody knows of. Whoever joins must Leave. ErrMemberExists if the group has a member of this name.
 func (g Group) Join(ctx context.Context, session MemberSession, name string, about About) (*Membership, error) {
-	node, gone, err := session.Create(ctx, g.member(name), about.form().encode())
+	node, gone, err := session.Create(ctx, g.member(name), about.encode())
 	if errors.Is(err, ErrExists) {
 		return nil, ErrMemberExists
 	}
@@ -180,9 +163,9 @@ func (m *Membership) Update(ctx context.Context, metadata map[string]string) err
 
 // update writes on top of what is known to be there.
 func (m *Membership) update(ctx context.Context, about About) error {
-	form := about.form()
+	form := memberForm{aboutForm: about.form()}
 	form.End = m.end
-	node, err := m.session.Update(ctx, m.path(), form.encode(), m.version)
+	node, err := m.session.Update(ctx, m.path(), encode(form), m.version)
 	if err != nil {
 		return err
 	}

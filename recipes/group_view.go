@@ -33,11 +33,7 @@ const maxMemberName = 1 << 10
 
 // size is about how many bytes a member takes in a message.
 func (m Member) size() int {
-	size := 64 + len(m.Name) + len(m.Owner) + len(m.Text)
-	for key, value := range m.Metadata {
-		size += len(key) + len(value) + 8
-	}
-	return size
+	return m.sizeInMessage() + len(m.Name) + len(m.Text)
 }
 
 // View reads who is in the group. A group that is not there has an empty view.
@@ -144,7 +140,7 @@ func memberIn(name string, node Node) Member {
 	member := Member{Name: name, Incarnation: node.Czxid, Age: max(0, node.Read.Sub(node.Created)), Read: node.Read}
 	form, ours := decodeMember(node.Data)
 	if ours {
-		member.About = About{Owner: form.Owner, Metadata: form.Metadata, Timeout: toldTimeout(form.Timeout)}
+		member.About = form.about()
 		return member
 	}
 	member.Foreign = true

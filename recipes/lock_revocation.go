@@ -32,14 +32,39 @@ const maxAbout = 16 << 10
 // currentForm numbers the form that we write; later ones must remain readable as this one.
 const currentForm = 1
 
-// form is the data of our nodes: short JSON, since kazoo takes every contender's data for text. Its number tells it from
-// the JSON of others.
-type form struct {
+// aboutForm begins the data of our nodes: short JSON, since others take it for text, as kazoo does with every contender's data. Its
+// number tells it from the JSON of others.
+type aboutForm struct {
 	Form     int               `json:"sidekeeper"`
 	Owner    string            `json:"owner,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Timeout  int64             `json:"timeout_ms,omitempty"` // of the session
-	Revoke   *mark             `json:"revoke,omitempty"`
+}
+
+// form is what a contender or a member says about itself, as its node holds it.
+func (a About) form() aboutForm {
+	return aboutForm{Form: currentForm, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds()}
+}
+
+func (f aboutForm) about() About {
+	return About{Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout)}
+}
+
+func (a About) encode() []byte { return encode(a.form()) }
+
+func encode(form any) []byte {
+	data, err := json.Marshal(form)
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return data
+}
+
+// placeForm is the data of our contenders' nodes.
+type placeForm struct {
+	aboutForm
+
+	Revoke *mark `json:"revoke,omitempty"`
 }
 
 // mark is a revocation in our form.
@@ -50,23 +75,10 @@ type mark struct {
 	Break  bool   `json:"break,omitempty"`
 }
 
-// encode is the data of a new place.
-func (a About) encode() []byte {
-	return form{Form: currentForm, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds()}.encode()
-}
-
-func (f form) encode() []byte {
-	data, err := json.Marshal(f)
-	if err != nil {
-		panic(err) // strings and numbers only
-	}
-	return data
-}
-
 // decode reads a node's data, if it is in our form.
-func decode(data []byte) (f form, ours bool) {
+func decode(data []byte) (f placeForm, ours bool) {
 	if err := json.Unmarshal(data, &f); err != nil || f.Form < currentForm {
-		return form{}, false
+		return placeForm{}, false
 	}
 	return f, true
 }
@@ -112,7 +124,7 @@ func (r Revocation) mark(data []byte) []byte {
 	if grace := sooner(r.Grace, before.Grace); grace != nil {
 		f.Revoke.Grace = new(grace.Milliseconds())
 	}
-	return f.encode()
+	return encode(f)
 }
 
 // sooner is the shorter of two graces; none is the longest.
@@ -132,10 +144,13 @@ func (a About) size() int {
 	return size
 }
 
+// sizeInMessage is about how many bytes who says this takes in a message.
+func (a About) sizeInMessage() int { return 64 + a.size() + 8*len(a.Metadata) }
+
 // aboutIn reads what a contender says about itself: foreign if it did not say so in our form.
 func aboutIn(data []byte) (about About, foreign bool) {
 	if f, ours := decode(data); ours {
-		about := About{Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout)}
+		about := f.about()
 		if about.size() > maxAbout {
 			about.Owner, about.Metadata = "", nil
 		}
@@ -144,9 +159,5 @@ func aboutIn(data []byte) (about About, foreign bool) {
 	if !utf8.Valid(data) || revocationIn(data).Asked {
 		return About{}, true
 	}
-	text := string(data[:min(len(data), maxForeignOwner)])
-	for !utf8.ValidString(text) {
-		text = text[:len(text)-1]
-	}
-	return About{Owner: text}, true
+	return About{Owner: clipped(string(data), maxForeignOwner)}, true
 }

@@ -37,15 +37,6 @@ func (c child) contender(node Node) Contender {
 	}
 }
 
-// size is about how many bytes a contender takes in a message.
-func (c Contender) size() int {
-	size := 64 + len(c.Owner)
-	for key, value := range c.Metadata {
-		size += len(key) + len(value) + 8
-	}
-	return size
-}
-
 // Contenders counts those that hold the lock or wait for it.
 func (l Lock) Contenders(ctx context.Context, tree Tree) (int, error) {
 	names, err := tree.Children(ctx, l.Path)
@@ -137,7 +128,7 @@ func (l Lock) view(contenders queue, foreignChildren int, read func(child) (Node
 			return View{}, err
 		}
 		contender := c.contender(node)
-		size += contender.size()
+		size += contender.sizeInMessage()
 		if i < holders {
 			view.Holders = append(view.Holders, contender)
 		} else {

@@ -9,6 +9,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -32,7 +33,22 @@ var (
 	ErrUnsafeTimeout = errors.New("session timeout too short to be proved")
 	// ErrTooManyBytes means that the session owns as many bytes of ephemeral paths as it may.
 	ErrTooManyBytes = errors.New("too many bytes of ephemeral paths in one session")
+	// ErrDirectoryTooLarge means that a node has so many children that their list is not read. Asking again does not help.
+	ErrDirectoryTooLarge = errors.New("too many names in one directory")
 )
+
+// A LargeDirectory is an ErrDirectoryTooLarge that says which.
+type LargeDirectory struct {
+	Path       string
+	Bytes, Max int // of the list of its children
+}
+
+func (l *LargeDirectory) Error() string {
+	return fmt.Sprintf("%v: the list of %s takes %d bytes, and at most %d are read: delete names that are not needed, "+
+		"and spread new ones over several prefixes", ErrDirectoryTooLarge, l.Path, l.Bytes, l.Max)
+}
+
+func (l *LargeDirectory) Unwrap() error { return ErrDirectoryTooLarge }
 
 // A Node is what a read has shown of one znode.
 type Node struct {
@@ -84,8 +100,9 @@ type Session interface {
 	// Dequeue deletes a node that Enqueue made, and retries until it is gone or the session has ended.
 	Dequeue(ctx context.Context, path string)
 
-	// Update replaces the data of a node of the session's whose data have this version, and returns the node then: ErrBadVersion if they
-	// have another one, ErrNoNode if it is gone.
+	// Update replaces the data of a node of the session's whose data have this version, and returns the node then. It cannot be cancelled
+	// either. ErrNoNode if the node is gone or not this session's any more; ErrBadVersion if the data have another version, or if they
+	// are replaced and the reply was lost. Updates of one node are made one after the other.
 	Update(ctx context.Context, path string, data []byte, version int32) (Node, error)
 
 	// Owns says whether the node lives with this session.

@@ -105,11 +105,6 @@ type MemberSession interface {
 	// created again by this session before Delete has returned, or gone is closed.
 	Create(ctx context.Context, path string, data []byte) (node Node, gone <-chan struct{}, err error)
 
-	// Update replaces the data of a node that Create made, if they have this version. It cannot be cancelled either. ErrNoNode if
-	// the node is not there or not this session's any more; ErrBadVersion if somebody else has written in between, or if the
-	// data are replaced and the reply was lost. Updates of one node are made one after the other.
-	Update(ctx context.Context, path string, data []byte, version int32) (Node, error)
-
 	// Delete deletes a node that Create made, if it is still this session's, and retries until it is gone or the session
 	// has ended.
 	Delete(ctx context.Context, path string)

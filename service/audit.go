@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // An audit is the record of who was given what and lost it, and who ended what belongs to others. docs/audit.md has each event's
@@ -31,6 +32,20 @@ func (a audit) ended(h *hold, why error) {
 	a.log.Info("release", append(h.fields(), held)...)
 }
 
+func (a audit) joined(m *member) { a.log.Info("join", m.fields()...) }
+
+// left tells of the end of a member.
+func (a audit) left(m *member, reason string) {
+	a.log.Info("leave", append(m.fields(), zap.Duration("joined", time.Since(m.joined)), zap.String("reason", reason))...)
+}
+
+func (m *member) fields() []zap.Field {
+	return []zap.Field{
+		zap.String("caller", m.lease.identity), zap.String("name", m.resource.name), zap.Int64("incarnation", m.membership.Incarnation),
+		zap.String(leaseWord, m.lease.logID),
+	}
+}
+
 func (h *hold) fields() []zap.Field {
 	return []zap.Field{
 		zap.String("caller", h.lease.identity), zap.String("name", h.name.text), zap.Int64("fencing_token", h.token),
@@ -39,9 +54,7 @@ func (h *hold) fields() []zap.Field {
 }
 
 func (a audit) revoked(by caller.Caller, lock name, why string, grace *time.Duration, reached int, err error) {
-	fields := []zap.Field{
-		zap.String("caller", by.Identity), zap.String("name", lock.text), zap.String("why", why), zap.Int("reached", reached), outcomeField(err),
-	}
+	fields := append(by.Fields(), zap.String("name", lock.text), zap.String("why", why), zap.Int("reached", reached), outcomeField(err))
 	if grace != nil {
 		fields = append(fields, zap.Duration("grace", *grace))
 	}
@@ -49,18 +62,40 @@ func (a audit) revoked(by caller.Caller, lock name, why string, grace *time.Dura
 }
 
 func (a audit) broken(by caller.Caller, lock name, token int64, why string, forced bool, err error) {
-	a.log.Info("break", zap.String("caller", by.Identity), zap.String("name", lock.text), zap.Int64("fencing_token", token),
-		zap.String("why", why), zap.Bool("forced", forced), outcomeField(err))
+	a.log.Info("break", append(by.Fields(), zap.String("name", lock.text), zap.Int64("fencing_token", token), zap.String("why", why),
+		zap.Bool("forced", forced), outcomeField(err))...)
 }
 
 // removed tells that an operator has removed what is others': the members of a group, or all keys below one.
 func (a audit) removed(by caller.Caller, kind, named, why string, err error) {
-	a.log.Info("removal", zap.String("caller", by.Identity), zap.String("kind", kind), zap.String("name", named), zap.String("why", why),
-		outcomeField(err))
+	a.log.Info("removal", append(by.Fields(), zap.String("kind", kind), zap.String("name", named), zap.String("why", why),
+		outcomeField(err))...)
+}
+
+// wrote tells what was to be written, but never a value.
+func (a audit) wrote(by caller.Caller, kind, action, named string, err error, more ...zap.Field) {
+	fields := append(by.Fields(), zap.String("kind", kind), zap.String("action", action), zap.String("name", named), outcomeField(err))
+	a.log.Info("write", append(fields, more...)...)
+}
+
+// committed tells of each operation of a transaction; no results are those of one that failed.
+func (a audit) committed(by caller.Caller, operations []recipes.Operation, results []recipes.Entry, err error) {
+	actions := map[recipes.Action]string{recipes.ActionPut: "put", recipes.ActionDelete: "delete"}
+	for i, operation := range operations {
+		action, writes := actions[operation.Action]
+		if !writes {
+			continue
+		}
+		var version int32
+		if err == nil {
+			version = results[i].Version
+		}
+		a.wrote(by, "key", action, operation.Key, err, zap.Int("bytes", len(operation.Value)), zap.Int32("version", version))
+	}
 }
 
 func (a audit) advanced(by caller.Caller, sequence string, to int64, err error) {
-	a.log.Info("advance", zap.String("caller", by.Identity), zap.String("name", sequence), zap.Int64("last_issued", to), outcomeField(err))
+	a.log.Info("advance", append(by.Fields(), zap.String("name", sequence), zap.Int64("last_issued", to), outcomeField(err))...)
 }
 
 // outcomeField is `OK`, or the reason of an error.

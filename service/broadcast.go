@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -177,34 +178,40 @@ func relay[K comparable, V, M any](
 
 // A watchCount counts the nodes that are watched for those who watch groups and keys, so that their number is bounded.
 type watchCount struct {
-	most int
-	tell func(sum int) // told how many they are
+	most   int
+	shares *caller.Shares
+	tell   func(sum int) // told how many they are
 
 	mu    sync.Mutex
 	nodes map[context.Context]int // by the context of who looks at them; they count until it ends
 	sum   int
 }
 
-// note says how many nodes are watched in the course of a look: errWatchLimit if that makes too many.
-func (w *watchCount) note(looking context.Context, nodes int) error {
+// note says how many nodes are watched in the course of a look for a caller: errWatchLimit if that makes too many.
+func (w *watchCount) note(looking context.Context, identity string, nodes int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.sum+nodes-w.nodes[looking] > w.most {
+	more := nodes - w.nodes[looking]
+	if w.sum+more > w.most {
 		return limited(errWatchLimit, "max-watched", w.most)
 	}
-	if _, known := w.nodes[looking]; !known {
-		context.AfterFunc(looking, func() { w.forget(looking) })
+	if !w.shares.Add(identity, more) {
+		return QuotaExceeded("watched keys and members", w.shares.Most(), identity)
 	}
-	w.sum += nodes - w.nodes[looking]
+	if _, known := w.nodes[looking]; !known {
+		context.AfterFunc(looking, func() { w.forget(looking, identity) })
+	}
+	w.sum += more
 	w.nodes[looking] = nodes
 	w.tell(w.sum)
 	return nil
 }
 
-func (w *watchCount) forget(looking context.Context) {
+func (w *watchCount) forget(looking context.Context, identity string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sum -= w.nodes[looking]
+	w.shares.Add(identity, -w.nodes[looking])
 	delete(w.nodes, looking)
 	w.tell(w.sum)
 }

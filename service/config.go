@@ -46,7 +46,7 @@ func (c *configService) Put(ctx context.Context, request *configv1.PutRequest) (
 	if err != nil {
 		return nil, err
 	}
-	entries, err := c.config.Commit(ctx, c.services.ensemble, operation)
+	entries, err := c.commit(ctx, operation)
 	if err != nil {
 		return nil, failureOf(err, false)
 	}
@@ -69,7 +69,7 @@ func (c *configService) Delete(ctx context.Context, request *configv1.DeleteRequ
 		}
 		return &configv1.DeleteResponse{Deleted: int32(deleted)}, nil
 	}
-	if _, err := c.config.Commit(ctx, c.services.ensemble, operation); err != nil {
+	if _, err := c.commit(ctx, operation); err != nil {
 		return nil, failureOf(err, false)
 	}
 	return &configv1.DeleteResponse{Deleted: 1}, nil
@@ -80,15 +80,19 @@ func (c *configService) Commit(ctx context.Context, request *configv1.CommitRequ
 	if err != nil {
 		return nil, err
 	}
-	entries, err := c.config.Commit(ctx, c.services.ensemble, operations...)
+	entries, err := c.commit(ctx, operations...)
 	if err != nil {
 		return nil, failureOf(err, true)
 	}
-	response := &configv1.CommitResponse{}
-	for _, entry := range entries {
-		response.Results = append(response.Results, &configv1.Result{Version: entry.Version, Revision: entry.Revision})
-	}
-	return response, nil
+	return &configv1.CommitResponse{Results: each(entries, func(entry recipes.Entry) *configv1.Result {
+		return &configv1.Result{Version: entry.Version, Revision: entry.Revision}
+	})}, nil
+}
+
+func (c *configService) commit(ctx context.Context, operations ...recipes.Operation) ([]recipes.Entry, error) {
+	entries, err := c.config.Commit(ctx, c.services.ensemble, operations...)
+	c.services.audit.committed(caller.Of(ctx), operations, entries, err)
+	return entries, err
 }
 
 // failureOf tells the caller which key failed and, of several operations, which one.
@@ -134,10 +138,9 @@ func (c *configService) List(ctx context.Context, request *configv1.ListRequest)
 	if err != nil {
 		return nil, err
 	}
-	response := &configv1.ListResponse{}
-	for _, entry := range entries {
-		response.Entries = append(response.Entries, entryOnWire(&entry, request.GetAsText()))
-	}
+	response := &configv1.ListResponse{Entries: each(entries, func(entry recipes.Entry) *configv1.Entry {
+		return entryOnWire(&entry, request.GetAsText())
+	})}
 	if more {
 		response.NextPageToken = nextToken(entries[len(entries)-1].Key)
 	}

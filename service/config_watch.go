@@ -13,17 +13,19 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// watchedKeys is what a watch is about: some keys, in order and joined by newlines, or all that begin with one.
+// watchedKeys is what a watch is about: some keys, in order and joined by newlines, or all that begin with one. Each caller has a
+// look of its own, since what is watched counts as its own.
 type watchedKeys struct {
-	keys  string
-	below bool
+	keys     string
+	below    bool
+	identity string
 }
 
 // reflectKeys begins to look at keys for all who watch them.
 func (c *configService) reflectKeys(ctx context.Context, keys watchedKeys) looking[*recipes.Mirror] {
 	mirror := c.config.NewMirror(c.services.ensemble, recipes.Sought{
 		Keys: strings.Split(keys.keys, "\n"), Below: keys.below, IsKey: isKey,
-		Count: func(nodes int) error { return c.services.watched.note(ctx, nodes) },
+		Count: func(nodes int) error { return c.services.watched.note(ctx, keys.identity, nodes) },
 	})
 	context.AfterFunc(ctx, mirror.Close)
 	return func(ctx context.Context) (*recipes.Mirror, recipes.Changes, error) {
@@ -46,6 +48,7 @@ func (c *configService) Watch(
 	defer c.services.options.Events.KeyWatchEnded()
 	w := &keyWatch{asText: request.GetAsText(), box: newOutbox(stream.Send), pending: map[string]*keyNews{}}
 	caller.AfterStatus(stream.Context(), w.box.wait)
+	keys.identity = caller.Of(stream.Context()).Identity
 	return w.run(stream.Context(), c.broadcasts.watch(keys), c.services.drain)
 }
 

@@ -45,8 +45,9 @@ var (
 	errWaiterLimit       = errors.New("waiter limit reached")
 	errStreamLimit       = errors.New("limit of long-lived streams per connection reached")
 	errSlowReader        = errors.New("the caller does not read its stream")
-	errMemoryLimit       = errors.New("not enough memory for so large an answer")
+	errMemoryLimit       = errors.New("not enough memory for so large an answer, or for one more stream")
 	errWatchLimit        = errors.New("watch limit exceeded")
+	errQuotaExceeded     = errors.New("limit of one caller reached")
 )
 
 // An answer is what the caller is told of one error.
@@ -82,6 +83,7 @@ var answers = []answer{
 	{recipes.ErrTokenMismatch, codes.FailedPrecondition, errorsv1.Reason_REASON_FENCING_TOKEN_MISMATCH},
 	{errMemoryLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_MEMORY_LIMIT},
 	{errWatchLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_WATCH_LIMIT},
+	{errQuotaExceeded, codes.ResourceExhausted, errorsv1.Reason_REASON_QUOTA_EXCEEDED},
 	{recipes.ErrNoSequence, codes.NotFound, errorsv1.Reason_REASON_SEQUENCE_NOT_FOUND},
 	{recipes.ErrSequenceExists, codes.AlreadyExists, errorsv1.Reason_REASON_SEQUENCE_EXISTS},
 	{recipes.ErrExhausted, codes.OutOfRange, errorsv1.Reason_REASON_SEQUENCE_EXHAUSTED},
@@ -101,6 +103,7 @@ var answers = []answer{
 	{recipes.ErrSessionEnded, codes.Aborted, errorsv1.Reason_REASON_LEASE_LOST},
 	{recipes.ErrConnectionLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_CONNECTION_LIMIT},
 	{recipes.ErrTooManyBytes, codes.ResourceExhausted, errorsv1.Reason_REASON_EPHEMERAL_BYTES_LIMIT},
+	{recipes.ErrDirectoryTooLarge, codes.ResourceExhausted, errorsv1.Reason_REASON_DIRECTORY_TOO_LARGE},
 	{recipes.ErrDenied, codes.PermissionDenied, errorsv1.Reason_REASON_ENSEMBLE_DENIED},
 	{recipes.ErrOutcomeUnknown, codes.Aborted, errorsv1.Reason_REASON_OUTCOME_UNKNOWN},
 	{recipes.ErrUnreachable, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},
@@ -143,8 +146,23 @@ func limited(kind error, limit string, most int) error {
 // StreamLimit says that a connection carries as many long-lived streams as it may.
 func StreamLimit(most int) error { return limited(errStreamLimit, "max-streams", most) }
 
+// QuotaExceeded says which limit of one caller is reached, at how many, and whose it is.
+func QuotaExceeded(limit string, most int, identity string) error {
+	return &detailedError{
+		kind:  errQuotaExceeded,
+		facts: map[string]string{"limit": limit, "max": fmt.Sprint(most), "caller": identity},
+		text:  fmt.Sprintf("%s of %s: at most %d", limit, identity, most),
+	}
+}
+
 // MemoryLimit says that there is no memory for an answer.
 func MemoryLimit(most int) error { return limited(errMemoryLimit, "max-memory", most) }
+
+func directoryTooLarge(large *recipes.LargeDirectory) error {
+	text := strings.TrimPrefix(large.Error(), recipes.ErrDirectoryTooLarge.Error()+": ")
+	facts := map[string]string{"directory": large.Path, "bytes": fmt.Sprint(large.Bytes), "max": fmt.Sprint(large.Max)}
+	return &detailedError{kind: recipes.ErrDirectoryTooLarge, facts: facts, text: text}
+}
 
 // PolicyDenied is the same answer whatever is stored under the name. It tells the caller as whom it was seen.
 func PolicyDenied(identity, action string) error {
@@ -211,6 +229,9 @@ func StatusOf(err error) (*status.Status, string) {
 	}
 	if made, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
 		return made.GRPCStatus(), ""
+	}
+	if large, ok := errors.AsType[*recipes.LargeDirectory](err); ok {
+		err = directoryTooLarge(large)
 	}
 	known := answerTo(err)
 	reason := reasonText(known.reason)

@@ -18,6 +18,7 @@ import (
 
 	errorsv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // A failing server answers every call with one error.
@@ -128,7 +129,18 @@ func TestAnInvalidFieldNamesFieldValueAndRule(t *testing.T) {
 
 func TestALimitSaysWhichAndHowMuch(t *testing.T) {
 	t.Parallel()
-	seen, _ := newFailing(t).fail(t, limited(errLeaseLimit, "leases", 7))
+	seen, _ := newFailing(t).fail(t, limited(errLeaseLimit, "max-leases", 7))
 	info, _ := detail[*errdetails.ErrorInfo](seen)
-	same(t, "metadata", info.GetMetadata(), map[string]string{"limit": "leases", "max": "7"})
+	same(t, "metadata", info.GetMetadata(), map[string]string{"limit": "max-leases", "max": "7"})
+}
+
+func TestADirectoryThatIsTooLargeIsNamedWithItsSizeAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	told, reason := StatusOf(fmt.Errorf("listing: %w", &recipes.LargeDirectory{Path: "/sidekeeper/sequences", Bytes: 5000000, Max: 4194304}))
+	same(t, "reason", reason, "DIRECTORY_TOO_LARGE")
+	same(t, "message", told.Message(), "DIRECTORY_TOO_LARGE: too many names in one directory: "+
+		"the list of /sidekeeper/sequences takes 5000000 bytes, and at most 4194304 are read: "+
+		"delete names that are not needed, and spread new ones over several prefixes")
+	facts := told.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
+	same(t, "facts", fmt.Sprint(facts), "map[bytes:5000000 directory:/sidekeeper/sequences max:4194304]")
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -115,6 +117,7 @@ type leases struct {
 	drain    *drain
 	ids      idRegistry[*lease] // those that have an id
 	sessions openCount          // those that have not finished, and those that are being opened
+	shares   *caller.Shares     // of them, by identity
 
 	mu     sync.Mutex
 	open   map[*lease]struct{}
@@ -122,17 +125,17 @@ type leases struct {
 }
 
 func newLeases(options Options, ensemble Ensemble, drain *drain) *leases {
-	return &leases{options: options, ensemble: ensemble, drain: drain, open: map[*lease]struct{}{}}
+	return &leases{options: options, ensemble: ensemble, drain: drain, open: map[*lease]struct{}{}, shares: caller.NewShares(options.LeaseShare)}
 }
 
 // begin opens a session and makes a lease of it. Whoever begins a lease must end and finish it.
 func (l *leases) begin(ctx context.Context, from caller.Caller, about recipes.About, timeout time.Duration) (*lease, error) {
-	if !l.sessions.enter(l.options.MostLeases) {
-		return nil, limited(errLeaseLimit, "leases", l.options.MostLeases)
+	if err := l.admit(from.Identity); err != nil {
+		return nil, err
 	}
 	session, err := l.openSession(ctx, timeout)
 	if err != nil {
-		l.sessions.leave()
+		l.dismiss(from.Identity)
 		return nil, err
 	}
 	made := &lease{
@@ -148,6 +151,23 @@ func (l *leases) begin(ctx context.Context, from caller.Caller, about recipes.Ab
 	standsOn(ctx, made)
 	l.options.Log.Info("lease opened", append(made.fields(), caller.CallField(ctx))...)
 	return made, nil
+}
+
+// admit makes room for one more session. Who was admitted is dismissed.
+func (l *leases) admit(identity string) error {
+	if !l.shares.Add(identity, 1) {
+		return QuotaExceeded("leases", l.shares.Most(), identity)
+	}
+	if !l.sessions.enter(l.options.MostLeases) {
+		l.shares.Add(identity, -1)
+		return limited(errLeaseLimit, "max-leases", l.options.MostLeases)
+	}
+	return nil
+}
+
+func (l *leases) dismiss(identity string) {
+	l.sessions.leave()
+	l.shares.Add(identity, -1)
 }
 
 // openSession waits for a session until ctx ends or the sidecar stops.
@@ -195,7 +215,7 @@ func (l *leases) finish(ctx context.Context, ended *lease) {
 	l.mu.Unlock()
 	l.note(ended)
 	close(ended.gone)
-	l.sessions.leave()
+	l.dismiss(ended.identity)
 }
 
 func (l *leases) note(ended *lease) {
@@ -230,9 +250,5 @@ func logIDOf(serial int64) string { return digestOf(strconv.FormatInt(serial, 10
 func (l *leases) all() []*lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	open := make([]*lease, 0, len(l.open))
-	for lease := range l.open {
-		open = append(open, lease)
-	}
-	return open
+	return slices.Collect(maps.Keys(l.open))
 }

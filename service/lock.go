@@ -134,7 +134,7 @@ func (l *lockService) Break(ctx context.Context, request *lockv1.BreakRequest) (
 		return nil, err
 	}
 	forced, err := l.directory.lock(broken).Break(ctx, l.services.ensemble, request.GetFencingToken(), from.Identity,
-		request.GetReason(), l.services.patience(forceAfter))
+		request.GetReason(), l.services.forceAfter(forceAfter))
 	l.services.audit.broken(from, broken, request.GetFencingToken(), request.GetReason(), forced, err)
 	if err != nil {
 		return nil, err

@@ -87,17 +87,17 @@ func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStre
 
 func viewOnWire(of name, view recipes.View) *lockv1.View {
 	return &lockv1.View{
-		Name: of.text, Holders: contendersOnWire(view.Holders), Waiters: contendersOnWire(view.Waiters),
+		Name: of.text, Holders: each(view.Holders, contenderOnWire), Waiters: each(view.Waiters, contenderOnWire),
 		WaitersOmitted: int32(view.Omitted),
 	}
 }
 
-func contendersOnWire(contenders []recipes.Contender) []*lockv1.Contender {
-	onWire := make([]*lockv1.Contender, 0, len(contenders))
-	for _, contender := range contenders {
-		onWire = append(onWire, contenderOnWire(contender))
+func each[From, To any](list []From, onWire func(From) To) []To {
+	listed := make([]To, 0, len(list))
+	for _, one := range list {
+		listed = append(listed, onWire(one))
 	}
-	return onWire
+	return listed
 }
 
 func contenderOnWire(contender recipes.Contender) *lockv1.Contender {

@@ -43,6 +43,7 @@ func (m *membershipService) Create(
 		return nil, err
 	}
 	err = m.group(asked).Make(ctx, m.services.ensemble)
+	m.services.audit.wrote(caller.Of(ctx), "group", "create", asked.text, err)
 	if errors.Is(err, recipes.ErrGroupNotEmpty) {
 		return nil, &detailedError{kind: err, text: "only an empty group can be made to stay"}
 	}
@@ -61,7 +62,9 @@ func (m *membershipService) Delete(
 		return nil, err
 	}
 	if !request.GetForce() {
-		return &membershipv1.DeleteResponse{}, m.group(asked).Delete(ctx, m.services.ensemble)
+		err := m.group(asked).Delete(ctx, m.services.ensemble)
+		m.services.audit.wrote(caller.Of(ctx), "group", "delete", asked.text, err)
+		return &membershipv1.DeleteResponse{}, err
 	}
 	forced, err := m.group(asked).Dissolve(ctx, m.services.ensemble, order)
 	m.services.audit.removed(caller.Of(ctx), "group", asked.text, order.Reason, err)
@@ -86,7 +89,7 @@ func (m *membershipService) parseOusting(ctx context.Context, request *membershi
 	case !request.GetForce() && after != nil:
 		return recipes.Eviction{}, invalid("force_after", after.String(), "omitted unless force is set")
 	}
-	return recipes.Eviction{By: from.Identity, Reason: request.GetReason(), ForceAfter: m.services.patience(after)}, nil
+	return recipes.Eviction{By: from.Identity, Reason: request.GetReason(), ForceAfter: m.services.forceAfter(after)}, nil
 }
 
 func (m *membershipService) List(
@@ -145,7 +148,7 @@ func (m *membershipService) Update(
 	if found == nil {
 		return nil, recipes.ErrNoMember
 	}
-	return found.update(ctx, about.Metadata)
+	return found.update(ctx, m.services.audit, about.Metadata)
 }
 
 // orTooMuch says which field is to blame if a member's node would be too large: what is within the rule for metadata may not
@@ -166,7 +169,7 @@ type member struct {
 }
 
 // update stores the metadata. An update that nobody waits for any more goes on.
-func (m *member) update(ctx context.Context, said map[string]string) (*membershipv1.UpdateResponse, error) {
+func (m *member) update(ctx context.Context, audit audit, said map[string]string) (*membershipv1.UpdateResponse, error) {
 	updating := run(func() (struct{}, error) { return struct{}{}, m.membership.Update(ctx, said) })
 	caller.AfterStatus(ctx, func() { <-updating.done })
 	select {
@@ -175,6 +178,7 @@ func (m *member) update(ctx context.Context, said map[string]string) (*membershi
 		return nil, ctx.Err()
 	}
 	_, err := updating.wait()
+	audit.wrote(caller.Of(ctx), "member", "update", m.resource.name, err)
 	if lost := m.lease.lost(); err != nil && lost != nil {
 		return nil, lost
 	}
@@ -223,6 +227,7 @@ func (s *Services) beginMember(of resource, on *lease, membership *recipes.Membe
 	on.has(of, membership.Incarnation)
 	s.members.add(made)
 	s.options.Events.MemberJoined()
+	s.audit.joined(made)
 	return made
 }
 
@@ -236,4 +241,5 @@ func (s *Services) endMember(ended *member, why error) {
 			zap.Int64("incarnation", ended.membership.Incarnation), zap.String("reason", reason))
 	}
 	s.options.Events.MemberEnded(reason, time.Since(ended.joined))
+	s.audit.left(ended, reason)
 }

@@ -122,7 +122,7 @@ func (j *memberStream) awaitName(ctx context.Context) (struct{}, error) {
 		return struct{}{}, j.group.AwaitFree(ctx, ensemble, j.params.member)
 	}
 	_, err := j.group.Evict(ctx, ensemble, j.params.member, recipes.Eviction{
-		Replace: true, By: j.caller.Identity, Reason: j.about().Owner, ForceAfter: j.services.patience(nil),
+		Replace: true, By: j.caller.Identity, Reason: j.about().Owner, ForceAfter: j.services.forceAfter(nil),
 	})
 	return struct{}{}, err
 }

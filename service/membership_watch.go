@@ -24,11 +24,18 @@ type groupView struct {
 // freshness is how old the ages in a shared view may be.
 const freshness = time.Second
 
+// watchedGroup is a group that a caller watches. Each caller has a look of its own, since what is watched counts as its own.
+type watchedGroup struct {
+	name     name
+	identity string
+}
+
 // lookAtGroup reads a group for its broadcast.
-func (s *Services) lookAtGroup(ctx context.Context, group name) (*groupView, recipes.Changes, error) {
+func (s *Services) lookAtGroup(ctx context.Context, of watchedGroup) (*groupView, recipes.Changes, error) {
+	group := of.name
 	view, changes, err := s.groupDirectory().group(group).WatchView(ctx, s.ensemble)
 	if err == nil {
-		err = s.watched.note(ctx, len(changes))
+		err = s.watched.note(ctx, of.identity, len(changes))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -54,7 +61,8 @@ func (m *membershipService) Watch(
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
-	w, box, shared := &groupWatcher{name: asked}, newOutbox(stream.Send), m.services.groups.watch(asked)
+	shared := m.services.groups.watch(watchedGroup{asked, caller.Of(stream.Context()).Identity})
+	w, box := &groupWatcher{name: asked}, newOutbox(stream.Send)
 	caller.AfterStatus(stream.Context(), func() {
 		shared.leave()
 		box.wait()

@@ -50,6 +50,7 @@ func (s *sequenceService) Create(ctx context.Context, request *sequencev1.Create
 		return nil, invalid("first", fmt.Sprint(first), "from −2^63+1 to 2^63−1")
 	}
 	made, err := sequence.Create(ctx, s.services.ensemble, first)
+	s.services.audit.wrote(caller.Of(ctx), "sequence", "create", request.GetName(), err)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +125,9 @@ func (s *sequenceService) Delete(ctx context.Context, request *sequencev1.Delete
 	if err != nil {
 		return nil, err
 	}
-	if err := sequence.Delete(ctx, s.services.ensemble); err != nil {
+	err = sequence.Delete(ctx, s.services.ensemble)
+	s.services.audit.wrote(caller.Of(ctx), "sequence", "delete", request.GetName(), err)
+	if err != nil {
 		return nil, err
 	}
 	return &sequencev1.DeleteResponse{}, nil

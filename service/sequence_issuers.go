@@ -149,13 +149,13 @@ func (c countedStore) Commit(ctx context.Context, changes ...recipes.Change) ([]
 	var refusal *recipes.Refusal
 	switch {
 	case err == nil:
-		c.events.SequenceWritten("done")
+		c.events.SequenceWritten("committed")
 	case errors.As(err, &refusal):
-		c.events.SequenceWritten("overtaken")
+		c.events.SequenceWritten("conflict")
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
 		c.events.SequenceWritten("unknown")
 	default:
-		c.events.SequenceWritten("unsent")
+		c.events.SequenceWritten("not_sent")
 	}
 	return nodes, err
 }

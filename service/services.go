@@ -22,6 +22,7 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	MostLeases     int           // per sidecar; 10,000
 	MostWaiters    int           // per lock and sidecar; 1,000
 	MostWatched    int           // keys and members that are watched at the same time; 100,000
+	LeaseShare     int           // how many of the leases one caller may have; all
+	WatchShare     int           // how many of those that are watched; all
 	Log            *zap.Logger   // nowhere
 	Audit          *zap.Logger   // for what docs/audit.md tells; nowhere
 	Events         Events        // nobody
@@ -52,7 +55,7 @@ type Events interface {
 	MemberJoined()
 	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
 	NumbersIssued(ordering string, count int64)      // `STRICT` or `RELAXED`
-	SequenceWritten(outcome string)                  // `done`, `overtaken` by somebody else, `unknown` or `unsent`
+	SequenceWritten(outcome string)                  // `committed`, `conflict` with another writer, `unknown` or `not_sent`
 	KeyWatchBegun()
 	KeyWatchEnded()
 	NodesWatched(sum int) // for all who watch groups and keys
@@ -69,7 +72,7 @@ type Services struct {
 	drain    *drain
 	members  memberList
 	locks    *broadcasts[name, *lockView]
-	groups   *broadcasts[name, *groupView]
+	groups   *broadcasts[watchedGroup, *groupView]
 	watched  watchCount
 	issuers  *issuers
 	audit    audit
@@ -86,7 +89,10 @@ func New(options Options, ensemble Ensemble) *Services {
 		waiters:  waiterLimit{most: options.MostWaiters, waiting: map[name]int{}},
 		drain:    drain,
 		members:  memberList{members: map[resource][]*member{}},
-		watched:  watchCount{most: options.MostWatched, tell: options.Events.NodesWatched, nodes: map[context.Context]int{}},
+		watched: watchCount{
+			most: options.MostWatched, shares: caller.NewShares(options.WatchShare), tell: options.Events.NodesWatched,
+			nodes: map[context.Context]int{},
+		},
 	}
 	s.audit = newAudit(options.Audit)
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)
@@ -135,9 +141,9 @@ func (s *Services) Stop(ctx context.Context) error { return s.Drain(ctx, 0) }
 // foreignTicks is the longest session timeout that an ensemble grants, in ticks, if its settings do not say otherwise.
 const foreignTicks = 20
 
-// patience is for how long a holder's or a member's sidecar is left to end it: after, or if that is nil, until its session
+// forceAfter is for how long a holder's or a member's sidecar is left to end it: after, or if that is nil, until its session
 // must have expired.
-func (s *Services) patience(after *time.Duration) recipes.ForceAfter {
+func (s *Services) forceAfter(after *time.Duration) recipes.ForceAfter {
 	tick := s.options.TickTime
 	return recipes.ForceAfter{After: after, Timeout: max(s.options.SessionTimeout, foreignTicks*tick), Tick: tick}
 }
@@ -196,7 +202,7 @@ func (c *waiterLimit) enter(lock name) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting[lock] >= c.most {
-		return limited(errWaiterLimit, "waiters per lock", c.most)
+		return limited(errWaiterLimit, "max-waiters", c.most)
 	}
 	c.waiting[lock]++
 	return nil

@@ -16,7 +16,7 @@ type State struct {
 	Draining  bool          `json:"draining"`  // the sidecar lets go of everything
 	Counts    Counts        `json:"counts"`
 	Leases    []LeaseState  `json:"leases"` // suspended ones first, then the oldest
-	Locks     []ThingState  `json:"locks"`  // with the most waiters first, then by name
+	Locks     []LockState   `json:"locks"`  // with the most waiters first, then by name
 	Members   []MemberState `json:"members"`
 
 	// Losses are counts since the sidecar has begun, by reason; without those of 0.
@@ -34,7 +34,7 @@ type State struct {
 // Counts are how much there is of everything.
 type Counts struct {
 	Leases      int `json:"leases"`
-	MostLeases  int `json:"mostLeases"`
+	MaxLeases   int `json:"maxLeases"`
 	Suspended   int `json:"suspended"`
 	Holds       int `json:"holds"`
 	Waiters     int `json:"waiters"`
@@ -42,9 +42,9 @@ type Counts struct {
 	Connections int `json:"connections"`
 }
 
-// A LeaseState is one lease. Mark stands for it in the log too; its id is a secret.
+// A LeaseState is one lease. LogID stands for it in the log too; its id is a secret.
 type LeaseState struct {
-	Mark      string  `json:"lease"`
+	LogID     string  `json:"lease"`
 	Owner     string  `json:"owner"`
 	Caller    string  `json:"caller"`
 	Suspended bool    `json:"suspended"`
@@ -56,8 +56,8 @@ type LeaseState struct {
 	Members   int     `json:"members"`
 }
 
-// A ThingState is one lock, with those who hold it and wait for it through this sidecar: the longest first.
-type ThingState struct {
+// A LockState is one lock, with those who hold it and wait for it through this sidecar: the longest first.
+type LockState struct {
 	Name    string  `json:"name"`
 	Holders []Party `json:"holders"`
 	Waiters []Party `json:"waiters"`
@@ -72,7 +72,7 @@ type MemberState struct {
 
 // A Party is a lease that has something or waits for it.
 type Party struct {
-	Mark     string  `json:"lease"`
+	LogID    string  `json:"lease"`
 	Owner    string  `json:"owner"`
 	For      float64 `json:"for"`      // since when it has it, or waits
 	ValidFor float64 `json:"validFor"` // how long it certainly has it
@@ -83,47 +83,47 @@ type Party struct {
 type Latency struct {
 	Operation string  `json:"operation"`
 	Rate      float64 `json:"rate"` // in a second
-	Half      float64 `json:"half"` // half of the requests took at most so long
-	Most      float64 `json:"most"` // and 99 %
+	P50       float64 `json:"p50"`
+	P99       float64 `json:"p99"`
 }
 
 // mostShown is how many leases, locks and members are listed, so that a look costs little however many there are.
 const mostShown = 200
 
-// Stock is the part of a State that the services know.
-func (s *Services) Stock() State {
-	stock := newSnapshot()
+// Snapshot is the part of a State that the services know.
+func (s *Services) Snapshot() State {
+	made := newSnapshot()
 	all := s.leases.all()
 	slices.SortFunc(all, func(a, b *lease) int { return cmp.Compare(a.serial, b.serial) })
 	for _, open := range all {
-		stock.take(open)
+		made.take(open)
 	}
-	stock.state.Draining = s.drain.hasBegun()
-	stock.state.Counts.MostLeases = s.options.MostLeases
-	return stock.finish()
+	made.state.Draining = s.drain.hasBegun()
+	made.state.Counts.MaxLeases = s.options.MostLeases
+	return made.finish()
 }
 
 // A snapshot goes from lease to lease.
 type snapshot struct {
 	now   time.Time
 	state State
-	locks map[string]*ThingState
+	locks map[string]*LockState
 }
 
 func newSnapshot() *snapshot {
 	return &snapshot{
-		now: time.Now(), state: State{Leases: []LeaseState{}, Locks: []ThingState{}, Members: []MemberState{}}, locks: map[string]*ThingState{},
+		now: time.Now(), state: State{Leases: []LeaseState{}, Locks: []LockState{}, Members: []MemberState{}}, locks: map[string]*LockState{},
 	}
 }
 
 func (s *snapshot) take(open *lease) {
 	suspended, _ := open.session.Suspended()
 	seen := LeaseState{
-		Mark: open.logID, Owner: open.about.Owner, Caller: open.identity, Suspended: suspended,
+		LogID: open.logID, Owner: open.about.Owner, Caller: open.identity, Suspended: suspended,
 		ValidFor: open.validFor().Seconds(), TTL: open.session.Timeout().Seconds(), Age: s.now.Sub(open.opened).Seconds(),
 	}
 	for of, had := range open.holdings() {
-		party := Party{Mark: seen.Mark, Owner: seen.Owner, For: s.now.Sub(had.since).Seconds(), ValidFor: seen.ValidFor}
+		party := Party{LogID: seen.LogID, Owner: seen.Owner, For: s.now.Sub(had.since).Seconds(), ValidFor: seen.ValidFor}
 		if had.held {
 			party.Token = strconv.FormatInt(had.token, 10)
 		}
@@ -145,9 +145,9 @@ func (s *snapshot) take(open *lease) {
 	s.state.Leases = append(s.state.Leases, seen)
 }
 
-func (s *snapshot) lock(name string) *ThingState {
+func (s *snapshot) lock(name string) *LockState {
 	if s.locks[name] == nil {
-		s.locks[name] = &ThingState{Name: name, Holders: []Party{}, Waiters: []Party{}}
+		s.locks[name] = &LockState{Name: name, Holders: []Party{}, Waiters: []Party{}}
 	}
 	return s.locks[name]
 }
@@ -180,7 +180,7 @@ func (s *snapshot) finish() State {
 		}
 		return 1
 	})
-	slices.SortFunc(state.Locks, func(a, b ThingState) int {
+	slices.SortFunc(state.Locks, func(a, b LockState) int {
 		return cmp.Or(-cmp.Compare(len(a.Waiters), len(b.Waiters)), cmp.Compare(a.Name, b.Name))
 	})
 	slices.SortFunc(state.Members, func(a, b MemberState) int { return cmp.Compare(a.Name, b.Name) })
@@ -195,7 +195,7 @@ func (s *snapshot) finish() State {
 }
 
 func byPatience(parties []Party) {
-	slices.SortFunc(parties, func(a, b Party) int { return cmp.Or(-cmp.Compare(a.For, b.For), cmp.Compare(a.Mark, b.Mark)) })
+	slices.SortFunc(parties, func(a, b Party) int { return cmp.Or(-cmp.Compare(a.For, b.For), cmp.Compare(a.LogID, b.LogID)) })
 }
 
 // A holding is what a lease has of a resource, as it was at one moment.
@@ -216,29 +216,29 @@ func (l *lease) holdings() map[resource]holding {
 	return all
 }
 
-// A Standing is how the leases of a sidecar stand at one moment.
-type Standing struct {
-	Suspended  int     // leases whose heartbeat is late
-	LeastValid float64 // seconds for which each open lease is certainly its caller's, or more; if there are any
-	Any        bool    // whether a lease is open
-	MostLeases int     // as Options has it
-	Draining   bool    // the sidecar lets go of everything
+// A LeaseSummary sums up the leases of a sidecar at one moment.
+type LeaseSummary struct {
+	Suspended int     // leases whose heartbeat is late
+	MinValid  float64 // seconds for which each open lease is proved to be its caller's, or more; if there are any
+	Any       bool    // whether a lease is open
+	MaxLeases int     // as Options has it
+	Draining  bool    // the sidecar lets go of everything
 }
 
-// Standing looks at all leases.
-func (s *Services) Standing() Standing {
-	stand := Standing{MostLeases: s.options.MostLeases, Draining: s.drain.hasBegun()}
+// LeaseSummary looks at all leases.
+func (s *Services) LeaseSummary() LeaseSummary {
+	summary := LeaseSummary{MaxLeases: s.options.MostLeases, Draining: s.drain.hasBegun()}
 	for _, open := range s.leases.all() {
 		if open.lost() != nil {
 			continue
 		}
 		if suspended, _ := open.session.Suspended(); suspended {
-			stand.Suspended++
+			summary.Suspended++
 		}
 		valid := open.validFor().Seconds()
-		if !stand.Any || valid < stand.LeastValid {
-			stand.Any, stand.LeastValid = true, valid
+		if !summary.Any || valid < summary.MinValid {
+			summary.Any, summary.MinValid = true, valid
 		}
 	}
-	return stand
+	return summary
 }

@@ -28,8 +28,8 @@ func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
 	_, err = member.Recv()
 	s.must(err)
 
-	state := s.services.Stock()
-	same(t, "counts", state.Counts, Counts{Leases: 2, MostLeases: 10000, Holds: 1, Waiters: 1, Members: 1})
+	state := s.services.Snapshot()
+	same(t, "counts", state.Counts, Counts{Leases: 2, MaxLeases: 10000, Holds: 1, Waiters: 1, Members: 1})
 	same(t, "leases", len(state.Leases), 2)
 	first := state.Leases[0]
 	same(t, "the oldest", fmt.Sprint(first.Owner, first.Caller, first.Holds, first.Waits, first.Members), "billinguid:"+uid()+"1 0 1")
@@ -38,7 +38,7 @@ func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
 	same(t, "lock", lock.Name, "orders")
 	same(t, "holder", lock.Holders[0].Owner+" "+lock.Holders[0].Token, fmt.Sprint("billing ", held.token))
 	same(t, "waiter", lock.Waiters[0].Owner+lock.Waiters[0].Token, "shipping")
-	same(t, "holder's lease", lock.Holders[0].Mark, first.Mark)
+	same(t, "holder's lease", lock.Holders[0].LogID, first.LogID)
 	same(t, "member", fmt.Sprint(state.Members[0].Name, state.Members[0].Joined), "web/web-1true")
 	text, err := json.Marshal(state)
 	s.must(err)
@@ -50,7 +50,7 @@ func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
 func TestOfVeryManyLeasesTheStateListsSome(t *testing.T) {
 	t.Parallel()
 	services := crowded(t, 300)
-	state := services.Stock()
+	state := services.Snapshot()
 	same(t, "counted", state.Counts.Leases, 300)
 	same(t, "listed", len(state.Leases), mostShown)
 	same(t, "locks listed", len(state.Locks), mostShown)
@@ -78,7 +78,7 @@ func crowded(tb testing.TB, leases int) *Services {
 func BenchmarkStateOfAThousandLeases(b *testing.B) {
 	services := crowded(b, 1000)
 	for b.Loop() {
-		if _, err := json.Marshal(services.Stock()); err != nil {
+		if _, err := json.Marshal(services.Snapshot()); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,48 +28,35 @@ func newLeasesCommand(reach *reach) *cobra.Command {
 }
 
 func (r *reach) showLeases(to io.Writer, entries []*sidekeeper.LeaseInfo) error {
-	leases := eachWire(entries, wireLease)
-	if r.json() {
-		return show.Message(to, &leasev1.ListResponse{Leases: leases})
-	}
-	rows := make([][]string, 0, len(leases))
-	for _, lease := range leases {
-		rows = append(rows, []string{
-			show.Printable(lease.GetOwner()), show.Enum(lease.GetState()), show.Age(lease.GetAge()), show.Age(lease.GetValidFor()),
-			show.Age(lease.GetTtl()), possessionWords(lease.GetPossessions()), show.Metadata(lease.GetMetadata()),
-		})
-	}
-	return show.Table(to, "OWNER STATE AGE VALID TTL HOLDS METADATA", rows)
+	leases := each(entries, wireLease)
+	return tabulate(r, to, &leasev1.ListResponse{Leases: leases}, "OWNER STATE AGE VALID TTL HOLDS METADATA", leases, leaseRow)
 }
 
-func possessionWords(possessions []*leasev1.Possession) string {
-	words := ""
-	for _, possession := range possessions {
+func leaseRow(lease *leasev1.Lease) []string {
+	holds := each(lease.GetPossessions(), func(possession *leasev1.Possession) string {
 		word := possession.GetKind() + " " + possession.GetName()
 		if !possession.GetHeld() {
 			word += " (waiting)"
 		}
-		words = joinNotes(words, word)
+		return word
+	})
+	return []string{
+		show.Printable(lease.GetOwner()), show.Enum(lease.GetState()), show.Age(lease.GetAge()), show.Age(lease.GetValidFor()),
+		show.Age(lease.GetTtl()), show.Printable(strings.Join(holds, ", ")), show.Metadata(lease.GetMetadata()),
 	}
-	return show.Printable(words)
 }
 
 func newHealthCommand(reach *reach) *cobra.Command {
 	ready := false
 	command := &cobra.Command{
 		Use: "health", Short: "Check whether the sidecar is serving: exits with 0 if so, else with 69", Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				serves, err := client.Alive(ctx)
-				if ready && err == nil {
-					serves, err = client.Ready(ctx)
-				}
-				if err != nil {
-					return err
-				}
-				return reach.showHealth(command.OutOrStdout(), serves)
-			})
-		},
+		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, _ []string) (bool, error) {
+			serves, err := client.Alive(ctx)
+			if ready && err == nil {
+				return client.Ready(ctx)
+			}
+			return serves, err
+		}, reach.showHealth),
 	}
 	command.Flags().BoolVar(&ready, "ready", false, "also require contact with the ensemble")
 	return command

@@ -11,6 +11,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 // Where the audit log goes, if not into a file.
@@ -41,7 +43,7 @@ func (s *settings) newAudit(logged io.Writer) (*zap.Logger, io.Closer, error) {
 }
 
 func auditLogger(encoder zapcore.Encoder, to io.Writer) *zap.Logger {
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(to)), zapcore.InfoLevel)).Named("audit")
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(show.LogWriter(to))), zapcore.InfoLevel)).Named("audit")
 }
 
 // auditPause is how long lines may go into a file that was moved away.

@@ -177,7 +177,7 @@ func TestTheChartSetsNoFlagThatDoesNotExist(t *testing.T) {
 	}
 	for name := range values.Settings {
 		if !slices.ContainsFunc(settingsOfTheChart(), func(each *pflag.Flag) bool { return valueName(each.Name) == name }) {
-			t.Errorf("settings.%s of the chart is no flag of the sidecar", name)
+			t.Errorf("settings.%s of the chart is not a flag of the sidecar", name)
 		}
 	}
 }

@@ -58,11 +58,11 @@ func TestTheSidecarOfTheComposeFileKnowsItsEnsemble(t *testing.T) {
 	compose, s := composed(t)
 	sidecar := compose.Services["sidecar"]
 	delete(compose.Services, "sidecar")
-	if len(s.zookeeper) != len(compose.Services) {
-		t.Errorf("%d servers, and the sidecar knows %v", len(compose.Services), s.zookeeper)
+	if len(s.ensemble.Servers) != len(compose.Services) {
+		t.Errorf("%d servers, and the sidecar knows %v", len(compose.Services), s.ensemble.Servers)
 	}
 	for name, server := range compose.Services {
-		if !slices.Contains(s.zookeeper, name+":2181") {
+		if !slices.Contains(s.ensemble.Servers, name+":2181") {
 			t.Errorf("the sidecar does not know %s", name)
 		}
 		if sidecar.DependsOn[name].Condition != "service_healthy" || !strings.Contains(server.Healthcheck.Test, "^Mode") {
@@ -73,7 +73,7 @@ func TestTheSidecarOfTheComposeFileKnowsItsEnsemble(t *testing.T) {
 		if !slices.Contains(strings.Fields(settings["ZOO_SERVERS"]), itself) {
 			t.Errorf("%s is not %q among %s", name, itself, settings["ZOO_SERVERS"])
 		}
-		has, told := settings["ZOO_TICK_TIME"]+" "+settings["ZOO_SYNC_LIMIT"], fmt.Sprint(s.tickTime.Milliseconds(), s.syncLimit)
+		has, told := settings["ZOO_TICK_TIME"]+" "+settings["ZOO_SYNC_LIMIT"], fmt.Sprint(s.ensemble.TickTime.Milliseconds(), s.ensemble.SyncLimit)
 		if has != told {
 			t.Errorf("%s has a tick and a sync limit of %s, and the sidecar was told %s", name, has, told)
 		}

@@ -40,28 +40,18 @@ func newConfigCommand(reach *reach) *cobra.Command {
 func newConfigGetCommand(reach *reach) *cobra.Command {
 	linearizable := false
 	command := &cobra.Command{
-		Use: "get KEY", Short: "Write a key's value to the output, byte for byte", Args: cobra.ExactArgs(1),
+		Use: "get KEY", Short: "Print a key's value, byte for byte", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: reach.completeKey,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				entry, err := getEntry(ctx, client.Config(), args[0], linearizable)
-				if err != nil {
-					return err
-				}
-				return reach.showEntry(command.OutOrStdout(), entry)
-			})
-		},
+		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Entry, error) {
+			if linearizable {
+				return client.Config().GetLinearizable(ctx, args[0])
+			}
+			return client.Config().Get(ctx, args[0])
+		}, reach.showEntry),
 	}
 	command.Flags().BoolVar(&linearizable, "linearizable", false,
 		"read a value at least as new as every earlier write anywhere; costs one write to the ensemble")
 	return command
-}
-
-func getEntry(ctx context.Context, config *sidekeeper.Config, key string, linearizable bool) (sidekeeper.Entry, error) {
-	if linearizable {
-		return config.GetLinearizable(ctx, key)
-	}
-	return config.Get(ctx, key)
 }
 
 func (r *reach) showEntry(to io.Writer, entry sidekeeper.Entry) error {
@@ -84,21 +74,13 @@ func listKeys(client *sidekeeper.Client, ctx context.Context, prefix string) ite
 }
 
 func (r *reach) showEntries(to io.Writer, listed []sidekeeper.Entry) error {
-	if r.json() {
-		shown := &configv1.ListResponse{}
-		for _, entry := range listed {
-			shown.Entries = append(shown.Entries, configsync.Wire(entry))
-		}
-		return show.Message(to, shown)
-	}
-	rows := make([][]string, 0, len(listed))
-	for _, entry := range listed {
-		rows = append(rows, []string{
+	answer := &configv1.ListResponse{Entries: each(listed, configsync.Wire)}
+	return tabulate(r, to, answer, "KEY VERSION REVISION BYTES VALUE", listed, func(entry sidekeeper.Entry) []string {
+		return []string{
 			show.Printable(entry.Key), strconv.Itoa(int(entry.Version)), strconv.FormatInt(entry.Revision, 10),
 			strconv.Itoa(len(entry.Value)), configsync.Glance(entry.Value),
-		})
-	}
-	return show.Table(to, "KEY VERSION REVISION BYTES VALUE", rows)
+		}
+	})
 }
 
 func (r *reach) completeKey(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

@@ -225,12 +225,12 @@ func TestWrongUseOfConfigIsToldInOneLine(t *testing.T) {
 		"import a /nonexistent":            "/nonexistent: no such file or directory",
 		"import a " + file:                 file + `: line 1: key "a": a value is a string, !!binary or a mapping`,
 		"import a..b// " + folder:          `key "a..b//file.yaml": a segment is 1 to 64 letters, digits, . _ or -, and not . or .. alone`,
-		"sync a " + folder:                 folder + " holds file.yaml, which is not from here: choose an empty folder",
+		"sync a " + folder:                 folder + " holds file.yaml, which sync did not create: choose an empty folder",
 		"sync a b --signal 1 --exec c":     "--signal and --exec exclude each other",
 		"sync a b --signal 1:NONE":         "--signal 1:NONE: expected PID:SIGNAL such as 4711:SIGHUP, or the path of a file with the PID",
 		"sync a b --signal -1:HUP":         `--signal: "-1" is not a process ID`,
 		"sync a b --mode 999":              `invalid argument "999" for "--mode" flag: "999" is not permissions in octal, such as 0660`,
-		"sync a b --mode 0200":             "--mode 0200: whoever owns the files must be able to read and write them, as with 0600",
+		"sync a b --mode 0200":             "--mode 0200: the owner must be able to read and write the files, as with 0600",
 		"sync a":                           "accepts 2 arg(s), received 1",
 	} {
 		stdout, stderr, code := output(t, append([]string{"--address", "/nonexistent", "config"}, strings.Fields(args)...)...)

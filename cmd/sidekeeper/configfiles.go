@@ -28,7 +28,7 @@ func newConfigExportCommand(reach *reach) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&to, "to", "", "folder to write files to, which must be empty or missing")
-	command.Flags().Var(&format, "format", "what to write to the output")
+	command.Flags().Var(&format, "format", "output format")
 	return command
 }
 
@@ -47,8 +47,8 @@ func newConfigImportCommand(reach *reach) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().BoolVar(&i.Prune, "prune", false, "delete the keys of the prefix that are not there")
-	command.Flags().BoolVar(&i.DryRun, "dry-run", false, "only print what would be done")
+	command.Flags().BoolVar(&i.Prune, "prune", false, "delete keys of the prefix that are not in the source")
+	command.Flags().BoolVar(&i.DryRun, "dry-run", false, "print the changes without making them")
 	return command
 }
 
@@ -70,10 +70,10 @@ func newConfigSyncCommand(reach *reach) *cobra.Command {
 			return s.Run(ctx)
 		},
 	}
-	command.Flags().BoolVar(&s.Once, "once", false, "make the folder equal and end, within --timeout")
-	command.Flags().StringVar(&s.Signal, "signal", "", "what to send after each change, as `PID:SIGNAL`; a file may hold the PID")
-	command.Flags().StringVar(&s.Exec, "exec", "", "what to run after each change")
-	command.Flags().Var(&mode, "mode", "mode of the files; folders can be entered by whom it lets read")
+	command.Flags().BoolVar(&s.Once, "once", false, "write the folder once and exit, within --timeout")
+	command.Flags().StringVar(&s.Signal, "signal", "", "signal to send after each change, as `PID:SIGNAL`; a file may contain the PID")
+	command.Flags().StringVar(&s.Exec, "exec", "", "command to run after each change")
+	command.Flags().Var(&mode, "mode", "mode of the files; folders are accessible to everyone who can read them")
 	return command
 }
 
@@ -81,7 +81,7 @@ func newConfigWatchCommand(reach *reach) *cobra.Command {
 	w, exact := &configsync.Watch{}, false
 	command := &cobra.Command{
 		Use:   "watch [PREFIX] | watch --exact KEY...",
-		Short: "Print what is stored and then each change, or run a command on changes",
+		Short: "Print the stored keys and then each change, or run a command on changes",
 		Args: func(command *cobra.Command, args []string) error {
 			switch {
 			case command.Flags().Changed("exec") && w.Exec == "":

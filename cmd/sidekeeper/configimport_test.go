@@ -70,7 +70,7 @@ func TestAnImportWritesOnlyWhatDiffersAndPrunesOnlyIfItIsTold(t *testing.T) {
 		t.Error(now, err)
 	}
 	s.put("app/new", "1")
-	s.wants(64, "sidekeeper: app/new cannot be deleted while app/new/a lies below it: give it a value, or leave --prune away\n",
+	s.wants(64, "sidekeeper: app/new cannot be deleted while app/new/a lies below it: give it a value, or omit --prune\n",
 		"import", "app", file, "--prune")
 	s.wants(0, `{"dryRun":true,"steps":[]}`+"\n", "import", "app", file, "--dry-run", "-o", "json")
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
-	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newConfigPutCommand(reach *reach) *cobra.Command {
@@ -38,10 +36,10 @@ func newConfigPutCommand(reach *reach) *cobra.Command {
 			return reach.put(command, args[0], value, preconditions)
 		},
 	}
-	command.Flags().StringVar(&file, "file", "", "file with the value, - for the input")
+	command.Flags().StringVar(&file, "file", "", "file with the value, - for standard input")
 	command.Flags().Int32Var(&only.version, "if-version", 0, "only if the key has this version")
-	command.Flags().BoolVar(&only.missing, "if-missing", false, "only if there is no such key")
-	command.Flags().BoolVar(&only.existing, "if-exists", false, "only if there is such a key")
+	command.Flags().BoolVar(&only.missing, "if-missing", false, "only if the key does not exist")
+	command.Flags().BoolVar(&only.existing, "if-exists", false, "only if the key exists")
 	return command
 }
 
@@ -61,11 +59,8 @@ func (r *reach) put(command *cobra.Command, key string, value []byte, only []sid
 		if err != nil {
 			return err
 		}
-		if r.json() {
-			return show.Message(command.OutOrStdout(), &configv1.PutResponse{Version: entry.Version, Revision: entry.Revision})
-		}
-		_, err = fmt.Fprintf(command.OutOrStdout(), "%s has version %d\n", key, entry.Version)
-		return err
+		answer := &configv1.PutResponse{Version: entry.Version, Revision: entry.Revision}
+		return r.say(command.OutOrStdout(), answer, "%s has version %d\n", key, entry.Version)
 	})
 }
 
@@ -73,7 +68,7 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 	var only condition
 	recursive := false
 	command := &cobra.Command{
-		Use: "rm KEY", Short: "Delete a key, or with --recursive all that begin with it (operators' socket)",
+		Use: "rm KEY", Short: "Delete a key, or with --recursive also all keys below it (operators' socket)",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			preconditions, err := only.preconditions(command)
@@ -97,19 +92,11 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return reach.showDeleted(command.OutOrStdout(), deleted)
+				return reach.say(command.OutOrStdout(), &configv1.DeleteResponse{Deleted: int32(deleted)}, "keys deleted: %d\n", deleted)
 			})
 		},
 	}
-	command.Flags().BoolVarP(&recursive, "recursive", "r", false, "all keys below it, too; what is put meanwhile may stay")
+	command.Flags().BoolVarP(&recursive, "recursive", "r", false, "also delete all keys below it; keys that are put meanwhile may remain")
 	command.Flags().Int32Var(&only.version, "if-version", 0, "only if the key has this version")
 	return command
-}
-
-func (r *reach) showDeleted(to io.Writer, deleted int) error {
-	if r.json() {
-		return show.Message(to, &configv1.DeleteResponse{Deleted: int32(deleted)})
-	}
-	_, err := fmt.Fprintf(to, "keys deleted: %d\n", deleted)
-	return err
 }

@@ -58,7 +58,7 @@ func validityTable() string {
 	text.WriteString("| session timeout | valid just after a heartbeat, at best | and just before the next one, at worst | " +
 		"loss of contact that loses nothing |\n|---:|---:|---:|---:|\n")
 	for _, seconds := range []int{4, 6, 8, 10, 15, 30} {
-		s.sessionTimeout = time.Duration(seconds) * time.Second
+		s.ensemble.SessionTimeout = time.Duration(seconds) * time.Second
 		valid := s.validity()
 		fmt.Fprintf(&text, "| %d s | %.1f s | %.1f s | %.1f s |\n", seconds,
 			tenths(valid.Most), tenths(valid.Least), tenths(valid.Silence))
@@ -122,7 +122,9 @@ func valueWords(flag *pflag.Flag, kind string) string {
 // rulesByFlag is what the rules say, but for those that only say that something is missing.
 func rulesByFlag() map[string][]string {
 	rules := map[string][]string{}
-	for _, each := range (&settings{zookeeper: []string{"zk-1:2181"}}).rules() {
+	s := &settings{}
+	s.ensemble.Servers = []string{"zk-1:2181"}
+	for _, each := range s.rules() {
 		if !strings.HasSuffix(each.text, "required") {
 			rules[each.flag] = append(rules[each.flag], each.text)
 		}

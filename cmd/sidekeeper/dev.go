@@ -19,52 +19,40 @@ import (
 
 // devSettings are what `sidekeeper dev` is told.
 type devSettings struct {
-	listen         []string
-	anyAddress     bool
-	tlsFolder      string
-	ensemblePort   uint16
-	sessionTimeout time.Duration
-	drainTimeout   time.Duration
-	faults         []string
-	metricsListen  string
-	adminListen    string
-	logging        settings
+	options      dev.Options
+	ensemblePort uint16
+	faults       []string
+	logging      settings
 }
 
 // newDevCommand is a sidecar that needs nothing.
 func newDevCommand() *cobra.Command {
 	settings := &devSettings{}
-	command := &cobra.Command{
-		Use:   "dev",
-		Short: "Run a sidecar with an ensemble in memory, for development and tests",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
-				return exit.UsageError(err)
-			}
-			ctx, stop := untilSignal(command.Context())
-			defer stop()
-			return settings.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
-		},
+	return newServerCommand(&cobra.Command{
+		Use: "dev", Short: "Run a sidecar with an ensemble in memory, for development and tests",
+	}, settings.flags(), settings.check, settings.serve)
+}
+
+func (s *devSettings) check() (err error) {
+	s.options.EnsemblePort = int(s.ensemblePort)
+	if s.options.Faults, err = dev.ParseFaults(s.faults); err != nil {
+		return fmt.Errorf("--fault %w", err)
 	}
-	command.Flags().SortFlags = false
-	command.Flags().AddFlagSet(settings.flags())
-	command.SetUsageFunc(usageAlone)
-	return command
+	return nil
 }
 
 func (s *devSettings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("dev", pflag.ContinueOnError)
 	f.SortFlags = false
-	f.StringSliceVar(&s.listen, "listen", []string{"127.0.0.1:7181"}, "client listen addresses, besides a Unix socket in a private folder: `unix:///path` or a loopback host:port; repeatable")
-	f.BoolVar(&s.anyAddress, "listen-anywhere", false, "let --listen have addresses that other machines reach, as in a container: each of their callers is an operator, also without TLS")
-	f.StringVar(&s.tlsFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`; callers take ca.pem, client.pem and client-key.pem from it")
+	f.StringSliceVar(&s.options.Listen, "listen", []string{"127.0.0.1:7181"}, "client listen addresses, besides a Unix socket in a private folder: `unix:///path` or a loopback host:port; repeatable")
+	f.BoolVar(&s.options.AnyAddress, "listen-anywhere", false, "let --listen have addresses that other machines reach, as in a container: each of their callers is an operator, also without TLS")
+	f.StringVar(&s.options.TLSFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`; callers take ca.pem, client.pem and client-key.pem from it")
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
-	f.DurationVar(&s.sessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its client requests another value; 2.2s to 20s")
-	f.DurationVar(&s.drainTimeout, "drain-timeout", 2*time.Second, "drain timeout for holders when the sidecar stops")
+	f.DurationVar(&s.options.SessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its client requests another value; 2.2s to 20s")
+	f.DurationVar(&s.options.DrainTimeout, "drain-timeout", 2*time.Second, "drain timeout for holders when the sidecar stops")
 	f.StringArrayVar(&s.faults, "fault", nil, "what goes wrong, `name=value`, repeatable: "+dev.FaultsHelp)
-	f.StringVar(&s.metricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as a loopback `host:port`; empty disables it")
-	f.StringVar(&s.adminListen, "admin-listen", "", "listen address (HTTP) of the status page, the data for sidekeeper top, and profiles, as a loopback `host:port` or unix:///path; empty disables it")
+	f.StringVar(&s.options.MetricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as a loopback `host:port`; empty disables it")
+	f.StringVar(&s.options.AdminListen, "admin-listen", "", "listen address (HTTP) of the status page, the data for sidekeeper top, and profiles, as a loopback `host:port` or unix:///path; empty disables it")
 	f.Var(choose(&s.logging.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
 	f.Var(choose(&s.logging.logFormat, "console", "json"), "log-format", "log format, for people or for programs")
 	return f
@@ -72,15 +60,8 @@ func (s *devSettings) flags() *pflag.FlagSet {
 
 // serve runs the sidecar until ctx ends. What to try goes to out, its log to logged.
 func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
-	faults, err := dev.ParseFaults(s.faults)
-	if err != nil {
-		return exit.UsageError(fmt.Errorf("--fault %w", err))
-	}
-	sidecar, err := dev.New(ctx, dev.Options{
-		Listen: s.listen, AnyAddress: s.anyAddress, TLSFolder: s.tlsFolder, EnsemblePort: int(s.ensemblePort), SessionTimeout: s.sessionTimeout,
-		DrainTimeout: s.drainTimeout, Faults: faults, Log: s.logging.newLog(logged),
-		MetricsListen: s.metricsListen, AdminListen: s.adminListen,
-	})
+	s.options.Log = s.logging.newLog(logged)
+	sidecar, err := dev.New(ctx, s.options)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil //nolint:nilerr // it was stopped before it began
@@ -101,13 +82,13 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 func (s *devSettings) welcome(out io.Writer, sidecar *dev.Sidecar) error {
 	addresses := sidecar.Addresses()
 	plain := addresses[len(addresses)-1]
-	if s.tlsFolder != "" {
+	if s.options.TLSFolder != "" {
 		plain = addresses[0] // a Unix socket
 	}
 	return welcomeText.Execute(out, map[string]string{
 		"Program":      os.Args[0],
 		"Addresses":    strings.Join(addresses, ", "),
-		"Certificates": s.tlsFolder,
+		"Certificates": s.options.TLSFolder,
 		"Ensemble":     sidecar.EnsembleAddress(),
 		"Metrics":      sidecar.MetricsAddress(),
 		"Admin":        pageAt(sidecar.AdminAddress()),

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,33 +32,30 @@ var doctorSettings = []string{
 }
 
 func newDoctorCommand(reach *reach) *cobra.Command {
-	settings, patience := &settings{}, time.Duration(0)
+	settings, recheckAfter := &settings{}, time.Duration(0)
 	all := settings.flags()
 	command := &cobra.Command{
 		Use:   "doctor [NAME...]",
 		Short: "Report what is wrong or risky about the ensemble and the locks in it",
 		RunE: func(command *cobra.Command, names []string) error {
-			if err := fillFrom(os.LookupEnv, all); err != nil {
-				return exit.UsageError(err)
+			if err := prepare(all, settings.check); err != nil {
+				return err
 			}
-			if err := settings.check(); err != nil {
-				return exit.UsageError(err)
-			}
-			ctx, cancel := context.WithTimeout(command.Context(), reach.timeout+patience)
+			ctx, cancel := context.WithTimeout(command.Context(), reach.timeout+recheckAfter)
 			defer cancel()
-			return reach.examine(ctx, command.OutOrStdout(), settings, patience, names)
+			return reach.examine(ctx, command.OutOrStdout(), settings, recheckAfter, names)
 		},
 	}
 	for _, name := range doctorSettings {
 		command.Flags().AddFlag(all.Lookup(name))
 	}
-	command.Flags().DurationVar(&patience, "patience", 0,
-		"how long to wait before empty directories are checked again, to find those that stay; 90s is enough")
+	command.Flags().DurationVar(&recheckAfter, "recheck-after", 0,
+		"how long to wait before empty directories are checked again, to find those that remain; 90s is enough")
 	command.Flags().SortFlags = false
 	return command
 }
 
-func (r *reach) examine(ctx context.Context, out io.Writer, settings *settings, patience time.Duration, names []string) error {
+func (r *reach) examine(ctx context.Context, out io.Writer, settings *settings, recheckAfter time.Duration, names []string) error {
 	r.last = "the ensemble"
 	paths, err := settings.lockPaths(names)
 	if err != nil {
@@ -70,13 +66,13 @@ func (r *reach) examine(ctx context.Context, out io.Writer, settings *settings, 
 	switch {
 	case errors.Is(err, recipes.ErrUnsafeTimeout):
 		findings = []doctor.Finding{{
-			Gravity: doctor.Problem, About: "--session-timeout", Text: err.Error(), Advice: "choose a longer one, or a shorter --heartbeat",
+			Severity: doctor.Problem, About: "--session-timeout", Text: err.Error(), Advice: "choose a longer one, or a shorter --heartbeat",
 		}}
 	case err != nil:
 		return exit.UsageError(err)
 	default:
 		defer ensemble.Close()
-		if findings, err = doctor.Examine(ctx, ensemble, settings.forDoctor(patience), paths); err != nil {
+		if findings, err = doctor.Examine(ctx, ensemble, settings.forDoctor(recheckAfter), paths); err != nil {
 			return errors.Join(r.showFindings(out, findings), unreached(err))
 		}
 	}
@@ -95,11 +91,11 @@ func (s *settings) lockPaths(names []string) (paths []string, err error) {
 	return paths, nil
 }
 
-func (s *settings) forDoctor(patience time.Duration) doctor.Settings {
+func (s *settings) forDoctor(recheckAfter time.Duration) doctor.Settings {
 	return doctor.Settings{
-		Servers: s.zookeeper, SessionTimeout: s.sessionTimeout, TickTime: s.tickTime, SyncLimit: s.syncLimit,
-		Observers: s.behindObservers, Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
-		Validity: s.validity(), MostLeases: s.maxLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"), Patience: patience,
+		Servers: s.ensemble.Servers, SessionTimeout: s.ensemble.SessionTimeout, TickTime: s.ensemble.TickTime, SyncLimit: s.ensemble.SyncLimit,
+		Observers: s.ensemble.Observers, Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
+		Validity: s.validity(), MostLeases: s.service.MostLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"), RecheckAfter: recheckAfter,
 	}
 }
 
@@ -115,7 +111,7 @@ func verdictOn(findings []doctor.Finding) error {
 	if len(findings) == 0 {
 		return nil
 	}
-	switch findings[0].Gravity {
+	switch findings[0].Severity {
 	case doctor.Problem:
 		return exit.With(exitProblems, nil)
 	case doctor.Warning:
@@ -138,7 +134,7 @@ func (r *reach) showFindings(out io.Writer, findings []doctor.Finding) error {
 
 func writeFindings(out io.Writer, findings []doctor.Finding) error {
 	for _, f := range findings {
-		lines := fmt.Sprintf("%v: %s: %s\n", f.Gravity, show.Printable(f.About), show.Printable(f.Text))
+		lines := fmt.Sprintf("%v: %s: %s\n", f.Severity, show.Printable(f.About), show.Printable(f.Text))
 		if f.Advice != "" {
 			lines += fmt.Sprintf("    %s\n", show.Printable(f.Advice))
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 )
 
-func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
+func TestDoctorExitsWithTheMostSevereThingItFinds(t *testing.T) {
 	s, welcome := develop(t)
 	defer func() {
 		s.signal(os.Interrupt)
@@ -35,7 +35,7 @@ func TestDoctorExitsWithTheGravestThingItFinds(t *testing.T) {
 		},
 		{
 			"a timeout of little use", append(healthy, "--session-timeout=4s"), exitWarnings,
-			"warning: --session-timeout: of 4s a lease is certainly valid for 2.",
+			"warning: --session-timeout: with 4s a lease is valid for 2.",
 		},
 		{"a timeout that is not safe", append(healthy, "--proof=static"), exitProblems, "problem: --session-timeout: session timeout too short"},
 		{
@@ -68,7 +68,7 @@ func TestDoctorSpeaksToPrograms(t *testing.T) {
 		t.Errorf("exits with %d", code)
 	}
 	var findings []map[string]string
-	if err := json.Unmarshal(out.Bytes(), &findings); err != nil || len(findings) != 1 || findings[0]["gravity"] != "note" {
+	if err := json.Unmarshal(out.Bytes(), &findings); err != nil || len(findings) != 1 || findings[0]["severity"] != "note" {
 		t.Errorf("%s: %v", out.String(), err)
 	}
 }

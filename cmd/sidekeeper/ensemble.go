@@ -39,33 +39,23 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces
 	if err != nil {
 		return ensemble{}, err
 	}
-	client, err := zookeeper.New(zookeeper.Config{
-		Servers:        s.zookeeper,
-		SessionTimeout: s.sessionTimeout,
-		TickTime:       s.tickTime,
-		SyncLimit:      s.syncLimit,
-		Heartbeat:      s.heartbeat,
-		Proof:          zookeeper.Proof(s.proof.String()),
-		Observers:      s.behindObservers,
-		Directories:    directories,
-		Auth:           auth,
-		TLS:            secure,
-		ACL:            s.acl,
-		EphemeralBytes: int(s.ephemeralBytes),
-		Log:            log,
-		Observe:        traces.observer(metrics),
-		Late:           metrics.HeartbeatLate,
-	})
+	config := s.zookeeperConfig()
+	config.Directories, config.Auth, config.TLS, config.Log = directories, auth, secure, log
+	config.Observe, config.Late = traces.observer(metrics), metrics.HeartbeatLate
+	client, err := zookeeper.New(config)
 	return ensemble{client}, err
+}
+
+func (s *settings) zookeeperConfig() zookeeper.Config {
+	config := s.ensemble
+	config.Proof, config.EphemeralBytes = zookeeper.Proof(s.proof.String()), int(s.ephemeralBytes)
+	return config
 }
 
 // validity is that of leases whose callers ask for no other time.
 func (s *settings) validity() zookeeper.Validity {
-	config := zookeeper.Config{
-		TickTime: s.tickTime, SyncLimit: s.syncLimit, Heartbeat: s.heartbeat, Proof: zookeeper.Proof(s.proof.String()),
-		Observers: s.behindObservers,
-	}
-	return config.Validity(s.sessionTimeout)
+	config := s.zookeeperConfig()
+	return config.Validity(config.SessionTimeout)
 }
 
 // directories are where things lie; they are made if they are missing, and stay.

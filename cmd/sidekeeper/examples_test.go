@@ -186,8 +186,8 @@ var trials = map[string]trial{
 	"sidekeeper health --ready --output json":                     {says: `^\{"serving":true\}\n$`},
 	"sidekeeper doctor --zookeeper zk-1:2181,zk-2:2181,zk-3:2181": {says: "^note: --tick-time: tickTime is 1s"},
 	"sidekeeper doctor --zookeeper zk-1:2181 --tick-time 1s --session-timeout 10s shop/orders": {says: "^no problems found\n$"},
-	"SIDEKEEPER_ZOOKEEPER=zk-1:2181 sidekeeper doctor --output json":                           {says: `^\[\{"gravity":"note"`},
-	"sidekeeper inject-webhook --pattern pattern.json --tls-cert tls.crt --tls-key tls.key --linger 0s": {
+	"SIDEKEEPER_ZOOKEEPER=zk-1:2181 sidekeeper doctor --output json":                           {says: `^\[\{"severity":"note"`},
+	"sidekeeper inject-webhook --pattern pattern.json --tls-cert tls.crt --tls-key tls.key --shutdown-delay 0s": {
 		says: `^listening on 127\.0\.0\.1:\d+`, ended: syscall.SIGTERM, alone: (*stage).setInjector,
 	},
 	"sidekeeper version":               {says: "^sidekeeper .*, revision .*, go"},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"time"
@@ -24,31 +23,26 @@ func newGroupsCommand(reach *reach) *cobra.Command {
 
 func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: "List the groups that have members or were made to stay", Args: cobra.MaximumNArgs(1),
+		Use: use, Short: "List groups that have members or are permanent", Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: reach.completeGroup,
 		RunE:              listing(reach, (*sidekeeper.Client).ListGroups, reach.showGroups),
 	}
 }
 
 func (r *reach) showGroups(to io.Writer, entries []*sidekeeper.GroupEntry) error {
-	groups := eachWire(entries, wireGroup)
-	if r.json() {
-		return show.Message(to, &membershipv1.ListResponse{Groups: groups})
-	}
-	rows := make([][]string, 0, len(groups))
-	for _, group := range groups {
+	groups := each(entries, wireGroup)
+	return tabulate(r, to, &membershipv1.ListResponse{Groups: groups}, "NAME MEMBERS PERMANENT", groups, func(group *membershipv1.Group) []string {
 		stays := "no"
 		if group.GetPermanent() {
 			stays = "yes"
 		}
-		rows = append(rows, []string{show.Printable(group.GetGroup()), strconv.Itoa(int(group.GetMembers())), stays})
-	}
-	return show.Table(to, "NAME MEMBERS STAYS", rows)
+		return []string{show.Printable(group.GetGroup()), strconv.Itoa(int(group.GetMembers())), stays}
+	})
 }
 
 func newGroupsCreateCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "create GROUP", Short: "Make a group that stays when it has no members", Args: cobra.ExactArgs(1),
+		Use: "create GROUP", Short: "Create a permanent group", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
@@ -83,28 +77,18 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 
 // removeGroup waits longer than other calls if there may be members: for their sidecars first.
 func (r *reach) removeGroup(command *cobra.Command, group string, options sidekeeper.DeleteGroupOptions) error {
-	address, patience := r.address, r.timeout
+	address, timeout := r.address, r.timeout
 	if options.Force {
-		address, patience = r.operatorAddress, breakTime(r.timeout, options.ForceAfter)
+		address, timeout = r.operatorAddress, breakTime(r.timeout, options.ForceAfter)
 	}
-	client, err := r.dial(address)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(command.Context(), patience)
-	defer cancel()
-	forced, err := client.DeleteGroup(ctx, group, options)
-	if err != nil {
-		return err
-	}
-	if r.json() {
-		return show.Message(command.OutOrStdout(), &membershipv1.DeleteResponse{Forced: int32(forced)})
-	}
-	if forced > 0 {
-		_, err = fmt.Fprintf(command.OutOrStdout(), "members removed from outside, who may not have known in time: %d\n", forced)
-	}
-	return err
+	return r.callWithin(command.Context(), timeout, address, func(ctx context.Context, client *sidekeeper.Client) error {
+		forced, err := client.DeleteGroup(ctx, group, options)
+		if err != nil || forced == 0 && !r.json() {
+			return err
+		}
+		return r.say(command.OutOrStdout(), &membershipv1.DeleteResponse{Forced: int32(forced)},
+			"members removed from outside, who may not have known in time: %d\n", forced)
+	})
 }
 
 func (r *reach) completeGroup(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -79,6 +80,43 @@ func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A command may be a `lock run` itself, with a guardian of its own, which a guardian that has to kill finds among the rest.
+func TestNothingOfACommandOutlivesALockWithinALock(t *testing.T) {
+	const flight = `sh "$0" &` // starts itself anew and ends, again and again, until its file is gone
+	script := filepath.Join(t.TempDir(), "flight")
+	if err := os.WriteFile(script, []byte(flight), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := scripted.Start(t)
+	r := startRunner(t, server.Target, "lock", "run", "outer", "--", "env", role+"=sidekeeper", os.Args[0], "lock", "run", "inner", "--",
+		"sh", "-c", "sh "+script+" & echo started; wait; sleep 1000")
+	outer := server.NextAcquire()
+	outer.Grant(1)
+	inner := server.NextAcquire()
+	inner.Grant(2)
+	wantNext(t, r, "started")
+	r.Process.Kill()
+	inner.AwaitGone()
+	if count := shellsWith(script); count > 0 {
+		t.Errorf("%d processes still work when the inner lock is free", count)
+	}
+	outer.AwaitGone()
+	if count := shellsWith(script); count > 0 {
+		t.Errorf("%d processes still work when the outer lock is free", count)
+	}
+}
+
+// shellsWith counts the shells that have the script in their command line, which what has ended has none of.
+func shellsWith(script string) (count int) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range lines {
+		if line, err := os.ReadFile(file); err == nil && strings.HasPrefix(string(line), "sh\x00") && strings.Contains(string(line), script) {
+			count++
+		}
+	}
+	return count
 }
 
 func TestWhatARunOfACommandLeavesBehindIsNotSidekeepers(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -28,19 +27,19 @@ func (i *injection) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("inject-webhook", pflag.ContinueOnError)
 	f.SortFlags = false
 	o := &i.options
-	f.StringVar(&i.pattern, "pattern", "", "`file` with what is added to pods, as the chart writes it; required")
-	f.StringVar(&o.Listen, "listen", ":8443", "where API servers are answered over HTTPS, as `host:port`")
+	f.StringVar(&i.pattern, "pattern", "", "`file` with the pattern of what is added to pods, written by the chart; required")
+	f.StringVar(&o.Listen, "listen", ":8443", "listen address (HTTPS) for API servers, as `host:port`")
 	f.StringVar(&o.MetricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as `host:port`; empty disables it")
 	f.StringVar(&o.Certificate, "tls-cert", "", "`file` with a certificate that is renewed externally, instead of --secret, --webhook and --host; reloaded when it changes")
 	f.StringVar(&o.Key, "tls-key", "", "`file` with that certificate's key; reloaded when it changes")
-	f.StringVar(&o.Secret, "secret", "", "where certificates are kept that the injectors make themselves, as `namespace/name`")
-	f.StringVar(&o.Webhook, "webhook", "", "`name` of the MutatingWebhookConfiguration that gets their authorities")
+	f.StringVar(&o.Secret, "secret", "", "where to keep the certificates that the injectors issue themselves: a Secret, as `namespace/name`")
+	f.StringVar(&o.Webhook, "webhook", "", "`name` of the MutatingWebhookConfiguration that is given their authorities")
 	f.StringVar(&o.Host, "host", "", "`name` by which API servers call the webhook: service.namespace.svc")
-	f.DurationVar(&o.Lifetime, "certificate-lifetime", 90*24*time.Hour, "for how long each of them is valid; at least 10s; it is renewed when a third of that is left")
-	f.StringVar(&o.API.Server, "kube-api", "", "`address` of the API server, https://host:port; empty for the one that pods find")
-	f.StringVar(&o.API.TokenFile, "kube-token-file", "", "`file` with the token to show to it; empty for the service account's")
-	f.StringVar(&o.API.CAFile, "kube-ca-file", "", "`file` with the authorities of its certificate; empty for the service account's")
-	f.DurationVar(&o.Linger, "linger", 5*time.Second, "for how long API servers are still answered when the injector is told to stop; at most 24h")
+	f.DurationVar(&o.Lifetime, "certificate-lifetime", 90*24*time.Hour, "lifetime of these certificates; at least 10s; they are renewed when a third of it is left")
+	f.StringVar(&o.API.Server, "kube-api", "", "`address` of the API server, https://host:port; empty for the cluster's default")
+	f.StringVar(&o.API.TokenFile, "kube-token-file", "", "`file` with the token for it; empty for the service account's")
+	f.StringVar(&o.API.CAFile, "kube-ca-file", "", "`file` with the CA certificates to trust for it; empty for the service account's")
+	f.DurationVar(&o.ShutdownDelay, "shutdown-delay", 5*time.Second, "how long the injector still answers after it was stopped; at most 24h")
 	f.Var(choose(&i.log.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
 	f.Var(choose(&i.log.logFormat, "json", "console"), "log-format", "log format, for programs or for people")
 	return f
@@ -49,26 +48,9 @@ func (i *injection) flags() *pflag.FlagSet {
 // newInjectWebhookCommand is the webhook that adds sidecars to pods.
 func newInjectWebhookCommand() *cobra.Command {
 	injection := &injection{}
-	command := &cobra.Command{
-		Use:   "inject-webhook",
-		Short: "Answer Kubernetes' API servers: add a sidecar to pods that ask for one",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := fillFrom(os.LookupEnv, command.LocalNonPersistentFlags()); err != nil {
-				return exit.UsageError(err)
-			}
-			if err := injection.check(); err != nil {
-				return exit.UsageError(err)
-			}
-			ctx, stop := untilSignal(command.Context())
-			defer stop()
-			return injection.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
-		},
-	}
-	command.Flags().SortFlags = false
-	command.Flags().AddFlagSet(injection.flags())
-	command.SetUsageFunc(usageAlone)
-	return command
+	return newServerCommand(&cobra.Command{
+		Use: "inject-webhook", Short: "Serve a Kubernetes webhook that adds a sidecar to pods that ask for one",
+	}, injection.flags(), injection.check, injection.serve)
 }
 
 func (i *injection) check() error {
@@ -76,17 +58,17 @@ func (i *injection) check() error {
 	own := o.Secret != "" || o.Webhook != "" || o.Host != ""
 	switch {
 	case i.pattern == "":
-		return errors.New("--pattern: missing file with what is added to pods")
+		return errors.New("--pattern: required: file with what is added to pods")
 	case (o.Certificate == "") != (o.Key == ""):
 		return fmt.Errorf("--tls-cert %q: goes together with --tls-key", o.Certificate)
 	case o.Certificate != "" && own:
-		return errors.New("--tls-cert: a certificate comes from files, or is kept in --secret; not both")
+		return errors.New("--tls-cert: use certificate files or --secret, not both")
 	case o.Certificate == "" && (o.Secret == "" || o.Webhook == "" || o.Host == ""):
-		return errors.New("say --tls-cert and --tls-key, or --secret, --webhook and --host")
+		return errors.New("required: --tls-cert and --tls-key, or --secret, --webhook and --host")
 	case o.Lifetime < leastLifetime:
 		return fmt.Errorf("--certificate-lifetime %s: at least %s, so that there is time to renew it", o.Lifetime, leastLifetime)
-	case o.Linger < 0 || o.Linger > maxDuration:
-		return fmt.Errorf("--linger %s: between nothing and 24h", o.Linger)
+	case o.ShutdownDelay < 0 || o.ShutdownDelay > maxDuration:
+		return fmt.Errorf("--shutdown-delay %s: between nothing and 24h", o.ShutdownDelay)
 	default:
 		return nil
 	}
@@ -121,7 +103,7 @@ func checkArguments(arguments []string) (flag string, err error) {
 	for _, argument := range arguments[1:] {
 		name, value, _ := strings.Cut(strings.TrimPrefix(argument, "--"), "=")
 		if flags.Lookup(name) == nil || !strings.HasPrefix(argument, "--") {
-			return "", fmt.Errorf("%s is no flag of the sidecar", argument)
+			return "", fmt.Errorf("%s is not a flag of the sidecar", argument)
 		}
 		if err := flags.Lookup(name).Value.Set(value); err != nil {
 			return name, err

@@ -19,13 +19,13 @@ func TestAnInjectorThatIsCalledInTheWrongWaySaysHow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"":                         "--pattern: missing file",
-		"--pattern x":              "say --tls-cert and --tls-key, or --secret, --webhook and --host",
+		"":                         "--pattern: required: file",
+		"--pattern x":              "required: --tls-cert and --tls-key, or --secret, --webhook and --host",
 		"--pattern x --tls-cert a": `--tls-cert "a": goes together with --tls-key`,
 		"--pattern x --tls-cert a --tls-key b --secret a/b":                      "not both",
 		"--pattern x --secret a/b --webhook w":                                   "--secret, --webhook and --host",
 		"--pattern x --tls-cert a --tls-key b --certificate-lifetime 1s":         "--certificate-lifetime 1s: at least 10s",
-		"--pattern x --tls-cert a --tls-key b --linger -1s":                      "--linger -1s: between nothing and 24h",
+		"--pattern x --tls-cert a --tls-key b --shutdown-delay -1s":              "--shutdown-delay -1s: between nothing and 24h",
 		"--pattern /nowhere/x --tls-cert a --tls-key b":                          "--pattern open /nowhere/x",
 		"--pattern " + empty + " --tls-cert a --tls-key b":                       "container.name is <nil>: it must be sidekeeper",
 		"--pattern " + chartPattern(t, "injector") + " --tls-cert a --tls-key b": "--tls-cert open a",
@@ -93,7 +93,7 @@ func TestACommandLineThatBreaksARuleIsToldByFlagAndRule(t *testing.T) {
 		"serve --zookeeper=a:1 --session-timeout=bad": "session-timeout: time: invalid duration",
 		"serve --zookeeper=a:1 --log-level=loud":      "log-level: must be one of",
 		"serve --zookeeper=a":                         "zookeeper: a server is host:port",
-		"serve --zookeper=a:1":                        ": --zookeper=a:1 is no flag of the sidecar",
+		"serve --zookeper=a:1":                        ": --zookeper=a:1 is not a flag of the sidecar",
 		"lock --zookeeper=a:1":                        ": the first word must be serve",
 	} {
 		flag, err := checkArguments(strings.Fields(args))

@@ -18,15 +18,9 @@ type lister[T any] func(client *sidekeeper.Client, ctx context.Context, prefix s
 
 // listing is what a command does that shows a list.
 func listing[T any](reach *reach, list lister[T], show func(io.Writer, []T) error) func(*cobra.Command, []string) error {
-	return func(command *cobra.Command, args []string) error {
-		return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-			listed, err := configsync.Collect(list(client, ctx, prefixOf(args)))
-			if err != nil {
-				return err
-			}
-			return show(command.OutOrStdout(), listed)
-		})
-	}
+	return asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) ([]T, error) {
+		return configsync.Collect(list(client, ctx, prefixOf(args)))
+	}, show)
 }
 
 // prefixOf is the prefix that was given, if any. People may end it as they end the name of a folder.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ import (
 
 func newLockCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
-		Use: "lock", Short: "Run commands under locks, and look after locks", Args: cobra.NoArgs, RunE: showHelp,
+		Use: "lock", Short: "Run commands under locks, and manage locks", Args: cobra.NoArgs, RunE: showHelp,
 	}
 	command.AddCommand(
 		newLockRunCommand(reach),
@@ -35,67 +36,36 @@ func newLockListCommand(reach *reach) *cobra.Command {
 }
 
 func (r *reach) showLocks(to io.Writer, entries []*sidekeeper.LockEntry) error {
-	locks := eachWire(entries, wireLock)
-	if r.json() {
-		return show.Message(to, &lockv1.ListResponse{Locks: locks})
-	}
-	rows := make([][]string, 0, len(locks))
-	for _, lock := range locks {
-		rows = append(rows, []string{show.Printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders()))})
-	}
-	return show.Table(to, "NAME CONTENDERS", rows)
+	locks := each(entries, wireLock)
+	return tabulate(r, to, &lockv1.ListResponse{Locks: locks}, "NAME CONTENDERS", locks, func(lock *lockv1.Lock) []string {
+		return []string{show.Printable(lock.GetName()), strconv.Itoa(int(lock.GetContenders()))}
+	})
 }
 
 func newLockShowCommand(reach *reach) *cobra.Command {
-	watch := false
+	again, get := false, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.View, error) {
+		return client.Get(ctx, args[0])
+	}, reach.showView)
 	command := &cobra.Command{
 		Use: "show NAME", Short: "Show who holds a lock and who waits for it, in order", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
-			if watch {
-				return reach.watchLock(command, args[0])
+			if again {
+				return watch(reach, command, (*sidekeeper.Client).Watch, args[0], reach.showView)
 			}
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				view, err := client.Get(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return reach.showView(command.OutOrStdout(), wireView(view))
-			})
+			return get(command, args)
 		},
 	}
-	command.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever it changes")
+	command.Flags().BoolVarP(&again, "watch", "w", false, "show it again whenever it changes")
 	return command
 }
 
-func (r *reach) watchLock(command *cobra.Command, name string) error {
-	client, err := r.dial(r.address)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	for view, err := range client.Watch(command.Context(), name) {
-		if err != nil {
-			return err
-		}
-		if err := r.showView(command.OutOrStdout(), wireView(view)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *reach) showView(to io.Writer, view *lockv1.View) error {
+func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {
+	view := wireView(shown)
 	if r.json() {
 		return show.Message(to, view)
 	}
-	var rows [][]string
-	for _, holder := range view.GetHolders() {
-		rows = append(rows, contenderRow("held", holder))
-	}
-	for _, waiter := range view.GetWaiters() {
-		rows = append(rows, contenderRow("waiting", waiter))
-	}
+	rows := append(each(view.GetHolders(), contenderRow("held")), each(view.GetWaiters(), contenderRow("waiting"))...)
 	if len(rows) == 0 {
 		_, err := fmt.Fprintf(to, "%s is free\n", show.Printable(view.GetName()))
 		return err
@@ -106,25 +76,20 @@ func (r *reach) showView(to io.Writer, view *lockv1.View) error {
 	return show.Table(to, "STATE MODE TOKEN OWNER AGE METADATA NOTES", rows)
 }
 
-func contenderRow(state string, c *lockv1.Contender) []string {
-	notes := ""
-	if c.GetRevocationRequested() {
-		notes = "revocation requested"
+func contenderRow(state string) func(*lockv1.Contender) []string {
+	return func(c *lockv1.Contender) []string {
+		var notes []string
+		if c.GetRevocationRequested() {
+			notes = append(notes, "revocation requested")
+		}
+		if c.GetForeign() {
+			notes = append(notes, "not Sidekeeper's")
+		}
+		return []string{
+			state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10), show.Printable(c.GetOwner()),
+			show.Age(c.GetAge()), show.Metadata(c.GetMetadata()), strings.Join(notes, ", "),
+		}
 	}
-	if c.GetForeign() {
-		notes = joinNotes(notes, "not Sidekeeper's")
-	}
-	return []string{
-		state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10), show.Printable(c.GetOwner()),
-		show.Age(c.GetAge()), show.Metadata(c.GetMetadata()), notes,
-	}
-}
-
-func joinNotes(one, other string) string {
-	if one == "" {
-		return other
-	}
-	return one + ", " + other
 }
 
 func (r *reach) completeLock(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

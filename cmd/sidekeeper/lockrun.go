@@ -13,14 +13,12 @@ import (
 
 // A lockRun runs one command while holding a lock.
 type lockRun struct {
-	name      string
-	command   []string
-	mode      choice
-	wait      time.Duration
-	try       bool
-	owner     string
-	killGrace time.Duration
-	onRevoke  choice
+	claim    supervise.Lock
+	command  []string
+	mode     choice
+	wait     time.Duration
+	try      bool
+	onRevoke choice
 }
 
 func newLockRunCommand(reach *reach) *cobra.Command {
@@ -33,16 +31,16 @@ func newLockRunCommand(reach *reach) *cobra.Command {
 		Short: "Run a command while holding a lock",
 		Args:  r.takeArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return reach.runUnder(command, r.claim(), r.command)
+			return reach.runUnder(command, &r.claim, r.command)
 		},
 	}
 	flags := command.Flags()
 	flags.Var(&r.mode, "mode", "lock mode: exclusive, or reader or writer of a read/write lock")
-	flags.DurationVar(&r.wait, "wait", 0, "how long to wait for the lock at most (default: for ever)")
+	flags.DurationVar(&r.wait, "wait", 0, "maximum time to wait for the lock (default: no limit)")
 	flags.BoolVar(&r.try, "try", false, "do not wait")
-	flags.StringVar(&r.owner, "owner", "", "who holds the lock, for people (default: this host's name and the process's number)")
-	flags.DurationVar(&r.killGrace, "kill-grace", 0,
-		"how long before the validity ends the command gets SIGTERM (default: a third of the validity)")
+	flags.StringVar(&r.claim.Options.Owner, "owner", "", "owner of the lock, for people (default: this host's name and the process ID)")
+	flags.DurationVar(&r.claim.KillGrace, "kill-grace", 0,
+		"time before the end of the validity at which the command gets SIGTERM (default: a third of the validity)")
 	flags.Var(&r.onRevoke, "on-revoke", "what the command gets when the lock is revoked: SIGTERM or nothing")
 	return command
 }
@@ -54,22 +52,17 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 	if r.try && command.Flags().Changed("wait") {
 		return errors.New("--try and --wait exclude each other")
 	}
-	if r.wait < 0 || r.killGrace < 0 {
+	if r.wait < 0 || r.claim.KillGrace < 0 {
 		return errors.New("durations cannot be negative")
 	}
-	r.name, r.command = args[0], args[1:]
-	return nil
-}
-
-func (r *lockRun) claim() *supervise.Lock {
-	options := sidekeeper.LockOptions{Mode: modes[r.mode.String()], Owner: cmp.Or(r.owner, supervise.DefaultOwner())}
-	switch {
-	case r.try:
-		options.Wait = new(time.Duration)
-	case r.wait > 0:
+	r.claim.Name, r.command = args[0], args[1:]
+	r.claim.Terminate = r.onRevoke.String() == "term"
+	options := &r.claim.Options
+	options.Mode, options.Owner = modes[r.mode.String()], cmp.Or(options.Owner, supervise.DefaultOwner())
+	if r.try || r.wait > 0 {
 		options.Wait = &r.wait
 	}
-	return &supervise.Lock{Name: r.name, Options: options, KillGrace: r.killGrace, Terminate: r.onRevoke.String() == "term"}
+	return nil
 }
 
 var modes = map[string]sidekeeper.Mode{

@@ -24,27 +24,22 @@ func newMembersCommand(reach *reach) *cobra.Command {
 
 func newMembersListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls GROUP", Short: "Show who is in a group", Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				view, err := client.GetGroup(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				if reach.json() {
-					return show.Message(command.OutOrStdout(), wireGroupView(view))
-				}
-				return showMembers(command.OutOrStdout(), wireGroupView(view))
-			})
-		},
+		Use: "ls GROUP", Short: "List the members of a group", Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
+		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.GroupView, error) {
+			return client.GetGroup(ctx, args[0])
+		}, reach.showGroup),
 	}
 }
 
-func showMembers(to io.Writer, view *membershipv1.View) error {
-	rows := make([][]string, 0, len(view.GetMembers()))
-	for _, member := range view.GetMembers() {
-		rows = append(rows, memberRow(member))
+func (r *reach) showGroup(to io.Writer, view *sidekeeper.GroupView) error {
+	if r.json() {
+		return show.Message(to, wireGroupView(view))
 	}
+	return showMembers(to, wireGroupView(view))
+}
+
+func showMembers(to io.Writer, view *membershipv1.View) error {
+	rows := each(view.GetMembers(), memberRow)
 	if omitted := view.GetMembersOmitted(); omitted > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", omitted)})
 	}
@@ -68,46 +63,33 @@ func memberRow(member *membershipv1.Member) []string {
 
 func newMembersWatchCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "watch GROUP", Short: "Show who is in a group, and then who joins and who leaves",
+		Use: "watch GROUP", Short: "Show the members of a group, and then changes",
 		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
 		RunE: func(command *cobra.Command, args []string) error {
-			client, err := reach.dial(reach.address)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			shown := shownGroup{to: command.OutOrStdout()}
-			for change, err := range client.WatchGroup(command.Context(), args[0]) {
-				if err != nil {
-					return err
-				}
-				write := shown.show
+			shown := shownGroup{}
+			return watch(reach, command, (*sidekeeper.Client).WatchGroup, args[0], func(to io.Writer, change *sidekeeper.GroupChange) error {
 				if reach.json() {
-					write = func(change *membershipv1.WatchResponse) error { return show.Message(command.OutOrStdout(), change) }
+					return show.Message(to, wireGroupChange(change))
 				}
-				if err := write(wireGroupChange(change)); err != nil {
-					return err
-				}
-			}
-			return nil
+				return shown.show(to, wireGroupChange(change))
+			})
 		},
 	}
 }
 
 // A shownGroup is what a person has seen of a group.
 type shownGroup struct {
-	to     io.Writer
 	before bool // something has been shown
 	stale  bool
 }
 
-func (s *shownGroup) show(change *membershipv1.WatchResponse) error {
+func (s *shownGroup) show(to io.Writer, change *membershipv1.WatchResponse) error {
 	var err error
 	switch {
 	case !s.before, change.GetChangesOmitted():
-		err = showMembers(s.to, change.GetView())
+		err = showMembers(to, change.GetView())
 	default:
-		err = s.showChanges(change)
+		err = showChanges(to, change)
 	}
 	s.before = true
 	if err == nil && s.stale != change.GetStale() {
@@ -116,12 +98,12 @@ func (s *shownGroup) show(change *membershipv1.WatchResponse) error {
 		if s.stale {
 			words = "no contact with the ensemble: others may have joined or left"
 		}
-		_, err = fmt.Fprintln(s.to, words)
+		_, err = fmt.Fprintln(to, words)
 	}
 	return err
 }
 
-func (s *shownGroup) showChanges(change *membershipv1.WatchResponse) error {
+func showChanges(to io.Writer, change *membershipv1.WatchResponse) error {
 	members := map[string]*membershipv1.Member{}
 	for _, member := range change.GetView().GetMembers() {
 		members[member.GetMember()] = member
@@ -135,7 +117,7 @@ func (s *shownGroup) showChanges(change *membershipv1.WatchResponse) error {
 			if part.word != "left" {
 				about = " " + memberRow(members[reference.GetMember()])[4]
 			}
-			_, err := fmt.Fprintf(s.to, "%s %s %d%s\n", part.word, show.Printable(reference.GetMember()), reference.GetIncarnation(), about)
+			_, err := fmt.Fprintf(to, "%s %s %d%s\n", part.word, show.Printable(reference.GetMember()), reference.GetIncarnation(), about)
 			if err != nil {
 				return err
 			}

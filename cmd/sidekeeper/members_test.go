@@ -107,7 +107,7 @@ func TestGroupsAreListed(t *testing.T) {
 			{Group: r.GetPrefix() + "/eu", Members: 3}, {Group: r.GetPrefix() + "/us", Permanent: true},
 		}}, nil
 	}
-	table := "NAME    MEMBERS  STAYS\nweb/eu  3        no\nweb/us  0        yes\n"
+	table := "NAME    MEMBERS  PERMANENT\nweb/eu  3        no\nweb/us  0        yes\n"
 	wantOutput(t, server, 0, table, "groups", "web")
 	wantOutput(t, server, 0, table, "groups", "ls", "web")
 	wantOutput(t, server, 0, `{"groups":[{"group":"/eu","members":3,"permanent":false},`+

@@ -15,14 +15,12 @@ import (
 
 // A memberRun runs one command while it is a member of a group.
 type memberRun struct {
-	group, member string
-	command       []string
-	metadata      []string
-	onConflict    choice
-	wait          time.Duration
-	owner         string
-	onLoss        choice
-	killGrace     time.Duration
+	claim      supervise.Member
+	command    []string
+	metadata   []string
+	onConflict choice
+	wait       time.Duration
+	onLoss     choice
 }
 
 func newMembersJoinCommand(reach *reach) *cobra.Command {
@@ -32,34 +30,40 @@ func newMembersJoinCommand(reach *reach) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "join GROUP MEMBER [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run a command that is a member of a group while it runs",
+		Short: "Run a command as a member of a group",
 		Args:  r.takeArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return reach.runUnder(command, r.claim(), r.command)
+			return reach.runUnder(command, &r.claim, r.command)
 		},
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&r.metadata, "metadata", nil, "metadata that other members see, as key=value; repeatable")
 	flags.Var(&r.onConflict, "on-conflict", "what to do if the group already has this member: exit with 75, wait for it to leave, or replace it")
-	flags.DurationVar(&r.wait, "wait", 0, "how long to wait at most for it to leave (default: for ever)")
-	flags.StringVar(&r.owner, "owner", "", "who the member is, for people (default: this host's name and the process's number)")
-	flags.Var(&r.onLoss, "on-loss", "what becomes of the command when the membership is lost")
-	flags.DurationVar(&r.killGrace, "kill-grace", 10*time.Second, "how long after SIGTERM the command gets SIGKILL")
+	flags.DurationVar(&r.wait, "wait", 0, "maximum time to wait for it to leave (default: no limit)")
+	flags.StringVar(&r.claim.Options.Owner, "owner", "", "owner of the member, for people (default: this host's name and the process ID)")
+	flags.Var(&r.onLoss, "on-loss", "what happens to the command when the membership is lost")
+	flags.DurationVar(&r.claim.KillGrace, "kill-grace", 10*time.Second, "time after SIGTERM at which the command gets SIGKILL")
 	return command
 }
 
-func (r *memberRun) takeArguments(command *cobra.Command, args []string) error {
+func (r *memberRun) takeArguments(command *cobra.Command, args []string) (err error) {
 	if command.ArgsLenAtDash() != 2 || len(args) < 3 {
 		return errors.New("usage: sidekeeper members join GROUP MEMBER -- COMMAND [ARGUMENT...]")
 	}
 	if r.onConflict.String() == "reject" && command.Flags().Changed("wait") {
 		return errors.New("--wait is for --on-conflict wait or replace")
 	}
-	if r.wait < 0 || r.killGrace < 0 {
+	if r.wait < 0 || r.claim.KillGrace < 0 {
 		return errors.New("durations cannot be negative")
 	}
-	r.group, r.member, r.command = args[0], args[1], args[2:]
-	_, err := pairs(r.metadata)
+	r.claim.Group, r.claim.Name, r.command = args[0], args[1], args[2:]
+	r.claim.OnLoss = r.onLoss.String()
+	options := &r.claim.Options
+	options.OnConflict, options.Owner = conflicts[r.onConflict.String()], cmp.Or(options.Owner, supervise.DefaultOwner())
+	if r.wait > 0 {
+		options.Wait = &r.wait
+	}
+	options.Metadata, err = pairs(r.metadata)
 	return err
 }
 
@@ -78,15 +82,4 @@ func pairs(words []string) (map[string]string, error) {
 
 var conflicts = map[string]sidekeeper.OnConflict{
 	"reject": sidekeeper.RejectMember, "wait": sidekeeper.WaitForMember, "replace": sidekeeper.ReplaceMember,
-}
-
-func (r *memberRun) claim() *supervise.Member {
-	metadata, _ := pairs(r.metadata) // takeArguments has seen it
-	options := sidekeeper.JoinOptions{
-		Owner: cmp.Or(r.owner, supervise.DefaultOwner()), Metadata: metadata, OnConflict: conflicts[r.onConflict.String()],
-	}
-	if r.wait > 0 {
-		options.Wait = &r.wait
-	}
-	return &supervise.Member{Group: r.group, Name: r.member, Options: options, OnLoss: r.onLoss.String(), KillGrace: r.killGrace}
 }

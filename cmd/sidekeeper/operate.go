@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
-	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newLockRevokeCommand(reach *reach) *cobra.Command {
@@ -30,21 +28,13 @@ func newLockRevokeCommand(reach *reach) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return reach.showRevoked(command, asked)
+				return reach.say(command.OutOrStdout(), &lockv1.RevokeResponse{Asked: int32(asked)}, "holders asked: %d\n", asked)
 			})
 		},
 	}
 	command.Flags().StringVar(&options.Reason, "reason", "", "why, for the holders")
-	command.Flags().DurationVar(&grace, "grace", 0, "end the holds by force after this long (operators' socket)")
+	command.Flags().DurationVar(&grace, "grace", 0, "end the holds by force after this time (operators' socket)")
 	return command
-}
-
-func (r *reach) showRevoked(command *cobra.Command, asked int) error {
-	if r.json() {
-		return show.Message(command.OutOrStdout(), &lockv1.RevokeResponse{Asked: int32(asked)})
-	}
-	_, err := fmt.Fprintf(command.OutOrStdout(), "holders asked: %d\n", asked)
-	return err
 }
 
 func newLockBreakCommand(reach *reach) *cobra.Command {
@@ -75,26 +65,18 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 func (r *reach) breakHold(
 	command *cobra.Command, name string, token int64, options sidekeeper.BreakOptions,
 ) error {
-	client, err := r.dial(r.operatorAddress)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(command.Context(), breakTime(r.timeout, options.ForceAfter))
-	defer cancel()
-	forced, err := client.Break(ctx, name, token, options)
-	if err != nil {
-		return err
-	}
-	if r.json() {
-		return show.Message(command.OutOrStdout(), &lockv1.BreakResponse{Forced: forced})
-	}
-	how := "ended by its sidecar"
-	if forced {
-		how = "removed from outside: its holder may not have known in time"
-	}
-	_, err = fmt.Fprintf(command.OutOrStdout(), "hold %d of %s: %s\n", token, name, how)
-	return err
+	timeout := breakTime(r.timeout, options.ForceAfter)
+	return r.callWithin(command.Context(), timeout, r.operatorAddress, func(ctx context.Context, client *sidekeeper.Client) error {
+		forced, err := client.Break(ctx, name, token, options)
+		if err != nil {
+			return err
+		}
+		how := "ended by its sidecar"
+		if forced {
+			how = "removed from outside: its holder may not have known in time"
+		}
+		return r.say(command.OutOrStdout(), &lockv1.BreakResponse{Forced: forced}, "hold %d of %s: %s\n", token, name, how)
+	})
 }
 
 // maxLeaseTime is longer than any lease of a default ensemble lives without being heard of.

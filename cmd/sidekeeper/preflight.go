@@ -33,8 +33,8 @@ func (s *settings) refuseRisks(ctx context.Context, ensemble ensemble, out io.Wr
 // risky. What it returns ends that.
 func (s *settings) tellRisks(ctx context.Context, ensemble ensemble, log *zap.Logger) (stop func()) {
 	validity := s.validity()
-	log.Info("leases are certainly valid for less than the session timeout", zap.Duration("timeout", s.sessionTimeout),
-		zap.Duration("most", validity.Most), zap.Duration("least", validity.Least), zap.Duration("silence", validity.Silence))
+	log.Info("leases are valid for less than the session timeout", zap.Duration("timeout", s.ensemble.SessionTimeout),
+		zap.Duration("max", validity.Most), zap.Duration("min", validity.Least), zap.Duration("silence", validity.Silence))
 	if s.strict { // it was looked at, and there was nothing
 		return func() {}
 	}
@@ -45,14 +45,14 @@ func (s *settings) tellRisks(ctx context.Context, ensemble ensemble, log *zap.Lo
 		findings, err := doctor.Preflight(ctx, ensemble, s.forDoctor(0))
 		for _, found := range findings {
 			tell := log.Warn
-			if found.Gravity == doctor.Note {
+			if found.Severity == doctor.Note {
 				tell = log.Info
 			}
-			tell("preflight", zap.Stringer("gravity", found.Gravity), zap.String("about", found.About), zap.String("text", found.Text),
+			tell("preflight", zap.Stringer("severity", found.Severity), zap.String("about", found.About), zap.String("text", found.Text),
 				zap.String("advice", found.Advice))
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("preflight cannot be finished", zap.Error(err))
+			log.Warn("preflight incomplete", zap.Error(err))
 		}
 	}()
 	return func() {

@@ -19,12 +19,12 @@ func TestAStrictSidecarRefusesARiskyEnsembleAndSaysWhy(t *testing.T) {
 		code int
 		says string
 	}{
-		{"without credentials", []string{"--zookeeper=" + address}, exitWarnings, "--zookeeper-auth-file: the sidecar shows no credentials"},
+		{"without credentials", []string{"--zookeeper=" + address}, exitWarnings, "--zookeeper-auth-file: the sidecar has no credentials"},
 		{
 			"with a password in clear",
 			[]string{"--zookeeper=" + address, "--zookeeper-auth-file=" + folder + "/auth"},
 			exitWarnings,
-			"warning: --zookeeper-auth-file: the password travels in clear",
+			"warning: --zookeeper-auth-file: the password is sent in clear",
 		},
 		{
 			"with a tick that is too short",
@@ -68,7 +68,7 @@ func TestAStrictSidecarServesAGoodEnsembleAndALenientOneSaysWhatIsRisky(t *testi
 	lenient := serve(t, "--zookeeper="+other, "--drain-timeout=100ms", "--metrics-listen=unix://"+folder+"/metrics")
 	awaitReady(t, folder+"/metrics")
 	lenient.signal(syscall.SIGTERM)
-	risk := `"msg":"preflight","gravity":"warning","about":"--zookeeper-auth-file"`
+	risk := `"msg":"preflight","severity":"warning","about":"--zookeeper-auth-file"`
 	if code := lenient.ends(); code != 0 || !strings.Contains(lenient.log.String(), risk) {
 		t.Errorf("exit %d; log: %s", code, lenient.log)
 	}

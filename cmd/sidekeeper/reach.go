@@ -6,13 +6,18 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
@@ -56,14 +61,73 @@ func fromEnvironment(variable, fallback string) string {
 
 // call dials the sidecar and makes one call in time.
 func (r *reach) call(ctx context.Context, address string, do func(context.Context, *sidekeeper.Client) error) error {
+	return r.callWithin(ctx, r.timeout, address, do)
+}
+
+func (r *reach) callWithin(
+	ctx context.Context, timeout time.Duration, address string, do func(context.Context, *sidekeeper.Client) error,
+) error {
 	client, err := r.dial(address) //nolint:contextcheck // it lives until Close
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return do(ctx, client)
+}
+
+// asking is what a command does that asks the sidecar one thing and shows its answer.
+func asking[T any](
+	r *reach, ask func(ctx context.Context, client *sidekeeper.Client, args []string) (T, error), tell func(io.Writer, T) error,
+) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		return r.call(command.Context(), r.address, func(ctx context.Context, client *sidekeeper.Client) error {
+			answer, err := ask(ctx, client, args)
+			if err != nil {
+				return err
+			}
+			return tell(command.OutOrStdout(), answer)
+		})
+	}
+}
+
+// watch shows all that a watch tells, until it ends.
+func watch[T any](
+	r *reach, command *cobra.Command, begin func(*sidekeeper.Client, context.Context, string) iter.Seq2[T, error], name string,
+	tell func(io.Writer, T) error,
+) error {
+	client, err := r.dial(r.address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for told, err := range begin(client, command.Context(), name) {
+		if err != nil {
+			return err
+		}
+		if err := tell(command.OutOrStdout(), told); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// say shows an answer: as it is to programs, and in these words to people.
+func (r *reach) say(to io.Writer, answer proto.Message, words string, facts ...any) error {
+	if r.json() {
+		return show.Message(to, answer)
+	}
+	_, err := fmt.Fprintf(to, words, facts...)
+	return err
+}
+
+// tabulate shows a list: as it is to programs, and to people as a table with a row for each item.
+func tabulate[T any](r *reach, to io.Writer, answer proto.Message, header string, items []T, row func(T) []string) error {
+	if r.json() {
+		return show.Message(to, answer)
+	}
+	return show.Table(to, header, each(items, row))
 }
 
 // dial makes a client, which the caller must close.

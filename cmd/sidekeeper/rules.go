@@ -32,31 +32,31 @@ func (s *settings) check() error {
 
 func (s *settings) rules() []rule {
 	rules := []rule{
-		{"listen", s.listen, len(s.listen) > 0, "at least one client listen address is required"},
-		{"zookeeper", s.zookeeper, len(s.zookeeper) > 0, "the ensemble's servers, as host:port,…, are required"},
+		{"listen", s.server.Listen, len(s.server.Listen) > 0, "at least one client listen address is required"},
+		{"zookeeper", s.ensemble.Servers, len(s.ensemble.Servers) > 0, "the ensemble's servers, as host:port,…, are required"},
 		{"root", s.root, isNodePath(s.root), nodePathRule},
 		{"lock-root", s.lockRoot, s.lockRoot == "" || isNodePath(s.lockRoot), nodePathRule},
 		{"sequence-root", s.sequenceRoot, s.sequenceRoot == "" || isNodePath(s.sequenceRoot), nodePathRule},
 		{"group-root", s.groupRoot, s.groupRoot == "" || isNodePath(s.groupRoot), nodePathRule},
 		{"config-root", s.configRoot, s.configRoot == "" || isNodePath(s.configRoot), nodePathRule},
-		{"tick-time", s.tickTime, s.tickTime > 0, positiveRule},
-		{"sync-limit", s.syncLimit, s.syncLimit > 0, positiveRule},
-		{"tick-time", s.tickTime, s.tickTime <= time.Hour, "at most 1h"},
-		{"sync-limit", s.syncLimit, s.syncLimit <= 10000, "at most 10000"},
-		{"heartbeat", s.heartbeat, s.heartbeat > 0, positiveRule},
-		{"session-timeout", s.sessionTimeout, s.sessionTimeout <= recipes.LongestTimeout, dayRule},
-		{"session-timeout", s.sessionTimeout, s.sessionTimeout >= 2*s.tickTime, "an ensemble grants no less than two ticks"},
+		{"tick-time", s.ensemble.TickTime, s.ensemble.TickTime > 0, positiveRule},
+		{"sync-limit", s.ensemble.SyncLimit, s.ensemble.SyncLimit > 0, positiveRule},
+		{"tick-time", s.ensemble.TickTime, s.ensemble.TickTime <= time.Hour, "at most 1h"},
+		{"sync-limit", s.ensemble.SyncLimit, s.ensemble.SyncLimit <= 10000, "at most 10000"},
+		{"heartbeat", s.ensemble.Heartbeat, s.ensemble.Heartbeat > 0, positiveRule},
+		{"session-timeout", s.ensemble.SessionTimeout, s.ensemble.SessionTimeout <= recipes.LongestTimeout, dayRule},
+		{"session-timeout", s.ensemble.SessionTimeout, s.ensemble.SessionTimeout >= 2*s.ensemble.TickTime, "an ensemble grants no less than two ticks"},
 		{"ephemeral-bytes", s.ephemeralBytes.String(), s.ephemeralBytes >= 1<<10, "at least 1KiB, or no lock fits"},
-		{"max-leases", s.maxLeases, s.maxLeases > 0, positiveRule},
-		{"max-waiters", s.maxWaiters, s.maxWaiters > 0, positiveRule},
-		{"max-watched", s.maxWatched, s.maxWatched > 0, positiveRule},
-		{"max-streams", s.maxStreams, s.maxStreams > 0 && s.maxStreams <= 1<<20, "between 1 and 1048576"},
-		{"max-connections", s.maxConnections, s.maxConnections > 0, positiveRule},
+		{"max-leases", s.service.MostLeases, s.service.MostLeases > 0, positiveRule},
+		{"max-waiters", s.service.MostWaiters, s.service.MostWaiters > 0, positiveRule},
+		{"max-watched", s.service.MostWatched, s.service.MostWatched > 0, positiveRule},
+		{"max-streams", s.server.MaxStreams, s.server.MaxStreams > 0 && s.server.MaxStreams <= 1<<20, "between 1 and 1048576"},
+		{"max-connections", s.server.MaxConnections, s.server.MaxConnections > 0, positiveRule},
 		{"max-memory", s.maxMemory.String(), s.maxMemory >= 16<<20, "at least 16MiB"},
-		{"keepalive-time", s.keepaliveTime, s.keepaliveTime >= time.Second, secondRule},
-		{"keepalive-timeout", s.keepaliveTimeout, s.keepaliveTimeout >= time.Second, secondRule},
-		{"drain-timeout", s.drainTimeout, s.drainTimeout >= 0, "not negative"},
-		{"drain-timeout", s.drainTimeout, s.drainTimeout <= maxDuration, dayRule},
+		{"keepalive-time", s.server.KeepaliveTime, s.server.KeepaliveTime >= time.Second, secondRule},
+		{"keepalive-timeout", s.server.KeepaliveTimeout, s.server.KeepaliveTimeout >= time.Second, secondRule},
+		{"drain-timeout", s.server.DrainTimeout, s.server.DrainTimeout >= 0, "not negative"},
+		{"drain-timeout", s.server.DrainTimeout, s.server.DrainTimeout <= maxDuration, dayRule},
 		{"audit-log", s.auditLog, isAuditLog(s.auditLog), "stderr, off, or the absolute path of a file"},
 		{"otlp-endpoint", s.otlpEndpoint, s.otlpEndpoint == "" || tracing.IsEndpoint(s.otlpEndpoint), tracing.EndpointRule},
 		{"trace-ratio", s.traceRatio, s.traceRatio >= 0 && s.traceRatio <= 1, "between 0 and 1"},
@@ -64,7 +64,7 @@ func (s *settings) rules() []rule {
 		{"zookeeper-tls-cert", s.tlsCert, s.tlsCert == "" || s.tlsCA != "", "needs --zookeeper-tls-ca, which switches TLS on"},
 		{"zookeeper-tls-server-name", s.tlsServerName, s.tlsServerName == "" || s.tlsCA != "", "needs --zookeeper-tls-ca"},
 	}
-	for _, server := range s.zookeeper {
+	for _, server := range s.ensemble.Servers {
 		rules = append(rules, rule{"zookeeper", server, isHostPort(server), serverRule})
 	}
 	return rules

@@ -16,7 +16,7 @@ import (
 
 func newSequenceCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
-		Use: "seq", Short: "Take numbers from sequences, and look after sequences", Args: cobra.NoArgs, RunE: showHelp,
+		Use: "seq", Short: "Take numbers from sequences, and manage sequences", Args: cobra.NoArgs, RunE: showHelp,
 	}
 	command.AddCommand(
 		newSequenceNextCommand(reach),
@@ -40,23 +40,19 @@ func newSequenceNextCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use: "next NAME", Short: "Take the next numbers of a sequence, one on each line", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: reach.completeSequence,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				sequence := client.Sequence(args[0])
-				if wanted.relaxed {
-					sequence = sequence.Relaxed()
-				}
-				numbers, err := sequence.NextRange(ctx, wanted.count)
-				if err != nil {
-					return err
-				}
-				return reach.showNumbers(command.OutOrStdout(), numbers, wanted.hex)
-			})
-		},
+		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Numbers, error) {
+			sequence := client.Sequence(args[0])
+			if wanted.relaxed {
+				sequence = sequence.Relaxed()
+			}
+			return sequence.NextRange(ctx, wanted.count)
+		}, func(to io.Writer, numbers sidekeeper.Numbers) error {
+			return reach.showNumbers(to, numbers, wanted.hex)
+		}),
 	}
-	command.Flags().Int32VarP(&wanted.count, "count", "n", 1, "how many: 1 to 1,000,000")
+	command.Flags().Int32VarP(&wanted.count, "count", "n", 1, "count of numbers: 1 to 1,000,000")
 	command.Flags().BoolVar(&wanted.hex, "hex", false, "show 16 hexadecimal digits (not in json)")
-	command.Flags().BoolVar(&wanted.relaxed, "relaxed", false, "numbers that are unique, and in no order")
+	command.Flags().BoolVar(&wanted.relaxed, "relaxed", false, "unique numbers without an order")
 	return command
 }
 
@@ -85,21 +81,16 @@ func newSequenceListCommand(reach *reach) *cobra.Command {
 }
 
 func (r *reach) showSequences(to io.Writer, entries []*sidekeeper.SequenceEntry) error {
-	sequences := eachWire(entries, wireSequence)
-	if r.json() {
-		return show.Message(to, &sequencev1.ListResponse{Sequences: sequences})
+	sequences := each(entries, wireSequence)
+	return tabulate(r, to, &sequencev1.ListResponse{Sequences: sequences}, "NAME LAST INCARNATION NOTES", sequences, sequenceRow)
+}
+
+func sequenceRow(sequence *sequencev1.Sequence) []string {
+	last, notes := strconv.FormatInt(sequence.GetLastIssued(), 10), ""
+	if sequence.GetMalformed() {
+		last, notes = "-", "no sequence: not 8 bytes"
 	}
-	rows := make([][]string, 0, len(sequences))
-	for _, sequence := range sequences {
-		last, notes := strconv.FormatInt(sequence.GetLastIssued(), 10), ""
-		if sequence.GetMalformed() {
-			last, notes = "-", "no sequence: not 8 bytes"
-		}
-		rows = append(rows, []string{
-			show.Printable(sequence.GetName()), last, strconv.FormatInt(sequence.GetIncarnation(), 10), notes,
-		})
-	}
-	return show.Table(to, "NAME LAST INCARNATION NOTES", rows)
+	return []string{show.Printable(sequence.GetName()), last, strconv.FormatInt(sequence.GetIncarnation(), 10), notes}
 }
 
 func (r *reach) completeSequence(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {

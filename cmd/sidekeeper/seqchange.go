@@ -11,46 +11,32 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
-	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 func newSequenceGetCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "get NAME", Short: "Show the last number that was handed out or reserved", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: reach.completeSequence,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				state, err := client.Sequence(args[0]).Get(ctx)
-				if err != nil {
-					return err
-				}
-				return reach.showSequence(command.OutOrStdout(), state)
-			})
-		},
+		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.SequenceState, error) {
+			return client.Sequence(args[0]).Get(ctx)
+		}, reach.showSequence),
 	}
 }
 
 func (r *reach) showSequence(to io.Writer, state sidekeeper.SequenceState) error {
-	if r.json() {
-		return show.Message(to, &sequencev1.GetResponse{LastIssued: state.LastIssued, Incarnation: state.Incarnation})
-	}
-	_, err := fmt.Fprintln(to, state.LastIssued)
-	return err
+	answer := &sequencev1.GetResponse{LastIssued: state.LastIssued, Incarnation: state.Incarnation}
+	return r.say(to, answer, "%d\n", state.LastIssued)
 }
 
 func newSequenceCreateCommand(reach *reach) *cobra.Command {
 	first := int64(1)
 	command := &cobra.Command{
-		Use: "create NAME", Short: "Make a sequence", Args: cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				incarnation, err := client.Sequence(args[0]).Create(ctx, first)
-				if err != nil || !reach.json() {
-					return err
-				}
-				return show.Message(command.OutOrStdout(), &sequencev1.CreateResponse{Incarnation: incarnation})
-			})
-		},
+		Use: "create NAME", Short: "Create a sequence", Args: cobra.ExactArgs(1),
+		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (int64, error) {
+			return client.Sequence(args[0]).Create(ctx, first)
+		}, func(to io.Writer, incarnation int64) error {
+			return reach.say(to, &sequencev1.CreateResponse{Incarnation: incarnation}, "")
+		}),
 	}
 	command.Flags().Int64Var(&first, "first", 1, "the first number to be handed out")
 	return command
@@ -79,14 +65,8 @@ func newSequenceAdvanceCommand(reach *reach) *cobra.Command {
 func newSequenceRemoveCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME", Short: "Delete a sequence", Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeSequence,
-		RunE: func(command *cobra.Command, args []string) error {
-			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
-				err := client.Sequence(args[0]).Delete(ctx)
-				if err != nil || !reach.json() {
-					return err
-				}
-				return show.Message(command.OutOrStdout(), &sequencev1.DeleteResponse{})
-			})
-		},
+		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sequencev1.DeleteResponse, error) {
+			return &sequencev1.DeleteResponse{}, client.Sequence(args[0]).Delete(ctx)
+		}, func(to io.Writer, done *sequencev1.DeleteResponse) error { return reach.say(to, done, "") }),
 	}
 }

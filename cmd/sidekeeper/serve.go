@@ -10,36 +10,41 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/server"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // newServeCommand is the sidecar itself.
 func newServeCommand() *cobra.Command {
 	settings := &settings{}
-	command := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the sidecar",
-		Args:  cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := fillFrom(os.LookupEnv, command.Flags()); err != nil {
-				return exit.UsageError(err)
-			}
-			if err := settings.check(); err != nil {
-				return exit.UsageError(err)
-			}
-			ctx, stop := untilSignal(command.Context())
-			defer stop()
+	return newServerCommand(&cobra.Command{Use: "serve", Short: "Run the sidecar"}, settings.flags(), settings.check,
+		func(ctx context.Context, out, logged io.Writer) error {
 			defer paceGarbage()()
-			return settings.serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
-		},
+			return settings.serve(ctx, out, logged)
+		})
+}
+
+// newServerCommand completes a command that serves until a signal ends it. The environment fills in what its flags leave open.
+func newServerCommand(
+	command *cobra.Command, flags *pflag.FlagSet, check func() error, serve func(ctx context.Context, out, logged io.Writer) error,
+) *cobra.Command {
+	command.Args = cobra.NoArgs
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		if err := prepare(flags, check); err != nil {
+			return err
+		}
+		ctx, stop := untilSignal(command.Context())
+		defer stop()
+		return serve(ctx, command.OutOrStdout(), command.ErrOrStderr())
 	}
 	command.Flags().SortFlags = false
-	command.Flags().AddFlagSet(settings.flags())
+	command.Flags().AddFlagSet(flags)
 	command.SetUsageFunc(usageAlone)
 	return command
 }
@@ -115,45 +120,21 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 }
 
 func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metrics) service.Options {
-	return service.Options{
-		LockRoot:       s.place(s.lockRoot, "locks"),
-		SequenceRoot:   s.place(s.sequenceRoot, "sequences"),
-		GroupRoot:      s.place(s.groupRoot, "groups"),
-		ConfigRoot:     s.place(s.configRoot, "config"),
-		NestedLocks:    s.lockLayout.String() == "nested",
-		SessionTimeout: s.sessionTimeout,
-		TickTime:       s.tickTime,
-		MostLeases:     s.maxLeases,
-		MostWaiters:    s.maxWaiters,
-		MostWatched:    s.maxWatched,
-		Log:            log,
-		Audit:          audit,
-		Events:         metrics,
-	}
+	options := s.service
+	options.LockRoot, options.SequenceRoot = s.place(s.lockRoot, "locks"), s.place(s.sequenceRoot, "sequences")
+	options.GroupRoot, options.ConfigRoot = s.place(s.groupRoot, "groups"), s.place(s.configRoot, "config")
+	options.NestedLocks = s.lockLayout.String() == "nested"
+	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime
+	options.Log, options.Audit, options.Events = log, audit, metrics
+	return options
 }
 
 func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics, traces traces) server.Options {
-	return server.Options{
-		Listen:           s.listen,
-		SocketMode:       fs.FileMode(s.socketMode),
-		OperatorListen:   s.operatorListen,
-		MetricsListen:    s.metricsListen,
-		AdminListen:      s.adminListen,
-		TLS:              s.tls,
-		Policy:           s.policy,
-		KeepaliveTime:    s.keepaliveTime,
-		KeepaliveTimeout: s.keepaliveTimeout,
-		MaxStreams:       s.maxStreams,
-		MaxConnections:   s.maxConnections,
-		MaxMemory:        int(s.maxMemory),
-		DrainTimeout:     s.drainTimeout,
-		SilenceTimeout:   s.sessionTimeout,
-		Reflection:       s.reflection,
-		Log:              log,
-		Audit:            audit,
-		Metrics:          metrics,
-		Traces:           traces.ofCalls(),
-	}
+	options := s.server
+	options.SocketMode, options.MaxMemory = fs.FileMode(s.socketMode), int(s.maxMemory)
+	options.SilenceTimeout = s.ensemble.SessionTimeout
+	options.Log, options.Audit, options.Metrics, options.Traces = log, audit, metrics, traces.ofCalls()
+	return options
 }
 
 func (s *settings) newLog(out io.Writer) *zap.Logger {
@@ -161,7 +142,7 @@ func (s *settings) newLog(out io.Writer) *zap.Logger {
 	if err != nil {
 		level = zapcore.InfoLevel // the flag's words are zap's
 	}
-	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(out)), level))
+	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(show.LogWriter(out))), level))
 }
 
 // encoder is for people or for programs.

@@ -10,57 +10,42 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/server"
+	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // settings are what `sidekeeper serve` is told.
 type settings struct {
-	listen         []string
-	operatorListen string
-	metricsListen  string
-	adminListen    string
+	// What flags say of the sidecar's parts. The rest of their options is made of what follows.
+	server   server.Options
+	service  service.Options
+	ensemble zookeeper.Config
+
 	socketMode     fileMode
-	tls            server.TLSFiles
-	policy         string
-
-	zookeeper       []string
-	sessionTimeout  time.Duration
-	tickTime        time.Duration
-	syncLimit       int
-	heartbeat       time.Duration
-	proof           choice
-	behindObservers bool
-	authFile        string
-	tlsCA           string
-	tlsCert         string
-	tlsKey          string
-	tlsServerName   string
-
-	root           string
-	lockRoot       string
-	sequenceRoot   string
-	groupRoot      string
-	configRoot     string
-	lockLayout     choice
-	acl            string
+	maxMemory      byteCount
 	ephemeralBytes byteCount
 
-	maxLeases        int
-	maxWaiters       int
-	maxWatched       int
-	maxStreams       int
-	maxConnections   int
-	maxMemory        byteCount
-	keepaliveTime    time.Duration
-	keepaliveTimeout time.Duration
-	drainTimeout     time.Duration
+	proof         choice
+	authFile      string
+	tlsCA         string
+	tlsCert       string
+	tlsKey        string
+	tlsServerName string
+
+	root         string
+	lockRoot     string
+	sequenceRoot string
+	groupRoot    string
+	configRoot   string
+	lockLayout   choice
 
 	logLevel     choice
 	logFormat    choice
 	auditLog     string
 	otlpEndpoint string
 	traceRatio   float64
-	reflection   bool
 	strict       bool
 }
 
@@ -68,23 +53,23 @@ type settings struct {
 func (s *settings) flags() *pflag.FlagSet {
 	f := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	f.SortFlags = false
-	f.StringSliceVar(&s.listen, "listen", []string{"unix:///run/sidekeeper/sidekeeper.sock"}, "client listen addresses: `unix:///path`, a loopback host:port, or any host:port with TLS; repeatable. All clients of unix:///path?identity=NAME share one identity, socket:NAME")
+	f.StringSliceVar(&s.server.Listen, "listen", []string{"unix:///run/sidekeeper/sidekeeper.sock"}, "client listen addresses: `unix:///path`, a loopback host:port, or any host:port with TLS; repeatable. All clients of unix:///path?identity=NAME share one identity, socket:NAME")
 	f.Var(preset(&s.socketMode, 0o660), "socket-mode", "file mode of the clients' Unix sockets")
-	f.StringVar(&s.operatorListen, "operator-listen", "unix:///run/sidekeeper/operator.sock", "operator listen address: `unix:///path` of a socket for root and the sidecar's user only; empty disables it")
-	f.StringVar(&s.metricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as `host:port`; empty disables it")
-	f.StringVar(&s.adminListen, "admin-listen", "", "listen address (HTTP) of the status page, the data for sidekeeper top, and profiles, as a loopback `host:port` or unix:///path; empty disables it")
-	f.StringVar(&s.tls.Certificate, "tls-cert", "", "`file` with the server certificate for clients over TCP, and its chain; requires --tls-key and --tls-client-ca; reloaded when it changes")
-	f.StringVar(&s.tls.Key, "tls-key", "", "`file` with that certificate's key; reloaded when it changes")
-	f.StringVar(&s.tls.ClientCA, "tls-client-ca", "", "`file` with the CA certificates of client certificates, which every client over TCP then needs; reloaded when it changes")
+	f.StringVar(&s.server.OperatorListen, "operator-listen", "unix:///run/sidekeeper/operator.sock", "operator listen address: `unix:///path` of a socket for root and the sidecar's user only; empty disables it")
+	f.StringVar(&s.server.MetricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as `host:port`; empty disables it")
+	f.StringVar(&s.server.AdminListen, "admin-listen", "", "listen address (HTTP) of the status page, the data for sidekeeper top, and profiles, as a loopback `host:port` or unix:///path; empty disables it")
+	f.StringVar(&s.server.TLS.Certificate, "tls-cert", "", "`file` with the server certificate for clients over TCP, and its chain; requires --tls-key and --tls-client-ca; reloaded when it changes")
+	f.StringVar(&s.server.TLS.Key, "tls-key", "", "`file` with that certificate's key; reloaded when it changes")
+	f.StringVar(&s.server.TLS.ClientCA, "tls-client-ca", "", "`file` with the CA certificates of client certificates, which every client over TCP then needs; reloaded when it changes")
 
-	f.StringVar(&s.policy, "policy", "", "`file` with authorization rules for the client listeners: what no rule allows is denied; reloaded when it changes; without it, clients may call everything that is not for operators")
-	f.StringSliceVar(&s.zookeeper, "zookeeper", nil, "the ensemble's servers, `host:port,…`; required")
-	f.DurationVar(&s.sessionTimeout, "session-timeout", 15*time.Second, "how long a lease survives without the ensemble, unless its client requests another value; the sidecar does not start if it is too short for a liveness proof")
-	f.DurationVar(&s.tickTime, "tick-time", 2*time.Second, "tickTime of the ensemble; a value smaller than the real one is unsafe")
-	f.IntVar(&s.syncLimit, "sync-limit", 5, "syncLimit of the ensemble; a value smaller than the real one is unsafe")
-	f.DurationVar(&s.heartbeat, "heartbeat", 2*time.Second, "interval between the heartbeats that prove a lease alive")
+	f.StringVar(&s.server.Policy, "policy", "", "`file` with authorization rules for the client listeners: what no rule allows is denied; reloaded when it changes; without it, clients may call everything that is not for operators")
+	f.StringSliceVar(&s.ensemble.Servers, "zookeeper", nil, "the ensemble's servers, `host:port,…`; required")
+	f.DurationVar(&s.ensemble.SessionTimeout, "session-timeout", 15*time.Second, "how long a lease survives without the ensemble, unless its client requests another value; the sidecar does not start if it is too short for a liveness proof")
+	f.DurationVar(&s.ensemble.TickTime, "tick-time", 2*time.Second, "tickTime of the ensemble; a value smaller than the real one is unsafe")
+	f.IntVar(&s.ensemble.SyncLimit, "sync-limit", 5, "syncLimit of the ensemble; a value smaller than the real one is unsafe")
+	f.DurationVar(&s.ensemble.Heartbeat, "heartbeat", 2*time.Second, "interval between the heartbeats that prove a lease alive")
 	f.Var(choose(&s.proof, "quorum", "static"), "proof", "liveness proof: by committed transactions (quorum), or by the ensemble's limits alone (static), which requires long session timeouts")
-	f.BoolVar(&s.behindObservers, "behind-observers", false, "whether servers of the ensemble are observers behind others")
+	f.BoolVar(&s.ensemble.Observers, "behind-observers", false, "whether servers of the ensemble are observers behind others")
 	f.StringVar(&s.authFile, "zookeeper-auth-file", "", "`file` with user:password on a line for the ensemble's digest scheme, or on up to 10 lines while they are rotated; reloaded when it changes")
 	f.StringVar(&s.tlsCA, "zookeeper-tls-ca", "", "`file` with the CA certificates of the ensemble; enables TLS to it; reloaded when it changes")
 	f.StringVar(&s.tlsCert, "zookeeper-tls-cert", "", "`file` with the client certificate for the ensemble; reloaded when it changes")
@@ -97,26 +82,26 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.groupRoot, "group-root", "", "`path` of the groups, to share them with other clients; empty for groups below the root")
 	f.StringVar(&s.configRoot, "config-root", "", "`path` of the configuration, to share it with other clients; empty for config below the root")
 	f.Var(choose(&s.lockLayout, "flat", "nested"), "lock-layout", "how lock names with slashes are stored: as one node (flat), or as directories that other clients created (nested)")
-	f.StringVar(&s.acl, "acl", "", "access control list (ACL) of new nodes: creator, which requires credentials, open, or `scheme:id:permissions,…`; by default creator if there are credentials, else open")
+	f.StringVar(&s.ensemble.ACL, "acl", "", "access control list (ACL) of new nodes: creator, which requires credentials, open, or `scheme:id:permissions,…`; by default creator if there are credentials, else open")
 	f.Var(preset(&s.ephemeralBytes, 256<<10), "ephemeral-bytes", "maximum bytes of node paths that one lease may own; takes KiB and MiB")
 
-	f.IntVar(&s.maxLeases, "max-leases", 1000, "maximum number of leases of this sidecar")
-	f.IntVar(&s.maxWaiters, "max-waiters", 1000, "maximum number of waiters per lock at this sidecar")
-	f.IntVar(&s.maxWatched, "max-watched", 100000, "maximum number of keys and members watched at the same time")
-	f.IntVar(&s.maxStreams, "max-streams", 1024, "maximum number of long-lived streams per connection")
-	f.IntVar(&s.maxConnections, "max-connections", 1000, "maximum number of client connections, of which one identity (a uid or a certificate) gets at most three quarters; further ones are closed at once")
-	f.Var(preset(&s.maxMemory, 128<<20), "max-memory", "memory in use above which responses of more than 64KiB are refused, because clients are not reading them")
-	f.DurationVar(&s.keepaliveTime, "keepalive-time", 10*time.Second, "idle time after which a client connection is pinged")
-	f.DurationVar(&s.keepaliveTimeout, "keepalive-timeout", 5*time.Second, "time to answer that ping before the connection is closed")
-	f.DurationVar(&s.drainTimeout, "drain-timeout", 20*time.Second, "drain timeout for holders when the sidecar stops")
+	f.IntVar(&s.service.MostLeases, "max-leases", 1000, "maximum number of leases of this sidecar, of which one identity gets at most three quarters, unless there cannot be a second one")
+	f.IntVar(&s.service.MostWaiters, "max-waiters", 1000, "maximum number of waiters per lock at this sidecar")
+	f.IntVar(&s.service.MostWatched, "max-watched", 100000, "maximum number of keys and members watched at the same time, of which one identity gets at most three quarters, as of leases")
+	f.IntVar(&s.server.MaxStreams, "max-streams", 1024, "maximum number of long-lived streams per connection; one identity gets four times as many over all its connections")
+	f.IntVar(&s.server.MaxConnections, "max-connections", 1000, "maximum number of client connections, of which one identity (a uid or a certificate) gets at most three quarters; further ones are closed at once")
+	f.Var(preset(&s.maxMemory, 128<<20), "max-memory", "memory in use above which responses of more than 64KiB are refused, because clients are not reading them, and new streams")
+	f.DurationVar(&s.server.KeepaliveTime, "keepalive-time", 10*time.Second, "idle time after which a client connection is pinged")
+	f.DurationVar(&s.server.KeepaliveTimeout, "keepalive-timeout", 5*time.Second, "time to answer that ping before the connection is closed")
+	f.DurationVar(&s.server.DrainTimeout, "drain-timeout", 20*time.Second, "drain timeout for holders when the sidecar stops")
 
 	f.Var(choose(&s.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
 	f.Var(choose(&s.logFormat, "json", "console"), "log-format", "log format, for programs or for people")
-	f.StringVar(&s.auditLog, "audit-log", auditToLog, "destination of the audit log (grants, losses, revocations, breaks and denials): stderr with the log, off, or the absolute path of a `file`")
+	f.StringVar(&s.auditLog, "audit-log", auditToLog, "destination of the audit log (grants, losses, revocations, breaks, writes and denials): stderr with the log, off, or the absolute path of a `file`")
 	f.StringVar(&s.otlpEndpoint, "otlp-endpoint", "", "where to send traces: the `URL` of an OTLP collector, over gRPC; empty disables it")
 	f.Float64Var(&s.traceRatio, "trace-ratio", 1, "sampling ratio of calls that arrive without a trace, from 0 to 1; clients that trace decide for themselves")
 	f.BoolVar(&s.strict, "strict", false, "refuse to start if the ensemble or the settings are risky, or if that cannot be determined")
-	f.BoolVar(&s.reflection, "reflection", false, "enable gRPC server reflection, for clients such as grpcurl")
+	f.BoolVar(&s.server.Reflection, "reflection", false, "enable gRPC server reflection, for clients such as grpcurl")
 	return f
 }
 
@@ -137,6 +122,18 @@ func fillFrom(lookup func(string) (string, bool), flags *pflag.FlagSet) (err err
 		}
 	})
 	return err
+}
+
+// prepare takes what the command line left open from the environment, and checks it all.
+func prepare(flags *pflag.FlagSet, check func() error) error {
+	err := fillFrom(os.LookupEnv, flags)
+	if err == nil {
+		err = check()
+	}
+	if err != nil {
+		return exit.UsageError(err)
+	}
+	return nil
 }
 
 // choose makes a choice among words, of which the first is the default.

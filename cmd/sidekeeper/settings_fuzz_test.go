@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -78,7 +79,7 @@ func FuzzSettings(f *testing.F) {
 			return
 		}
 		locks := func(s *settings) string { return s.place(s.lockRoot, "locks") }
-		if locks(line) != locks(environment) || line.sessionTimeout != environment.sessionTimeout {
+		if locks(line) != locks(environment) || line.ensemble.SessionTimeout != environment.ensemble.SessionTimeout {
 			t.Errorf("--%s=%q and the variable differ", name, value)
 		}
 		usable(t, line)
@@ -89,11 +90,33 @@ func FuzzSettings(f *testing.F) {
 // multiplied, as the proof of a session does.
 func usable(t *testing.T, s *settings) {
 	t.Helper()
-	beats := float64(s.tickTime) * float64(3*int64(s.syncLimit)+1)
-	if s.tickTime <= 0 || s.sessionTimeout/2 < s.tickTime || beats > math.MaxInt64/2 || s.sessionTimeout > math.MaxInt64/4 {
-		t.Errorf("tick %v, sync limit %d and session timeout %v obey the rules", s.tickTime, s.syncLimit, s.sessionTimeout)
+	beats := float64(s.ensemble.TickTime) * float64(3*int64(s.ensemble.SyncLimit)+1)
+	if s.ensemble.TickTime <= 0 || s.ensemble.SessionTimeout/2 < s.ensemble.TickTime || beats > math.MaxInt64/2 || s.ensemble.SessionTimeout > math.MaxInt64/4 {
+		t.Errorf("tick %v, sync limit %d and session timeout %v obey the rules", s.ensemble.TickTime, s.ensemble.SyncLimit, s.ensemble.SessionTimeout)
 	}
-	if s.ephemeralBytes < 1<<10 || s.keepaliveTime < time.Second || s.maxStreams < 1 || 2*s.maxStreams > math.MaxUint32 {
+	if s.ephemeralBytes < 1<<10 || s.server.KeepaliveTime < time.Second || s.server.MaxStreams < 1 || 2*s.server.MaxStreams > math.MaxUint32 {
 		t.Errorf("%+v obey the rules", s)
 	}
+}
+
+// Whatever lies in the file of credentials, it is refused, or each of them is one line with a user.
+func FuzzCredentials(f *testing.F) {
+	for _, text := range []string{"app:secret\n", "a:b\r\n\r\nc:d", ":x", "a", "", "\n", "a::\x00"} {
+		f.Add([]byte(text))
+	}
+	s := &settings{authFile: "file"}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		credentials, err := s.parseCredentials(content)
+		if err != nil {
+			if len(content) > 20 && strings.Contains(err.Error(), string(content)) {
+				t.Errorf("%v: tells the secret", err)
+			}
+			return
+		}
+		for _, credential := range credentials {
+			if colon := bytes.IndexByte(credential, ':'); colon < 1 || bytes.ContainsAny(credential, "\n") {
+				t.Errorf("%q is taken for a user and a password", credential)
+			}
+		}
+	})
 }

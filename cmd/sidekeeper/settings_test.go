@@ -35,10 +35,10 @@ func TestEverySettingHasAVariableThatTheCommandLineOverrides(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := strings.Join([]string{
-		strings.Join(s.zookeeper, " "), strings.Join(s.listen, " "), s.socketMode.String(), s.ephemeralBytes.String(),
+		strings.Join(s.ensemble.Servers, " "), strings.Join(s.server.Listen, " "), s.socketMode.String(), s.ephemeralBytes.String(),
 		s.root, s.place(s.lockRoot, "locks"),
 	}, ", ")
-	if want := "a:1 b:2, unix:///a unix:///b, 0666, 1MiB, /line, /line/locks"; got != want || !s.reflection {
+	if want := "a:1 b:2, unix:///a unix:///b, 0666, 1MiB, /line, /line/locks"; got != want || !s.server.Reflection {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -15,7 +15,7 @@ func newTopCommand(reach *reach) *cobra.Command {
 	var options top.Options
 	command := &cobra.Command{
 		Use:   "top",
-		Short: "Show live what a sidecar has: leases, locks, losses and latency",
+		Short: "Show a sidecar's leases, locks, losses and latency live",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Timeout, options.JSON = reach.timeout, reach.json()

@@ -13,7 +13,7 @@ func TestTopWritesOnceWhereThereIsNoTerminal(t *testing.T) {
 	s, welcome := develop(t, "--admin-listen=127.0.0.1:0")
 	admin := said(t, welcome, `page: +http://(127\.0\.0\.1:\d+)/`)
 	out, problem, code := output(t, "top", "--admin", admin)
-	if code != 0 || !strings.Contains(out, "ensemble answers") || !strings.Contains(out, "no lease is open") {
+	if code != 0 || !strings.Contains(out, "ensemble answers") || !strings.Contains(out, "no open leases") {
 		t.Errorf("exit %d, %s\n%s", code, problem, out)
 	}
 	out, problem, code = output(t, "top", "--admin", "http://"+admin+"/", "-o", "json")

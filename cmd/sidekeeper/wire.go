@@ -12,17 +12,16 @@ import (
 
 // What the client returns, as the messages that it stands for: their JSON is what --output json prints.
 
-func eachWire[Item, Wire any](items []Item, wire func(Item) Wire) []Wire {
-	var messages []Wire
+func each[From, To any](items []From, convert func(From) To) (converted []To) {
 	for _, item := range items {
-		messages = append(messages, wire(item))
+		converted = append(converted, convert(item))
 	}
-	return messages
+	return converted
 }
 
 func wireView(view *sidekeeper.View) *lockv1.View {
 	return &lockv1.View{
-		Name: view.Name, Holders: eachWire(view.Holders, wireContender), Waiters: eachWire(view.Waiters, wireContender),
+		Name: view.Name, Holders: each(view.Holders, wireContender), Waiters: each(view.Waiters, wireContender),
 		WaitersOmitted: int32(view.WaitersOmitted),
 	}
 }
@@ -45,7 +44,7 @@ func wireLease(lease *sidekeeper.LeaseInfo) *leasev1.Lease {
 	}
 	return &leasev1.Lease{
 		Owner: lease.Owner, Metadata: lease.Metadata, State: state, Age: durationpb.New(lease.Age), ValidFor: durationpb.New(lease.ValidFor),
-		Ttl: durationpb.New(lease.TTL), Possessions: eachWire(lease.Possessions, func(p sidekeeper.Possession) *leasev1.Possession {
+		Ttl: durationpb.New(lease.TTL), Possessions: each(lease.Possessions, func(p sidekeeper.Possession) *leasev1.Possession {
 			return &leasev1.Possession{Kind: p.Kind, Name: p.Name, Held: p.Held}
 		}),
 	}
@@ -53,7 +52,7 @@ func wireLease(lease *sidekeeper.LeaseInfo) *leasev1.Lease {
 
 func wireGroupView(view *sidekeeper.GroupView) *membershipv1.View {
 	return &membershipv1.View{
-		Group: view.Group, Members: eachWire(view.Members, wireMember), MembersOmitted: int32(view.MembersOmitted), Permanent: view.Permanent,
+		Group: view.Group, Members: each(view.Members, wireMember), MembersOmitted: int32(view.MembersOmitted), Permanent: view.Permanent,
 	}
 }
 
@@ -70,8 +69,8 @@ func wireReference(reference sidekeeper.MemberReference) *membershipv1.MemberRef
 
 func wireGroupChange(change *sidekeeper.GroupChange) *membershipv1.WatchResponse {
 	return &membershipv1.WatchResponse{
-		View: wireGroupView(change.View), Joined: eachWire(change.Joined, wireReference), Left: eachWire(change.Left, wireReference),
-		Changed: eachWire(change.Changed, wireReference), ChangesOmitted: change.ChangesOmitted, Stale: change.Stale,
+		View: wireGroupView(change.View), Joined: each(change.Joined, wireReference), Left: each(change.Left, wireReference),
+		Changed: each(change.Changed, wireReference), ChangesOmitted: change.ChangesOmitted, Stale: change.Stale,
 	}
 }
 

@@ -22,7 +22,7 @@ type Handshake struct {
 	Operators bool                             // whether only root and the sidecar's own user may call, as operators
 	Trusting  bool                             // whether whoever calls is an operator
 	Refused   func(identity string)            // told of whoever is no operator
-	Admit     func() (Slot, error)             // lets a connection in, or not, before it is known whose it is
+	Admit     func(silent bool) (Slot, error)  // lets a connection in, or not; silent is one that has to show yet whose it is
 }
 
 // A Slot is the place of one connection among those that were let in.
@@ -34,7 +34,7 @@ type Slot interface {
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (h Handshake) ServerHandshake(socket net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	slot, err := h.Admit()
+	slot, err := h.Admit(h.Secure != nil && !isUnix(socket))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,6 +91,11 @@ func (h Handshake) meetProcess(socket *net.UnixConn) (Caller, error) {
 }
 
 func isOperator(uid int) bool { return uid == 0 || uid == os.Getuid() }
+
+func isUnix(socket net.Conn) bool {
+	_, is := socket.(*net.UnixConn)
+	return is
+}
 
 func isLocal(socket net.Conn) bool {
 	remote, ok := socket.RemoteAddr().(*net.TCPAddr)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/sidekeeper/sidekeeper/internal/policy"
@@ -49,10 +50,5 @@ func spiffeOf(certificate *x509.Certificate) (string, error) {
 }
 
 func hasSPIFFE(uris []*url.URL) bool {
-	for _, uri := range uris {
-		if strings.EqualFold(uri.Scheme, "spiffe") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(uris, func(uri *url.URL) bool { return strings.EqualFold(uri.Scheme, "spiffe") })
 }

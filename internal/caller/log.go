@@ -2,6 +2,11 @@ package caller
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"go.uber.org/zap"
@@ -23,4 +28,27 @@ func CallField(ctx context.Context) zap.Field {
 		}
 	}
 	return zap.Skip()
+}
+
+// Fields are who calls, for the audit log: with the user that logged in, where the kernel knows one, who need not be the user of the
+// process (sudo).
+func (c Caller) Fields() []zap.Field {
+	fields := []zap.Field{zap.String("caller", c.Identity)}
+	if login, known := c.loginUser(); known {
+		fields = append(fields, zap.Uint64("login", login))
+	}
+	return fields
+}
+
+// loginUser is the user id that the peer's process was logged in with; see proc_pid_loginuid(5).
+func (c Caller) loginUser() (uid uint64, known bool) {
+	if c.Process == 0 {
+		return 0, false
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/loginuid", c.Process))
+	if err != nil {
+		return 0, false
+	}
+	uid, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	return uid, err == nil && uid != math.MaxUint32
 }

@@ -3,6 +3,8 @@ package configsync
 import (
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
@@ -19,6 +21,14 @@ func Wire(entry sidekeeper.Entry) *configv1.Entry {
 		wire.Content = &configv1.Entry_Text{Text: string(entry.Value)}
 	}
 	return wire
+}
+
+// inOrder lists entries in the order of their keys.
+func inOrder(view map[string]*sidekeeper.Entry) (listed []sidekeeper.Entry) {
+	for _, key := range slices.SortedFunc(maps.Keys(view), compareKeys) {
+		listed = append(listed, *view[key])
+	}
+	return listed
 }
 
 // Collect reads a list to its end.

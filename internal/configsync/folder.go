@@ -72,7 +72,7 @@ func (f *folder) refuseForeign() error {
 	_, err = os.Lstat(f.at(markName))
 	for _, entry := range present {
 		if err != nil || !f.made(entry) {
-			return fmt.Errorf("%s holds %s, which is not from here: choose an empty folder", f.path, entry.Name())
+			return fmt.Errorf("%s holds %s, which sync did not create: choose an empty folder", f.path, entry.Name())
 		}
 	}
 	return nil
@@ -139,7 +139,7 @@ func (f *folder) lock() error {
 		select {
 		case <-time.After(lockTimeout / 40):
 		case <-late:
-			return fmt.Errorf("another process keeps %s: end it first, or choose another folder", f.path)
+			return fmt.Errorf("another process maintains %s: stop it first, or choose another folder", f.path)
 		}
 	}
 }

@@ -152,12 +152,12 @@ func TestAFolderOfSomebodyElseIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(where, "theirs"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused("app", "holds theirs, which is not from here: choose an empty folder")
+	refused("app", "holds theirs, which sync did not create: choose an empty folder")
 	os.Remove(filepath.Join(where, "theirs"))
 
 	f := openTestFolder(t, where, "app")
 	wantReplaced(t, f, entries{"a": {}}, true)
-	refused("app", "another process keeps "+where)
+	refused("app", "another process maintains "+where)
 	f.close()
 	refused("other", `holds the files of prefix "app": choose another folder for "other"`)
 	for name, put := range map[string]func(string) error{

@@ -37,8 +37,8 @@ type follower struct {
 	watch func(context.Context) iter.Seq2[sidekeeper.ConfigEvent, error]
 	tell  func([]event) error // what one message has changed in the view; an error ends it all
 	say   func(error)         // what was wrong, once until contact is back
-	// patience is how long the first state may take to come; 0 is for ever.
-	patience time.Duration
+	// timeout is how long the first state may take to come; 0 is for ever.
+	timeout time.Duration
 
 	view   map[string]*sidekeeper.Entry
 	synced bool
@@ -59,7 +59,7 @@ func (f *follower) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it failed since it was ended
-		case lasting(err), !f.synced && f.patience > 0 && time.Since(began) >= f.patience:
+		case lasting(err), !f.synced && f.timeout > 0 && time.Since(began) >= f.timeout:
 			return err
 		case reached:
 			pause, silent = shortestPause, false

@@ -34,8 +34,8 @@ func followScripts(t *testing.T, patience time.Duration, scripts ...watchScript)
 			}
 			return nil
 		},
-		say:      func(err error) { words = append(words, err.Error()) },
-		patience: patience,
+		say:     func(err error) { words = append(words, err.Error()) },
+		timeout: patience,
 	}
 	f.watch = func(ctx context.Context) iter.Seq2[sidekeeper.ConfigEvent, error] {
 		return func(yield func(sidekeeper.ConfigEvent, error) bool) {

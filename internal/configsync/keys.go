@@ -43,7 +43,7 @@ var segmentPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // checkEntry says what a sidecar would refuse, before anything is written.
 func checkEntry(key string, value []byte) error {
 	if key == "" || len(key) > maxKeyBytes {
-		return fmt.Errorf("key %.80q: it takes 1 to %d bytes", key, maxKeyBytes)
+		return fmt.Errorf("key %.80q: it must have 1 to %d bytes", key, maxKeyBytes)
 	}
 	for segment := range strings.SplitSeq(key, "/") {
 		if segment == "." || segment == ".." || !segmentPattern.MatchString(segment) {

@@ -3,6 +3,7 @@ package configsync
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
@@ -42,15 +43,7 @@ func atOneMoment(ctx context.Context, config *sidekeeper.Config, prefix string, 
 
 // same says whether nothing was written between two looks.
 func (l listing) same(as listing) bool {
-	if len(l) != len(as) {
-		return false
-	}
-	for i := range l {
-		if l[i].Key != as[i].Key || l[i].Revision != as[i].Revision {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(l, as, func(a, b sidekeeper.Entry) bool { return a.Key == b.Key && a.Revision == b.Revision })
 }
 
 // betweenListings tells what was stored at one moment while the second of three listings was made, if that can be known although

@@ -61,7 +61,7 @@ func refuseLoss(prefix string, wanted entries, gone []step) error {
 	for _, step := range gone {
 		for _, name := range slices.SortedFunc(maps.Keys(wanted), compareKeys) {
 			if key := keyBelow(prefix, name); strings.HasPrefix(key, step.key+"/") {
-				return fmt.Errorf("%s cannot be deleted while %s lies below it: give it a value, or leave --prune away", step.key, key)
+				return fmt.Errorf("%s cannot be deleted while %s lies below it: give it a value, or omit --prune", step.key, key)
 			}
 		}
 	}

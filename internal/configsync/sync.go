@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +40,7 @@ type Sync struct {
 func (s *Sync) Run(ctx context.Context) (err error) {
 	s.old, s.news = true, make(chan struct{}, 1)
 	if s.Mode&0o600 != 0o600 {
-		return exit.UsageError(fmt.Errorf("--mode %04o: whoever owns the files must be able to read and write them, as with 0600", s.Mode))
+		return exit.UsageError(fmt.Errorf("--mode %04o: the owner must be able to read and write the files, as with 0600", s.Mode))
 	}
 	tell, err := s.notifier()
 	if err != nil {
@@ -124,14 +123,11 @@ func (s *Sync) current() bool {
 }
 
 // seen is what the watch has told.
-func (s *Sync) seen() (listed []sidekeeper.Entry) {
+func (s *Sync) seen() []sidekeeper.Entry {
 	s.mu.Lock()
 	view := s.view
 	s.mu.Unlock()
-	for _, key := range slices.SortedFunc(maps.Keys(view), compareKeys) {
-		listed = append(listed, *view[key])
-	}
-	return listed
+	return inOrder(view)
 }
 
 // write makes the folder equal to what was seen, again and again until ctx ends. What fails is tried again.

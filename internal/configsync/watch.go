@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -34,8 +32,8 @@ type Watch struct {
 	Stdout, Stderr io.Writer
 
 	mu      sync.Mutex
-	state   []*sidekeeper.Entry // for the command
-	changed map[string]string   // since the command last began: what has become of which key
+	state   []sidekeeper.Entry // for the command
+	changed map[string]string  // since the command last began: what has become of which key
 }
 
 // MaxKeys is how many keys one Watch may have.
@@ -48,8 +46,8 @@ func (w *Watch) Run(ctx context.Context) error {
 		watch: func(ctx context.Context) iter.Seq2[sidekeeper.ConfigEvent, error] {
 			return w.watch(ctx, w.Client.Config())
 		},
-		say:      sayTrouble(w.Stderr, w.Address),
-		patience: w.Timeout,
+		say:     sayTrouble(w.Stderr, w.Address),
+		timeout: w.Timeout,
 	}
 	if w.Exec == "" {
 		following.tell = func(events []event) error { return w.show(events) }
@@ -95,10 +93,7 @@ func (w *Watch) note(view map[string]*sidekeeper.Entry, events []event) (news bo
 		}
 	}
 	if news {
-		w.state = w.state[:0:0]
-		for _, key := range slices.SortedFunc(maps.Keys(view), compareKeys) {
-			w.state = append(w.state, view[key])
-		}
+		w.state = inOrder(view)
 	}
 	return news
 }
@@ -108,7 +103,7 @@ func (w *Watch) nextRun() run {
 	changed, state := w.changed, &configv1.ListResponse{}
 	w.changed = map[string]string{}
 	for _, entry := range w.state {
-		state.Entries = append(state.Entries, Wire(*entry))
+		state.Entries = append(state.Entries, Wire(entry))
 	}
 	w.mu.Unlock()
 

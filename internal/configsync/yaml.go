@@ -105,12 +105,12 @@ func readYAML(from io.Reader) (entries, error) {
 	decoder := yaml.NewDecoder(from)
 	var document, another yaml.Node
 	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-		return nil, errors.New("there is nothing in it; no entries at all are written {}")
+		return nil, errors.New("empty document: write {} for no entries")
 	} else if err != nil {
 		return nil, err
 	}
 	if err := decoder.Decode(&another); !errors.Is(err, io.EOF) {
-		return nil, errors.Join(errors.New("there is more than one document in it"), err)
+		return nil, errors.Join(errors.New("more than one document"), err)
 	}
 	read := entries{}
 	root := document.Content[0]
@@ -141,7 +141,7 @@ func (e entries) addMapping(above string, mapping *yaml.Node) error {
 
 func (e entries) addValue(name string, content *yaml.Node) error {
 	if _, twice := e[name]; twice {
-		return atLine(content, fmt.Sprintf("key %q stands twice", name))
+		return atLine(content, fmt.Sprintf("key %q occurs twice", name))
 	}
 	switch {
 	case content.Kind != yaml.ScalarNode:

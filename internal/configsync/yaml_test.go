@@ -106,12 +106,12 @@ logo: !!binary |
 
 func TestYAMLThatMeansNothingIsRefusedWithItsLine(t *testing.T) {
 	for text, said := range map[string]string{
-		"":                        "there is nothing in it",
+		"":                        "empty document",
 		"a: 1\n---\nb: 2\n":       "more than one document",
 		"- a\n":                   "line 1: at the top there must be a mapping",
 		"a: 1\nb: [1]\n":          `line 2: key "b": a value is a string`,
 		"a:\n":                    `line 1: key "a" has no value; an empty one is written ""`,
-		"a/b: 1\na:\n  b: 2\n":    `line 3: key "a/b" stands twice`,
+		"a/b: 1\na:\n  b: 2\n":    `line 3: key "a/b" occurs twice`,
 		"a: &x 1\nb: *x\n":        `line 2: key "b": a value is a string`,
 		"a: !!binary '*'\n":       `line 1: key "a": illegal base64`,
 		"a/: 1\n":                 "line 1: a key is segments joined by /",

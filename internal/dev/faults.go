@@ -58,7 +58,7 @@ func (f *Faults) parse(name, value string) (err error) {
 func parseDuration(text string) (time.Duration, error) {
 	duration, err := time.ParseDuration(text)
 	if err != nil || duration <= 0 {
-		return 0, fmt.Errorf("%q is no time such as 5s", text)
+		return 0, fmt.Errorf("%q is not a duration such as 5s", text)
 	}
 	return duration, nil
 }

@@ -13,27 +13,27 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// Gravity is how bad something is.
-type Gravity int
+// Severity is how bad something is.
+type Severity int
 
 // The gravities.
 const (
-	Note    Gravity = iota // good to know
-	Warning                // will hurt under circumstances
-	Problem                // hurts
+	Note    Severity = iota // good to know
+	Warning                 // will hurt under circumstances
+	Problem                 // hurts
 )
 
-func (g Gravity) String() string { return [...]string{"note", "warning", "problem"}[g] }
+func (s Severity) String() string { return [...]string{"note", "warning", "problem"}[s] }
 
 // MarshalText makes a word of it, also in JSON.
-func (g Gravity) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // A Finding is one thing to know about the ensemble, a setting or a lock.
 type Finding struct {
-	Gravity Gravity `json:"gravity"`
-	About   string  `json:"about"` // a server, a flag, or a node's path
-	Text    string  `json:"text"`
-	Advice  string  `json:"advice"`
+	Severity Severity `json:"severity"`
+	About    string   `json:"about"` // a server, a flag, or a node's path
+	Text     string   `json:"text"`
+	Advice   string   `json:"advice"`
 }
 
 // An Ensemble is what is looked at; see zookeeper.Client.
@@ -56,7 +56,7 @@ type Settings struct {
 	MostLeases     int
 	Root           string
 	LockRoot       string
-	Patience       time.Duration // until empty directories are looked at again; 0 for not at all
+	RecheckAfter   time.Duration // when empty directories are looked at again; 0 for not at all
 }
 
 // An examination is one look at everything.
@@ -67,7 +67,7 @@ type examination struct {
 	findings []Finding
 }
 
-// Examine looks at the ensemble and at the locks with these paths, or at all below the lock root. The gravest finding comes
+// Examine looks at the ensemble and at the locks with these paths, or at all below the lock root. The most severe finding comes
 // first. An error means that the ensemble did not let itself be looked at.
 func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []string) ([]Finding, error) {
 	e := &examination{Settings: settings, ensemble: ensemble}
@@ -82,12 +82,12 @@ func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []
 	if err := e.locks(ctx, locks); err != nil {
 		return e.findings, err
 	}
-	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Gravity, a.Gravity) })
+	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	return e.findings, nil
 }
 
 // Preflight looks at what must be right before a sidecar serves: the servers, the settings and the ACLs, and not at locks. What
-// cannot be found out is a warning. The gravest finding comes first.
+// cannot be found out is a warning. The most severe finding comes first.
 func Preflight(ctx context.Context, ensemble Ensemble, settings Settings) ([]Finding, error) {
 	e := &examination{Settings: settings, ensemble: ensemble, strict: true}
 	e.servers(ctx)
@@ -97,18 +97,18 @@ func Preflight(ctx context.Context, ensemble Ensemble, settings Settings) ([]Fin
 	if err == nil {
 		err = e.root(ctx)
 	}
-	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Gravity, a.Gravity) })
+	slices.SortStableFunc(e.findings, func(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	return e.findings, err
 }
 
 // unknown is how bad it is not to know.
-func (e *examination) unknown() Gravity {
+func (e *examination) unknown() Severity {
 	if e.strict {
 		return Warning
 	}
 	return Note
 }
 
-func (e *examination) findf(gravity Gravity, about, advice, format string, details ...any) {
-	e.findings = append(e.findings, Finding{gravity, about, fmt.Sprintf(format, details...), advice})
+func (e *examination) findf(severity Severity, about, advice, format string, details ...any) {
+	e.findings = append(e.findings, Finding{severity, about, fmt.Sprintf(format, details...), advice})
 }

@@ -85,7 +85,7 @@ func (p *patient) session() int64 {
 	return session.ID()
 }
 
-// says is what the examination finds, one line each: gravity, what it is about, and the first words.
+// says is what the examination finds, one line each: severity, what it is about, and the first words.
 func (p *patient) says(locks ...string) []string {
 	p.Helper()
 	findings, err := doctor.Examine(p.Context(), p.client, p.Settings, locks)
@@ -101,7 +101,7 @@ func lines(findings []doctor.Finding) (lines []string) {
 			continue // an ensemble in memory does not answer it
 		}
 		words := strings.Fields(f.Text)
-		lines = append(lines, fmt.Sprintf("%v %s: %s", f.Gravity, f.About, strings.Join(words[:min(len(words), 5)], " ")))
+		lines = append(lines, fmt.Sprintf("%v %s: %s", f.Severity, f.About, strings.Join(words[:min(len(words), 5)], " ")))
 	}
 	return lines
 }
@@ -119,11 +119,11 @@ func TestLocksAreExamined(t *testing.T) {
 		{"a read/write lock", []string{"_c_1-__READ__0000000001", "_c_2-__WRIT__0000000002"}, nil},
 		{"kazoo among others", []string{"_c_1-lock-0000000001", "1__lock__0000000002"}, mixed},
 		{"mutexes on a read/write lock", []string{"_c_1-lock-0000000001", "_c_2-__WRIT__0000000002"}, mixed},
-		{"a stranger", []string{"_c_1-lock-0000000001", "readme"}, []string{"warning " + orders + ": children that are no contenders:"}},
+		{"a stranger", []string{"_c_1-lock-0000000001", "readme"}, []string{"warning " + orders + ": children that are not contenders:"}},
 		{"an owner that never goes", []string{"*_c_1-lock-0000000001"}, []string{
 			"problem " + orders + "/_c_1-lock-0000000001: is not ephemeral: it blocks",
 		}},
-		{"a counter at its end", []string{"_c_1-lock--2147483647"}, []string{"problem " + orders + ": its counter is at its"}},
+		{"a counter at its end", []string{"_c_1-lock--2147483647"}, []string{"problem " + orders + ": its counter is exhausted: clients"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -154,8 +154,8 @@ func TestEmptyDirectoriesThatStayAreTold(t *testing.T) {
 	if diff := cmp.Diff([]string{"note /sidekeeper/locks: 1 directories of locks are"}, p.says()); diff != "" {
 		t.Error(diff)
 	}
-	p.Patience = 10 * time.Millisecond
-	if diff := cmp.Diff([]string{"warning /sidekeeper/locks/stays: is empty and no container,"}, p.says()); diff != "" {
+	p.RecheckAfter = 10 * time.Millisecond
+	if diff := cmp.Diff([]string{"warning /sidekeeper/locks/stays: is empty and not a"}, p.says()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -174,9 +174,9 @@ func TestCredentialsWithoutSecrecyAndAnOpenRootAreTold(t *testing.T) {
 	p := newPatient(t)
 	p.Credentials = true
 	want := []string{
-		"warning --zookeeper-auth-file: the password travels in clear",
-		"warning /sidekeeper: everybody may change it (world:anyone:cdrwa),",
-		"warning /sidekeeper/locks: everybody may change it (world:anyone:cdrwa),",
+		"warning --zookeeper-auth-file: the password is sent in",
+		"warning /sidekeeper: every client may change it",
+		"warning /sidekeeper/locks: every client may change it",
 	}
 	if diff := cmp.Diff(want, p.says()); diff != "" {
 		t.Error(diff)
@@ -237,7 +237,7 @@ func TestARealEnsembleIsExamined(t *testing.T) {
 				if slices.Contains(settings.Servers, f.About) {
 					f.About = "a server"
 				}
-				got = append(got, f.Gravity.String()+" "+f.About)
+				got = append(got, f.Severity.String()+" "+f.About)
 			}
 			if diff := cmp.Diff(c.want, slices.Compact(got)); diff != "" {
 				t.Error(diff)

@@ -23,9 +23,9 @@ func (e *examination) root(ctx context.Context) error {
 		looked, err := e.ensemble.Inspect(ctx, path)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
-			e.findf(Note, path, "", "is not there yet: a sidecar makes it when it starts")
+			e.findf(Note, path, "", "does not exist yet: a sidecar creates it when it starts")
 		case errors.Is(err, recipes.ErrDenied):
-			e.findf(Problem, path, "give the sidecar credentials of an identity that may", "may not be read")
+			e.findf(Problem, path, "give the sidecar credentials that can read it", "cannot be read")
 		case err != nil:
 			return err
 		default:
@@ -39,7 +39,7 @@ func (e *examination) permissions(node string, looked zookeeper.Inspection) {
 	for _, permission := range looked.Permissions {
 		if permission.Scheme == "world" && strings.ContainsAny(permission.May, "cdwa") && e.Credentials {
 			e.findf(Warning, node, "set its ACL to the sidecars' identity",
-				"everybody may change it (world:%s:%s), although the sidecar has credentials",
+				"every client may change it (world:%s:%s), although the sidecar has credentials",
 				permission.ID, permission.May)
 		}
 	}
@@ -100,7 +100,7 @@ func (e *examination) directories(ctx context.Context, below string) (found []st
 func (e *examination) lock(ctx context.Context, directory string) (zookeeper.Inspection, error) {
 	looked, err := e.ensemble.Inspect(ctx, directory)
 	if errors.Is(err, recipes.ErrDenied) {
-		e.findf(Problem, directory, "give all clients of the lock one identity, or open its ACL", "may not be read")
+		e.findf(Problem, directory, "give all clients of the lock one identity, or open its ACL", "cannot be read")
 		return looked, nil
 	}
 	if err != nil {
@@ -132,7 +132,7 @@ func (e *examination) counter(directory string, counter int32, children []string
 	switch room := math.MaxInt32 - counter; {
 	case atTheEnd(children):
 		e.findf(Problem, directory, advice,
-			"its counter is at its end: clients that order contenders by number, as Curator and kazoo do, order them wrongly")
+			"its counter is exhausted: clients that order contenders by number, as Curator and kazoo do, order them wrongly")
 	case room < 1<<28:
 		e.findf(Warning, directory, advice, "its counter has room for %d more contenders", room)
 	}
@@ -164,7 +164,7 @@ func (e *examination) mixed(directory string, families map[family][]string) {
 func (e *examination) strangers(directory string, names []string) {
 	slices.Sort(names)
 	e.findf(Warning, directory, "move them elsewhere",
-		"children that are no contenders: %q. Curator counts them and waits for them, go-zookeeper refuses to lock; Sidekeeper does not mind",
+		"children that are not contenders: %q. Curator counts them and waits for them, go-zookeeper refuses to lock; Sidekeeper ignores them",
 		names[:min(len(names), 5)])
 }
 
@@ -177,7 +177,7 @@ func (e *examination) contenders(ctx context.Context, directory string, names []
 		case errors.Is(err, recipes.ErrNoNode):
 		case errors.Is(err, recipes.ErrDenied):
 			e.findf(Problem, contender, "give all clients of the lock one identity, or open its ACL",
-				"may not be read: whoever stands behind it waits in vain")
+				"cannot be read: clients that wait behind it fail")
 		case err != nil:
 			return err
 		case looked.Owner == 0:
@@ -192,12 +192,12 @@ func (e *examination) leftovers(ctx context.Context, empty map[string]zookeeper.
 	if len(empty) == 0 {
 		return nil
 	}
-	if e.Patience == 0 {
-		e.findf(Note, e.LockRoot, "run again with --patience 90s to find those that stay",
-			"%d directories of locks are empty; containers vanish within a minute or so", len(empty))
+	if e.RecheckAfter == 0 {
+		e.findf(Note, e.LockRoot, "run again with --recheck-after 90s to find those that remain",
+			"%d directories of locks are empty; containers vanish within about a minute", len(empty))
 		return nil
 	}
-	timer := time.NewTimer(e.Patience)
+	timer := time.NewTimer(e.RecheckAfter)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -208,8 +208,8 @@ func (e *examination) leftovers(ctx context.Context, empty map[string]zookeeper.
 		before := empty[path]
 		now, err := e.ensemble.Inspect(ctx, path)
 		if err == nil && now.Czxid == before.Czxid && now.Counter == before.Counter && now.Children == 0 {
-			e.findf(Warning, path, "delete it: whoever uses the lock next makes it as a container",
-				"is empty and no container, so that it stays for ever")
+			e.findf(Warning, path, "delete it: its next user creates it as a container",
+				"is empty and not a container, so that it remains forever")
 		}
 	}
 	return nil

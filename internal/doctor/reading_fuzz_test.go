@@ -54,10 +54,10 @@ func FuzzExaminations(f *testing.F) {
 			t.Error(err)
 		}
 		for _, found := range findings {
-			if found.About == "" || found.Text == "" || found.Gravity < Note || found.Gravity > Problem {
+			if found.About == "" || found.Text == "" || found.Severity < Note || found.Severity > Problem {
 				t.Errorf("%+v", found)
 			}
-			if _, err := found.Gravity.MarshalText(); err != nil {
+			if _, err := found.Severity.MarshalText(); err != nil {
 				t.Error(err)
 			}
 		}

@@ -22,11 +22,11 @@ func (e *examination) servers(ctx context.Context) {
 		answer, err := e.ensemble.Ask(ctx, server, "srvr")
 		switch {
 		case errors.Is(err, zookeeper.ErrSilent):
-			e.findf(e.unknown(), server, "allow `srvr` in 4lw.commands.whitelist", "does not say how it is")
+			e.findf(e.unknown(), server, "allow `srvr` in 4lw.commands.whitelist", "does not report its status")
 		case err != nil:
-			e.findf(Problem, server, "start it, or take it out of --zookeeper", "does not answer: %v", err)
+			e.findf(Problem, server, "start it, or remove it from --zookeeper", "does not answer: %v", err)
 		case lineOf(answer, "Mode") == "":
-			e.findf(Problem, server, "see whether it reaches the others: it needs a majority of them", "does not serve requests")
+			e.findf(Problem, server, "check whether it reaches the others: it needs a majority", "does not serve requests")
 		default:
 			e.version(server, answer)
 		}
@@ -37,7 +37,7 @@ func (e *examination) servers(ctx context.Context) {
 			"no server answers `conf`, so that --tick-time %v and --sync-limit %d could not be compared with the ensemble's", e.TickTime, e.SyncLimit)
 	}
 	if e.Credentials && !e.Secure {
-		e.findf(Warning, "--zookeeper-auth-file", "use TLS towards the ensemble: --zookeeper-tls-ca", "the password travels in clear")
+		e.findf(Warning, "--zookeeper-auth-file", "use TLS towards the ensemble: --zookeeper-tls-ca", "the password is sent in clear")
 	}
 }
 
@@ -45,8 +45,8 @@ func (e *examination) servers(ctx context.Context) {
 func (e *examination) validity() {
 	if e.Validity.Short() {
 		e.findf(Warning, "--session-timeout", "choose a longer session timeout, or a shorter tickTime for the ensemble",
-			"of %v a lease is certainly valid for %v after a heartbeat and for %v before the next one, so that a short loss of contact may end it "+
-				"before its callers are told of that", e.SessionTimeout, tenths(e.Validity.Most), tenths(e.Validity.Least))
+			"with %v a lease is valid for %v after a heartbeat and for %v before the next one, so that a short loss of contact may end it "+
+				"before its callers are notified", e.SessionTimeout, tenths(e.Validity.Most), tenths(e.Validity.Least))
 	}
 }
 
@@ -55,11 +55,11 @@ func tenths(d time.Duration) time.Duration { return d.Truncate(100 * time.Millis
 // protection judges what keeps others from the ensemble, whose sessions belong to whoever reaches its port.
 func (e *examination) protection() {
 	if !e.Secure && slices.ContainsFunc(e.Servers, isElsewhere) {
-		e.findf(Warning, "--zookeeper-tls-ca", "use TLS towards the ensemble", "whoever is on the way reads and changes what is written")
+		e.findf(Warning, "--zookeeper-tls-ca", "use TLS towards the ensemble", "the network can read and change what is written")
 	}
 	if !e.Credentials {
 		e.findf(Warning, "--zookeeper-auth-file", "give the sidecar credentials: this, or --zookeeper-tls-cert",
-			"the sidecar shows no credentials, so that its nodes are open to whoever reaches the ensemble")
+			"the sidecar has no credentials, so that its nodes are open to every client of the ensemble")
 	}
 }
 
@@ -113,11 +113,11 @@ func (e *examination) version(server, answer string) {
 	runs, ok := releaseIn(lineOf(answer, "Zookeeper version"))
 	switch {
 	case !ok:
-		e.findf(e.unknown(), server, "", "does not say which release it runs")
+		e.findf(e.unknown(), server, "", "does not report its version")
 	case runs.before(release{3, 5, 1}):
-		e.findf(Problem, server, "upgrade to 3.9.5 or later", "runs %v, which has no containers: directories of locks stay for ever", runs)
+		e.findf(Problem, server, "upgrade to 3.9.5 or later", "runs %v, which has no containers: directories of locks remain forever", runs)
 	case runs.before(release{3, 8, 6}), runs[1] == 9 && runs.before(release{3, 9, 5}):
-		e.findf(Warning, server, "upgrade to 3.8.6, 3.9.5 or later", "runs %v, which lacks corrections of security and of correctness", runs)
+		e.findf(Warning, server, "upgrade to 3.8.6, 3.9.5 or later", "runs %v, which lacks security and correctness fixes", runs)
 	}
 }
 
@@ -137,11 +137,11 @@ func (e *examination) setup(ctx context.Context, server string) bool {
 	least, most := milliseconds(conf["minSessionTimeout"]), milliseconds(conf["maxSessionTimeout"])
 	if most > 0 && (e.SessionTimeout < least || e.SessionTimeout > most) {
 		e.findf(Warning, server, fmt.Sprintf("choose one from %v to %v", least, most),
-			"allows session timeouts from %v to %v: --session-timeout %v becomes another", least, most, e.SessionTimeout)
+			"allows session timeouts from %v to %v: --session-timeout %v would be changed", least, most, e.SessionTimeout)
 	}
 	if connections := conf["maxClientCnxns"]; connections > 0 && connections <= e.MostLeases {
 		e.findf(Warning, server, "raise maxClientCnxns, or lower --max-leases",
-			"takes %d connections from one address (maxClientCnxns), and each lease is one: --max-leases %d cannot be had from one server",
+			"accepts %d connections from one address (maxClientCnxns), and each lease needs one: one server cannot serve --max-leases %d",
 			connections, e.MostLeases)
 	}
 	return true
@@ -209,7 +209,7 @@ func (e *examination) judgeMembers(participants, observers int) {
 			"the ensemble has %d observers", observers)
 	}
 	if participants > 0 && participants%2 == 0 {
-		e.findf(Note, "ensemble", "add a server, or take one away", "%d servers vote: one less would survive as many failures", participants)
+		e.findf(Note, "ensemble", "add or remove a server", "%d servers vote: one fewer would survive as many failures", participants)
 	}
 	if participants > len(e.Servers) {
 		e.findf(Note, "--zookeeper", "name all of them",

@@ -56,26 +56,19 @@ func (c Code) Error() string {
 	return fmt.Sprintf("ZooKeeper error %d", int32(c))
 }
 
-// Is makes errors.Is find the recipes' name of a code.
-func (c Code) Is(target error) bool {
-	switch c {
-	case codeNoNode:
-		return target == recipes.ErrNoNode
-	case codeBadVersion:
-		return target == recipes.ErrBadVersion
-	case codeNoAuth:
-		return target == recipes.ErrDenied
-	case codeNodeExists:
-		return target == recipes.ErrExists
-	case codeNotEmpty:
-		return target == recipes.ErrNotEmpty
-	case codeNoChildren:
-		return target == recipes.ErrNoChildren
-	case codeSessionExpired:
-		return target == recipes.ErrSessionEnded
-	}
-	return false
+// recipeErrors are the recipes' names of codes.
+var recipeErrors = map[Code]error{
+	codeNoNode:         recipes.ErrNoNode,
+	codeBadVersion:     recipes.ErrBadVersion,
+	codeNoAuth:         recipes.ErrDenied,
+	codeNodeExists:     recipes.ErrExists,
+	codeNotEmpty:       recipes.ErrNotEmpty,
+	codeNoChildren:     recipes.ErrNoChildren,
+	codeSessionExpired: recipes.ErrSessionEnded,
 }
+
+// Is makes errors.Is find the recipes' name of a code.
+func (c Code) Is(target error) bool { return target != nil && recipeErrors[c] == target }
 
 // codeOf is the code that an error carries.
 func codeOf(err error) Code {

@@ -56,19 +56,21 @@ func (e *Ensemble) MakeParents(path string) error {
 
 // Set replaces a node's data.
 func (e *Ensemble) Set(path string, data []byte) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.write(operator, func(t *transaction) error {
+	return e.operate(func(t *transaction) error {
 		_, err := t.Set(path, data, -1)
 		return err
 	})
 }
 
-// Delete deletes a node.
-func (e *Ensemble) Delete(path string) error {
+func (e *Ensemble) operate(change func(*transaction) error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.write(operator, func(t *transaction) error { return t.Delete(path, -1) })
+	return e.write(operator, change)
+}
+
+// Delete deletes a node.
+func (e *Ensemble) Delete(path string) error {
+	return e.operate(func(t *transaction) error { return t.Delete(path, -1) })
 }
 
 // Deny takes every right on a node away from everybody, or gives them back.
@@ -77,9 +79,7 @@ func (e *Ensemble) Deny(path string, deny bool) error {
 	if deny {
 		list = []ACL{{Permissions: permAll, Identity: Identity{Scheme: "digest", ID: "nobody:x"}}}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.write(operator, func(t *transaction) error {
+	return e.operate(func(t *transaction) error {
 		_, err := t.setACL(path, list, -1)
 		return err
 	})
@@ -87,22 +87,20 @@ func (e *Ensemble) Deny(path string, deny bool) error {
 
 // SetSequence sets the number that the next sequential child of a node will get.
 func (e *Ensemble) SetSequence(path string, next int32) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n, err := e.tree.Find(path)
-	if err == nil {
-		n.stat.created = next
-	}
-	return err
+	return e.adjust(path, func(n *node) { n.stat.created = next })
 }
 
 // SetVersion sets the version of a node's data.
 func (e *Ensemble) SetVersion(path string, version int32) error {
+	return e.adjust(path, func(n *node) { n.stat.version = version })
+}
+
+func (e *Ensemble) adjust(path string, change func(*node)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n, err := e.tree.Find(path)
 	if err == nil {
-		n.stat.version = version
+		change(n)
 	}
 	return err
 }
@@ -118,11 +116,7 @@ func (e *Ensemble) Read(path string) (recipes.Node, error) {
 func (e *Ensemble) Names(path string) []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n, err := e.tree.Find(path)
-	if err != nil {
-		return nil
-	}
-	return n.Names()
+	return e.tree.namesIn(path)
 }
 
 // Zxid is the newest transaction's number.

@@ -5,9 +5,6 @@ import "fmt"
 // errWithReply refuses a request that is answered in full nevertheless.
 var errWithReply = fmt.Errorf("%w, but in part", codeMarshalling)
 
-// A step is one operation of a multi: it writes its result or fails.
-type step func(t *transaction, out *encoder) error
-
 // handleMulti does all of several operations, or none. If one fails, the reply says so for each of them: nothing for
 // those before it, its code for itself, "inconsistent" for those after it.
 func handleMulti(c *connection, in *decoder, out *encoder) error {
@@ -20,7 +17,8 @@ func handleMulti(c *connection, in *decoder, out *encoder) error {
 	failed := 0
 	err = c.write(func(t *transaction) error {
 		for i, step := range steps {
-			if err := step(t, results); err != nil {
+			results.done(step.op)
+			if err := step.do(t, results); err != nil {
 				failed = i
 				return err
 			}
@@ -73,20 +71,20 @@ func readSteps(in *decoder) ([]step, error) {
 func readStep(op opcode, in *decoder) (step, error) {
 	switch op {
 	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
-		return createStep(op, in)
+		return readCreateOfMulti(op, in)
 	case opDelete:
-		return versionStep(op, in, (*transaction).Delete)
+		return readDelete(in)
 	case opCheck:
 		return versionStep(op, in, (*transaction).Check)
 	case opSetData:
-		return setStep(in)
+		return readSetData(in)
 	}
-	return nil, codeMarshalling
+	return step{}, codeMarshalling
 }
 
-// createStep is a step that makes a node. In a multi, other than alone, a create with the mode of a container makes
+// readCreateOfMulti reads a step that makes a node. In a multi, other than alone, a create with the mode of a container makes
 // one, a mode that is none cannot be read, and a create with a time to live and another mode is a plain one.
-func createStep(op opcode, in *decoder) (step, error) {
+func readCreateOfMulti(op opcode, in *decoder) (step, error) {
 	wanted, err := readCreation(in, Mode.kind, op == opCreateTTL)
 	switch {
 	case op == opCreateTTL && wanted.mode.expiring():
@@ -99,45 +97,10 @@ func createStep(op opcode, in *decoder) (step, error) {
 	if op == opCreateContainer || wanted.mode == Container {
 		op, wanted.kind = opCreateContainer, container
 	}
-	return func(t *transaction, out *encoder) error {
-		path, made, err := t.create(wanted)
-		if err != nil {
-			return err
-		}
-		if op == opCreate {
-			out.done(opCreate)
-			out.string(path)
-		} else {
-			out.done(opCreate2)
-			out.created(path, made)
-		}
-		return nil
-	}, err
-}
-
-// versionStep is a step that has a path and a version and no result.
-func versionStep(op opcode, in *decoder, do func(*transaction, string, int32) error) (step, error) {
-	path, version := in.path(), in.Int32()
-	return func(t *transaction, out *encoder) error {
-		if err := do(t, path, version); err != nil {
-			return err
-		}
-		out.done(op)
-		return nil
-	}, in.err()
-}
-
-func setStep(in *decoder) (step, error) {
-	path, data, version := in.path(), in.bytes(), in.Int32()
-	return func(t *transaction, out *encoder) error {
-		n, err := t.Set(path, data, version)
-		if err != nil {
-			return err
-		}
-		out.done(opSetData)
-		out.stat(n.Describe())
-		return nil
-	}, in.err()
+	if op != opCreate {
+		op = opCreate2
+	}
+	return createStep(op, wanted), err
 }
 
 // handleMultiRead does several reads, each with a result of its own. They set no watches. Writes in their place are

@@ -3,6 +3,7 @@ package embedded
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -66,11 +67,7 @@ func (r *Replica) Apply(session int64, request []byte) {
 
 // Names lists a node's children in order.
 func (r *Replica) Names(path string) []string {
-	n, err := r.server.ensemble.tree.Find(path)
-	if err != nil {
-		return nil
-	}
-	return n.Names()
+	return r.server.ensemble.tree.namesIn(path)
 }
 
 // Stat gives a node's Stat.
@@ -84,12 +81,7 @@ func (r *Replica) Stat(path string) (Stat, bool) {
 
 // Paths lists all nodes in order.
 func (r *Replica) Paths() []string {
-	paths := make([]string, 0, len(r.server.ensemble.tree.nodes))
-	for path := range r.server.ensemble.tree.nodes {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	return paths
+	return slices.Sorted(maps.Keys(r.server.ensemble.tree.nodes))
 }
 
 // An Attached is a client attached to a replica: what it asks is answered with what the replica knows, and its watches

@@ -3,6 +3,7 @@ package embedded
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -66,12 +67,7 @@ func (e *Ensemble) endSession(s *serverSession, cause error) {
 
 // ephemeralsOf lists a session's nodes.
 func (e *Ensemble) ephemeralsOf(session int64) []string {
-	paths := make([]string, 0, len(e.tree.ephemerals[session]))
-	for path := range e.tree.ephemerals[session] {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	return paths
+	return slices.Sorted(maps.Keys(e.tree.ephemerals[session]))
 }
 
 // touch gives a session its full timeout again, counted from now and rounded up to a whole tick.
@@ -128,27 +124,26 @@ func (e *Ensemble) expire() {
 // Condemn has the server tell a session's client that it has expired, while what the session owns stays there until
 // Expire, or until its timeout. So a client can lose its session before anybody else can have what it owned.
 func (e *Ensemble) Condemn(session int64) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	s, found := e.sessions[session]
-	if !found {
-		return ErrNoSession
-	}
-	s.condemned = true
-	if c, attached := s.holder.(*connection); attached {
-		c.end()
-	}
-	return nil
+	return e.withSession(session, func(s *serverSession) {
+		s.condemned = true
+		if c, attached := s.holder.(*connection); attached {
+			c.end()
+		}
+	})
 }
 
 // Expire ends a session at once, as if its timeout had passed.
 func (e *Ensemble) Expire(session int64) error {
+	return e.withSession(session, func(s *serverSession) { e.endSession(s, causeExpired) })
+}
+
+func (e *Ensemble) withSession(session int64, do func(*serverSession)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s, found := e.sessions[session]
 	if !found {
 		return ErrNoSession
 	}
-	e.endSession(s, causeExpired)
+	do(s)
 	return nil
 }

@@ -1,6 +1,9 @@
 package embedded
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // A Stat is what ZooKeeper tells of a node besides its data.
 type Stat struct {
@@ -50,12 +53,7 @@ func (n *node) Describe() Stat {
 
 // Names lists the children.
 func (n *node) Names() []string {
-	names := make([]string, 0, len(n.children))
-	for name := range n.children {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(n.children))
 }
 
 // A tree is all znodes by path. The root lies under "", the path of the parent of "/a".
@@ -92,6 +90,15 @@ func (t *tree) Find(path string) (*node, error) {
 		return nil, codeNoNode
 	}
 	return n, nil
+}
+
+// namesIn lists a node's children in order; none if it is missing.
+func (t *tree) namesIn(path string) []string {
+	n, err := t.Find(path)
+	if err != nil {
+		return nil
+	}
+	return n.Names()
 }
 
 // attach puts a node in its place and into the books of its kind. Its parent must be there.
@@ -145,10 +152,7 @@ func (t *tree) Clone() *tree {
 	copied := &tree{nodes: make(map[string]*node, len(t.nodes))}
 	for path, n := range t.nodes {
 		twin := *n
-		twin.children = make(map[string]struct{}, len(n.children))
-		for name := range n.children {
-			twin.children[name] = struct{}{}
-		}
+		twin.children = maps.Clone(n.children)
 		copied.nodes[path] = &twin
 	}
 	return copied

@@ -1,5 +1,27 @@
 package embedded
 
+// A step is one operation that changes the tree, alone or in a multi: it writes its result or fails.
+type step struct {
+	op opcode // as the results of a multi name it
+	do func(t *transaction, out *encoder) error
+}
+
+// alone handles an operation that is a request of its own.
+func alone(read func(*decoder) (step, error)) handler {
+	return func(c *connection, in *decoder, out *encoder) error {
+		step, err := read(in)
+		if err != nil {
+			return err
+		}
+		return c.write(func(t *transaction) error { return step.do(t, out) })
+	}
+}
+
+// write does a transaction in the client's name.
+func (c *connection) write(change func(*transaction) error) error {
+	return c.server.ensemble.write(c.caller(), change)
+}
+
 // readCreation reads the request of every sort of create.
 func readCreation(in *decoder, made func(Mode) kind, ttl bool) (creation, error) {
 	c := creation{path: in.path(), data: in.bytes(), acl: in.acl(), mode: Mode(in.Int32()), ttl: -1}
@@ -12,104 +34,68 @@ func readCreation(in *decoder, made func(Mode) kind, ttl bool) (creation, error)
 
 func always(k kind) func(Mode) kind { return func(Mode) kind { return k } }
 
-func readCreate(in *decoder) (creation, error)    { return readCreation(in, Mode.kind, false) }
-func readContainer(in *decoder) (creation, error) { return readCreation(in, always(container), false) }
-
-func readTTL(in *decoder) (creation, error) { return readCreation(in, always(expiring), true) }
-
-func handleCreate(c *connection, in *decoder, out *encoder) error {
-	return c.create(in, readCreate, func(path string, _ *node) { out.string(path) })
+// creating handles a create that is a request of its own, and makes what the mode says or its operation is for.
+func creating(op opcode, made func(Mode) kind) handler {
+	return alone(func(in *decoder) (step, error) {
+		wanted, err := readCreation(in, made, op == opCreateTTL)
+		return createStep(op, wanted), err
+	})
 }
 
-func handleCreate2(c *connection, in *decoder, out *encoder) error {
-	return c.create(in, readCreate, out.created)
-}
-
-func handleCreateContainer(c *connection, in *decoder, out *encoder) error {
-	return c.create(in, readContainer, out.created)
-}
-
-func handleCreateTTL(c *connection, in *decoder, out *encoder) error {
-	return c.create(in, readTTL, out.created)
-}
-
-// created writes the longer reply to a create.
-func (e *encoder) created(path string, n *node) {
-	e.string(path)
-	e.stat(n.Describe())
-}
-
-func (c *connection) create(in *decoder, read func(*decoder) (creation, error), reply func(string, *node)) error {
-	wanted, err := read(in)
-	if err != nil {
-		return err
-	}
-	return c.write(func(t *transaction) error {
+// createStep is a step that makes a node: its result is the path, and the Stat unless the operation is the oldest.
+func createStep(op opcode, wanted creation) step {
+	return step{op, func(t *transaction, out *encoder) error {
 		path, made, err := t.create(wanted)
-		if err == nil {
-			reply(path, made)
+		if err != nil {
+			return err
 		}
-		return err
-	})
+		out.string(path)
+		if op != opCreate {
+			out.stat(made.Describe())
+		}
+		return nil
+	}}
 }
 
-// write does a transaction in the client's name.
-func (c *connection) write(change func(*transaction) error) error {
-	return c.server.ensemble.write(c.caller(), change)
-}
+func readDelete(in *decoder) (step, error) { return versionStep(opDelete, in, (*transaction).Delete) }
 
-func handleDelete(c *connection, in *decoder, _ *encoder) error {
+// versionStep is a step that has a path and a version and no result.
+func versionStep(op opcode, in *decoder, do func(*transaction, string, int32) error) (step, error) {
 	path, version := in.path(), in.Int32()
-	if in.Failed() {
-		return codeMarshalling
-	}
-	return c.write(func(t *transaction) error { return t.Delete(path, version) })
+	return step{op, func(t *transaction, _ *encoder) error { return do(t, path, version) }}, in.err()
 }
 
-func handleDeleteContainer(c *connection, in *decoder, _ *encoder) error {
+func readDeleteContainer(in *decoder) (step, error) {
 	path := in.Text()
-	if in.Failed() {
-		return codeMarshalling
-	}
-	return c.write(func(t *transaction) error { return t.deleteContainer(path) })
+	return step{opDeleteContainer, func(t *transaction, _ *encoder) error { return t.deleteContainer(path) }}, in.err()
 }
 
-func handleSetData(c *connection, in *decoder, out *encoder) error {
+func readSetData(in *decoder) (step, error) {
 	path, data, version := in.path(), in.bytes(), in.Int32()
-	if in.Failed() {
-		return codeMarshalling
-	}
-	return c.write(func(t *transaction) error {
-		n, err := t.Set(path, data, version)
-		if err == nil {
-			out.stat(n.Describe())
-		}
-		return err
-	})
+	return statStep(opSetData, func(t *transaction) (*node, error) { return t.Set(path, data, version) }), in.err()
 }
 
-func handleSetACL(c *connection, in *decoder, out *encoder) error {
+func readSetACL(in *decoder) (step, error) {
 	path, list, version := in.path(), in.acl(), in.Int32()
-	if in.Failed() {
-		return codeMarshalling
-	}
-	return c.write(func(t *transaction) error {
-		n, err := t.setACL(path, list, version)
+	return statStep(opSetACL, func(t *transaction) (*node, error) { return t.setACL(path, list, version) }), in.err()
+}
+
+// statStep is a step whose result is the Stat of the node that it has changed.
+func statStep(op opcode, change func(*transaction) (*node, error)) step {
+	return step{op, func(t *transaction, out *encoder) error {
+		n, err := change(t)
 		if err == nil {
 			out.stat(n.Describe())
 		}
 		return err
-	})
+	}}
 }
 
-// handleReconfig refuses, as a server does by default. Its configuration is to be read at /zookeeper/config.
-func handleReconfig(c *connection, in *decoder, _ *encoder) error {
+// readReconfig refuses, as a server does by default. Its configuration is to be read at /zookeeper/config.
+func readReconfig(in *decoder) (step, error) {
 	for range 3 {
 		in.Optional() // who shall join, who leave, who be there
 	}
 	in.Int64() // the version of the configuration to be changed
-	if in.Failed() {
-		return codeMarshalling
-	}
-	return c.write(func(*transaction) error { return codeReconfigDisabled })
+	return step{opReconfig, func(*transaction, *encoder) error { return codeReconfigDisabled }}, in.err()
 }

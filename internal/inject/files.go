@@ -42,7 +42,7 @@ func (k *keyFile) certificate() *tls.Certificate { return k.files.Last() }
 
 func (k *keyFile) report(_ *tls.Certificate, trouble error) {
 	if trouble != nil {
-		k.log.Error("the webhook's certificate was not read again; the last good one is used", zap.Error(trouble))
+		k.log.Error("the webhook's certificate was not reloaded; the last valid one is used", zap.Error(trouble))
 	}
 }
 

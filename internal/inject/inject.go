@@ -73,7 +73,7 @@ func callers(shown pod, named []string) ([]container, error) {
 	for _, name := range named {
 		i := slices.IndexFunc(all, func(c container) bool { return c.name == name })
 		if i < 0 {
-			return nil, refuse("annotation "+containersAnnotation, name, "the pod has no such container; it has "+namesOf(all))
+			return nil, refuse("annotation "+containersAnnotation, name, "the pod has no such container; it has "+strings.Join(namesOf(all), ", "))
 		}
 		chosen = append(chosen, all[i])
 	}
@@ -82,12 +82,12 @@ func callers(shown pod, named []string) ([]container, error) {
 
 func isSidecar(c container) bool { return c.name == sidecarName }
 
-func namesOf(containers []container) string {
+func namesOf(containers []container) []string {
 	names := make([]string, 0, len(containers))
 	for _, c := range containers {
 		names = append(names, c.name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // checkNames refuses names from which no volume's name can be made.
@@ -105,11 +105,7 @@ func volumeOf(c container) string { return sidecarName + "-" + c.name }
 
 // checked is the sidecar's command line, if it obeys the sidecar's rules.
 func (p *Pattern) checked(settings map[string]string, callers []container, check Check) ([]string, error) {
-	names := make([]string, 0, len(callers))
-	for _, c := range callers {
-		names = append(names, c.name)
-	}
-	arguments, err := p.with(settings, names)
+	arguments, err := p.with(settings, namesOf(callers))
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (k *Keeper) run(ctx context.Context) {
 		pause := k.schedule.interval()
 		if err := k.look(ctx); err != nil && ctx.Err() == nil {
 			k.metrics.failures.Inc()
-			k.log.Error("the webhook's certificate was not looked after; it is tried again", zap.Error(err))
+			k.log.Error("the webhook's certificate could not be maintained; retrying", zap.Error(err))
 			pause = min(pause, 5*time.Second)
 		}
 		select {
@@ -106,7 +106,7 @@ func (k *Keeper) serve(current pair) error {
 	}
 	before := k.serving.Swap(loaded)
 	if before == nil || before.Leaf.SerialNumber.Cmp(loaded.Leaf.SerialNumber) != 0 {
-		k.log.Info("serving with another certificate", zap.Time("until", loaded.Leaf.NotAfter))
+		k.log.Info("serving with a new certificate", zap.Time("until", loaded.Leaf.NotAfter))
 	}
 	k.metrics.expiry.Set(time.Until(loaded.Leaf.NotAfter).Seconds())
 	return nil

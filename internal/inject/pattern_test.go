@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.uber.org/zap"
 )
 
 // A small pattern, of the form that the chart renders.
@@ -222,6 +226,34 @@ func FuzzPatch(f *testing.F) {
 		patch, _, err := read.Patch([]byte(text), rooted)
 		if err == nil && patch != nil && !json.Valid(patch) {
 			t.Errorf("%q gives %q", text, patch)
+		}
+	})
+}
+
+// Whatever an API server sends, it is refused as a whole or answered with its own uid, and with a patch only where the pod is let in.
+func FuzzReviews(f *testing.F) {
+	const around = `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u-1", "object": %s}}`
+	for _, pod := range []string{podWith(asks, ""), `null`, `1`, `{"metadata": {"name": 1}}`} {
+		f.Add(fmt.Sprintf(around, pod))
+	}
+	f.Add(`{"kind": "AdmissionReview"}`)
+	f.Add(`[]`)
+	reviewer := &reviewer{pattern(f), rooted, zap.NewNop(), newMetrics()}
+	f.Fuzz(func(t *testing.T, body string) {
+		answer := httptest.NewRecorder()
+		reviewer.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
+		if answer.Code == http.StatusBadRequest {
+			return
+		}
+		var asked, told review
+		if answer.Code != http.StatusOK || json.Unmarshal(answer.Body.Bytes(), &told) != nil || told.Response == nil {
+			t.Fatalf("%q is answered with %d, %s", body, answer.Code, answer.Body)
+		}
+		if err := json.NewDecoder(strings.NewReader(body)).Decode(&asked); err != nil || told.Response.UID != asked.Request.UID {
+			t.Errorf("%q is answered for %q, %v", body, told.Response.UID, err)
+		}
+		if patch := told.Response.Patch; len(patch) > 0 && (!told.Response.Allowed || !json.Valid(patch)) {
+			t.Errorf("%q: allowed %t, with the patch %s", body, told.Response.Allowed, patch)
 		}
 	})
 }

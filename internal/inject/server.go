@@ -32,8 +32,8 @@ type Options struct {
 	Lifetime time.Duration // of certificates
 	API      API
 
-	Linger time.Duration // for how long API servers are still answered when the injector is told to stop
-	Log    *zap.Logger
+	ShutdownDelay time.Duration // for how long API servers are still answered when the injector is told to stop
+	Log           *zap.Logger
 }
 
 // A source has the certificate to serve with, nil while there is none, and looks after it.
@@ -102,7 +102,7 @@ func (s *Server) Addresses() []string {
 	return addresses
 }
 
-// Serve serves until ctx ends, says then that it is not ready any more, and stops after it has lingered.
+// Serve serves until ctx ends, says then that it is not ready any more, and stops after ShutdownDelay.
 func (s *Server) Serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	webhook, watched := s.webhookServer(), s.watchedServer()
@@ -130,9 +130,9 @@ func ended(err error) error {
 
 // stop is told of by the probe first: API servers go on calling until everybody knows of it.
 func (s *Server) stop(ctx context.Context, servers ...*http.Server) error {
-	s.options.Log.Info("stopping", zap.Duration("linger", s.options.Linger))
+	s.options.Log.Info("stopping", zap.Duration("delay", s.options.ShutdownDelay))
 	s.stopping.Store(true)
-	<-time.After(s.options.Linger)
+	<-time.After(s.options.ShutdownDelay)
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	var group errgroup.Group

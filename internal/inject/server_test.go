@@ -122,9 +122,9 @@ func TestTheWebhookAnswersOverTLSAndCounts(t *testing.T) {
 	}
 }
 
-func TestWhileItLingersTheWebhookAnswersAndSaysThatItIsNotReady(t *testing.T) {
+func TestDuringTheShutdownDelayTheWebhookAnswersAndSaysThatItIsNotReady(t *testing.T) {
 	_, certificate, key := files(t, t.TempDir())
-	s, stop := running(t, Options{Certificate: certificate, Key: key, Linger: time.Second})
+	s, stop := running(t, Options{Certificate: certificate, Key: key, ShutdownDelay: time.Second})
 	if code, text := fetch(t, s.Addresses()[1]+"/readyz"); code != 200 {
 		t.Errorf("ready: %d %s", code, text)
 	}

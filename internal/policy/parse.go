@@ -61,7 +61,7 @@ func (p parser) document(content []byte) (*yaml.Node, error) {
 		return nil, fmt.Errorf("%s: %w", p.file, err)
 	}
 	if err := decoder.Decode(&another); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: holds more than one document", p.file)
+		return nil, fmt.Errorf("%s: contains more than one document", p.file)
 	}
 	return document.Content[0], nil
 }

@@ -115,7 +115,7 @@ func TestABadPolicyIsRefusedWithFileLineFieldValueAndRule(t *testing.T) {
 		{"rules: {a: b}", `p.yaml:1: rules is a mapping: a list`},
 		{"rules: [", "p.yaml: yaml: line 1"},
 		{good + "rules: []", `p.yaml:4: a field of the policy is "rules": each field once`},
-		{good + "---\nrules: []", "p.yaml: holds more than one document"},
+		{good + "---\nrules: []", "p.yaml: contains more than one document"},
 		{good + "  action: deny", `p.yaml:4: a field of rules[0] is "action": one of identities, methods, prefixes`},
 		{good + "  prefixes:", `p.yaml:4: rules[0].prefixes is "": a list`},
 		{good + "  prefixes: []", `p.yaml:4: rules[0].prefixes is empty: at least one`},

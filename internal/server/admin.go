@@ -44,7 +44,7 @@ type administration struct {
 // A sheet is a tally sheet as it was at one moment.
 type sheet struct {
 	at time.Time
-	tallySheet
+	bucketCounts
 }
 
 func newAdministration(server *Server) *administration {
@@ -64,7 +64,7 @@ func (a *administration) latest() (text []byte, due time.Time) {
 	}
 	if len(a.past) > 0 {
 		over := now.at.Sub(a.past[0].at)
-		state.LatencyOver, state.Latency = over.Seconds(), latencies(a.past[0].tallySheet, now.tallySheet, over)
+		state.LatencyOver, state.Latency = over.Seconds(), latencies(a.past[0].bucketCounts, now.bucketCounts, over)
 	}
 	a.past = append(a.past, now)[max(0, len(a.past)+1-latencyPast):]
 	if text, err := json.Marshal(state); err == nil {
@@ -77,7 +77,7 @@ func (a *administration) latest() (text []byte, due time.Time) {
 // state is what there is now, with latencies since the beginning.
 func (a *administration) state() service.State {
 	metrics := a.server.options.Metrics
-	state := a.server.handlers.Stock()
+	state := a.server.handlers.Snapshot()
 	state.Version = version()
 	state.Reachable, _ = a.server.ensemble.Reachable()
 	state.Counts.Connections, _ = a.server.limiter.count()
@@ -113,7 +113,7 @@ func (a *administration) handler(address string) http.Handler {
 func (a *administration) serveState(w http.ResponseWriter, _ *http.Request) {
 	text, err := json.Marshal(a.state())
 	if err != nil {
-		http.Error(w, "the state cannot be told", http.StatusInternalServerError)
+		http.Error(w, "the state cannot be encoded", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -126,7 +126,7 @@ func (a *administration) serveEvents(w http.ResponseWriter, r *http.Request) {
 	case a.lookers <- struct{}{}:
 		defer func() { <-a.lookers }()
 	default:
-		http.Error(w, fmt.Sprintf("%d look already", mostLookers), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d viewers already", mostLookers), http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -154,10 +154,10 @@ func ownPagesOnly(handler http.Handler, isSocket bool) http.Handler {
 		site := r.Header.Get("Sec-Fetch-Site")
 		switch {
 		case !isSocket && !isLoopback(hostname(r.Host)):
-			http.Error(w, "ask for localhost or a loopback address", http.StatusMisdirectedRequest)
+			http.Error(w, "use localhost or a loopback address", http.StatusMisdirectedRequest)
 			return
 		case site != "" && site != "same-origin" && site != "none":
-			http.Error(w, "not for other pages", http.StatusForbidden)
+			http.Error(w, "cross-origin requests are refused", http.StatusForbidden)
 			return
 		}
 		header := w.Header()

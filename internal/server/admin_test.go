@@ -221,7 +221,7 @@ func TestQuantilesLieWithinTheBucketsOfTheRequests(t *testing.T) {
 	row[0], row[1] = 0, 50 // half within 1 ms, the others within 2 ms
 	same(t, "half", quantile(row, 0.5), 0.001)
 	same(t, "three quarters", quantile(row, 0.75), 0.0015)
-	found := latencies(tallySheet{"create": row}, tallySheet{"create": row, "delete": row}, 10*time.Second)
+	found := latencies(bucketCounts{"create": row}, bucketCounts{"create": row, "delete": row}, 10*time.Second)
 	same(t, "operations", len(found), 1)
 	same(t, "rate", found[0].Rate, 10)
 	slow := slices.Repeat([]uint64{0}, len(shortTimes))

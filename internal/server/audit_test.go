@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -32,7 +33,7 @@ func (s *policyScene) entriesOf(event string) (entries []recorded) {
 		var line recorded
 		must(s.t, json.Unmarshal(scanner.Bytes(), &line))
 		if line["msg"] == event {
-			for _, always := range []string{"msg", "ts", "level"} {
+			for _, always := range []string{"msg", "ts", "level", "login"} {
 				delete(line, always)
 			}
 			entries = append(entries, line)
@@ -103,6 +104,16 @@ rules:
 	_, _ = membershipv1.NewMembershipServiceClient(s.callers["operator"]).Delete(within(t),
 		&membershipv1.DeleteRequest{Group: "web", Force: true, Reason: "gone"})
 	_, _ = configv1.NewConfigServiceClient(s.callers["operator"]).Delete(within(t), &configv1.DeleteRequest{Key: "shop", Recursive: true})
+	written := configv1.NewConfigServiceClient(s.callers["operator"])
+	_, err = written.Put(within(t), &configv1.PutRequest{Key: "prices/tea", Content: &configv1.PutRequest_Text{Text: "a secret"}})
+	must(t, err)
+	joining, leave := context.WithCancel(within(t))
+	groups := membershipv1.NewMembershipServiceClient(s.callers["operator"])
+	join, err := groups.Join(joining, &membershipv1.JoinRequest{Group: "web", Member: "one"})
+	must(t, err)
+	_, err = join.Recv()
+	must(t, err)
+	leave()
 	_, err = app.Get(within(t), &lockv1.GetRequest{Name: "stock"})
 	same(t, "Get", outcome(err), denied)
 
@@ -121,6 +132,12 @@ rules:
 		{"advance", recorded{"caller": me, "name": "none", "last_issued": 7.0, "outcome": "SEQUENCE_NOT_FOUND"}},
 		{"removal", recorded{"caller": me, "kind": "group", "name": "web", "why": "gone", "outcome": "GROUP_NOT_FOUND"}},
 		{"removal", recorded{"caller": me, "kind": "keys", "name": "shop"}},
+		{"write", recorded{
+			"caller": me, "kind": "key", "action": "put", "name": "prices/tea", "bytes": 8.0, "version": 1.0, "outcome": "OK",
+		}},
+		{"join", recorded{"caller": me, "name": "web/one"}},
+		{"leave", recorded{"caller": me, "name": "web/one", "reason": "LEFT"}},
+		{"policy", recorded{"rules": 1.0, "outcome": "OK"}},
 		{"denial", recorded{
 			"caller": "socket:app", "action": "sidekeeper.lock.v1.LockService/Get", "names": []any{"stock"}, "reason": "POLICY_DENIED", "omitted": 0.0,
 		}},
@@ -134,9 +151,9 @@ rules:
 	for _, grant := range s.entriesOf("grant") {
 		same(t, "the log knows the lease of a grant", strings.Contains(s.book.Text(), fmt.Sprintf(`"lease":"%v"`, grant["lease"])), true)
 	}
-	same(t, "events that the document tells of", len(documentedEvents(t)), 8)
-	for _, id := range []string{released.GetHoldId(), broken.GetHoldId()} {
-		same(t, "a hold's id in the record", strings.Contains(s.record.Text(), id), false)
+	same(t, "events that the document tells of", len(documentedEvents(t)), 12)
+	for _, id := range []string{released.GetHoldId(), broken.GetHoldId(), "a secret"} {
+		same(t, "a secret in the record", strings.Contains(s.record.Text(), id), false)
 	}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,11 +55,4 @@ func (a authorizer) authorize(from caller.Caller, method string, request any) (d
 }
 
 // policyActions are all that a policy can speak of.
-func policyActions() []policy.Action {
-	var methods []string
-	for method := range methodPolicies {
-		methods = append(methods, method)
-	}
-	slices.Sort(methods)
-	return actionsOf(methods)
-}
+func policyActions() []policy.Action { return actionsOf(slices.Sorted(maps.Keys(methodPolicies))) }

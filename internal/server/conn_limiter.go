@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"net"
+	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -11,17 +13,20 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
 // A connLimiter lets in so many connections at a time, since each takes memory and a descriptor, of which the sidecar needs some
 // for the ensemble. One caller gets three quarters of them at most, so that it cannot shut the others out, and only so many in a
-// second, so that it does not keep the sidecar busy with greetings.
+// second, so that it does not keep the sidecar busy with greetings. Those that have not shown yet whose they are have places of their own, so
+// that they take none from anybody; some places are kept for root and the sidecar's own user.
 type connLimiter struct {
-	most, share int
-	log         *zap.Logger
+	most, share, greetings, kept int
+	log                          *zap.Logger
 
 	mu     sync.Mutex
-	open   int
+	open   int                     // whose callers are known
+	silent int                     // the others
 	quotas map[string]*callerQuota // by who called
 	shut   bool                    // somebody was refused since somebody was last let in
 	sum    int                     // of those that were refused
@@ -38,10 +43,13 @@ func newConnLimiter(most int, log *zap.Logger) *connLimiter {
 		most = math.MaxInt
 	}
 	return &connLimiter{
-		most: most, share: most - most/4, log: log, quotas: map[string]*callerQuota{}, refusals: newPace(refusals, refusalsBurst),
+		most: most, share: most - most/4, greetings: most - most/2, kept: most / keptIn, log: log, quotas: map[string]*callerQuota{}, refusals: newPace(refusals, refusalsBurst),
 		warnings: rate.NewLimiter(warnings, warningsBurst),
 	}
 }
+
+// keptIn so many connections one is kept for root and the sidecar's own user.
+const keptIn = 50
 
 // slowed keeps connections waiting in the listener's backlog while many have to be refused.
 func (l *connLimiter) slowed(listener net.Listener) net.Listener {
@@ -83,18 +91,23 @@ const (
 type callerQuota struct {
 	open     int // connections; the limiter's
 	arrivals *rate.Limiter
+	intake   *intake
+	streams  streamCount
 	reads    *reads
 	denials  *denialPace
 }
 
 func newCallerQuota() *callerQuota {
-	return &callerQuota{arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reads: newReads(), denials: newDenialPace()}
+	return &callerQuota{
+		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), intake: newIntake(), reads: newReads(), denials: newDenialPace(),
+	}
 }
 
 // A connSlot is the place of one connection that was let in.
 type connSlot struct {
 	limiter *connLimiter // nil where any number is let in
-	quota   *callerQuota // under its lock, as is over; nil until the caller is known
+	quota   *callerQuota // under its lock, as are silent and over; nil until the caller is known
+	silent  bool         // it has to show yet whose it is
 	over    bool
 
 	streams streamCount
@@ -109,23 +122,27 @@ func slotOf(from caller.Caller) *connSlot {
 	return &connSlot{} // of a call that came over no connection
 }
 
-// enter lets a connection in before it is known whose it is. The slot must be left.
-func (l *connLimiter) enter() (*connSlot, error) {
-	made := &connSlot{limiter: l, pace: newPace(withdrawals, withdrawalsBurst)}
+// enter lets a connection in before it is known whose it is; silent says that this is for the caller to show. The slot must be left.
+func (l *connLimiter) enter(silent bool) (*connSlot, error) {
+	made := &connSlot{limiter: l, pace: newPace(withdrawals, withdrawalsBurst), silent: silent}
 	if l == nil {
 		return made, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open >= l.most {
+	switch {
+	case l.open >= l.most:
 		return nil, l.refuse("max-connections", l.most, "")
+	case silent && l.silent >= l.greetings:
+		return nil, l.refuse("half of max-connections, before it is known whose they are", l.greetings, "")
+	case silent:
+		l.silent++
 	}
-	l.open++
 	return made, nil
 }
 
 // admit is enter for a handshake.
-func (l *connLimiter) admit() (caller.Slot, error) { return l.enter() }
+func (l *connLimiter) admit(silent bool) (caller.Slot, error) { return l.enter(silent) }
 
 // Identify says whose connection it is, and returns when it may be greeted.
 func (s *connSlot) Identify(identity string) error {
@@ -148,18 +165,31 @@ func (s *connSlot) queue(identity string) (time.Duration, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	quota := l.quota(identity)
+	if l.open >= l.most || l.open >= l.most-l.kept && !isOwn(identity) {
+		return 0, l.refuse("max-connections", l.most-l.kept, identity)
+	}
 	if quota.open >= l.share {
-		return 0, l.refuse("three quarters of max-connections", l.share, identity)
+		return 0, l.refuse("connections per caller", l.share, identity)
 	}
 	place := quota.arrivals.Reserve()
 	if place.Delay() > longestQueue {
 		place.Cancel()
-		return 0, l.refuse("connections of one caller in a second", arrivals, identity)
+		return 0, l.refuse("connections per caller and second", arrivals, identity)
 	}
 	l.shut = false
+	l.open++
 	quota.open++
 	s.quota = quota
+	if s.silent {
+		s.silent = false
+		l.silent--
+	}
 	return place.Delay(), nil
+}
+
+// isOwn says whether a caller is root or the sidecar's own user.
+func isOwn(identity string) bool {
+	return identity == policy.User+"0" || identity == policy.User+strconv.Itoa(os.Getuid())
 }
 
 // quota is the caller of that name. It is locked.
@@ -180,7 +210,7 @@ func (l *connLimiter) quota(identity string) *callerQuota {
 // refuse tells the log once if many are refused one after the other. It is locked.
 func (l *connLimiter) refuse(limit string, most int, identity string) error {
 	if !l.shut && l.warnings.Allow() {
-		l.log.Warn("connections are refused", zap.String("limit", limit), zap.Int("most", most), zap.String("caller", identity))
+		l.log.Warn("connections are refused", zap.String("limit", limit), zap.Int("max", most), zap.String("caller", identity))
 	}
 	l.shut = true
 	l.sum++
@@ -207,8 +237,11 @@ func (s *connSlot) Leave() {
 		return
 	}
 	s.over = true
-	l.open--
 	if s.quota != nil {
+		l.open--
 		s.quota.open--
+	}
+	if s.silent {
+		l.silent--
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -23,7 +24,7 @@ func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 	d := newConnLimiter(8, zap.New(core))
 	var slots []*connSlot
 	come := func(identity string) string {
-		v, err := d.enter()
+		v, err := d.enter(false)
 		if err != nil {
 			return "shut"
 		}
@@ -97,7 +98,7 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 		d := newConnLimiter(0, zap.New(core))
 		come := func(identity string) (waited time.Duration, err error) {
 			began := time.Now()
-			v, err := d.enter()
+			v, err := d.enter(false)
 			if err == nil {
 				err = v.Identify(identity)
 				v.Leave()
@@ -141,15 +142,15 @@ func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		d := newConnLimiter(1, zap.NewNop())
-		inside, err := d.enter()
-		same(t, "the first", err, nil)
+		inside, err := d.enter(false)
+		same(t, "the first", errors.Join(err, inside.Identify("uid:1")), nil)
 		defer inside.Leave()
 		began := time.Now()
 		listener := d.slowed(endlessListener{})
 		for range refusalsBurst + 100 {
 			_, err := listener.Accept()
 			same(t, "accept", err, nil)
-			_, err = d.enter()
+			_, err = d.enter(false)
 			same(t, "enter", err, errTooManyConnections)
 		}
 		same(t, "for a hundred too many", time.Since(began).Round(10*time.Millisecond), 100*time.Millisecond)
@@ -191,4 +192,49 @@ func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
 		(*pace)(nil).withdrawn(over)
 		(*pace)(nil).keep()
 	})
+}
+
+func TestConnectionsThatDoNotSayWhoseTheyAreTakeNoPlaces(t *testing.T) {
+	t.Parallel()
+	d := newConnLimiter(8, zap.NewNop())
+	var silent []*connSlot
+	for range 4 {
+		slot, err := d.enter(true)
+		must(t, err)
+		silent = append(silent, slot)
+	}
+	_, err := d.enter(true)
+	same(t, "another silent one", err, errTooManyConnections)
+	for i := range 6 {
+		slot, err := d.enter(false)
+		same(t, fmt.Sprint(i), errors.Join(err, slot.Identify("uid:1")), nil)
+	}
+	must(t, silent[0].Identify("dns:a.test"))
+	same(t, "open and silent", fmt.Sprint(d.open, d.silent), "7 3")
+	_, err = d.enter(true)
+	must(t, err)
+	for _, slot := range silent {
+		slot.Leave()
+		slot.Leave()
+	}
+	same(t, "in the end", fmt.Sprint(d.open, d.silent), "6 1")
+}
+
+func TestPlacesAreKeptForRootAndTheSidecarsUser(t *testing.T) {
+	t.Parallel()
+	d := newConnLimiter(100, zap.NewNop())
+	come := func(identity string) error {
+		slot, err := d.enter(false)
+		if err != nil {
+			return err
+		}
+		return slot.Identify(identity)
+	}
+	for i := range 98 {
+		must(t, come(fmt.Sprint("dns:", i%2)))
+	}
+	same(t, "a caller", come("dns:2"), errTooManyConnections)
+	same(t, "root", come("uid:0"), nil)
+	same(t, "the sidecar's user", come("uid:"+uid()), nil)
+	same(t, "one too many", come("uid:0"), errTooManyConnections)
 }

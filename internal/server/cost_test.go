@@ -43,7 +43,7 @@ func BenchmarkCallCost(b *testing.B) {
 	if err := os.WriteFile(path, []byte(rules.String()), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	twenty, err := openPolicy(path, zap.NewNop(), func(bool) {})
+	twenty, err := openPolicy(path, zap.NewNop(), zap.NewNop(), func(bool) {})
 	if err != nil {
 		b.Fatal(err)
 	}

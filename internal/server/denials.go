@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -17,16 +18,28 @@ type denials struct{ log *zap.Logger }
 // deniedReasons are those of callers that asked for what is not theirs.
 var deniedReasons = []string{"POLICY_DENIED", "OPERATOR_ONLY", "LEASE_NOT_FOUND", "HOLD_NOT_FOUND"}
 
+// An attempt is what a request asked for, as far as it is written. It keeps nothing else of the request.
+type attempt struct {
+	action string
+	names  []string
+}
+
+func attemptOf(method string, request any) attempt {
+	made := attempt{action: methodPolicies[method].action(method, request).Name}
+	names := namesIn(method, request)
+	for _, name := range names[:min(len(names), mostDeniedNames)] {
+		made.names = append(made.names, strings.Clone(name[:min(len(name), longestDeniedName)]))
+	}
+	return made
+}
+
 // answered tells of a call that was denied.
-func (d denials) answered(by caller.Caller, method string, request any, err error) {
+func (d denials) answered(by caller.Caller, attempted func() attempt, err error) {
 	if err == nil || !slices.Contains(deniedReasons, service.ReasonOf(err)) {
 		return
 	}
-	var names []string
-	for _, asked := range namesIn(method, request) {
-		names = append(names, asked[:min(len(asked), longestDeniedName)])
-	}
-	d.denied(by, methodPolicies[method].action(method, request).Name, names[:min(len(names), mostDeniedNames)], service.ReasonOf(err))
+	made := attempted()
+	d.denied(by, made.action, made.names, service.ReasonOf(err))
 }
 
 // What a caller can have written of one request.

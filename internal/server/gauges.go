@@ -9,13 +9,13 @@ type gauges struct{ server *Server }
 
 var (
 	suspendedLeases    = explained("leases_suspended", "Leases whose heartbeat is late.")
-	leastValidity      = explained("lease_validity_least_seconds", "For how long the lease that ends first is certainly valid.")
-	leaseLimit         = explained("lease_limit", "Most leases that may be open.")
-	ensembleReachable  = explained("ensemble_reachable", "Whether the ensemble answers: 1 or 0.")
-	draining           = explained("draining", "Whether the sidecar is stopping: 1 or 0.")
-	connections        = explained("connections", "Connections of callers that are open.")
-	connectionLimit    = explained("connection_limit", "Most connections of callers; 0 for no limit.")
-	connectionsRefused = explained("connections_refused_total", "Connections that were closed at once, since there were too many.")
+	leastValidity      = explained("lease_validity_min_seconds", "Proven validity of the lease that would end first.")
+	leaseLimit         = explained("lease_limit", "Maximum number of open leases.")
+	ensembleReachable  = explained("ensemble_reachable", "1 while the ensemble answers, else 0.")
+	draining           = explained("draining", "1 while the sidecar drains before it stops, else 0.")
+	connections        = explained("connections", "Open connections of callers.")
+	connectionLimit    = explained("connection_limit", "Maximum number of connections of callers; 0 for no limit.")
+	connectionsRefused = explained("connections_refused_total", "Connections closed on arrival: too many, or too fast.")
 )
 
 func explained(name, help string) *prometheus.Desc {
@@ -36,16 +36,16 @@ func (g gauges) Collect(to chan<- prometheus.Metric) {
 	is := func(of *prometheus.Desc, value float64) {
 		to <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value)
 	}
-	stand := g.server.handlers.Standing()
+	summary := g.server.handlers.LeaseSummary()
 	reachable, _ := g.server.ensemble.Reachable()
 	open, refused := g.server.limiter.count()
-	is(suspendedLeases, float64(stand.Suspended))
-	if stand.Any {
-		is(leastValidity, stand.LeastValid)
+	is(suspendedLeases, float64(summary.Suspended))
+	if summary.Any {
+		is(leastValidity, summary.MinValid)
 	}
-	is(leaseLimit, float64(stand.MostLeases))
+	is(leaseLimit, float64(summary.MaxLeases))
 	is(ensembleReachable, oneIf(reachable))
-	is(draining, oneIf(stand.Draining))
+	is(draining, oneIf(summary.Draining))
 	is(connections, float64(open))
 	is(connectionLimit, float64(g.server.options.MaxConnections))
 	to <- prometheus.MustNewConstMetric(connectionsRefused, prometheus.CounterValue, float64(refused))

@@ -18,15 +18,30 @@ const readiness = "sidekeeper.readiness"
 func follow(ctx context.Context, server *health.Server, ensemble service.Reachability, services []string) {
 	for {
 		reachable, changed := ensemble.Reachable()
-		for _, name := range services {
-			server.SetServingStatus(name, servingStatus(reachable))
-		}
+		announce(server, reachable, services)
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+func announce(server *health.Server, serving bool, services []string) {
+	for _, name := range services {
+		server.SetServingStatus(name, servingStatus(serving))
+	}
+}
+
+// A healthService ends a Watch of a service that there is not, since there never will be: NOT_FOUND, as Check does.
+type healthService struct{ *health.Server }
+
+// Watch implements healthpb.HealthServer.
+func (h healthService) Watch(request *healthpb.HealthCheckRequest, stream healthpb.Health_WatchServer) error {
+	if _, err := h.Check(stream.Context(), request); err != nil {
+		return err
+	}
+	return h.Server.Watch(request, stream)
 }
 
 func servingStatus(serving bool) healthpb.HealthCheckResponse_ServingStatus {

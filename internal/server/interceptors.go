@@ -25,11 +25,12 @@ import (
 // reasonTrailer carries an error's reason to clients without the library of rich errors.
 const reasonTrailer = "sidekeeper-reason"
 
-// interceptorsOf are what every call goes through, outermost first: metrics, log, errors, status, recovery, admission, memory.
-func interceptorsOf(options Options, authorizer authorizer) []grpc.ServerOption {
+// interceptorsOf are what every call goes through, outermost first: metrics, log, errors, status, recovery, reception of
+// what is streamed, admission, memory.
+func interceptorsOf(options Options, authorizer authorizer, reception reception) []grpc.ServerOption {
 	log, logged := logger(options.Log), loggedAs(levelOf)
 	counted := errorCount{options.Metrics}
-	admission, memory := admission{options.MaxStreams, authorizer, denials{options.Audit}}, newMemory(options.MaxMemory)
+	admission, memory := admission{options.MaxStreams, authorizer, denials{options.Audit}}, reception.memory
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
@@ -47,6 +48,7 @@ func interceptorsOf(options Options, authorizer authorizer) []grpc.ServerOption 
 			counted.stream,
 			answerStream,
 			recovery.StreamServerInterceptor(),
+			reception.stream,
 			admission.stream,
 			memory.stream,
 		),
@@ -65,7 +67,7 @@ func (a admission) unary(
 ) (reply any, err error) {
 	from := caller.Of(ctx)
 	tellNames(ctx, info.FullMethod, request)
-	defer func() { a.denials.answered(from, info.FullMethod, request, err) }()
+	defer func() { a.denials.answered(from, func() attempt { return attemptOf(info.FullMethod, request) }, err) }()
 	decision, err := a.authorizer.authorize(from, info.FullMethod, request)
 	if err != nil {
 		return nil, err
@@ -80,14 +82,14 @@ func (a admission) unary(
 func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	from := caller.Of(stream.Context())
 	slot := slotOf(from)
-	if err := slot.streams.enter(a.mostStreams); err != nil {
+	if err := slot.beginStream(a.mostStreams, from.Identity); err != nil {
 		return err
 	}
-	defer slot.streams.leave()
+	defer slot.endStream()
 	defer slot.pace.withdrawn(stream.Context())
 	authorized := &authorizedStream{ServerStream: stream, authorizer: a.authorizer, method: info.FullMethod}
 	err := handler(server, authorized)
-	a.denials.answered(from, info.FullMethod, authorized.request, err)
+	a.denials.answered(from, func() attempt { return authorized.last }, err)
 	return err
 }
 
@@ -97,7 +99,7 @@ type authorizedStream struct {
 
 	authorizer authorizer
 	method     string
-	request    any // the last
+	last       attempt
 }
 
 // RecvMsg implements grpc.ServerStream.
@@ -105,7 +107,7 @@ func (s *authorizedStream) RecvMsg(request any) error {
 	if err := s.ServerStream.RecvMsg(request); err != nil {
 		return err
 	}
-	s.request = request
+	s.last = attemptOf(s.method, request)
 	tellNames(s.Context(), s.method, request)
 	_, err := s.authorizer.authorize(caller.Of(s.Context()), s.method, request)
 	return err

@@ -42,11 +42,11 @@ func counted(from *prometheus.CounterVec) map[string]int {
 	return counts
 }
 
-// A tallySheet is how often each operation took at most how long, since the sidecar has begun.
-type tallySheet map[string][]uint64
+// bucketCounts are how often each operation took at most how long, since the sidecar has begun.
+type bucketCounts map[string][]uint64
 
-func (m *Metrics) requests() tallySheet {
-	sheet := tallySheet{}
+func (m *Metrics) requests() bucketCounts {
+	sheet := bucketCounts{}
 	read(m.requestTime, func(operation string, counted *dto.Metric) {
 		histogram := counted.GetHistogram()
 		var row []uint64
@@ -58,8 +58,8 @@ func (m *Metrics) requests() tallySheet {
 	return sheet
 }
 
-// latencies are those between two tally sheets; the earlier one may be nil.
-func latencies(earlier, later tallySheet, over time.Duration) []service.Latency {
+// latencies are those between two bucket counts; the earlier one may be nil.
+func latencies(earlier, later bucketCounts, over time.Duration) []service.Latency {
 	found := []service.Latency{}
 	for operation, row := range later {
 		since := slices.Clone(row)
@@ -71,7 +71,7 @@ func latencies(earlier, later tallySheet, over time.Duration) []service.Latency 
 			continue
 		}
 		found = append(found, service.Latency{
-			Operation: operation, Rate: float64(count) / over.Seconds(), Half: quantile(since, 0.5), Most: quantile(since, 0.99),
+			Operation: operation, Rate: float64(count) / over.Seconds(), P50: quantile(since, 0.5), P99: quantile(since, 0.99),
 		})
 	}
 	slices.SortFunc(found, func(a, b service.Latency) int { return cmp.Compare(a.Operation, b.Operation) })

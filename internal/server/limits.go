@@ -56,6 +56,31 @@ func (c *streamCount) enter(most int) error {
 
 func (c *streamCount) leave() { c.open.Add(-1) }
 
+// streamConnections is how many connections' worth of long-lived streams one caller gets.
+const streamConnections = 4
+
+// beginStream admits one more long-lived stream of the connection and of its caller. Who was admitted calls endStream.
+func (s *connSlot) beginStream(most int, identity string) error {
+	if err := s.streams.enter(most); err != nil {
+		return err
+	}
+	if s.quota == nil {
+		return nil
+	}
+	if s.quota.streams.enter(streamConnections*most) != nil {
+		s.streams.leave()
+		return service.QuotaExceeded("long-lived streams", streamConnections*most, identity)
+	}
+	return nil
+}
+
+func (s *connSlot) endStream() {
+	s.streams.leave()
+	if s.quota != nil {
+		s.quota.streams.leave()
+	}
+}
+
 // What a connection may take back of its calls until it is read more slowly: a call that is made and taken back at once costs the
 // caller next to nothing and the sidecar a goroutine.
 const (

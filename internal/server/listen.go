@@ -46,6 +46,25 @@ func parsePlace(text string) (place, error) {
 	return place{address, policy.Socket + called}, nil
 }
 
+// IsForOne says whether all who call at these addresses have the same identity.
+func IsForOne(addresses []string, files TLSFiles) bool {
+	identities := map[string]bool{}
+	for _, address := range addresses {
+		at, err := parsePlace(address)
+		switch {
+		case err != nil:
+			return false
+		case at.identity != "":
+			identities[at.identity] = true
+		case strings.HasPrefix(at.address, unixScheme), files != TLSFiles{}:
+			return false
+		default:
+			identities[policy.Loopback] = true
+		}
+	}
+	return len(identities) == 1
+}
+
 // listen opens one listener. A Unix socket gets its mode before anybody can connect to it; TCP is for loopback only,
 // unless anyAddress says otherwise, as where callers show a certificate.
 func listen(address string, mode fs.FileMode, anyAddress bool) (net.Listener, error) {
@@ -134,16 +153,16 @@ func checkVacant(path string) error {
 		return err
 	}
 	if found.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is there and is not a socket", path)
+		return fmt.Errorf("%s exists and is not a socket", path)
 	}
 	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "unix", path)
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("whether somebody answers on %s cannot be found out: %w", path, err)
+		return fmt.Errorf("cannot determine whether another process serves %s: %w", path, err)
 	}
-	return errors.Join(fmt.Errorf("somebody answers on %s already", path), conn.Close())
+	return errors.Join(fmt.Errorf("another process already serves %s", path), conn.Close())
 }
 
 // A unixListener knows the name it was moved to, and takes that away with it unless it is somebody else's by then.

@@ -94,7 +94,7 @@ func TestAStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
 	live, err := listen(unixScheme+path, 0o660, false)
 	must(t, err)
 	_, err = listen(unixScheme+path, 0o660, false)
-	same(t, "second listener", err, "somebody answers on "+path+" already")
+	same(t, "second listener", err, "another process already serves "+path)
 	conn, err := net.Dial("unix", path)
 	must(t, err)
 	must(t, conn.Close())
@@ -180,5 +180,26 @@ func TestIdentitiesOfSocketsThatAreRefusedSayWhy(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--listen "+address+": ") {
 			t.Errorf("%s: %v; want %q in it", address, err, want)
 		}
+	}
+}
+
+func TestASidecarIsForOneCallerIfNobodyElseCanHaveAnotherIdentity(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		addresses string
+		files     TLSFiles
+		want      bool
+	}{
+		{"127.0.0.1:1", TLSFiles{}, true},
+		{"127.0.0.1:1 localhost:2", TLSFiles{}, true},
+		{"unix:///a?identity=app", TLSFiles{}, true},
+		{"unix:///a?identity=app unix:///b?identity=app", TLSFiles{}, true},
+		{"unix:///a?identity=app unix:///b?identity=web", TLSFiles{}, false},
+		{"unix:///a?identity=app 127.0.0.1:1", TLSFiles{}, false},
+		{"unix:///a", TLSFiles{}, false},
+		{"127.0.0.1:1", TLSFiles{Certificate: "c"}, false},
+		{"", TLSFiles{}, false},
+	} {
+		same(t, c.addresses, IsForOne(strings.Fields(c.addresses), c.files), c.want)
 	}
 }

@@ -24,13 +24,14 @@ const smallMessage = 64 << 10
 type memory struct {
 	most  int                // bytes in use
 	inUse func() (bytes int) // now, with garbage
+	live  func() (bytes int) // what the last collection left
 
 	collecting *sync.Mutex
 	collected  *time.Time // last, because of us
 }
 
 func newMemory(most int) memory {
-	return memory{most: most, inUse: heapInUse, collecting: new(sync.Mutex), collected: new(time.Time)}
+	return memory{most: most, inUse: heapInUse, live: heapLive, collecting: new(sync.Mutex), collected: new(time.Time)}
 }
 
 // heapInUse counts what the process has allocated and not freed yet.
@@ -64,6 +65,24 @@ func (m memory) collect() {
 		runtime.GC()
 		*m.collected = time.Now()
 	}
+}
+
+// spare says whether there is memory for more streams: errMemoryLimit if what is in use after a collection is more than the most.
+func (m memory) spare() error {
+	if m.most == 0 || m.inUse() <= m.most {
+		return nil
+	}
+	if m.collect(); min(m.inUse(), m.live()) <= m.most {
+		return nil
+	}
+	return service.MemoryLimit(m.most)
+}
+
+// heapLive counts what was still in use after the last collection.
+func heapLive() int {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return int(sample[0].Value.Uint64())
 }
 
 func (m memory) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {

@@ -41,7 +41,7 @@ func (m *Metrics) begin() {
 		m.callErrors:   callReasons(),
 		m.requestsLost: operations,
 		m.numbers:      {"RELAXED", "STRICT"},
-		m.writes:       {"done", "overtaken", "unknown", "unsent"},
+		m.writes:       {"committed", "conflict", "not_sent", "unknown"},
 	} {
 		for _, value := range values {
 			counted.WithLabelValues(value)

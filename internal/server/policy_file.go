@@ -18,7 +18,7 @@ const policyPause = time.Second
 type policyFile = reload.Files[*policy.Policy]
 
 // openPolicy reads the file for the first time; without a name there is no policy, which is nil.
-func openPolicy(name string, log *zap.Logger, refused func(bool)) (*policyFile, error) {
+func openPolicy(name string, log, audit *zap.Logger, refused func(bool)) (*policyFile, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -28,15 +28,18 @@ func openPolicy(name string, log *zap.Logger, refused func(bool)) (*policyFile, 
 	report := func(parsed *policy.Policy, trouble error) {
 		refused(trouble != nil)
 		if trouble != nil {
-			log.Error("policy not taken over; the last good one stays in force", zap.Error(trouble))
+			log.Error("policy not applied; the last valid version stays in force", zap.Error(trouble))
+			audit.Info("policy", zap.String("file", name), zap.Int("rules", 0), zap.String("outcome", "REFUSED"))
 			return
 		}
-		log.Info("policy taken over", zap.String("file", name), zap.Int("rules", parsed.Size()))
+		audit.Info("policy", zap.String("file", name), zap.Int("rules", parsed.Size()), zap.String("outcome", "OK"))
+		log.Info("policy applied", zap.String("file", name), zap.Int("rules", parsed.Size()))
 	}
 	file, err := reload.Open(parse, report, name)
 	if err != nil {
 		return nil, err
 	}
+	audit.Info("policy", zap.String("file", name), zap.Int("rules", file.Last().Size()), zap.String("outcome", "OK"))
 	log.Info("policy in force", zap.String("file", name), zap.Int("rules", file.Last().Size()))
 	return file, nil
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"go.uber.org/zap"
 )
 
 const somebody = `rules: [{identities: ["uid:1"], methods: ["sidekeeper.lock.v1.LockService/*"]}]`
@@ -26,14 +28,15 @@ func (f *followedPolicy) sees(when string, first, second bool, complaints int) {
 	trouble := f.Look()
 	same(f.t, "uid:1 "+when, f.allows("uid:1"), first)
 	same(f.t, "uid:2 "+when, f.allows("uid:2"), second)
-	same(f.t, "complaints "+when, strings.Count(f.book.Text(), "policy not taken over"), complaints)
+	same(f.t, "complaints "+when, strings.Count(f.book.Text(), "policy not applied"), complaints)
 	same(f.t, "state "+when, f.state == "refused", complaints > 0 && trouble != nil)
 }
 
 func newFollowedPolicy(t *testing.T, path string) *followedPolicy {
 	t.Helper()
 	f := &followedPolicy{t: t, book: &logbook{}}
-	file, err := openPolicy(path, f.book.Logger(), func(refused bool) { f.state = map[bool]string{true: "refused", false: "good"}[refused] })
+	log := f.book.Logger()
+	file, err := openPolicy(path, log, zap.NewNop(), func(refused bool) { f.state = map[bool]string{true: "refused", false: "good"}[refused] })
 	must(t, err)
 	f.policyFile = file
 	return f

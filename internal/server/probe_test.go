@@ -50,10 +50,10 @@ func (p *probe) Drain(ctx context.Context, timeout time.Duration) error {
 	return p.drain(ctx, timeout)
 }
 
-func (p *probe) Standing() service.Standing { return service.Standing{} }
+func (p *probe) LeaseSummary() service.LeaseSummary { return service.LeaseSummary{} }
 
-// Stock counts how often somebody looks.
-func (p *probe) Stock() service.State {
+// Snapshot counts how often somebody looks.
+func (p *probe) Snapshot() service.State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stocks++

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,8 @@ type Options struct {
 	AnyAddress       bool          // whether TCP without TLS is served beyond loopback; for development and tests only
 	AllOperate       bool          // whether every caller is an operator; for development and tests only
 
+	completeWithin time.Duration // longestRequest if 0; for tests
+
 	Log     *zap.Logger
 	Audit   *zap.Logger // for what docs/audit.md tells; nil for nowhere
 	Metrics *Metrics
@@ -61,8 +64,8 @@ type Options struct {
 type Handlers interface {
 	Register(registrar grpc.ServiceRegistrar)
 	Drain(ctx context.Context, timeout time.Duration) error
-	Standing() service.Standing
-	Stock() service.State
+	LeaseSummary() service.LeaseSummary
+	Snapshot() service.State
 }
 
 // stopTimeout is what calls that have been told to end get until their connections are cut.
@@ -140,7 +143,7 @@ const (
 )
 
 func (s *Server) open() (err error) {
-	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Metrics.policyRefused); err != nil {
+	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused); err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
 	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
@@ -196,7 +199,9 @@ func (s *Server) openMetrics() error {
 	}
 	// Scrapers come from elsewhere, and learn nothing here that is not in every metric of a process.
 	listener, err := listen(address, s.options.SocketMode, true)
-	return s.add(forMetrics, address, listener, err, s.newHTTP(monitoring(s.options.Metrics, s.health)).Serve)
+	server := s.newHTTP(monitoring(s.options.Metrics, s.health))
+	server.WriteTimeout = scrapeWrite
+	return s.add(forMetrics, address, listener, err, server.Serve)
 }
 
 func (s *Server) openAdmin() error {
@@ -220,14 +225,15 @@ func (s *Server) add(purpose, address string, opened net.Listener, err error, se
 }
 
 func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
-	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}),
+	reception := reception{newMemory(s.options.MaxMemory), s.options.Metrics, cmp.Or(s.options.completeWithin, longestRequest)}
+	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}, reception),
 		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls})})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))
 	}
 	server := grpc.NewServer(options...)
-	s.handlers.Register(server)
-	healthpb.RegisterHealthServer(server, s.health)
+	s.handlers.Register(receptionist{server, reception})
+	healthpb.RegisterHealthServer(receptionist{server, reception}, healthService{s.health})
 	if s.options.Reflection {
 		reflection.Register(server)
 	}
@@ -236,7 +242,10 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 }
 
 func (s *Server) newHTTP(handler http.Handler) *http.Server {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: handshakeTimeout, IdleTimeout: time.Minute}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: handshakeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: longestHeaders,
+		ConnState: newHTTPConns(mostHTTP).follow,
+	}
 	s.http = append(s.http, server)
 	return server
 }
@@ -255,6 +264,7 @@ func profiles() *http.ServeMux {
 // close. It returns nil if everything ended as it should: every session closed, so that all locks are free.
 func (s *Server) Serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	announce(s.health, false, s.services())
 	for _, listener := range s.listeners {
 		s.options.Log.Info("listening", zap.String("for", listener.purpose), zap.String("address", addressOf(listener.listener)))
 		group.Go(func() error { return s.serveListener(listener) })

@@ -32,7 +32,7 @@ func (f TLSFiles) complete() (bool, error) {
 func openTLS(files TLSFiles, log *zap.Logger) (*tls.Config, error) {
 	kept, err := reload.Open(files.load, func(_ *tls.Config, trouble error) {
 		if trouble != nil {
-			log.Error("TLS files not reloaded; the last good ones are used", zap.Error(trouble))
+			log.Error("TLS files not reloaded; the last valid ones are used", zap.Error(trouble))
 		}
 	}, files.Certificate, files.Key, files.ClientCA)
 	if err != nil {

@@ -21,7 +21,10 @@ import (
 // A testAuthority signs certificates of sidecars and of callers.
 type testAuthority struct{ *authority.Authority }
 
-func newAuthority(t *testing.T) *testAuthority { return &testAuthority{authority.New(t)} }
+func newAuthority(t testing.TB) *testAuthority {
+	t.Helper()
+	return &testAuthority{authority.New(t)}
+}
 
 // client makes the credentials of a caller whose certificate has this subject; none if the template is nil.
 func (a *testAuthority) client(server *testAuthority, template *x509.Certificate) credentials.TransportCredentials {

@@ -126,7 +126,7 @@ func (t *top) writeOnce(ctx context.Context, out io.Writer) error {
 	defer body.Close()
 	var state service.State
 	if err := json.NewDecoder(io.LimitReader(body, maxStateBytes)).Decode(&state); err != nil {
-		return exit.With(exit.Unreachable, fmt.Errorf("%s is no sidecar's admin listener: %w", t.Admin, err))
+		return exit.With(exit.Unreachable, fmt.Errorf("%s is not a sidecar's admin listener: %w", t.Admin, err))
 	}
 	_, err = io.WriteString(out, strings.Join(newView(&state, 0).lines(0), "\n")+"\n")
 	return err

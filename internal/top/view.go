@@ -87,12 +87,12 @@ func (v *view) head() []string {
 	return []string{
 		v.line(as, fmt.Sprintf("Sidekeeper %s, up for %s, %s", show.Printable(s.Version), seconds(s.Uptime), contact)),
 		v.line(levelNone, fmt.Sprintf("leases %d of %d   suspended %d   locks held %d   waiting %d   members %d   connections %d",
-			c.Leases, c.MostLeases, c.Suspended, c.Holds, c.Waiters, c.Members, c.Connections)),
+			c.Leases, c.MaxLeases, c.Suspended, c.Holds, c.Waiters, c.Members, c.Connections)),
 	}
 }
 
 func (v *view) leases() table {
-	t := table{header: "LEASE OWNER CALLER STATE VALID LEFT HAS WAITS AGE", nothing: "no lease is open", share: 40, all: v.state.Counts.Leases}
+	t := table{header: "LEASE OWNER CALLER STATE VALID LEFT HAS WAITS AGE", nothing: "no open leases", share: 40, all: v.state.Counts.Leases}
 	for _, lease := range v.state.Leases {
 		state, as := "connected", levelNone
 		part := lease.ValidFor / max(lease.TTL, lease.ValidFor, 0.001)
@@ -106,7 +106,7 @@ func (v *view) leases() table {
 			state = "suspended"
 		}
 		t.rows = append(t.rows, row{as, []string{
-			lease.Mark, show.Printable(lease.Owner), show.Printable(lease.Caller), state, bar(part),
+			lease.LogID, show.Printable(lease.Owner), show.Printable(lease.Caller), state, bar(part),
 			seconds(lease.ValidFor) + "/" + seconds(lease.TTL),
 			fmt.Sprint(lease.Holds + lease.Members), fmt.Sprint(lease.Waits), seconds(lease.Age),
 		}})
@@ -121,7 +121,7 @@ func bar(part float64) string {
 }
 
 func (v *view) locks() table {
-	t := table{header: "LOCK HELD-BY FOR TOKEN WAITING", nothing: "no lock is held or waited for", share: 30}
+	t := table{header: "LOCK HELD-BY FOR TOKEN WAITING", nothing: "no locks held or waited for", share: 30}
 	for _, lock := range v.state.Locks {
 		holder, held, token := "-", "-", "-"
 		if len(lock.Holders) > 0 {
@@ -137,7 +137,7 @@ func (v *view) locks() table {
 }
 
 func partyWords(one service.Party) string {
-	return fmt.Sprintf("%s (%s)", show.Printable(one.Owner), one.Mark)
+	return fmt.Sprintf("%s (%s)", show.Printable(one.Owner), one.LogID)
 }
 
 func waiterWords(waiters []service.Party) string {
@@ -153,7 +153,7 @@ func waiterWords(waiters []service.Party) string {
 }
 
 func (v *view) members() table {
-	t := table{header: "MEMBER OWNER FOR", nothing: "no member", share: 10, all: v.state.Counts.Members}
+	t := table{header: "MEMBER OWNER FOR", nothing: "no members", share: 10, all: v.state.Counts.Members}
 	for _, member := range v.state.Members {
 		since := "joining"
 		if member.Joined {
@@ -165,7 +165,7 @@ func (v *view) members() table {
 }
 
 func (v *view) losses() table {
-	t := table{header: "LOST REASON COUNT", nothing: "nothing was lost since it began", share: 10}
+	t := table{header: "LOST REASON COUNT", nothing: "no losses since the start", share: 10}
 	for _, of := range []struct {
 		name   string
 		counts map[string]int
@@ -181,10 +181,10 @@ func (v *view) losses() table {
 }
 
 func (v *view) latency() table {
-	t := table{header: "ENSEMBLE RATE/S P50 P99", nothing: "nothing was asked of the ensemble", share: 25}
+	t := table{header: "ENSEMBLE RATE/S P50 P99", nothing: "no requests to the ensemble", share: 25}
 	for _, one := range v.state.Latency {
 		t.rows = append(t.rows, row{levelNone, []string{
-			show.Printable(one.Operation), fmt.Sprintf("%.1f", one.Rate), seconds(one.Half), seconds(one.Most),
+			show.Printable(one.Operation), fmt.Sprintf("%.1f", one.Rate), seconds(one.P50), seconds(one.P99),
 		}})
 	}
 	return t

@@ -13,14 +13,14 @@ const hostile = "\x1b]0;owned\x07\x1b[2J<script>\u202e"
 
 func stateForTop() *service.State {
 	state := &service.State{Version: "v1.2.3", Uptime: 90, Reachable: true}
-	state.Counts = service.Counts{Leases: 40, MostLeases: 1000, Suspended: 1, Holds: 1, Waiters: 2}
+	state.Counts = service.Counts{Leases: 40, MaxLeases: 1000, Suspended: 1, Holds: 1, Waiters: 2}
 	for range 40 {
-		state.Leases = append(state.Leases, service.LeaseState{Mark: "6ade3b99", Owner: hostile, Caller: "uid:0", TTL: 15, ValidFor: 12, Holds: 1})
+		state.Leases = append(state.Leases, service.LeaseState{LogID: "6ade3b99", Owner: hostile, Caller: "uid:0", TTL: 15, ValidFor: 12, Holds: 1})
 	}
-	party := service.Party{Mark: "6ade3b99", Owner: "billing", For: 61, ValidFor: 12, Token: "17"}
-	state.Locks = []service.ThingState{{Name: "orders", Holders: []service.Party{party}, Waiters: []service.Party{party, party}}}
+	party := service.Party{LogID: "6ade3b99", Owner: "billing", For: 61, ValidFor: 12, Token: "17"}
+	state.Locks = []service.LockState{{Name: "orders", Holders: []service.Party{party}, Waiters: []service.Party{party, party}}}
 	state.Losses.Leases = map[string]int{"LEASE_LOST": 3}
-	state.Latency = []service.Latency{{Operation: "heartbeat", Rate: 20, Half: 0.0012, Most: 0.025}}
+	state.Latency = []service.Latency{{Operation: "heartbeat", Rate: 20, P50: 0.0012, P99: 0.025}}
 	return state
 }
 

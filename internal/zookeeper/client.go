@@ -15,6 +15,7 @@ import (
 
 const (
 	handshakesAtOnce = 32 // a server's backlog is 50 by default
+	readersAtOnce    = 4  // beside them: all wait for the reader, which waits for nobody
 	openingsAtOnce   = 16 // each throws 1.5 MiB of the library's default buffer away
 
 	leaseBuffer  = 16 << 10 // of leases, the longest request: they only make, check and delete nodes
@@ -29,7 +30,8 @@ type Client struct {
 
 	config        Config
 	permanent     map[string]bool
-	handshakes    gate
+	handshakes    gate // of leases
+	readers       gate // is for the handshakes of the reader
 	openings      gate
 	lateClosings  gate
 	deadlineWatch *deadlineWatch
@@ -50,10 +52,11 @@ func New(config Config) (*Client, error) {
 		config:        config,
 		permanent:     make(map[string]bool),
 		handshakes:    make(gate, handshakesAtOnce),
+		readers:       make(gate, readersAtOnce),
 		openings:      make(gate, openingsAtOnce),
 		lateClosings:  make(gate, lateClosingsAtOnce),
 		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
-		silentServers: &silentServers{servers: len(config.Servers), since: make(map[string]time.Time)},
+		silentServers: newSilentServers(config.Servers),
 		random:        rand.New(config.Random),
 	}
 	for _, dir := range config.Directories {
@@ -90,17 +93,19 @@ func (c *Client) Open(ctx context.Context, timeout time.Duration) (*Session, err
 func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*Session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(timeout/3, time.Second), recipes.ErrUnreachable)
 	defer cancel()
-	leave, err := c.openings.enter(ctx.Done())
-	if err != nil {
-		return nil, context.Cause(ctx)
+	if !brief {
+		leave, err := c.openings.enter(ctx.Done())
+		if err != nil {
+			return nil, context.Cause(ctx)
+		}
+		defer leave()
 	}
-	defer leave()
 	s := c.newSession(timeout, brief)
 	began := time.Now()
 	if err := s.start(timeout); err != nil {
 		return nil, err
 	}
-	err = s.awaitEstablished(ctx)
+	err := s.awaitEstablished(ctx)
 	c.config.Observe(ctx, "createSession", time.Since(began), err != nil)
 	if err != nil {
 		s.lose(errClosed)
@@ -132,6 +137,14 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 	}
 	s.tree = tree{reader: c.reader, owner: s}
 	return s
+}
+
+// gate is what the session's handshakes go through.
+func (s *Session) gate() gate {
+	if s.brief {
+		return s.client.readers
+	}
+	return s.client.handshakes
 }
 
 // start lets the library connect.

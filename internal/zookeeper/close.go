@@ -8,8 +8,8 @@ import (
 )
 
 // Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended. What the
-// ensemble refuses to delete goes with the session. One that was lost is closed at the ensemble as soon as that can be reached, which is
-// not waited for: so Close it once nobody takes what it owned for his own.
+// ensemble refuses to delete goes with the session. One that was lost, or whose end cannot be told, is closed at the ensemble as soon as
+// that can be reached, which is not waited for: so Close it once nobody takes what it owned for his own.
 func (s *Session) Close(ctx context.Context) {
 	defer s.closeLost()
 	places, members := s.ownedPaths()

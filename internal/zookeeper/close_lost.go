@@ -19,19 +19,20 @@ const (
 	lateClosingTime = time.Second     // for the answers
 
 	closeXid = 1
-	opClose  = -11
 
 	expiredAlready = -112 // as KeeperException numbers it
 )
 
-// closeLost has the ensemble close the session if it was lost because it could not be proved any more: what it owned would else stand
-// until it expires, which packets that were under way may put off. See the package comment for when and how. It does not wait.
+// closeLost has the ensemble close the session if it has not heard of its end: because it could not be proved any more, or was closed
+// without contact. What it owned would else stand until it expires, which packets that were under way may put off. See the package
+// comment for when and how. It does not wait.
 func (s *Session) closeLost() {
 	s.mu.Lock()
-	lost := (errors.Is(s.err, errUnproved) || errors.Is(s.err, errUnseen)) && !s.brief && !s.closedLate
-	s.closedLate = s.closedLate || lost
+	unheard := errors.Is(s.err, errUnproved) || errors.Is(s.err, errUnseen) || errors.Is(s.err, errClosed) && !s.heardOf.Load()
+	late := unheard && s.id != 0 && !s.brief && !s.closedLate
+	s.closedLate = s.closedLate || late
 	s.mu.Unlock()
-	if lost {
+	if late {
 		s.client.work.Go(s.lateClosing)
 	}
 }
@@ -41,14 +42,16 @@ func (s *Session) closeLost() {
 func (s *Session) lateClosing() {
 	ctx, cancel := context.WithTimeout(s.client.life, s.timeout()+2*s.client.config.TickTime)
 	defer cancel()
-	pause(ctx, s.expiry().since(s.now()))
+	if !errors.Is(s.Err(), errClosed) {
+		pause(ctx, s.expiry().since(s.now()))
+	}
 	servers := s.client.serversFrom(s.client.reader.address())
 	for len(servers) > 0 && ctx.Err() == nil {
 		server := servers[0]
 		servers = servers[1:]
 		taken, err := s.closeAt(ctx, server)
 		if err == nil {
-			s.log.Debug("lost session closed", zap.String("server", server))
+			s.log.Debug("session closed late", zap.String("server", server))
 			return
 		}
 		if !taken {
@@ -77,7 +80,11 @@ func (s *Session) closeAt(ctx context.Context, server string) (taken bool, err e
 	if s.client.silentServers.avoids(server) {
 		return false, errSilent
 	}
-	defer func() { s.client.silentServers.note(server, err == nil) }()
+	defer func() {
+		if silent := timedOut(err) && ctx.Err() == nil; silent || err == nil {
+			s.client.silentServers.note(server, !silent)
+		}
+	}()
 	dialing, cancel := context.WithTimeout(ctx, lateClosingDial)
 	defer cancel()
 	conn, err := s.client.connect(dialing, server)
@@ -92,6 +99,11 @@ func (s *Session) closeAt(ctx context.Context, server string) (taken bool, err e
 	}
 	err = awaitCloseReply(conn)
 	return !errors.Is(err, io.EOF), err
+}
+
+func timedOut(err error) bool {
+	late, is := errors.AsType[net.Error](err)
+	return is && late.Timeout()
 }
 
 // closeFrames are a handshake for the session, who we are, and the request to close it. It asks for the shortest timeout there is: if

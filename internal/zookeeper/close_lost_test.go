@@ -1,8 +1,12 @@
 package zookeeper
 
 import (
+	"context"
 	"errors"
+	"net"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
@@ -26,5 +30,32 @@ func TestWhatALostSessionOwnedGoesWhenContactIsBack(t *testing.T) {
 	gone := awaitGone(t, refusedView, path)
 	if took := gone.since(healed); took > timeout/3 {
 		t.Errorf("gone %v after contact was back, with a timeout of %v", took, timeout)
+	}
+}
+
+func TestOnlyWhoDoesNotAnswerAClosingIsTakenForSilent(t *testing.T) {
+	for name, c := range map[string]struct {
+		dial   func(context.Context, string, string) (net.Conn, error)
+		silent bool
+	}{
+		"refused": {func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }, false},
+		"black hole": {func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &Client{
+					config: Config{Dial: c.dial}, lateClosings: make(gate, 1), silentServers: newSilentServers([]string{"one", "other"}),
+				}
+				if _, err := (&Session{client: client}).closeAt(t.Context(), "one"); err == nil {
+					t.Error("it is closed")
+				}
+				if silent := client.silentServers.avoids("one"); silent != c.silent {
+					t.Errorf("avoided: %t", silent)
+				}
+			})
+		})
 	}
 }

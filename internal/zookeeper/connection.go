@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/zap"
 )
 
 // A connectionState is how a session stands with the ensemble: its present connection, if any, and what was tried since it had one. The
@@ -16,6 +15,7 @@ type connectionState struct {
 	address     string              // of that connection
 	generation  int                 // of connections that have answered the handshake
 	attempts    int                 // dials since the last heartbeat that was answered
+	nextAttempt instant             // the earliest for the next one
 	refusals    map[string]bool     // servers that closed the connection instead of answering the handshake
 	refusedView *view               // the reader's while they did
 	connected   bool
@@ -54,16 +54,24 @@ func (s *Session) connection() (generation int, changed <-chan struct{}) {
 	return s.generation, s.changed
 }
 
-// nextAttempt counts a dial and returns how many there were since the last heartbeat that was answered.
-func (s *Session) nextAttempt() int {
+// untilAttempt is how long the next attempt has to wait.
+func (s *Session) untilAttempt() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.attempts++
-	return s.attempts - 1
+	if s.attempts == 0 {
+		return 0
+	}
+	return s.nextAttempt.since(s.now())
 }
 
-func (s *Session) dialFailed(address string, err error) {
-	s.log.Debug("server not reached", zap.String("server", address), zap.Error(err))
+// countAttempt counts an attempt to connect, and says when the next one may follow.
+func (s *Session) countAttempt() {
+	limit := s.timeout() / 8
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limit = min(20*time.Millisecond<<min(s.attempts, 10), limit)
+	s.attempts++
+	s.nextAttempt = s.now().add(s.client.upTo(limit) + time.Millisecond)
 }
 
 // attach makes w the present connection, unless the session has ended meanwhile or may have no second one.
@@ -104,6 +112,7 @@ func (s *Session) handshakeRefused(w *wire) {
 		s.refusedView = present
 	}
 	s.refusals[s.address] = true
+	s.client.silentServers.refuse(s.address)
 	s.change()
 }
 
@@ -126,6 +135,7 @@ func (s *Session) remember(password []byte) {
 // connectAnswered takes the server's answer to a handshake, unless the session has ended meanwhile.
 func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 	s.mu.Lock()
+	s.client.silentServers.end(s.address)
 	if s.err != nil {
 		s.mu.Unlock()
 		return
@@ -137,7 +147,6 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 	}
 	s.generation++
 	clear(s.refusals)
-	s.client.silentServers.end(s.address)
 	if s.id != 0 && timeout < s.negotiated {
 		s.mu.Unlock()
 		s.lose(errShortened) // the ensemble ends it sooner than the proof would have it

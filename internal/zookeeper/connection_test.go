@@ -18,7 +18,7 @@ func TestAnAnswerToASessionThatWasGivenUpIsNotTaken(t *testing.T) {
 	c := &Client{
 		config: config, tree: tree{reader: &reader{changed: make(chan struct{})}},
 		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
-		silentServers: &silentServers{since: make(map[string]time.Time)},
+		silentServers: newSilentServers(nil),
 	}
 	s := c.newSession(15*time.Second, false)
 	s.err = errClosed

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // A gate lets so many handshakes through at a time: a server's backlog is short, and a storm of a thousand sessions that
@@ -58,8 +61,12 @@ func (c *Client) serversFrom(preferred string) []string {
 	return order
 }
 
-// dial is the library's dialer: it waits as long as the failures so far ask for, resolves the name, and connects.
+// dial is the library's dialer: it waits as long as the failures so far ask for, resolves the name, and connects. A server that is
+// avoided costs neither time nor an attempt.
 func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
+	if s.client.silentServers.avoids(address) {
+		return nil, errSilent
+	}
 	if err := s.backOff(); err != nil {
 		return nil, err
 	}
@@ -67,10 +74,12 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.countAttempt()
 	conn, err := s.connect(address)
 	if err != nil {
 		leave()
-		s.dialFailed(address, err)
+		s.client.silentServers.refuse(address)
+		s.log.Debug("server not reached", zap.String("server", address), zap.Error(err))
 		return nil, err
 	}
 	w := newWire(conn, s, leave)
@@ -84,7 +93,7 @@ func (s *Session) dial(_, address string, _ time.Duration) (net.Conn, error) {
 // enterGate waits for room for a handshake. It is given back when the handshake is over, or when the server has left it unanswered
 // for a while: one that is silent must not keep anybody from the others.
 func (s *Session) enterGate(address string) (leave func(), err error) {
-	giveBack, err := s.client.handshakes.enter(s.done)
+	giveBack, err := s.gate().enter(s.done)
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +101,13 @@ func (s *Session) enterGate(address string) (leave func(), err error) {
 		giveBack()
 		return nil, errSilent
 	}
+	var over atomic.Bool
 	unanswered := time.AfterFunc(silentAfter, func() {
-		s.client.silentServers.begin(address)
+		s.client.silentServers.beginUnless(address, over.Load)
 		giveBack()
 	})
 	return func() {
+		over.Store(true)
 		unanswered.Stop()
 		giveBack()
 	}, nil
@@ -125,15 +136,10 @@ func (c *Client) connect(ctx context.Context, address string) (net.Conn, error) 
 	return secured, nil
 }
 
-// backOff waits before every attempt but the first since a heartbeat was last answered: full jitter, doubling. A handshake that was
-// answered says little of the connection: a server may drop it at once.
+// backOff waits before every attempt but the first since a heartbeat was last answered: full jitter, doubling, from the attempt before
+// it. A handshake that was answered says little of the connection: a server may drop it at once.
 func (s *Session) backOff() error {
-	attempt := s.nextAttempt()
-	if attempt == 0 {
-		return nil
-	}
-	limit := min(20*time.Millisecond<<min(attempt-1, 10), s.timeout()/8)
-	timer := time.NewTimer(s.client.upTo(limit) + time.Millisecond)
+	timer := time.NewTimer(s.untilAttempt())
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -102,4 +102,7 @@
 // told of it have ended by then. Not before the ensemble could have expired it by itself, T after what proved it: then closing it
 // gives away nothing that those who were told of a validity could not have lost by then, whatever their clocks. And in few tries,
 // in each of which handshake and closing are one write: the handshake alone would renew what it is to end.
+//
+// A session that was closed without contact is closed there in the same way, but as soon as contact is back: whoever calls Close gives
+// up what it owns, also while contact is there.
 package zookeeper

@@ -81,7 +81,8 @@ func (s *Session) heartbeatRound(round instant) (generation int, err error) {
 }
 
 // heartbeat sends one heartbeat and counts its answer. One that is not answered for an interval makes the session
-// suspended; half an interval later the connection is given up for one to the next server.
+// suspended; half an interval later the connection is given up for one to the next server, and so is each later one that the library
+// has carried it over to: what it has not written to one connection it writes to the next.
 func (s *Session) heartbeat(checks []check) (generation int, err error) {
 	late := time.AfterFunc(s.interval, s.suspend)
 	defer late.Stop()
@@ -89,9 +90,8 @@ func (s *Session) heartbeat(checks []check) (generation int, err error) {
 	if err != nil {
 		return generation, err
 	}
-	stuck := time.AfterFunc(s.interval*3/2, func() { s.giveUp(generation) })
-	defer stuck.Stop()
 	sent := s.now()
+	defer s.giveUpWhenStuck(sent)()
 	told, err := s.sendHeartbeat(checks)
 	answered := s.now()
 	s.client.config.Observe(context.Background(), "heartbeat", answered.since(sent), err != nil)
@@ -154,14 +154,34 @@ func (s *Session) suspend() {
 	}
 }
 
-// giveUp closes the connection if it is still the one with that number.
-func (s *Session) giveUp(generation int) {
+// giveUpWhenStuck closes every connection on which the heartbeat of that time goes unanswered for one and a half intervals, until it is
+// told to stop.
+func (s *Session) giveUpWhenStuck(asked instant) (stop func()) {
+	limit, done := s.interval*3/2, false
+	var timer *time.Timer
+	look := func() {
+		s.mu.Lock()
+		left, w := limit-s.now().since(max(asked, s.proof.attached.answered)), s.wire
+		stuck := left <= 0 && s.connected && !done
+		if left <= 0 {
+			left = limit
+		}
+		if !done && s.err == nil {
+			timer.Reset(left)
+		}
+		s.mu.Unlock()
+		if stuck {
+			w.drop()
+		}
+	}
 	s.mu.Lock()
-	w := s.wire
-	same := generation == s.generation && s.connected
-	s.mu.Unlock()
-	if same {
-		w.drop()
+	defer s.mu.Unlock()
+	timer = time.AfterFunc(limit, look)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		done = true
+		timer.Stop()
 	}
 }
 

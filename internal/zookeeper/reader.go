@@ -18,6 +18,7 @@ import (
 // a transaction that its server has carried out, so that it shows all that an earlier one has shown.
 type reader struct {
 	client *Client
+	large  largeDirectories
 
 	mu      sync.Mutex
 	view    *view // nil while there is none
@@ -161,9 +162,11 @@ func (v *view) retired(r *reader, a asker, changed <-chan struct{}) error {
 
 func (v *view) children(a asker, path string) ([]string, error) {
 	return wait(a, v.listings.join(v.session, path, func() ([]string, error) {
-		return call(a.ctx, v.session, "getChildren", func(c *zk.Conn) ([]string, error) {
-			names, _, err := c.Children(path)
-			return names, err
+		return v.listOnce(path, func() ([]string, error) {
+			return call(a.ctx, v.session, "getChildren", func(c *zk.Conn) ([]string, error) {
+				names, _, err := c.Children(path)
+				return names, err
+			})
 		})
 	}))
 }

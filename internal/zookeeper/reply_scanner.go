@@ -22,6 +22,7 @@ const (
 	opCheck           = 13
 	opMulti           = 14
 	opCreateContainer = 19
+	opClose           = -11
 	opError           = -1 // in the place of an operation of a multi that failed
 )
 
@@ -62,6 +63,9 @@ func (w *wire) check(reply []byte) error {
 	if xid >= 0 && due.xid != xid {
 		return fmt.Errorf("%w: to request %d, where request %d is to be answered", errMalformed, xid, due.xid)
 	}
+	if due.kind == opClose {
+		w.session.heardOf.Store(true)
+	}
 	body := replyScanner{rest: reply[replyHead:]}
 	switch {
 	case xid == eventXid:
@@ -97,7 +101,10 @@ func checkGreeting(reply []byte) error {
 
 // A question is a request that was sent. Servers answer them in the order in which they were sent, as the Java client demands
 // too; pings and the like, which have negative numbers, are not counted.
-type question struct{ xid, kind int32 }
+type question struct {
+	xid, kind int32
+	path      string // of the reader's lists
+}
 
 // noQuestion has a number that no request has.
 var noQuestion = question{xid: -1}
@@ -107,9 +114,12 @@ func (w *wire) ask(frame []byte) {
 	if len(frame) < frameLength+8 {
 		return
 	}
-	sent := question{int32(binary.BigEndian.Uint32(frame[frameLength:])), int32(binary.BigEndian.Uint32(frame[frameLength+4:]))}
+	sent := question{xid: int32(binary.BigEndian.Uint32(frame[frameLength:])), kind: int32(binary.BigEndian.Uint32(frame[frameLength+4:]))}
 	if sent.xid < 0 {
 		return
+	}
+	if sent.kind == opGetChildren2 && w.session.brief {
+		sent.path = pathIn(frame[frameLength+8:])
 	}
 	w.asking.Lock()
 	defer w.asking.Unlock()

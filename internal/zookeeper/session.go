@@ -37,8 +37,9 @@ type Session struct {
 	log    *zap.Logger
 	brief  bool // ends with its first connection, as the reader's do
 
-	fenced atomic.Bool   // nothing more is written or dialled
-	done   chan struct{} // closed when the session has ended
+	fenced  atomic.Bool   // nothing more is written or dialled
+	heardOf atomic.Bool   // the ensemble has answered that the session is closed
+	done    chan struct{} // closed when the session has ended
 
 	mu         sync.Mutex // guards what follows, connectionState and ownership
 	id         int64

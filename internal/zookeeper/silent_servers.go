@@ -2,6 +2,8 @@ package zookeeper
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,25 +18,45 @@ const (
 
 var errSilent = errors.New("server was silent just now")
 
-// Silences are the servers that left a handshake unanswered, whoever's it was: each session that finds out for itself loses a good
+// A silentServers is which servers left a handshake unanswered, whoever's it was: each session that finds out for itself loses a good
 // part of its time.
 type silentServers struct {
-	servers int // that there are
+	servers int // different ones that there are
 
-	mu    sync.Mutex
-	since map[string]time.Time
+	mu      sync.Mutex
+	since   map[string]time.Time
+	refused map[string]time.Time // servers that refused a connection or closed it at once; asking them costs next to nothing
 }
 
-func (s *silentServers) begin(server string) {
+func newSilentServers(servers []string) *silentServers {
+	different := len(slices.Compact(slices.Sorted(slices.Values(servers))))
+	return &silentServers{servers: different, since: make(map[string]time.Time), refused: make(map[string]time.Time)}
+}
+
+func (s *silentServers) begin(server string) { s.beginUnless(server, func() bool { return false }) }
+
+// beginUnless begins a silence, but not once the handshake is over: end would have come before.
+func (s *silentServers) beginUnless(server string, over func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.since[server] = time.Now()
+	if !over() {
+		s.since[server] = time.Now()
+	}
 }
 
+// end takes in that a server has answered.
 func (s *silentServers) end(server string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.since, server)
+	delete(s.refused, server)
+}
+
+// refuse takes in that a server was not to be had. It is not avoided for it, but it is no reason either to avoid the others.
+func (s *silentServers) refuse(server string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused[server] = time.Now()
 }
 
 // note begins or ends a silence.
@@ -46,18 +68,26 @@ func (s *silentServers) note(server string, answers bool) {
 	}
 }
 
-// avoids says whether a session should go to another server.
+// avoids says whether a session should go to another server: not if there is none that may answer.
 func (s *silentServers) avoids(server string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	silent := 0
-	for other, since := range s.since {
-		if time.Since(since) < avoidedFor {
-			silent++
-		} else {
-			delete(s.since, other)
+	forget(s.since)
+	forget(s.refused)
+	_, silent := s.since[server]
+	if !silent {
+		return false
+	}
+	unavailable := len(s.since)
+	for other := range s.refused {
+		if _, counted := s.since[other]; !counted {
+			unavailable++
 		}
 	}
-	_, is := s.since[server]
-	return is && silent < s.servers
+	return unavailable < s.servers
+}
+
+// forget removes what was noted too long ago to be believed.
+func forget(noted map[string]time.Time) {
+	maps.DeleteFunc(noted, func(_ string, at time.Time) bool { return time.Since(at) >= avoidedFor })
 }

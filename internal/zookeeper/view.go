@@ -179,7 +179,7 @@ func (v *view) listed(a asker, path string) (*watched, error) {
 	w, arm := v.share(v.lists, path)
 	if arm {
 		v.arm(w, func() {
-			w.names, w.err = v.armList(a.ctx, path)
+			w.names, w.err = v.listOnce(path, func() ([]string, error) { return v.armList(a.ctx, path) })
 		}, func() { v.settle(v.lists, path, w, w.err == nil || errors.Is(w.err, recipes.ErrNoNode)) })
 	}
 	if err := a.wait(w.ready); err != nil {

@@ -116,6 +116,9 @@ func (w *wire) next() error {
 		return err
 	}
 	length := int(binary.BigEndian.Uint32(head))
+	if w.isTooLong(length) {
+		return w.skip(length)
+	}
 	if err := w.checkLength(length); err != nil {
 		return w.refuse(err)
 	}
@@ -149,7 +152,7 @@ func (w *wire) reply(head []byte) {
 		w.welcomed.Store(true)
 		w.release()
 		timeout := time.Duration(int32(binary.BigEndian.Uint32(head[4:]))) * time.Millisecond
-		w.session.remember(head[replyHead+4:])
+		w.session.remember(head[replyHead+4:]) //nolint:gosec // the first reply has been checked to be a greeting
 		w.session.connectAnswered(w, int64(binary.BigEndian.Uint64(head[8:])), timeout)
 		return
 	}

@@ -22,7 +22,7 @@ func TestTheDocumentTellsEveryValue(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.yaml")), &values); err != nil {
 		t.Fatal(err)
 	}
-	table := "| value | default | what it is |\n|---|---|---|\n" + strings.Join(rows(t, "", values.Content[0]), "")
+	table := "| value | default | meaning |\n|---|---|---|\n" + strings.Join(rows(t, "", values.Content[0]), "")
 	compareOrUpdate(t, kubernetesDocument, parts[0]+mark+table+mark+parts[2])
 }
 

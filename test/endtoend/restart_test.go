@@ -170,7 +170,7 @@ func refusedToStart(t *testing.T, first *sidecar, with setup) {
 	second := first.serving(t, with)
 	output, err := second.CombinedOutput()
 	failed := &exec.ExitError{}
-	if !errors.As(err, &failed) || failed.ExitCode() != 64 || !strings.Contains(string(output), "somebody answers on") {
+	if !errors.As(err, &failed) || failed.ExitCode() != 64 || !strings.Contains(string(output), "another process already serves") {
 		t.Errorf("a second sidecar on the socket of the first: %v: %s", err, output)
 	}
 }

@@ -3,6 +3,7 @@ package house
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +42,21 @@ func TestEverythingThatIsReleasedHasOneVersion(t *testing.T) {
 
 		if wrong := slices.IndexFunc(found, func(match []string) bool { return match[1] != released }); wrong >= 0 {
 			t.Errorf("%s has version %s, not %s", place.file, found[wrong][1], released)
+		}
+	}
+}
+
+var pinned = regexp.MustCompile(`^\s*- uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+
+// A tag can be moved to other code; a commit cannot.
+func TestWorkflowsNameActionsByTheirCommit(t *testing.T) {
+	t.Parallel()
+
+	for _, workflow := range []string{".github/workflows/ci.yaml", ".github/workflows/govulncheck.yaml"} {
+		for line := range strings.Lines(read(t, workflow)) {
+			if strings.Contains(line, "uses:") && !pinned.MatchString(strings.TrimRight(line, "\n")) {
+				t.Errorf("%s: %q names no commit and version", workflow, strings.TrimSpace(line))
+			}
 		}
 	}
 }

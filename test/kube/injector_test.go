@@ -143,7 +143,7 @@ func (r *release) start(t *testing.T) *injector {
 	for _, argument := range manifest.At(containers[0], "args").([]any) {
 		arguments = append(arguments, argument.(string))
 	}
-	arguments = append(arguments, "--pattern", pattern, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--linger", "0s",
+	arguments = append(arguments, "--pattern", pattern, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--shutdown-delay", "0s",
 		"--kube-api", cluster.Server, "--kube-ca-file", cluster.CAFile, "--kube-token-file", r.token(t, folder))
 
 	each := &injector{log: &syncBuffer{}}

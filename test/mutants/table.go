@@ -268,6 +268,12 @@ var Table = []Mutant{
 		},
 	},
 	{
+		ID: "K6", Bug: "a `lock run` within a `lock run` is killed before what it runs",
+		Catchers: []Catcher{{
+			Package: "internal/supervise", Test: "TestAProcessIsKilledAfterItsDescendants", Complaint: "its descendants still work when it is dead",
+		}},
+	},
+	{
 		ID: "C1", Bug: "the Go client acknowledges the end of a hold before it is over for its caller",
 		Catchers: []Catcher{{
 			Package: "clients/go/sidekeeper", Test: "TestAHoldThatEndedOtherwiseThanByItsCallerIsAcknowledgedOnceAndWhenItIsOver",

@@ -105,7 +105,7 @@ func documentedMeetings(t *testing.T) (meetings []meeting) {
 		switch {
 		case len(cells) == 0:
 			latecomers = nil
-		case cells[0] == "holds ↓ comes →":
+		case cells[0] == "holds ↓ arrives →":
 			latecomers = cells[1:]
 		case latecomers != nil && strings.Trim(cells[0], "-") != "":
 			meetings = append(meetings, row(t, cells, latecomers, len(meetings))...)

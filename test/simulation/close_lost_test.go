@@ -2,10 +2,13 @@ package simulation_test
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 )
 
@@ -62,6 +65,50 @@ func TestALostSessionIsClosedAsSoonAsContactIsBack(t *testing.T) {
 	t.Logf("closed within %v of contact", longest)
 	if longest > time.Second {
 		t.Errorf("with contact, what was lost stood for %v", longest)
+	}
+}
+
+// A place whose making was not answered yet belongs to the session, and stands in the way of others when its caller has gone.
+func TestASessionThatIsClosedWithoutContactIsClosedAsSoonAsItIsBack(t *testing.T) {
+	for name, dead := range map[string]bool{"silent": false, "disconnected": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+				client := newClient(t, e, 0, 30*time.Second)
+				defer client.Close()
+				s := w.open(t, client)
+				time.Sleep(5 * time.Second)
+				for server := range 3 {
+					e.CutHost(0, server, false, true)
+				}
+				var joining sync.WaitGroup
+				joining.Go(func() {
+					if _, _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
+						t.Error(err)
+					}
+				})
+				time.Sleep(time.Second)
+				cutOff(e)
+				if dead {
+					time.Sleep(5 * time.Second)
+				}
+				asked := time.Now()
+				w.close(s)
+				if took := time.Since(asked); took > 3*time.Second {
+					t.Errorf("closed after %v", took)
+				}
+				joining.Wait()
+				time.Sleep(time.Second)
+				reconnect(e)
+				back := time.Now()
+				time.Sleep(20 * time.Second)
+				if end, ended := e.EndOf(s.ID()); !ended || end.Sub(back) > 2*time.Second {
+					t.Errorf("closed (%t) %v after contact was back", ended, end.Sub(back))
+				}
+				if names := e.Names("/locks/orders"); len(names) > 0 {
+					t.Errorf("left behind: %q", names)
+				}
+			})
+		})
 	}
 }
 

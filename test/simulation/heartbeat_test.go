@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,86 @@ func TestAHeartbeatIsSentWhenTheOneBeforeWasAnswered(t *testing.T) {
 		e.MendHost(0, server)
 		w.close(s)
 	})
+}
+
+// What the library has not written to a connection that breaks it fails, or writes to the next one, as its select has it.
+func TestAHeartbeatThatTheLibraryCarriesOverIsNotWaitedForWhereItIsSwallowed(t *testing.T) {
+	for range 20 {
+		inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			began, by := time.Now(), &clogger{dial: e.Dialer(0)}
+			c, err := zookeeper.New(zookeeper.Config{
+				Servers: e.Addresses(), SessionTimeout: 15 * time.Second, TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second,
+				Dial: by.connect, Clock: func() time.Duration { return time.Since(began) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			s := w.open(t, c)
+			by.clog()
+			time.Sleep(30 * time.Second)
+			if s.Err() != nil || s.ValidFor() < 5*time.Second {
+				t.Errorf("valid for %v: %v", s.ValidFor(), s.Err())
+			}
+			w.close(s)
+		})
+	}
+}
+
+// A clogger makes connections. The newest can be clogged: the next ping that is written to it stays there for longer than it is from one
+// heartbeat to the next, and then it breaks. The connection after it swallows transactions.
+type clogger struct {
+	dial   dialer
+	mu     sync.Mutex
+	newest *clogged
+	broken bool
+}
+
+type clogged struct {
+	net.Conn
+	by      *clogger
+	clogs   atomic.Bool
+	swallow bool
+}
+
+func (c *clogger) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := c.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newest = &clogged{Conn: conn, by: c, swallow: c.broken}
+	c.broken = false
+	return c.newest, nil
+}
+
+func (c *clogger) clog() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newest.clogs.Store(true)
+}
+
+// Write takes whole frames.
+func (c *clogged) Write(frame []byte) (int, error) {
+	const ping = 11
+	kind := uint32(0)
+	if len(frame) >= 12 {
+		kind = binary.BigEndian.Uint32(frame[8:])
+	}
+	switch {
+	case kind == ping && c.clogs.Swap(false):
+		time.Sleep(2500 * time.Millisecond)
+		c.by.mu.Lock()
+		c.by.broken = true
+		c.by.mu.Unlock()
+		_ = c.Conn.Close()
+		time.Sleep(time.Millisecond) // so that the library knows when it goes on
+		return 0, net.ErrClosed
+	case kind == kindMulti && c.swallow:
+		return len(frame), nil
+	}
+	return c.Conn.Write(frame)
 }
 
 // A wiretap counts the transactions that are sent over each connection.

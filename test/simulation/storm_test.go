@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,6 +84,67 @@ func TestNoneOfAThousandLeasesIsLostToServersThatAreSilent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Two servers of three serve, though they take 600 ms for a connection, and callers who do not wait for it give up on them.
+func TestWhoGivesUpEarlyKeepsNobodyFromServersThatAreSlow(t *testing.T) {
+	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+		var slow atomic.Bool
+		began, dial := time.Now(), e.Dialer(0)
+		client, err := zookeeper.New(zookeeper.Config{
+			Servers: e.Addresses(), SessionTimeout: 10 * time.Second, TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second,
+			Clock: func() time.Duration { return time.Since(began) },
+			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := dial(ctx, network, address)
+				if err == nil && slow.Load() {
+					time.Sleep(600 * time.Millisecond)
+				}
+				return conn, err
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		var sessions []*zookeeper.Session
+		for range 20 {
+			sessions = append(sessions, w.open(t, client))
+		}
+		time.Sleep(20 * time.Second)
+		slow.Store(true)
+		e.Kill(follower(e))
+		for range 8 {
+			giveUpAfter(t, client, 250*time.Millisecond)
+		}
+		for server := range 3 {
+			e.Reset(0, server)
+		}
+		asked := time.Now()
+		sessions = append(sessions, w.open(t, client))
+		if took := time.Since(asked); took > time.Second {
+			t.Errorf("a session was opened after %v", took)
+		}
+		time.Sleep(30 * time.Second)
+		if lost := lostOf(sessions); lost > 0 {
+			t.Errorf("%d of %d leases are lost", lost, len(sessions))
+		}
+		closeAll(w, sessions)
+	})
+}
+
+// giveUpAfter has many sessions opened at a time, and waits for so long.
+func giveUpAfter(t *testing.T, client *zookeeper.Client, wait time.Duration) {
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	var opening sync.WaitGroup
+	for range 10 {
+		opening.Go(func() {
+			if s, err := client.Open(ctx, 0); err == nil {
+				s.Close(ctx)
+			}
+		})
+	}
+	opening.Wait()
 }
 
 // stormy is a client of the simulated servers and of others.

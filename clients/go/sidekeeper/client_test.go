@@ -56,6 +56,8 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrStreamLimit, sidekeeper.ErrConnectionLimit, sidekeeper.ErrEphemeralBytesLimit,
 		sidekeeper.ErrSlowReader, sidekeeper.ErrInternal, sidekeeper.ErrWatchLimit, sidekeeper.ErrMemoryLimit,
 		sidekeeper.ErrPolicyDenied,
+		sidekeeper.ErrQuotaExceeded,
+		sidekeeper.ErrDirectoryTooLarge,
 		sidekeeper.ErrSequenceNotFound, sidekeeper.ErrSequenceExists, sidekeeper.ErrSequenceExhausted,
 		sidekeeper.ErrSequenceMalformed,
 		sidekeeper.ErrMemberExists, sidekeeper.ErrMemberReplaced, sidekeeper.ErrMemberRemoved, sidekeeper.ErrMemberNotFound,

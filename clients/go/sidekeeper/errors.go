@@ -66,6 +66,8 @@ var (
 	ErrWatchLimit           error = reason(errorsv1.Reason_REASON_WATCH_LIMIT)
 	ErrMemoryLimit          error = reason(errorsv1.Reason_REASON_MEMORY_LIMIT)
 	ErrPolicyDenied         error = reason(errorsv1.Reason_REASON_POLICY_DENIED)
+	ErrQuotaExceeded        error = reason(errorsv1.Reason_REASON_QUOTA_EXCEEDED)
+	ErrDirectoryTooLarge    error = reason(errorsv1.Reason_REASON_DIRECTORY_TOO_LARGE)
 	ErrInternal             error = reason(errorsv1.Reason_REASON_INTERNAL)
 )
 

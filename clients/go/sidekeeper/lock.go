@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -81,7 +82,7 @@ type Lock struct {
 	revocations   chan Revocation
 	releaseOnce   sync.Once
 	releaseResult error
-	heard         bool // that the stream has said anything
+	heard         atomic.Bool // that the stream has said anything
 }
 
 // Acquire waits for its turn and returns when the lock is certainly the caller's for some time to come. The end of ctx
@@ -95,7 +96,7 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 	err := c.throughAbsence(ctx, "lock "+name, options.Wait, func(wait *time.Duration) (heard bool, err error) {
 		options.Wait = wait
 		lock, err = c.acquire(ctx, name, options)
-		return lock.heard, err
+		return lock.heard.Load(), err
 	})
 	if err != nil {
 		return nil, err
@@ -147,9 +148,7 @@ func (l *Lock) acknowledge() {
 }
 
 func (l *Lock) handle(event *lockv1.AcquireResponse) {
-	if !l.heard { // others read it by now
-		l.heard = true
-	}
+	l.heard.Store(true)
 	switch event := event.GetEvent().(type) {
 	case *lockv1.AcquireResponse_Queued:
 		call(l.options.OnQueued, Queued{int(event.Queued.GetPosition()), each(event.Queued.GetHolders(), contenderFrom)})

@@ -205,6 +205,14 @@ export class PolicyDeniedError extends SidekeeperError {
   override readonly reason = "POLICY_DENIED";
 }
 
+export class QuotaExceededError extends SidekeeperError {
+  override readonly reason = "QUOTA_EXCEEDED";
+}
+
+export class DirectoryTooLargeError extends SidekeeperError {
+  override readonly reason = "DIRECTORY_TOO_LARGE";
+}
+
 type Kind = new (code: status, told: Told) => SidekeeperError;
 
 /** The class of each reason. */
@@ -250,6 +258,8 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["WATCH_LIMIT", WatchLimitError],
   ["MEMORY_LIMIT", MemoryLimitError],
   ["POLICY_DENIED", PolicyDeniedError],
+  ["QUOTA_EXCEEDED", QuotaExceededError],
+  ["DIRECTORY_TOO_LARGE", DirectoryTooLargeError],
 ]);
 
 /** Something that the caller held has ended without the caller giving it up; `cause` is the reason. */

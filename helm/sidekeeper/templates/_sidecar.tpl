@@ -89,7 +89,7 @@ exec:
   command:
     - /sidekeeper
     - health
-    - --address=unix:///run/sidekeeper/sidekeeper.sock
+    - --address=unix:///run/sidekeeper/operator.sock
     - --timeout={{ .probe.timeoutSeconds }}s
     {{- if .ready }}
     - --ready

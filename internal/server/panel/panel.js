@@ -103,7 +103,7 @@ function losses(state) {
 function latency(state) {
   fill("latency", state.latency.map((one) => [
     cell(one.operation, "mono"), cell(one.rate < 10 ? one.rate.toFixed(1) : Math.round(one.rate), "n"),
-    cell(time(one.half), "n"), cell(time(one.most), "n"),
+    cell(time(one.p50), "n"), cell(time(one.p99), "n"),
   ]), 4, "No requests yet.");
   $("latency-over").textContent = `in the last ${time(state.latencyOver)}`;
 }
@@ -123,9 +123,9 @@ function counts(state) {
   const heartbeat = state.latency.find((one) => one.operation === "heartbeat");
   const lost = Object.values(state.losses).flatMap((reasons) => Object.values(reasons)).reduce((a, b) => a + b, 0);
   $("counts").replaceChildren(
-    tile(c.leases, `leases of ${c.mostLeases}`, c.leases > 0.8 * c.mostLeases ? "warn" : ""),
+    tile(c.leases, `leases of ${c.maxLeases}`, c.leases > 0.8 * c.maxLeases ? "warn" : ""),
     tile(c.suspended, "suspended", c.suspended ? "warn" : ""), tile(c.holds, "locks held"), tile(c.waiters, "waiting"),
-    tile(c.members, "members"), tile(lost, "lost", lost ? "bad" : ""), tile(heartbeat ? time(heartbeat.most) : "–", "heartbeat p99"),
+    tile(c.members, "members"), tile(lost, "lost", lost ? "bad" : ""), tile(heartbeat ? time(heartbeat.p99) : "–", "heartbeat p99"),
   );
 }
 

@@ -12,6 +12,7 @@ from google.rpc import error_details_pb2, status_pb2
 __all__ = [
     "AlreadyContendingError",
     "ConnectionLimitError",
+    "DirectoryTooLargeError",
     "EnsembleDeniedError",
     "EnsembleUnreachableError",
     "EphemeralBytesLimitError",
@@ -44,6 +45,7 @@ __all__ = [
     "OutcomeUnknownError",
     "PolicyDeniedError",
     "PreconditionFailedError",
+    "QuotaExceededError",
     "SequenceExhaustedError",
     "SequenceExistsError",
     "SequenceMalformedError",
@@ -262,6 +264,14 @@ class MemoryLimitError(SidekeeperError):
 
 class PolicyDeniedError(SidekeeperError):
     reason = "POLICY_DENIED"
+
+
+class QuotaExceededError(SidekeeperError):
+    reason = "QUOTA_EXCEEDED"
+
+
+class DirectoryTooLargeError(SidekeeperError):
+    reason = "DIRECTORY_TOO_LARGE"
 
 
 class ForkedError(SidekeeperError):

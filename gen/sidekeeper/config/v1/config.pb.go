@@ -5,7 +5,7 @@
 // source: sidekeeper/config/v1/config.proto
 
 // Configuration: small values under keys that form a tree, with preconditions, all-or-nothing commits and watches that
-// begin with the current state.
+// start with the current state.
 
 package configv1
 
@@ -24,17 +24,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Consistency is how new the answer to a Get is.
+// Consistency is how recent the response to a Get is.
 type Consistency int32
 
 const (
 	// The same as CONSISTENCY_LOCAL.
 	Consistency_CONSISTENCY_UNSPECIFIED Consistency = 0
-	// As the sidecar's own connection to the ensemble shows it: some ticks of the ensemble may be missing at worst. Never
-	// older than what this sidecar has shown before, nor than what it has written.
+	// As seen by the sidecar's own connection to the ensemble: it may lag by several ticks at worst. Never
+	// older than what this sidecar has shown or written before.
 	Consistency_CONSISTENCY_LOCAL Consistency = 1
-	// At least as new as everything that had been written anywhere when the Get was sent. It takes a write of the ensemble,
-	// which all share who ask at the same time.
+	// At least as recent as everything that had been written anywhere when the Get was sent. It costs the ensemble a write,
+	// shared by all concurrent callers.
 	Consistency_CONSISTENCY_LINEARIZABLE Consistency = 2
 )
 
@@ -91,13 +91,13 @@ type Entry struct {
 	//	*Entry_Value
 	//	*Entry_Text
 	Content isEntry_Content `protobuf_oneof:"content"`
-	// Always set. Changes with every Put and is what a precondition compares. It begins anew when a key is made anew: only
-	// compare it, and take no meaning from the number.
+	// Always set. Changes with every Put and is what a precondition compares. It restarts when a key is recreated: use it
+	// only for comparison.
 	Version int32 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
-	// Always set. The revision of the whole ensemble that wrote the value: larger than that of all that was written before,
-	// also under other keys. Opaque but for its order.
+	// Always set. The ensemble's revision that wrote the value: larger than that of everything written before,
+	// also under other keys. Opaque except for its order.
 	Revision int64 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
-	// Always set. The revision that made the key. Another one tells that the key was deleted and made anew.
+	// Always set. The revision that created the key. It changes if the key is deleted and recreated.
 	CreatedRevision int64 `protobuf:"varint,6,opt,name=created_revision,json=createdRevision,proto3" json:"created_revision,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -196,7 +196,7 @@ type Entry_Value struct {
 }
 
 type Entry_Text struct {
-	// The value, if as_text was asked for and it is UTF-8.
+	// The value, if as_text was set and it is UTF-8.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3,oneof"`
 }
 
@@ -204,7 +204,7 @@ func (*Entry_Value) isEntry_Content() {}
 
 func (*Entry_Text) isEntry_Content() {}
 
-// Precondition is what must be true of a key for something to be done.
+// Precondition is what must be true of a key for an operation.
 type Precondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required.
@@ -288,17 +288,17 @@ type isPrecondition_Condition interface {
 }
 
 type Precondition_Version struct {
-	// The key is there and has this version: 0 or more.
+	// The key exists and has this version: 0 or more.
 	Version int32 `protobuf:"varint,1,opt,name=version,proto3,oneof"`
 }
 
 type Precondition_MustNotExist struct {
-	// There is no such key; only true.
+	// The key does not exist; only true.
 	MustNotExist bool `protobuf:"varint,2,opt,name=must_not_exist,json=mustNotExist,proto3,oneof"`
 }
 
 type Precondition_MustExist struct {
-	// There is such a key, whatever its version; only true.
+	// The key exists, with any version; only true.
 	MustExist bool `protobuf:"varint,3,opt,name=must_exist,json=mustExist,proto3,oneof"`
 }
 
@@ -315,7 +315,7 @@ type GetRequest struct {
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// Optional. Omitted, local.
 	Consistency Consistency `protobuf:"varint,2,opt,name=consistency,proto3,enum=sidekeeper.config.v1.Consistency" json:"consistency,omitempty"`
-	// Optional. Whether to answer with `text` instead of `value` if the value is UTF-8.
+	// Optional. Whether to return `text` instead of `value` if the value is UTF-8.
 	AsText        bool `protobuf:"varint,3,opt,name=as_text,json=asText,proto3" json:"as_text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -372,7 +372,7 @@ func (x *GetRequest) GetAsText() bool {
 	return false
 }
 
-// GetResponse is the key as it is.
+// GetResponse is the key's current state.
 type GetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set.
@@ -423,14 +423,14 @@ type PutRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The key.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// Required. What to write; an empty value is one.
+	// Required. What to write; it may be empty, but not omitted.
 	//
 	// Types that are valid to be assigned to Content:
 	//
 	//	*PutRequest_Value
 	//	*PutRequest_Text
 	Content isPutRequest_Content `protobuf_oneof:"content"`
-	// Optional. Omitted, the value is written whether or not the key is there.
+	// Optional. Omitted, the value is written whether or not the key exists.
 	Precondition  *Precondition `protobuf:"bytes,4,opt,name=precondition,proto3" json:"precondition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -523,7 +523,7 @@ func (*PutRequest_Value) isPutRequest_Content() {}
 
 func (*PutRequest_Text) isPutRequest_Content() {}
 
-// PutResponse says what was written.
+// PutResponse describes the written value.
 type PutResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. The key's version now.
@@ -585,7 +585,7 @@ type DeleteRequest struct {
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// Optional. Not together with recursive, and not must_not_exist. Omitted, any version is deleted.
 	Precondition *Precondition `protobuf:"bytes,2,opt,name=precondition,proto3" json:"precondition,omitempty"`
-	// Optional. Whether all keys below are deleted too; then the key itself may be missing. For operators.
+	// Optional. Whether all keys below are deleted too; then the key itself need not exist. For operators.
 	Recursive     bool `protobuf:"varint,3,opt,name=recursive,proto3" json:"recursive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -693,11 +693,11 @@ type ListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Optional. Only keys that begin with these whole segments: `orders` means `orders` and `orders/…`. Omitted, all.
 	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// Optional. How many keys at most: 1 to 1,000; omitted or 0, 100.
+	// Optional. Maximum number of keys: 1 to 1,000; omitted or 0, 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// Optional. `next_page_token` of the page before; omitted, the first page.
+	// Optional. `next_page_token` of the previous page; omitted, the first page.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Optional. Whether to answer with `text` instead of `value` where the value is UTF-8.
+	// Optional. Whether to return `text` instead of `value` where the value is UTF-8.
 	AsText        bool `protobuf:"varint,4,opt,name=as_text,json=asText,proto3" json:"as_text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -766,7 +766,7 @@ type ListResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the order of keys.
 	Entries []*Entry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	// Empty on the last page. A page may be empty although others follow.
+	// Empty on the last page. A page may be empty even if others follow.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -816,10 +816,10 @@ func (x *ListResponse) GetNextPageToken() string {
 	return ""
 }
 
-// CommitRequest is what to do, all or nothing.
+// CommitRequest has operations to carry out, all or none.
 type CommitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. 1 to 100 operations, each on a key of its own.
+	// Required. 1 to 100 operations, each on a different key.
 	Operations    []*Operation `protobuf:"bytes,1,rep,name=operations,proto3" json:"operations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -956,7 +956,7 @@ type Operation_Delete struct {
 }
 
 type Operation_Check struct {
-	// Only looks that a precondition is met.
+	// Only checks that a precondition is met.
 	Check *CheckRequest `protobuf:"bytes,3,opt,name=check,proto3,oneof"`
 }
 
@@ -1067,7 +1067,7 @@ func (x *CommitResponse) GetResults() []*Result {
 	return nil
 }
 
-// Result is what one operation of a Commit has done.
+// Result is the result of one operation of a Commit.
 type Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Set for a put: the key's version now.
@@ -1125,7 +1125,7 @@ func (x *Result) GetRevision() int64 {
 // WatchRequest says what to watch: some keys, or all that begin with a prefix.
 type WatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Optional. At most 1,000 keys, none twice; what lies below them is not watched.
+	// Optional. At most 1,000 keys, none twice; keys below them are not watched.
 	Keys []string `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
 	// Optional. Only without keys. Keys that begin with these whole segments: `orders` means `orders` and `orders/…`. Omitted,
 	// and without keys, all.
@@ -1291,12 +1291,12 @@ type isWatchResponse_Event interface {
 }
 
 type WatchResponse_Entries struct {
-	// A part of the state at the beginning.
+	// A part of the initial state.
 	Entries *Entries `protobuf:"bytes,1,opt,name=entries,proto3,oneof"`
 }
 
 type WatchResponse_Synced struct {
-	// The state at the beginning has been sent.
+	// The initial state has been sent.
 	Synced *Synced `protobuf:"bytes,2,opt,name=synced,proto3,oneof"`
 }
 
@@ -1306,12 +1306,12 @@ type WatchResponse_Changes struct {
 }
 
 type WatchResponse_Stale struct {
-	// The ensemble is out of contact: what was sent may be out of date.
+	// Contact with the ensemble is lost: what was sent may be outdated.
 	Stale *Stale `protobuf:"bytes,4,opt,name=stale,proto3,oneof"`
 }
 
 type WatchResponse_Fresh struct {
-	// Contact is back, and all that happened in the meantime has been sent.
+	// Contact is back, and everything that happened meanwhile has been sent.
 	Fresh *Fresh `protobuf:"bytes,5,opt,name=fresh,proto3,oneof"`
 }
 
@@ -1371,7 +1371,7 @@ func (x *Entries) GetEntries() []*Entry {
 	return nil
 }
 
-// Synced says that all there was at the beginning has been sent.
+// Synced says that the initial state has been sent.
 type Synced struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1408,7 +1408,7 @@ func (*Synced) Descriptor() ([]byte, []int) {
 	return file_sidekeeper_config_v1_config_proto_rawDescGZIP(), []int{18}
 }
 
-// Changes are what has changed since the last message; each key stands once.
+// Changes are what has changed since the last message; each key occurs once.
 type Changes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. Earlier changes first, by the moment when the sidecar first saw one.
@@ -1454,7 +1454,7 @@ func (x *Changes) GetChanges() []*Change {
 	return nil
 }
 
-// Change is what has become of one key.
+// Change is the change of one key.
 type Change struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set.
@@ -1533,7 +1533,7 @@ type Change_Put struct {
 }
 
 type Change_Deleted struct {
-	// The key is not there any more.
+	// The key no longer exists.
 	Deleted *Deleted `protobuf:"bytes,2,opt,name=deleted,proto3,oneof"`
 }
 
@@ -1546,9 +1546,9 @@ type Written struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set.
 	Entry *Entry `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
-	// Whether the key had other values in between, since this stream was last told of it, that it is not told.
+	// Whether the key had other values since this stream last sent it, which were skipped.
 	Coalesced bool `protobuf:"varint,2,opt,name=coalesced,proto3" json:"coalesced,omitempty"`
-	// Whether the key was deleted and made anew since this stream was last told of it, without being told of the deletion.
+	// Whether the key was deleted and recreated since this stream last sent it, without a message of the deletion.
 	Recreated     bool `protobuf:"varint,3,opt,name=recreated,proto3" json:"recreated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1651,7 +1651,7 @@ func (x *Deleted) GetKey() string {
 	return ""
 }
 
-// Stale says that the ensemble is out of contact.
+// Stale says that contact with the ensemble is lost.
 type Stale struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

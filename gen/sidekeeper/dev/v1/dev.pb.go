@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: sidekeeper/dev/v1/dev.proto
 
-// Faults on order, so that an application's tests can see how it takes a lock that is lost, late or in doubt. Only
-// `sidekeeper dev` offers this, and the sidecars of Go's `sidekeepertest`: a sidecar in front of a real ensemble
+// Fault injection, so that an application's tests can see how it handles a lock that is lost, late or in doubt. Only
+// `sidekeeper dev` and the sidecars of Go's `sidekeepertest` offer this: a sidecar with a real ensemble
 // answers UNIMPLEMENTED.
 
 package devv1
@@ -26,10 +26,10 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SuspendRequest says how long the ensemble shall be silent.
+// SuspendRequest says how long the ensemble is unresponsive.
 type SuspendRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Counted from now: 0 to 24 hours. 0 ends a silence that is under way.
+	// Required. Counted from now: 0 to 24 hours. 0 ends a suspension in progress.
 	Duration      *durationpb.Duration `protobuf:"bytes,1,opt,name=duration,proto3" json:"duration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -72,7 +72,7 @@ func (x *SuspendRequest) GetDuration() *durationpb.Duration {
 	return nil
 }
 
-// SuspendResponse says that the silence has begun.
+// SuspendResponse says that the suspension has begun.
 type SuspendResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -259,10 +259,10 @@ func (x *ExpireLeaseResponse) GetExpired() int32 {
 	return 0
 }
 
-// DelayGrantsRequest says how late grants shall be.
+// DelayGrantsRequest says how long to delay grants.
 type DelayGrantsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. How much later: 0 to 24 hours. 0 has grants come in time again.
+	// Required. The delay: 0 to 24 hours. 0 ends the delays.
 	Delay         *durationpb.Duration `protobuf:"bytes,1,opt,name=delay,proto3" json:"delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

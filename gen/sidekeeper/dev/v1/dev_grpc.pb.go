@@ -4,8 +4,8 @@
 // - protoc             (unknown)
 // source: sidekeeper/dev/v1/dev.proto
 
-// Faults on order, so that an application's tests can see how it takes a lock that is lost, late or in doubt. Only
-// `sidekeeper dev` offers this, and the sidecars of Go's `sidekeepertest`: a sidecar in front of a real ensemble
+// Fault injection, so that an application's tests can see how it handles a lock that is lost, late or in doubt. Only
+// `sidekeeper dev` and the sidecars of Go's `sidekeepertest` offer this: a sidecar with a real ensemble
 // answers UNIMPLEMENTED.
 
 package devv1
@@ -32,26 +32,26 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// DevService disturbs the ensemble that a sidecar for development and tests carries with it. What callers see of a
-// fault is what they would see of a real one.
+// DevService disturbs the in-memory ensemble of a sidecar for development and tests. Callers see a fault exactly as they
+// would see a real one.
 type DevServiceClient interface {
-	// Suspend has the ensemble answer nobody for a while, as if the network to it had been cut: the sidecar's leases are
+	// Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut: the sidecar's leases are
 	// suspended and, if it lasts longer than they are valid, lost. Other clients of the ensemble are cut off as well.
-	// Answers at once. The newest call counts: it shortens or prolongs what is under way.
+	// Returns at once. The newest call counts: it shortens or extends a suspension in progress.
 	//
 	//	INVALID_ARGUMENT (INVALID_FIELD): duration is missing or out of its range.
 	Suspend(ctx context.Context, in *SuspendRequest, opts ...grpc.CallOption) (*SuspendResponse, error)
-	// ExpireLease has the ensemble declare leases expired, as it does when it has heard nothing of them for too long.
-	// The streams that stand on them end with ABORTED (LEASE_LOST), and only then does the ensemble give away what they
-	// owned, as always. Answers when both have happened. Not idempotent: whoever holds the lock then loses it.
+	// ExpireLease makes the ensemble expire leases, as it does when it has not heard from them for too long.
+	// The streams that use them end with ABORTED (LEASE_LOST), and only then does the ensemble free what they
+	// owned, as always. Returns when both have happened. Not idempotent: a second call expires the lease of the next holder.
 	//
 	//	NOT_FOUND (LEASE_NOT_FOUND): no lease with this id, or it is not the caller's.
-	//	NOT_FOUND (HOLD_NOT_FOUND): nobody holds this lock through this sidecar.
-	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease had ended before, in this way.
-	//	INVALID_ARGUMENT (INVALID_FIELD): no leases are named, or not in the form they have.
+	//	NOT_FOUND (HOLD_NOT_FOUND): no caller holds this lock through this sidecar.
+	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease had already ended, for this reason.
+	//	INVALID_ARGUMENT (INVALID_FIELD): no leases are named, or an id or name is malformed.
 	ExpireLease(ctx context.Context, in *ExpireLeaseRequest, opts ...grpc.CallOption) (*ExpireLeaseResponse, error)
-	// DelayGrants has every lock granted later than its turn comes, from now on, for callers of this sidecar. Meanwhile
-	// the caller has its place at the head of the queue and hears nothing. Answers at once. Idempotent.
+	// DelayGrants delays every grant of a lock from now on, for callers of this sidecar. Meanwhile
+	// the caller is at the head of the queue and gets no event. Returns at once. Idempotent.
 	//
 	//	INVALID_ARGUMENT (INVALID_FIELD): delay is missing or out of its range.
 	DelayGrants(ctx context.Context, in *DelayGrantsRequest, opts ...grpc.CallOption) (*DelayGrantsResponse, error)
@@ -99,26 +99,26 @@ func (c *devServiceClient) DelayGrants(ctx context.Context, in *DelayGrantsReque
 // All implementations must embed UnimplementedDevServiceServer
 // for forward compatibility.
 //
-// DevService disturbs the ensemble that a sidecar for development and tests carries with it. What callers see of a
-// fault is what they would see of a real one.
+// DevService disturbs the in-memory ensemble of a sidecar for development and tests. Callers see a fault exactly as they
+// would see a real one.
 type DevServiceServer interface {
-	// Suspend has the ensemble answer nobody for a while, as if the network to it had been cut: the sidecar's leases are
+	// Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut: the sidecar's leases are
 	// suspended and, if it lasts longer than they are valid, lost. Other clients of the ensemble are cut off as well.
-	// Answers at once. The newest call counts: it shortens or prolongs what is under way.
+	// Returns at once. The newest call counts: it shortens or extends a suspension in progress.
 	//
 	//	INVALID_ARGUMENT (INVALID_FIELD): duration is missing or out of its range.
 	Suspend(context.Context, *SuspendRequest) (*SuspendResponse, error)
-	// ExpireLease has the ensemble declare leases expired, as it does when it has heard nothing of them for too long.
-	// The streams that stand on them end with ABORTED (LEASE_LOST), and only then does the ensemble give away what they
-	// owned, as always. Answers when both have happened. Not idempotent: whoever holds the lock then loses it.
+	// ExpireLease makes the ensemble expire leases, as it does when it has not heard from them for too long.
+	// The streams that use them end with ABORTED (LEASE_LOST), and only then does the ensemble free what they
+	// owned, as always. Returns when both have happened. Not idempotent: a second call expires the lease of the next holder.
 	//
 	//	NOT_FOUND (LEASE_NOT_FOUND): no lease with this id, or it is not the caller's.
-	//	NOT_FOUND (HOLD_NOT_FOUND): nobody holds this lock through this sidecar.
-	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease had ended before, in this way.
-	//	INVALID_ARGUMENT (INVALID_FIELD): no leases are named, or not in the form they have.
+	//	NOT_FOUND (HOLD_NOT_FOUND): no caller holds this lock through this sidecar.
+	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease had already ended, for this reason.
+	//	INVALID_ARGUMENT (INVALID_FIELD): no leases are named, or an id or name is malformed.
 	ExpireLease(context.Context, *ExpireLeaseRequest) (*ExpireLeaseResponse, error)
-	// DelayGrants has every lock granted later than its turn comes, from now on, for callers of this sidecar. Meanwhile
-	// the caller has its place at the head of the queue and hears nothing. Answers at once. Idempotent.
+	// DelayGrants delays every grant of a lock from now on, for callers of this sidecar. Meanwhile
+	// the caller is at the head of the queue and gets no event. Returns at once. Idempotent.
 	//
 	//	INVALID_ARGUMENT (INVALID_FIELD): delay is missing or out of its range.
 	DelayGrants(context.Context, *DelayGrantsRequest) (*DelayGrantsResponse, error)

@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: sidekeeper/errors/v1/errors.proto
 
-// Why a call can fail, in words that programs can compare.
+// Why a call can fail, for programs to compare.
 
 package errorsv1
 
@@ -23,11 +23,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Reason tells the errors of this API apart. It travels in three ways, so that every client can read it: as
+// Reason distinguishes the errors of this API. It is sent in three ways, so that every client can read it: as
 // `google.rpc.ErrorInfo{domain: "sidekeeper", reason}` in the status details, as the trailer `sidekeeper-reason`,
-// and as the first word of the status message (`LEASE_LOST: …`). All three leave the prefix `REASON_` away.
+// and as the first word of the status message (`LEASE_LOST: …`). All three omit the prefix `REASON_`.
 //
-// The comment of each reason says with which status it comes, what has happened, and what to do.
+// The comment of each reason says which status it has, what has happened, and what to do.
 type Reason int32
 
 const (
@@ -36,63 +36,63 @@ const (
 	// ABORTED: the ensemble ended the lease's session, or the session can no longer be proved alive. Nothing that
 	// the lease owned is the caller's any more.
 	//
-	// What to do: stop at once whatever the lease's locks protect, and begin anew with another lease; look at the ensemble
-	// if it happens again and again.
+	// What to do: stop at once whatever the lease's locks protect, and start again with a new lease; check the ensemble
+	// if it happens repeatedly.
 	Reason_REASON_LEASE_LOST Reason = 1
 	// ABORTED: the caller closed the lease through LeaseService.Close while this stream still used it.
 	//
 	// What to do: nothing, if the program meant to close the lease; otherwise find the part of it that did.
 	Reason_REASON_LEASE_CLOSED Reason = 2
-	// ABORTED: an operator ended exactly this hold, or somebody removed the caller's place from the queue by hand.
+	// ABORTED: an operator ended exactly this hold, or the caller's place was removed from the queue by hand.
 	//
-	// What to do: stop at once whatever the lock protects. The audit log tells who ended the hold and why.
+	// What to do: stop at once whatever the lock protects. The audit log says who ended the hold and why.
 	Reason_REASON_LOCK_BROKEN Reason = 3
-	// ABORTED: the hold was asked for by Revoke and its grace is over.
+	// ABORTED: the hold was revoked by Revoke and its grace period expired.
 	//
-	// What to do: stop at once whatever the lock protects, and acquire it anew if there is work left; let go in time when
+	// What to do: stop at once whatever the lock protects, and acquire it again if work remains; release in time when
 	// asked the next time.
 	Reason_REASON_LOCK_REVOKED Reason = 4
-	// ABORTED after a grant, UNAVAILABLE before one: the sidecar is going down.
+	// ABORTED after a grant, UNAVAILABLE before one: the sidecar is stopping.
 	//
-	// What to do: stop whatever is protected, and call again: the next sidecar is there in a moment.
+	// What to do: stop whatever is protected, and retry: usually the next sidecar is available in a moment.
 	Reason_REASON_SIDECAR_STOPPING Reason = 5
 	// UNAVAILABLE: the ensemble does not answer. Nothing was sent or nothing is held: a retry is safe.
 	//
-	// What to do: call again, with pauses that grow; if it lasts, see to the ensemble and the network in front of it.
+	// What to do: retry with backoff; if it persists, check the ensemble and the network to it.
 	Reason_REASON_ENSEMBLE_UNREACHABLE Reason = 6
-	// ABORTED: a reply of the ensemble was lost and what became of the request cannot be found out.
+	// ABORTED: a reply of the ensemble was lost and the outcome of the request cannot be determined.
 	//
-	// What to do: look at what is there before asking again, unless the call is idempotent, as its comment says.
+	// What to do: check what is stored before retrying, unless the call is idempotent, as its comment says.
 	Reason_REASON_OUTCOME_UNKNOWN Reason = 7
 	// PERMISSION_DENIED: the ensemble's access control refused the sidecar.
 	//
 	// What to do: have an operator compare the sidecar's credentials with the access control lists of the nodes; `sidekeeper
 	// doctor` names them.
 	Reason_REASON_ENSEMBLE_DENIED Reason = 8
-	// DEADLINE_EXCEEDED: the lock was not granted, or the name of a member not free, within wait_timeout.
+	// DEADLINE_EXCEEDED: the lock was not granted, or the member's name was not free, within wait_timeout.
 	//
-	// What to do: try later or wait for longer; Get shows who is ahead.
+	// What to do: try later or wait longer; Get shows who is ahead.
 	Reason_REASON_WAIT_TIMEOUT Reason = 9
-	// FAILED_PRECONDITION: wait_timeout was zero and somebody else holds the lock. `holder` is the owner that the first of its holders
-	// has given, if any.
+	// FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that its first holder gave,
+	// if any.
 	//
-	// What to do: try later, or set a longer wait_timeout to wait for the turn.
+	// What to do: try later, or set a longer wait_timeout to wait.
 	Reason_REASON_LOCK_HELD Reason = 10
-	// FAILED_PRECONDITION: the name is in use as a mutex and was asked for as a read/write lock, or the reverse.
+	// FAILED_PRECONDITION: the name is in use as a mutex and was requested as a read/write lock, or the reverse.
 	//
-	// What to do: use one kind of lock under one name everywhere, or another name.
+	// What to do: use the same kind of lock for this name everywhere, or another name.
 	Reason_REASON_LOCK_KIND_MISMATCH Reason = 11
 	// FAILED_PRECONDITION: this lease already waits for or holds this name; it would wait for itself.
 	//
-	// What to do: use another lease, or the hold that this one has already.
+	// What to do: use another lease, or the hold that this one already has.
 	Reason_REASON_ALREADY_CONTENDING Reason = 12
-	// FAILED_PRECONDITION: nobody holds the lock under the given fencing token.
+	// FAILED_PRECONDITION: no caller holds the lock with the given fencing token.
 	//
-	// What to do: look again with Get: the hold has ended, and nothing needs to be done about it.
+	// What to do: check with Get: the hold has ended, and nothing needs to be done about it.
 	Reason_REASON_FENCING_TOKEN_MISMATCH Reason = 13
-	// FAILED_PRECONDITION: the name is a directory of other things than contenders.
+	// FAILED_PRECONDITION: the name is a directory with nodes that are not contenders.
 	//
-	// What to do: use another name, or have an operator look at what lies there.
+	// What to do: use another name, or have an operator check what is stored there.
 	Reason_REASON_NAME_IS_DIRECTORY Reason = 14
 	// NOT_FOUND: no lease with this id, or it is not the caller's.
 	//
@@ -101,74 +101,74 @@ const (
 	Reason_REASON_LEASE_NOT_FOUND Reason = 15
 	// NOT_FOUND: no hold with this id, or it is not the caller's.
 	//
-	// What to do: ask the sidecar that granted the lock, as the same caller; take a hold that is not found for lost.
+	// What to do: call the sidecar that granted the lock, as the same caller; treat a hold that is not found as lost.
 	Reason_REASON_HOLD_NOT_FOUND Reason = 16
-	// PERMISSION_DENIED: the method is offered on the operators' listener only.
+	// PERMISSION_DENIED: the method is available only on the operators' listener.
 	//
 	// What to do: call on the operators' listener, see `--operator-listen`.
 	Reason_REASON_OPERATOR_ONLY Reason = 17
 	// INVALID_ARGUMENT: a field breaks a rule; `google.rpc.BadRequest` names the field and the rule.
 	//
-	// What to do: mend the request: the same one will fail again.
+	// What to do: correct the request: the same one will fail again.
 	Reason_REASON_INVALID_FIELD Reason = 18
-	// RESOURCE_EXHAUSTED: the sidecar has as many leases as it may have.
+	// RESOURCE_EXHAUSTED: the sidecar has reached its limit of leases.
 	//
 	// What to do: share one lease among several locks, close those that are not needed, or have `--max-leases` raised.
 	Reason_REASON_LEASE_LIMIT Reason = 19
-	// RESOURCE_EXHAUSTED: the lock has as many waiters as it may have.
+	// RESOURCE_EXHAUSTED: the lock has reached its limit of waiters.
 	//
-	// What to do: try later: whoever came last would wait long anyway. Otherwise have `--max-waiters` raised.
+	// What to do: try later: the last one would wait a long time anyway. Otherwise have `--max-waiters` raised.
 	Reason_REASON_WAITER_LIMIT Reason = 20
-	// RESOURCE_EXHAUSTED: the caller's connection carries as many long-lived streams as it may carry.
+	// RESOURCE_EXHAUSTED: the caller's connection has reached its limit of long-lived streams.
 	//
 	// What to do: end streams that are not needed, use another connection, or have `--max-streams` raised.
 	Reason_REASON_STREAM_LIMIT Reason = 21
-	// RESOURCE_EXHAUSTED: the ensemble refuses further connections from this address (its maxClientCnxns).
+	// RESOURCE_EXHAUSTED: the ensemble accepts no more connections from this address (its maxClientCnxns).
 	//
 	// What to do: have an operator raise the limit of the ensemble, or share leases among locks: each lease takes a
 	// connection.
 	Reason_REASON_CONNECTION_LIMIT Reason = 22
-	// RESOURCE_EXHAUSTED: the lease owns as many bytes of ephemeral paths as one session may own.
+	// RESOURCE_EXHAUSTED: the lease has reached the limit of bytes of ephemeral paths that one session may own.
 	//
 	// What to do: spread locks and members over several leases, or use shorter names.
 	Reason_REASON_EPHEMERAL_BYTES_LIMIT Reason = 23
 	// RESOURCE_EXHAUSTED: the caller did not read its stream, so the stream was ended.
 	//
-	// What to do: begin the stream anew and read it all the time, beside other work.
+	// What to do: start the stream again and read it continuously, concurrently with other work.
 	Reason_REASON_SLOW_READER Reason = 24
-	// INTERNAL: the sidecar met something it has no name for; its log has the details.
+	// INTERNAL: an unexpected error in the sidecar; its log has the details.
 	//
-	// What to do: report it with the lines of the log; call again only if the call is idempotent.
+	// What to do: report it with the lines of the log; retry only if the call is idempotent.
 	Reason_REASON_INTERNAL Reason = 25
 	// NOT_FOUND: no such sequence.
 	//
-	// What to do: make it with Create, or mend the name.
+	// What to do: create it with Create, or correct the name.
 	Reason_REASON_SEQUENCE_NOT_FOUND Reason = 26
-	// ALREADY_EXISTS: there is such a sequence already.
+	// ALREADY_EXISTS: the sequence already exists.
 	//
-	// What to do: go on with the one that is there; Get shows how far it has come.
+	// What to do: use the existing one; Get shows its last number.
 	Reason_REASON_SEQUENCE_EXISTS Reason = 27
-	// OUT_OF_RANGE: the sequence has come to the end of 64-bit numbers, or would; nothing was handed out.
+	// OUT_OF_RANGE: the sequence has reached the end of 64-bit numbers, or would; nothing was handed out.
 	//
-	// What to do: begin another sequence; ask for fewer numbers to use up the last ones.
+	// What to do: start another sequence; request fewer numbers to use up the last ones.
 	Reason_REASON_SEQUENCE_EXHAUSTED Reason = 28
 	// FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes, or is text of as many characters, or is
-	// smaller than what this sidecar has seen stored there: somebody else has set it back. The message tells which.
+	// smaller than what this sidecar has seen stored there: another program has set it back. The message says which.
 	//
-	// What to do: use another name, or have an operator look at what is stored. A sequence that was set back goes on when
-	// AdvanceTo has put it behind the numbers that were handed out.
+	// What to do: use another name, or have an operator check what is stored. A sequence that was set back continues when
+	// AdvanceTo has advanced it past the numbers that were handed out.
 	Reason_REASON_SEQUENCE_MALFORMED Reason = 29
 	// ALREADY_EXISTS: the group has a member of this name already.
 	//
 	// What to do: join under another name, or with WAIT or REPLACE.
 	Reason_REASON_MEMBER_EXISTS Reason = 30
-	// ABORTED: somebody else joined under the member's name and asked for its place.
+	// ABORTED: another caller joined under the member's name with REPLACE.
 	//
-	// What to do: leave the work to the member that took over; join again only under another name.
+	// What to do: leave the work to the new member; join again only under another name.
 	Reason_REASON_MEMBER_REPLACED Reason = 31
-	// ABORTED: an operator deleted the group, or somebody removed the member by hand.
+	// ABORTED: an operator deleted the group, or the member was removed by hand.
 	//
-	// What to do: join again if that was not meant for good; the audit log tells who did it.
+	// What to do: join again unless the removal was meant to be permanent; the audit log says who did it.
 	Reason_REASON_MEMBER_REMOVED Reason = 32
 	// NOT_FOUND: the caller has no such member in the group.
 	//
@@ -176,7 +176,7 @@ const (
 	Reason_REASON_MEMBER_NOT_FOUND Reason = 33
 	// NOT_FOUND: no such group.
 	//
-	// What to do: nothing, if it was to be deleted; otherwise mend the name.
+	// What to do: nothing, if it was to be deleted; otherwise correct the name.
 	Reason_REASON_GROUP_NOT_FOUND Reason = 34
 	// FAILED_PRECONDITION: the group has members.
 	//
@@ -184,30 +184,41 @@ const (
 	Reason_REASON_GROUP_NOT_EMPTY Reason = 35
 	// NOT_FOUND: no such key.
 	//
-	// What to do: take the default that the program has for it, or put the key.
+	// What to do: use the program's default, or put the key.
 	Reason_REASON_KEY_NOT_FOUND Reason = 36
 	// FAILED_PRECONDITION: the key does not meet the precondition; nothing was written.
 	//
-	// What to do: read the key again, decide anew, and try with the version it has now.
+	// What to do: read the key again, reconsider, and retry with its current version.
 	Reason_REASON_PRECONDITION_FAILED Reason = 37
 	// FAILED_PRECONDITION: other keys lie below the key.
 	//
 	// What to do: delete the keys below first, or all at once with recursive.
 	Reason_REASON_KEY_HAS_CHILDREN Reason = 38
-	// RESOURCE_EXHAUSTED: more is watched, or would be, than the sidecar may watch.
+	// RESOURCE_EXHAUSTED: the sidecar has reached, or would exceed, its limit of watched keys and members.
 	//
 	// What to do: watch fewer keys or members, or have `--max-watched` raised.
 	Reason_REASON_WATCH_LIMIT Reason = 39
-	// RESOURCE_EXHAUSTED: the answer is large, and the sidecar has no memory to spare for it: others are not being read.
-	// The call has done what it does.
+	// RESOURCE_EXHAUSTED: the response is large, and the sidecar does not have enough free memory for it, because other responses are not
+	// being read. The call itself has been carried out.
 	//
-	// What to do: try later, or ask for smaller pages; find the callers that do not read their answers.
+	// What to do: try later, or request smaller pages; find the callers that do not read their responses.
 	Reason_REASON_MEMORY_LIMIT Reason = 40
-	// PERMISSION_DENIED: the sidecar has a policy, and no rule of it allows the caller this method for what the request names. Any
-	// rpc can end so. It says nothing about whether anything of that name exists.
+	// PERMISSION_DENIED: the sidecar has a policy, and none of its rules allows the caller this method for the names in the request. Any
+	// rpc can end this way. It does not reveal whether the name exists.
 	//
-	// What to do: have an operator add a rule to the sidecar's policy if the caller is meant to do this.
+	// What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
 	Reason_REASON_POLICY_DENIED Reason = 41
+	// RESOURCE_EXHAUSTED: this caller has, or asks for, as much as one caller may; the others are not affected. Any rpc can end so, and
+	// nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`.
+	//
+	// What to do: ask for less at a time, or have the limit raised.
+	Reason_REASON_QUOTA_EXCEEDED Reason = 42
+	// RESOURCE_EXHAUSTED: what was asked for takes the list of a directory that is longer than the sidecar reads: there are too many names
+	// side by side. Any rpc that takes such a list can end so. The error's details tell the `directory` as it is called in the ensemble, the
+	// `bytes` of its list and the `max`. Asking again does not help.
+	//
+	// What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
+	Reason_REASON_DIRECTORY_TOO_LARGE Reason = 43
 )
 
 // Enum value maps for Reason.
@@ -255,6 +266,8 @@ var (
 		39: "REASON_WATCH_LIMIT",
 		40: "REASON_MEMORY_LIMIT",
 		41: "REASON_POLICY_DENIED",
+		42: "REASON_QUOTA_EXCEEDED",
+		43: "REASON_DIRECTORY_TOO_LARGE",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -299,6 +312,8 @@ var (
 		"REASON_WATCH_LIMIT":            39,
 		"REASON_MEMORY_LIMIT":           40,
 		"REASON_POLICY_DENIED":          41,
+		"REASON_QUOTA_EXCEEDED":         42,
+		"REASON_DIRECTORY_TOO_LARGE":    43,
 	}
 )
 
@@ -333,7 +348,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\x87\t\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xc2\t\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -377,7 +392,9 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x17REASON_KEY_HAS_CHILDREN\x10&\x12\x16\n" +
 	"\x12REASON_WATCH_LIMIT\x10'\x12\x17\n" +
 	"\x13REASON_MEMORY_LIMIT\x10(\x12\x18\n" +
-	"\x14REASON_POLICY_DENIED\x10)B_\n" +
+	"\x14REASON_POLICY_DENIED\x10)\x12\x19\n" +
+	"\x15REASON_QUOTA_EXCEEDED\x10*\x12\x1e\n" +
+	"\x1aREASON_DIRECTORY_TOO_LARGE\x10+B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

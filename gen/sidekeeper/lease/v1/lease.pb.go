@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: sidekeeper/lease/v1/lease.proto
 
-// What a caller holds towards its sidecar: it ends before the ensemble ends what it owns. A frozen sidecar cannot tell; a caller
-// that counts what Check answers, from when it asked, need not be told.
+// What a caller holds towards its sidecar: it ends before the ensemble ends what it owns. A frozen sidecar cannot notify its
+// callers; a caller that counts the validity that Check returns, from when it asked, need not be notified.
 
 package leasev1
 
@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// State is how much a lease knows about itself.
+// State is the state of a lease's contact with the ensemble.
 type State int32
 
 const (
@@ -33,7 +33,7 @@ const (
 	State_STATE_UNSPECIFIED State = 0
 	// The ensemble has answered the newest heartbeat in time.
 	State_STATE_CONNECTED State = 1
-	// A heartbeat is late. What the lease owns is still the caller's until the validity runs out.
+	// A heartbeat is late. What the lease owns is still the caller's until the validity expires.
 	State_STATE_SUSPENDED State = 2
 )
 
@@ -81,11 +81,11 @@ func (State) EnumDescriptor() ([]byte, []int) {
 // OpenRequest describes the lease to open.
 type OpenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Optional. How long the ensemble keeps the lease when it hears nothing of it; omitted, the sidecar's
-	// `--session-timeout`. 1 millisecond to 24 hours, which the ensemble rounds into its own range (by default 2 to 20 ticks);
-	// a value too short to be proved safely is refused. It does not bound what a caller costs that is frozen, or that the network
-	// has dropped, while its sidecar goes on: that keeps what it has until the sidecar has had no sign of life for
-	// `--keepalive-time` and `--keepalive-timeout` (10 s and 5 s by default), and then for as long as it may still count on it.
+	// Optional. How long the ensemble keeps the lease without hearing from it; omitted, the sidecar's
+	// `--session-timeout`. 1 millisecond to 24 hours, which the ensemble adjusts to its own range (by default 2 to 20 ticks);
+	// a value too short to be proved safely is refused. It does not limit how long a caller that is frozen or cut off by the
+	// network keeps what it has while its sidecar runs: that is until the sidecar has had no sign of life for
+	// `--keepalive-time` and `--keepalive-timeout` (10 s and 5 s by default), and then for as long as the caller may still rely on it.
 	Ttl *durationpb.Duration `protobuf:"bytes,1,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters.
 	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -253,8 +253,8 @@ func (*OpenResponse_Resumed) isOpenResponse_Event() {}
 // Opened says that the lease is open.
 type Opened struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. Names the lease in later calls: 32 hexadecimal digits in lower case. It is a secret: whoever knows it and is
-	// the same user may use the lease.
+	// Always set. Names the lease in later calls: 32 hexadecimal digits in lower case. It is a secret: every program that knows it and
+	// has the same identity may use the lease.
 	LeaseId string `protobuf:"bytes,1,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	// Always set. The timeout the ensemble granted.
 	Ttl           *durationpb.Duration `protobuf:"bytes,2,opt,name=ttl,proto3" json:"ttl,omitempty"`
@@ -309,8 +309,8 @@ func (x *Opened) GetTtl() *durationpb.Duration {
 // Suspended says that the ensemble does not answer.
 type Suspended struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How long, from now, everything the lease owns is certainly still the caller's. If contact does not
-	// return within it, the stream ends with LEASE_LOST.
+	// Always set. How long, from now, everything the lease owns is proved to remain the caller's. If contact does not
+	// return within this time, the stream ends with LEASE_LOST.
 	Remaining     *durationpb.Duration `protobuf:"bytes,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -439,7 +439,7 @@ func (x *CheckRequest) GetLeaseId() string {
 // CheckResponse says how long a lease is valid.
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. The lease is certainly the caller's for this long after the question was sent.
+	// Always set. The lease is proved to be the caller's for this long after the request was sent.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,1,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -568,9 +568,9 @@ func (*CloseResponse) Descriptor() ([]byte, []int) {
 // ListRequest asks for a page of leases.
 type ListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Optional. How many leases at most: 1 to 1,000; omitted or 0, 100.
+	// Optional. Maximum number of leases: 1 to 1,000; omitted or 0, 100.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// Optional. `next_page_token` of the page before; omitted, the first page.
+	// Optional. `next_page_token` of the previous page; omitted, the first page.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -686,7 +686,7 @@ type Lease struct {
 	State State `protobuf:"varint,3,opt,name=state,proto3,enum=sidekeeper.lease.v1.State" json:"state,omitempty"`
 	// Always set. How long the lease has been open.
 	Age *durationpb.Duration `protobuf:"bytes,4,opt,name=age,proto3" json:"age,omitempty"`
-	// Always set. How long it is certainly still the caller's, from now.
+	// Always set. How long, from now, it is proved to remain the caller's.
 	ValidFor *durationpb.Duration `protobuf:"bytes,5,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	// Always set. The timeout the ensemble granted.
 	Ttl *durationpb.Duration `protobuf:"bytes,6,opt,name=ttl,proto3" json:"ttl,omitempty"`
@@ -775,14 +775,14 @@ func (x *Lease) GetPossessions() []*Possession {
 	return nil
 }
 
-// Possession is one thing that a lease holds or waits for.
+// Possession is one lock or member that a lease holds or waits for.
 type Possession struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. The kind of thing: `lock` or `member`.
+	// Always set. Its kind: `lock` or `member`.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Always set. Its name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Always set. Whether the lease has it, or waits for it.
+	// Always set. Whether the lease holds it; otherwise it waits for it.
 	Held          bool `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,8 +4,8 @@
 // - protoc             (unknown)
 // source: sidekeeper/lease/v1/lease.proto
 
-// What a caller holds towards its sidecar: it ends before the ensemble ends what it owns. A frozen sidecar cannot tell; a caller
-// that counts what Check answers, from when it asked, need not be told.
+// What a caller holds towards its sidecar: it ends before the ensemble ends what it owns. A frozen sidecar cannot notify its
+// callers; a caller that counts the validity that Check returns, from when it asked, need not be notified.
 
 package leasev1
 
@@ -32,10 +32,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
-// acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
+// LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns everything that is
+// acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
 type LeaseServiceClient interface {
-	// Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, at once, and then
+	// Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
 	// `suspended` and `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call
 	// opens another lease. Set no deadline on it: a deadline ends the lease.
 	//
@@ -43,29 +43,29 @@ type LeaseServiceClient interface {
 	//
 	//	OK: closed through Close.
 	//	ABORTED (LEASE_LOST): the ensemble ended the lease, or it can no longer be proved alive.
-	//	ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
+	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `opened` only; nothing is held.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble refuses the sidecar's credentials.
-	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit is reached.
+	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): ttl, owner or metadata break a rule.
 	Open(ctx context.Context, in *OpenRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenResponse], error)
-	// Check says for how long the lease is certainly still the caller's. Count the time from the moment the question
-	// was sent, not from the moment the answer came. Idempotent.
+	// Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
+	// was sent, not from the moment the response arrived. Idempotent.
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): lease_id is missing or malformed.
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
-	// Close ends the lease. When it answers, everything the lease owned is gone from the ensemble; its streams have
-	// ended before that. What was acquired with the lease over other connections than this one is kept for those who
-	// asked Check there, until they have acknowledged its end or the time that Check told them is over; so long Close
-	// waits. Idempotent: closing a closed lease is OK for ten minutes.
+	// Close ends the lease. When it returns, everything the lease owned is gone from the ensemble; its streams have
+	// ended before that. What was acquired with the lease over other connections than this one is kept for callers that
+	// called Check there, until they have acknowledged its end or the time that Check returned has expired; Close waits
+	// for that. Idempotent: closing a closed lease is OK for ten minutes.
 	//
-	//	ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had ended before in this way.
+	//	ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had already ended, for this reason.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): lease_id is missing or malformed.
 	Close(ctx context.Context, in *CloseRequest, opts ...grpc.CallOption) (*CloseResponse, error)
-	// List names the leases of this sidecar, oldest first, without their ids. Idempotent.
+	// List returns the leases of this sidecar, oldest first, without their ids. Idempotent.
 	//
 	//	INVALID_ARGUMENT (INVALID_FIELD): page_size or page_token break a rule.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
@@ -132,10 +132,10 @@ func (c *leaseServiceClient) List(ctx context.Context, in *ListRequest, opts ...
 // All implementations must embed UnimplementedLeaseServiceServer
 // for forward compatibility.
 //
-// LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
-// acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
+// LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns everything that is
+// acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
 type LeaseServiceServer interface {
-	// Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, at once, and then
+	// Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
 	// `suspended` and `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call
 	// opens another lease. Set no deadline on it: a deadline ends the lease.
 	//
@@ -143,29 +143,29 @@ type LeaseServiceServer interface {
 	//
 	//	OK: closed through Close.
 	//	ABORTED (LEASE_LOST): the ensemble ended the lease, or it can no longer be proved alive.
-	//	ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
+	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `opened` only; nothing is held.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble refuses the sidecar's credentials.
-	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit is reached.
+	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): ttl, owner or metadata break a rule.
 	Open(*OpenRequest, grpc.ServerStreamingServer[OpenResponse]) error
-	// Check says for how long the lease is certainly still the caller's. Count the time from the moment the question
-	// was sent, not from the moment the answer came. Idempotent.
+	// Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
+	// was sent, not from the moment the response arrived. Idempotent.
 	//
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): lease_id is missing or malformed.
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
-	// Close ends the lease. When it answers, everything the lease owned is gone from the ensemble; its streams have
-	// ended before that. What was acquired with the lease over other connections than this one is kept for those who
-	// asked Check there, until they have acknowledged its end or the time that Check told them is over; so long Close
-	// waits. Idempotent: closing a closed lease is OK for ten minutes.
+	// Close ends the lease. When it returns, everything the lease owned is gone from the ensemble; its streams have
+	// ended before that. What was acquired with the lease over other connections than this one is kept for callers that
+	// called Check there, until they have acknowledged its end or the time that Check returned has expired; Close waits
+	// for that. Idempotent: closing a closed lease is OK for ten minutes.
 	//
-	//	ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had ended before in this way.
+	//	ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had already ended, for this reason.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): lease_id is missing or malformed.
 	Close(context.Context, *CloseRequest) (*CloseResponse, error)
-	// List names the leases of this sidecar, oldest first, without their ids. Idempotent.
+	// List returns the leases of this sidecar, oldest first, without their ids. Idempotent.
 	//
 	//	INVALID_ARGUMENT (INVALID_FIELD): page_size or page_token break a rule.
 	List(context.Context, *ListRequest) (*ListResponse, error)

@@ -5,9 +5,9 @@
 // source: sidekeeper/lock/v1/lock.proto
 
 // Distributed locks. A lock is a stream: while the stream is open the lock is yours; when it ends it is not; and it
-// ends before anybody else can be granted the lock, for as long as its sidecar runs. A frozen sidecar ends no stream, and what is
-// read late was true when it was sent: a caller that counts what Check answers, from when it asked, is sure of a lock only
-// while nobody else can be granted it, whatever fails.
+// ends before the lock can be granted to another caller, for as long as its sidecar runs. A frozen sidecar ends no stream, and
+// an event that is read late was true when it was sent: a caller that counts the validity that Check returns, from when it
+// asked, is sure of a lock only while no other caller can be granted it, whatever fails.
 
 package lockv1
 
@@ -91,10 +91,10 @@ type AcquireRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Optional. Omitted, exclusive. A name is used either as a mutex or as a read/write lock.
 	Mode Mode `protobuf:"varint,2,opt,name=mode,proto3,enum=sidekeeper.lock.v1.Mode" json:"mode,omitempty"`
-	// Optional. The lease to hold the lock with, from `opened`; omitted, the call gets a lease of its own that lives as long as the
+	// Optional. The lease to hold the lock with, from `opened`; omitted, the call gets its own lease, which lives as long as the
 	// stream.
 	LeaseId string `protobuf:"bytes,3,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
-	// Optional. How long to wait for the grant: 0 tries once, omitted waits for ever. At most 10 years.
+	// Optional. How long to wait for the grant: 0 tries once, omitted waits indefinitely. At most 10 years.
 	WaitTimeout *durationpb.Duration `protobuf:"bytes,4,opt,name=wait_timeout,json=waitTimeout,proto3" json:"wait_timeout,omitempty"`
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters. Omitted, the
 	// lease's.
@@ -178,7 +178,7 @@ func (x *AcquireRequest) GetMetadata() map[string]string {
 	return nil
 }
 
-// AcquireResponse is one event on the way to a lock and while it is held. Ignore messages whose event you do not know.
+// AcquireResponse is one event while waiting for a lock or holding it. Ignore messages whose event you do not know.
 type AcquireResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What happened.
@@ -282,7 +282,7 @@ type isAcquireResponse_Event interface {
 }
 
 type AcquireResponse_Queued struct {
-	// Somebody is ahead.
+	// Other callers are ahead.
 	Queued *Queued `protobuf:"bytes,1,opt,name=queued,proto3,oneof"`
 }
 
@@ -302,7 +302,7 @@ type AcquireResponse_Resumed struct {
 }
 
 type AcquireResponse_RevocationRequested struct {
-	// Somebody asks for the lock to be let go.
+	// The caller is asked to release the lock.
 	RevocationRequested *RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
 }
 
@@ -316,7 +316,7 @@ func (*AcquireResponse_Resumed) isAcquireResponse_Event() {}
 
 func (*AcquireResponse_RevocationRequested) isAcquireResponse_Event() {}
 
-// Queued says who is ahead.
+// Queued says how many are ahead.
 type Queued struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. How many contenders are ahead, at least 1.
@@ -374,10 +374,10 @@ func (x *Queued) GetHolders() []*Contender {
 // Granted says that the lock is held.
 type Granted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. Names the hold in Check and Release: 32 hexadecimal digits in lower case. Only the same user may use it.
+	// Always set. Names the hold in Check and Release: 32 hexadecimal digits in lower case. Only the same caller may use it.
 	HoldId string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
-	// Always set. Larger than that of every earlier grant which this one excludes, for the life of the ensemble. Hand it
-	// to whatever the lock protects and let that refuse smaller ones. Opaque but for its order.
+	// Always set. Larger than that of every earlier grant which this one excludes, for the life of the ensemble. Pass it
+	// to the resource that the lock protects, and have it refuse smaller ones. Opaque except for its order.
 	FencingToken  int64 `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -430,8 +430,8 @@ func (x *Granted) GetFencingToken() int64 {
 // Suspended says that the ensemble does not answer.
 type Suspended struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How long, from now, the lock is certainly still the caller's. If contact does not return within
-	// it, the stream ends with LEASE_LOST.
+	// Always set. How long, from now, the lock is proved to remain the caller's. If contact does not return within
+	// this time, the stream ends with LEASE_LOST.
 	Remaining     *durationpb.Duration `protobuf:"bytes,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -514,11 +514,11 @@ func (*Resumed) Descriptor() ([]byte, []int) {
 // RevocationRequested asks the holder to release the lock soon.
 type RevocationRequested struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Who asked: the identity of the caller that asked, or `sidekeeper` for the sidecar itself. Empty if it is not known.
+	// The identity of the caller that asked, or `sidekeeper` for the sidecar itself. Empty if unknown.
 	RequestedBy string `protobuf:"bytes,1,opt,name=requested_by,json=requestedBy,proto3" json:"requested_by,omitempty"`
-	// Why, in the words of who asked. Empty if not given.
+	// Why, as given in the request. Empty if not given.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// How long, from now, until the hold is ended by force. Omitted if it never will be.
+	// How long, from now, until the hold is ended by force. Omitted if it will not be.
 	Grace         *durationpb.Duration `protobuf:"bytes,3,opt,name=grace,proto3" json:"grace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -624,7 +624,7 @@ func (x *CheckRequest) GetHoldIds() []string {
 // CheckResponse says how long each hold is valid.
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. One for each id, in the order asked.
+	// Always set. One for each id, in the order of the request.
 	Holds         []*CheckedHold `protobuf:"bytes,1,rep,name=holds,proto3" json:"holds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -670,9 +670,9 @@ func (x *CheckResponse) GetHolds() []*CheckedHold {
 // CheckedHold is the answer for one hold.
 type CheckedHold struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. The id asked for.
+	// Always set. The requested id.
 	HoldId string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
-	// Always set. The lock is certainly the caller's for this long after the question was sent; 0 if it is not any more.
+	// Always set. The lock is proved to be the caller's for this long after the request was sent; 0 if it no longer is.
 	ValidFor *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	// Always set. As granted.
 	FencingToken int64 `protobuf:"varint,3,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
@@ -824,14 +824,14 @@ func (*ReleaseResponse) Descriptor() ([]byte, []int) {
 	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{11}
 }
 
-// RevokeRequest asks holders to let go.
+// RevokeRequest asks holders to release a lock.
 type RevokeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The lock's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Optional. Why, for the holders: at most 256 bytes of UTF-8 without control characters.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Optional. When set, the holds are ended by force when this time is over, counted from when the holder's sidecar
+	// Optional. When set, the holds are ended by force when this time expires, counted from when the holder's sidecar
 	// sees the request: 0 to 24 hours. For operators.
 	Grace         *durationpb.Duration `protobuf:"bytes,3,opt,name=grace,proto3" json:"grace,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -944,9 +944,9 @@ type BreakRequest struct {
 	FencingToken int64 `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	// Optional. Why, for the holder: at most 256 bytes of UTF-8 without control characters.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Optional. How long to leave it to the holder's sidecar before the place is removed from outside: 0 to 24 hours;
-	// omitted, until its lease must have expired: a tick after the session timeout that its node tells, or
-	// that sessions of other clients have at most, 20 ticks.
+	// Optional. How long to wait for the holder's sidecar before the place is removed from outside: 0 to 24 hours;
+	// omitted, until its lease must have expired: a tick after the session timeout stored in its node, or, for
+	// other clients, after the maximum session timeout, 20 ticks.
 	ForceAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=force_after,json=forceAfter,proto3" json:"force_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1013,7 +1013,7 @@ func (x *BreakRequest) GetForceAfter() *durationpb.Duration {
 // BreakResponse says how the hold ended.
 type BreakResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. Whether the place had to be removed from outside: then its holder may not have known in time.
+	// Always set. Whether the place had to be removed from outside: then its holder may not have been notified in time.
 	Forced        bool `protobuf:"varint,1,opt,name=forced,proto3" json:"forced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1056,7 +1056,7 @@ func (x *BreakResponse) GetForced() bool {
 	return false
 }
 
-// GetRequest names the lock to look at.
+// GetRequest names the lock to show.
 type GetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The lock's name.
@@ -1153,11 +1153,11 @@ type View struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. The lock's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Who holds it, in the order of their grants.
+	// The holders, in the order of their grants.
 	Holders []*Contender `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
-	// Who waits, in the order of their turn.
+	// The waiters, in the order of their turn.
 	Waiters []*Contender `protobuf:"bytes,3,rep,name=waiters,proto3" json:"waiters,omitempty"`
-	// How many waiters were left out because the view would have exceeded 3 MiB.
+	// How many waiters were omitted because the view would have exceeded 3 MiB.
 	WaitersOmitted int32 `protobuf:"varint,4,opt,name=waiters_omitted,json=waitersOmitted,proto3" json:"waiters_omitted,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1221,7 +1221,7 @@ func (x *View) GetWaitersOmitted() int32 {
 	return 0
 }
 
-// Contender is somebody who holds or waits for a lock.
+// Contender is a caller that holds or waits for a lock.
 type Contender struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. How it holds or wants the lock.
@@ -1236,7 +1236,7 @@ type Contender struct {
 	Age *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
 	// Whether it is a client of the ensemble that is not Sidekeeper's.
 	Foreign bool `protobuf:"varint,6,opt,name=foreign,proto3" json:"foreign,omitempty"`
-	// Whether somebody has asked it to let go.
+	// Whether it was asked to release the lock.
 	RevocationRequested bool `protobuf:"varint,7,opt,name=revocation_requested,json=revocationRequested,proto3" json:"revocation_requested,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
@@ -1326,9 +1326,9 @@ type ListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Optional. Only names that begin with these whole segments: `orders` means `orders` and `orders/…`. Omitted, all.
 	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// Optional. How many names at most: 1 to 1,000; omitted or 0, 100.
+	// Optional. Maximum number of names: 1 to 1,000; omitted or 0, 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// Optional. `next_page_token` of the page before; omitted, the first page.
+	// Optional. `next_page_token` of the previous page; omitted, the first page.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1445,7 +1445,7 @@ type Lock struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Always set. How many hold it or wait for it.
+	// Always set. The number of holders and waiters.
 	Contenders    int32 `protobuf:"varint,2,opt,name=contenders,proto3" json:"contenders,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

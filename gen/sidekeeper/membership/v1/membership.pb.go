@@ -4,9 +4,9 @@
 // 	protoc        (unknown)
 // source: sidekeeper/membership/v1/membership.proto
 
-// Groups and who is in them. A member is a stream: while the stream is open the member is in its group, for all to see;
-// when it ends, or its caller does, the member goes: at once, or when the validity is over that a caller was told who may not have
-// heard of the end.
+// Groups and their members. A member is a stream: while the stream is open the member is in its group, visible to all;
+// when it ends, or its caller does, the member is removed: at once, or, if its caller may not have been notified of the end, when
+// the validity that the caller was told expires.
 
 package membershipv1
 
@@ -26,7 +26,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// OnConflict is what to do when the group has a member of the name already.
+// OnConflict is what to do when the group already has a member of this name.
 type OnConflict int32
 
 const (
@@ -34,12 +34,12 @@ const (
 	OnConflict_ON_CONFLICT_UNSPECIFIED OnConflict = 0
 	// End with MEMBER_EXISTS.
 	OnConflict_ON_CONFLICT_REJECT OnConflict = 1
-	// Wait until the name is free: for a caller that was started again before its last lease has expired. Those that wait
-	// for the same name come in no order.
+	// Wait until the name is free: for a caller that was restarted before its last lease has expired. Callers that wait
+	// for the same name are not ordered.
 	OnConflict_ON_CONFLICT_WAIT OnConflict = 2
-	// Ask the member's sidecar to end it, with MEMBER_REPLACED, and join when it is gone. If it is still there when its
-	// lease must have expired, it is removed from outside: a tick after the session timeout that its node tells, or that
-	// sessions of other clients have at most, 20 ticks.
+	// Ask the member's sidecar to end it, with MEMBER_REPLACED, and join when it is gone. If it remains when its
+	// lease must have expired, it is removed from outside: a tick after the session timeout stored in its node, or, for
+	// other clients, after the maximum session timeout, 20 ticks.
 	OnConflict_ON_CONFLICT_REPLACE OnConflict = 3
 )
 
@@ -93,18 +93,18 @@ type JoinRequest struct {
 	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	// Required. The member's name, one segment.
 	Member string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
-	// Optional. What others shall know of the member, such as its address: at most 1 KiB of UTF-8 in all, counted over keys and
+	// Optional. What others should know about the member, such as its address: at most 1 KiB of UTF-8 in all, counted over keys and
 	// values, and at most 8 KiB as JSON, where some characters take six bytes. Omitted, the lease's.
 	Metadata map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters. Omitted, the
 	// lease's.
 	Owner string `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
-	// Optional. The lease to be a member with; omitted, the call gets a lease of its own that lives as long as the stream.
+	// Optional. The lease to be a member with; omitted, the call gets its own lease, which lives as long as the stream.
 	LeaseId string `protobuf:"bytes,5,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	// Optional. What to do about a member of the same name. Omitted, reject.
 	OnConflict OnConflict `protobuf:"varint,6,opt,name=on_conflict,json=onConflict,proto3,enum=sidekeeper.membership.v1.OnConflict" json:"on_conflict,omitempty"`
-	// Optional. With WAIT and REPLACE, how long to wait for the name: 0 to 10 years; omitted, for ever. With REJECT nothing
-	// is waited for, and it must be omitted.
+	// Optional. With WAIT and REPLACE, how long to wait for the name: 0 to 10 years; omitted, indefinitely. With REJECT there is
+	// no wait, and it must be omitted.
 	WaitTimeout   *durationpb.Duration `protobuf:"bytes,7,opt,name=wait_timeout,json=waitTimeout,proto3" json:"wait_timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -189,8 +189,7 @@ func (x *JoinRequest) GetWaitTimeout() *durationpb.Duration {
 	return nil
 }
 
-// JoinResponse is one event on the way into a group and while the caller is its member. Ignore messages whose event you
-// do not know.
+// JoinResponse is one event while joining a group or being its member. Ignore messages whose event you do not know.
 type JoinResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What happened.
@@ -294,7 +293,7 @@ type JoinResponse_Suspended struct {
 }
 
 type JoinResponse_Resumed struct {
-	// Contact is back; the caller was a member all the time.
+	// Contact is back; the caller was a member throughout.
 	Resumed *Resumed `protobuf:"bytes,3,opt,name=resumed,proto3,oneof"`
 }
 
@@ -314,8 +313,8 @@ func (*JoinResponse_Updated) isJoinResponse_Event() {}
 // Joined says that the caller is a member.
 type Joined struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. Tells this member from all that have or had its name, and is larger than theirs were. Opaque but for its
-	// order.
+	// Always set. Distinguishes this member from all others that have or had its name, and is larger than theirs. Opaque except
+	// for its order.
 	Incarnation   int64 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -361,7 +360,7 @@ func (x *Joined) GetIncarnation() int64 {
 // Suspended says that the ensemble does not answer.
 type Suspended struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How long, from now, the caller is certainly still a member. If contact does not return within it, the
+	// Always set. How long, from now, the caller is proved to remain a member. If contact does not return within this time, the
 	// stream ends with LEASE_LOST.
 	Remaining     *durationpb.Duration `protobuf:"bytes,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -445,7 +444,7 @@ func (*Resumed) Descriptor() ([]byte, []int) {
 // Updated says what the member's metadata is now.
 type Updated struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whole; empty if there is none.
+	// Complete; empty if there is none.
 	Metadata      map[string]string `protobuf:"bytes,1,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -488,16 +487,16 @@ func (x *Updated) GetMetadata() map[string]string {
 	return nil
 }
 
-// UpdateRequest says what others shall know of a member from now on.
+// UpdateRequest sets what others should know about a member.
 type UpdateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The group's name.
 	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	// Required. The member's name.
 	Member string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
-	// Optional. Replaces all that there was, within the same bounds as in JoinRequest. Omitted, none.
+	// Optional. Replaces all previous metadata, within the same limits as in JoinRequest. Omitted, none.
 	Metadata map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Optional. The lease that the caller joined with; omitted, whichever of this caller's leases has joined under this name
+	// Optional. The lease that the caller joined with; omitted, the one of this caller's leases that has joined under this name
 	// through this sidecar.
 	LeaseId       string `protobuf:"bytes,4,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -608,7 +607,7 @@ func (x *UpdateResponse) GetIncarnation() int64 {
 	return 0
 }
 
-// GetRequest names the group to look at.
+// GetRequest names the group to show.
 type GetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The group's name.
@@ -700,16 +699,16 @@ func (x *GetResponse) GetView() *View {
 	return nil
 }
 
-// View is who is in a group.
+// View is a group and its members.
 type View struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. The group's name.
 	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
 	// In the order of their names.
 	Members []*Member `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
-	// How many members were left out because the view would have exceeded 3 MiB.
+	// How many members were omitted because the view would have exceeded 3 MiB.
 	MembersOmitted int32 `protobuf:"varint,3,opt,name=members_omitted,json=membersOmitted,proto3" json:"members_omitted,omitempty"`
-	// Whether the group was made by Create, so that it stays when it has no members.
+	// Whether the group was created by Create, so that it remains when it has no members.
 	Permanent     bool `protobuf:"varint,4,opt,name=permanent,proto3" json:"permanent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -773,12 +772,12 @@ func (x *View) GetPermanent() bool {
 	return false
 }
 
-// Member is somebody who is in a group.
+// Member is one member of a group.
 type Member struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. Its name. One that is not Sidekeeper's may have a name that Join would refuse.
 	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
-	// Always set. Tells it from all that have or had its name.
+	// Always set. Distinguishes it from all others that have or had its name.
 	Incarnation int64 `protobuf:"varint,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// As given to Join.
 	Owner string `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -878,7 +877,7 @@ type MemberReference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. Its name.
 	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
-	// Always set. Which of those that have or had this name.
+	// Always set. Distinguishes it from all others that have or had its name.
 	Incarnation   int64 `protobuf:"varint,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -933,9 +932,9 @@ type ListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Optional. Only names that begin with these whole segments: `shop` means `shop` and `shop/…`. Omitted, all.
 	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// Optional. How many groups at most: 1 to 1,000; omitted or 0, 100.
+	// Optional. Maximum number of groups: 1 to 1,000; omitted or 0, 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// Optional. `next_page_token` of the page before; omitted, the first page.
+	// Optional. `next_page_token` of the previous page; omitted, the first page.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1052,9 +1051,9 @@ type Group struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. Its name.
 	Group string `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
-	// Always set. How many members it has, counted without a look at each: what others have put there by hand counts too.
+	// Always set. How many members it has, counted without reading each: nodes that others have put there by hand count too.
 	Members int32 `protobuf:"varint,2,opt,name=members,proto3" json:"members,omitempty"`
-	// Whether the group was made by Create, so that it stays when it has no members.
+	// Whether the group was created by Create, so that it remains when it has no members.
 	Permanent     bool `protobuf:"varint,3,opt,name=permanent,proto3" json:"permanent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1158,20 +1157,20 @@ func (x *WatchRequest) GetGroup() string {
 }
 
 // WatchResponse is the group's view, whole, with what has changed since the one that this stream sent before. A member that
-// was started again in between has left as one incarnation and joined as another.
+// was restarted in between has left as one incarnation and joined as another.
 type WatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set.
 	View *View `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
-	// Who has joined; in the first message, all members.
+	// Members that have joined; in the first message, all members.
 	Joined []*MemberReference `protobuf:"bytes,2,rep,name=joined,proto3" json:"joined,omitempty"`
-	// Who has left.
+	// Members that have left.
 	Left []*MemberReference `protobuf:"bytes,3,rep,name=left,proto3" json:"left,omitempty"`
-	// Whose owner, metadata or text is another now.
+	// Members whose owner, metadata or text has changed.
 	Changed []*MemberReference `protobuf:"bytes,4,rep,name=changed,proto3" json:"changed,omitempty"`
-	// Whether joined, left and changed are incomplete since they would have exceeded 768 KiB; the view is whole.
+	// Whether joined, left and changed are incomplete because they would have exceeded 768 KiB; the view is complete.
 	ChangesOmitted bool `protobuf:"varint,5,opt,name=changes_omitted,json=changesOmitted,proto3" json:"changes_omitted,omitempty"`
-	// Whether the ensemble is out of contact, so that the view may be old.
+	// Whether there is no contact with the ensemble, so that the view may be outdated.
 	Stale         bool `protobuf:"varint,6,opt,name=stale,proto3" json:"stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1249,7 +1248,7 @@ func (x *WatchResponse) GetStale() bool {
 	return false
 }
 
-// CreateRequest names the group to make.
+// CreateRequest names the group to create.
 type CreateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The group's name.
@@ -1295,7 +1294,7 @@ func (x *CreateRequest) GetGroup() string {
 	return ""
 }
 
-// CreateResponse says that the group is there, and stays.
+// CreateResponse says that the group exists and is permanent.
 type CreateResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1341,7 +1340,7 @@ type DeleteRequest struct {
 	Force bool `protobuf:"varint,2,opt,name=force,proto3" json:"force,omitempty"`
 	// Optional. With force, why, for the members: at most 256 bytes of UTF-8 without control characters.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Optional. With force, how long to leave it to the members' sidecars before members are removed from outside: 0 to 24
+	// Optional. With force, how long to wait for the members' sidecars before members are removed from outside: 0 to 24
 	// hours; omitted, until their leases must have expired, as with ON_CONFLICT_REPLACE.
 	ForceAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=force_after,json=forceAfter,proto3" json:"force_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1409,7 +1408,7 @@ func (x *DeleteRequest) GetForceAfter() *durationpb.Duration {
 // DeleteResponse says that the group is gone.
 type DeleteResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How many members had to be removed from outside: they may not have known in time.
+	// Always set. How many members had to be removed from outside: they may not have been notified in time.
 	Forced        int32 `protobuf:"varint,1,opt,name=forced,proto3" json:"forced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,9 +4,9 @@
 // - protoc             (unknown)
 // source: sidekeeper/membership/v1/membership.proto
 
-// Groups and who is in them. A member is a stream: while the stream is open the member is in its group, for all to see;
-// when it ends, or its caller does, the member goes: at once, or when the validity is over that a caller was told who may not have
-// heard of the end.
+// Groups and their members. A member is a stream: while the stream is open the member is in its group, visible to all;
+// when it ends, or its caller does, the member is removed: at once, or, if its caller may not have been notified of the end, when
+// the validity that the caller was told expires.
 
 package membershipv1
 
@@ -42,34 +42,34 @@ const (
 // is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
 // INVALID_ARGUMENT before anything else happens.
 //
-// A group appears with its first member and vanishes some time after its last one, unless it was made by Create.
+// A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
 type MembershipServiceClient interface {
 	// Join makes the caller a member of a group and keeps it one for as long as the stream lives. It sends `joined` once,
 	// and then `suspended`, `resumed` and `updated` as they happen. Cancel the stream to leave, or to stop waiting: nothing
-	// stays behind. Not idempotent: while the first call's member is there, a second one meets it.
+	// is left behind. Not idempotent: a second call conflicts with the first call's member.
 	//
-	// Bound the waiting with wait_timeout and set no deadline: a deadline ends the membership as well.
+	// Limit the wait with wait_timeout and set no deadline: a deadline ends the membership as well.
 	//
 	// The stream ends with
 	//
 	//	ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
 	//	itself has joined, or waits to join, under this name.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
-	//	ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is not a member any more.
+	//	ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
 	//	ABORTED (LEASE_CLOSED): the caller closed the lease.
-	//	ABORTED (MEMBER_REPLACED): somebody joined under this name with REPLACE.
-	//	ABORTED (MEMBER_REMOVED): an operator deleted the group, or somebody removed the member by hand.
-	//	ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is no member, a retry is
+	//	ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
+	//	ABORTED (MEMBER_REMOVED): an operator deleted the group, or the member was removed by hand.
+	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is not a member, a retry is
 	//	safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit is
+	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit was
 	//	reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Join(ctx context.Context, in *JoinRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[JoinResponse], error)
-	// Update replaces the metadata of a member that this caller has joined through this sidecar; its incarnation stays. When
-	// Update answers, the new metadata is stored; watchers and the Join stream are told a little later. Idempotent.
+	// Update replaces the metadata of a member that this caller has joined through this sidecar; its incarnation stays the same.
+	// When Update returns, the new metadata is stored; watchers and the Join stream are notified shortly after. Idempotent.
 	//
 	//	NOT_FOUND (MEMBER_NOT_FOUND): no such member of this caller and, if given, of this lease.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -77,50 +77,50 @@ type MembershipServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Update(ctx context.Context, in *UpdateRequest, opts ...grpc.CallOption) (*UpdateResponse, error)
-	// Get shows who is in the group. A group that is not there has no members. Idempotent.
+	// Get returns the members of the group. A group that does not exist has no members. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
-	// List names the groups that have members or were made by Create, in the order of names. Idempotent.
+	// List returns the groups that have members or were created by Create, in the order of names. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
 	// Watch sends the same view as Get, whole, at once and whenever it has changed, with what changed since the view that
-	// this stream sent before; a slow reader skips views it was too late for. While the ensemble is out of contact, the
-	// last view is sent again, marked stale: nobody is told to be gone who is there. The stream has no end of its own.
+	// this stream sent before; a slow reader skips intermediate views. Without contact with the ensemble, the
+	// last view is sent again, marked stale: no present member is reported as gone. The stream does not end by itself.
 	//
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit is reached.
+	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
-	// Create makes a group that stays when it has no members. Idempotent.
+	// Create creates a permanent group, which remains when it has no members. Idempotent.
 	//
-	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group is there with members in it, and was not made by Create: it can be
-	//	made to stay only while it has none.
+	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group exists, has members, and was not created by Create: it can be
+	//	made permanent only while it has none.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; creating again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Create(ctx context.Context, in *CreateRequest, opts ...grpc.CallOption) (*CreateResponse, error)
 	// Delete removes a group that has no members; with force, for operators, any group. Then each member's sidecar is asked
-	// first: it ends the member's stream with MEMBER_REMOVED and takes it out of the group. Members that are still there
-	// when force_after is over are removed from outside. Nothing keeps members from joining again: that makes the
-	// group anew. Not idempotent: a group that is deleted is not found again.
+	// first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain
+	// when force_after expires are removed from outside. Members may join again at any time, which recreates the
+	// group. Not idempotent: a second Delete does not find the group.
 	//
 	//	NOT_FOUND (GROUP_NOT_FOUND): no such group.
-	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members come back faster
-	//	than they are removed, or it holds other things than members.
+	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members rejoin faster
+	//	than they are removed, or it contains nodes that are not members.
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with force, on a listener that is not the operators'.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; if a second Delete finds no group, the first has removed it.
+	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; if a second Delete finds no group, the first one has removed it.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 }
@@ -231,34 +231,34 @@ func (c *membershipServiceClient) Delete(ctx context.Context, in *DeleteRequest,
 // is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
 // INVALID_ARGUMENT before anything else happens.
 //
-// A group appears with its first member and vanishes some time after its last one, unless it was made by Create.
+// A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
 type MembershipServiceServer interface {
 	// Join makes the caller a member of a group and keeps it one for as long as the stream lives. It sends `joined` once,
 	// and then `suspended`, `resumed` and `updated` as they happen. Cancel the stream to leave, or to stop waiting: nothing
-	// stays behind. Not idempotent: while the first call's member is there, a second one meets it.
+	// is left behind. Not idempotent: a second call conflicts with the first call's member.
 	//
-	// Bound the waiting with wait_timeout and set no deadline: a deadline ends the membership as well.
+	// Limit the wait with wait_timeout and set no deadline: a deadline ends the membership as well.
 	//
 	// The stream ends with
 	//
 	//	ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
 	//	itself has joined, or waits to join, under this name.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
-	//	ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is not a member any more.
+	//	ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
 	//	ABORTED (LEASE_CLOSED): the caller closed the lease.
-	//	ABORTED (MEMBER_REPLACED): somebody joined under this name with REPLACE.
-	//	ABORTED (MEMBER_REMOVED): an operator deleted the group, or somebody removed the member by hand.
-	//	ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is no member, a retry is
+	//	ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
+	//	ABORTED (MEMBER_REMOVED): an operator deleted the group, or the member was removed by hand.
+	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is not a member, a retry is
 	//	safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit is
+	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit was
 	//	reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Join(*JoinRequest, grpc.ServerStreamingServer[JoinResponse]) error
-	// Update replaces the metadata of a member that this caller has joined through this sidecar; its incarnation stays. When
-	// Update answers, the new metadata is stored; watchers and the Join stream are told a little later. Idempotent.
+	// Update replaces the metadata of a member that this caller has joined through this sidecar; its incarnation stays the same.
+	// When Update returns, the new metadata is stored; watchers and the Join stream are notified shortly after. Idempotent.
 	//
 	//	NOT_FOUND (MEMBER_NOT_FOUND): no such member of this caller and, if given, of this lease.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -266,50 +266,50 @@ type MembershipServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Update(context.Context, *UpdateRequest) (*UpdateResponse, error)
-	// Get shows who is in the group. A group that is not there has no members. Idempotent.
+	// Get returns the members of the group. A group that does not exist has no members. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
-	// List names the groups that have members or were made by Create, in the order of names. Idempotent.
+	// List returns the groups that have members or were created by Create, in the order of names. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
 	List(context.Context, *ListRequest) (*ListResponse, error)
 	// Watch sends the same view as Get, whole, at once and whenever it has changed, with what changed since the view that
-	// this stream sent before; a slow reader skips views it was too late for. While the ensemble is out of contact, the
-	// last view is sent again, marked stale: nobody is told to be gone who is there. The stream has no end of its own.
+	// this stream sent before; a slow reader skips intermediate views. Without contact with the ensemble, the
+	// last view is sent again, marked stale: no present member is reported as gone. The stream does not end by itself.
 	//
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit is reached.
+	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
-	// Create makes a group that stays when it has no members. Idempotent.
+	// Create creates a permanent group, which remains when it has no members. Idempotent.
 	//
-	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group is there with members in it, and was not made by Create: it can be
-	//	made to stay only while it has none.
+	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group exists, has members, and was not created by Create: it can be
+	//	made permanent only while it has none.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; creating again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Create(context.Context, *CreateRequest) (*CreateResponse, error)
 	// Delete removes a group that has no members; with force, for operators, any group. Then each member's sidecar is asked
-	// first: it ends the member's stream with MEMBER_REMOVED and takes it out of the group. Members that are still there
-	// when force_after is over are removed from outside. Nothing keeps members from joining again: that makes the
-	// group anew. Not idempotent: a group that is deleted is not found again.
+	// first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain
+	// when force_after expires are removed from outside. Members may join again at any time, which recreates the
+	// group. Not idempotent: a second Delete does not find the group.
 	//
 	//	NOT_FOUND (GROUP_NOT_FOUND): no such group.
-	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members come back faster
-	//	than they are removed, or it holds other things than members.
+	//	FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members rejoin faster
+	//	than they are removed, or it contains nodes that are not members.
 	//	PERMISSION_DENIED (OPERATOR_ONLY): with force, on a listener that is not the operators'.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; if a second Delete finds no group, the first has removed it.
+	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; if a second Delete finds no group, the first one has removed it.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	mustEmbedUnimplementedMembershipServiceServer()

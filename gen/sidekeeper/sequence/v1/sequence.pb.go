@@ -23,16 +23,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Ordering is what is promised of numbers that different calls get.
+// Ordering is the order of numbers that different calls get.
 type Ordering int32
 
 const (
 	// The same as ORDERING_STRICT.
 	Ordering_ORDERING_UNSPECIFIED Ordering = 0
-	// A number is larger than all that had been handed out when it was asked for, through whichever sidecar.
+	// A number is larger than all numbers that had been handed out, through any sidecar, when it was requested.
 	Ordering_ORDERING_STRICT Ordering = 1
 	// Each number is handed out once, and that is all: the sidecar reserves numbers ahead and hands them out without asking
-	// the ensemble. Those not handed out are lost when it ends or when nobody asks for a minute.
+	// the ensemble. Those not handed out are lost when it ends or after a minute without requests.
 	Ordering_ORDERING_RELAXED Ordering = 2
 )
 
@@ -77,7 +77,7 @@ func (Ordering) EnumDescriptor() ([]byte, []int) {
 	return file_sidekeeper_sequence_v1_sequence_proto_rawDescGZIP(), []int{0}
 }
 
-// CreateRequest names the sequence to make.
+// CreateRequest names the sequence to create.
 type CreateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The sequence's name.
@@ -132,10 +132,10 @@ func (x *CreateRequest) GetFirst() int64 {
 	return 0
 }
 
-// CreateResponse tells of the new sequence.
+// CreateResponse describes the new sequence.
 type CreateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. Tells this sequence from earlier and later ones of the same name; later ones have larger numbers.
+	// Always set. Distinguishes this sequence from earlier and later ones of the same name; later ones have larger numbers.
 	Incarnation   int64 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -178,7 +178,7 @@ func (x *CreateResponse) GetIncarnation() int64 {
 	return 0
 }
 
-// NextRequest asks for numbers.
+// NextRequest requests numbers.
 type NextRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The sequence's name.
@@ -249,7 +249,7 @@ type NextResponse struct {
 	First int64 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
 	// Always set. The largest: first + count − 1.
 	Last int64 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
-	// Always set. Which incarnation of the sequence they are of: the numbers of one are unique.
+	// Always set. The incarnation of the sequence that they belong to: numbers of one incarnation are unique.
 	Incarnation   int64 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -306,7 +306,7 @@ func (x *NextResponse) GetIncarnation() int64 {
 	return 0
 }
 
-// GetRequest names the sequence to look at.
+// GetRequest names the sequence to show.
 type GetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The sequence's name.
@@ -352,7 +352,7 @@ func (x *GetRequest) GetName() string {
 	return ""
 }
 
-// GetResponse says how far the sequence has come.
+// GetResponse has the last number of the sequence.
 type GetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. The last number that was handed out or reserved; the next is larger by one.
@@ -407,12 +407,12 @@ func (x *GetResponse) GetIncarnation() int64 {
 	return 0
 }
 
-// AdvanceToRequest says what a sequence must have passed.
+// AdvanceToRequest has the number to advance a sequence past.
 type AdvanceToRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The sequence's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Required. The largest number that is in use already.
+	// Required. The largest number that is already in use.
 	LastIssued    *int64 `protobuf:"varint,2,opt,name=last_issued,json=lastIssued,proto3,oneof" json:"last_issued,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -462,10 +462,10 @@ func (x *AdvanceToRequest) GetLastIssued() int64 {
 	return 0
 }
 
-// AdvanceToResponse says how far the sequence is now.
+// AdvanceToResponse has the last number of the sequence after the call.
 type AdvanceToResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. As asked, or larger.
+	// Always set. As requested, or larger.
 	LastIssued int64 `protobuf:"varint,1,opt,name=last_issued,json=lastIssued,proto3" json:"last_issued,omitempty"`
 	// Always set. See CreateResponse.
 	Incarnation   int64 `protobuf:"varint,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
@@ -605,9 +605,9 @@ type ListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Optional. Only names that begin with these whole segments: `orders` means `orders` and `orders/…`. Omitted, all.
 	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// Optional. How many sequences at most: 1 to 1,000; omitted or 0, 100.
+	// Optional. Maximum number of sequences: 1 to 1,000; omitted or 0, 100.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// Optional. `next_page_token` of the page before; omitted, the first page.
+	// Optional. `next_page_token` of the previous page; omitted, the first page.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -728,7 +728,7 @@ type Sequence struct {
 	LastIssued int64 `protobuf:"varint,2,opt,name=last_issued,json=lastIssued,proto3" json:"last_issued,omitempty"`
 	// Always set. See CreateResponse.
 	Incarnation int64 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	// Whether what is stored under the name is no sequence, so that nothing can be handed out.
+	// Whether what is stored under the name is not a sequence, so that nothing can be handed out.
 	Malformed     bool `protobuf:"varint,4,opt,name=malformed,proto3" json:"malformed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -29,7 +29,7 @@ class ConfigServiceStub(object):
     """ConfigService stores, lists and watches the configuration.
 
     A key is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment is `.` or
-    `..`, and the first is not `zookeeper`. Keys may lie below other keys; what a key lies below is itself a key only
+    `..`, and the first is not `zookeeper`. Keys may lie below other keys; a parent is itself a key only
     if it was put. Keys are ordered segment by segment, as if `/` came before every other character: `a`, `a/b`, `a-b`.
 
     A value is 0 to 1,000,000 bytes.
@@ -77,7 +77,7 @@ class ConfigServiceServicer(object):
     """ConfigService stores, lists and watches the configuration.
 
     A key is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment is `.` or
-    `..`, and the first is not `zookeeper`. Keys may lie below other keys; what a key lies below is itself a key only
+    `..`, and the first is not `zookeeper`. Keys may lie below other keys; a parent is itself a key only
     if it was put. Keys are ordered segment by segment, as if `/` came before every other character: `a`, `a/b`, `a-b`.
 
     A value is 0 to 1,000,000 bytes.
@@ -86,10 +86,10 @@ class ConfigServiceServicer(object):
     def Get(self, request, context):
         """Get reads one key. Idempotent.
 
-        NOT_FOUND (KEY_NOT_FOUND): there is no such key.
+        NOT_FOUND (KEY_NOT_FOUND): no such key.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+        RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
         INVALID_ARGUMENT (INVALID_FIELD): key or consistency break a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -97,13 +97,13 @@ class ConfigServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Put(self, request, context):
-        """Put gives a key a value, and makes the key if it is missing. Idempotent without a precondition, and with
-        must_exist; with another one, a second Put fails on what the first has done.
+        """Put sets a key's value, and creates the key if it does not exist. Idempotent without a precondition, and with
+        must_exist; with another precondition, a second Put fails because of the first.
 
         FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition; nothing was written. The
-        facts of the ErrorInfo tell the `key` and the `version` it has; without `version` there is no such key.
+        metadata of the ErrorInfo has the `key` and its `version`; without `version` there is no such key.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
-        ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be in a moment.
+        ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be written in a moment.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         INVALID_ARGUMENT (INVALID_FIELD): key, value or precondition break a rule; nothing was written.
         """
@@ -113,14 +113,14 @@ class ConfigServiceServicer(object):
 
     def Delete(self, request, context):
         """Delete removes a key and, if it is recursive, all that lies below it. A recursive Delete is an operator method
-        and not atomic: what is put in the meantime may stay. Idempotent but for its answer: a second Delete finds no key.
+        and not atomic: keys that are put meanwhile may remain. Idempotent except for its response: a second Delete finds no key.
 
-        NOT_FOUND (KEY_NOT_FOUND): there is no such key, whatever the precondition; with recursive, and none below it.
-        FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Facts as for Put.
+        NOT_FOUND (KEY_NOT_FOUND): no such key, whatever the precondition; with recursive, nor any below it.
+        FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Metadata as for Put.
         FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below the key.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent. With recursive, some keys
         may be deleted.
-        ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be in a moment.
+        ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be deleted in a moment.
         PERMISSION_DENIED (OPERATOR_ONLY): recursive, and not on the operators' listener.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         INVALID_ARGUMENT (INVALID_FIELD): key or precondition break a rule.
@@ -130,13 +130,13 @@ class ConfigServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """List shows keys with their values, in the order of keys, page by page. A page holds as many as were asked for, or
-        fewer so that it does not exceed 3 MiB. It shows each key as it was at some moment, not all at the same moment.
+        """List returns keys with their values, in the order of keys, page by page. A page has as many as were requested, or
+        fewer so that it does not exceed 3 MiB. Each key is shown as it was at some moment, not all at the same moment.
         Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+        RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
         INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -144,17 +144,17 @@ class ConfigServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Commit(self, request, context):
-        """Commit carries out all the operations or none. Idempotent as its operations are. When an operation finds its key not as it
-        must be, nothing was done, and the fact `operation` of the ErrorInfo tells which one it was, counted from 0.
+        """Commit carries out all the operations or none. Idempotent if its operations are. If an operation's precondition is not
+        met, nothing is done, and `operation` in the metadata of the ErrorInfo says which one it was, counted from 0.
 
         NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
-        FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Facts as for Put.
+        FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Metadata as for Put.
         FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
-        ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be in a moment.
+        ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be done in a moment.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        INVALID_ARGUMENT (INVALID_FIELD): operations are none, more than 100, or more than 1,000,000 bytes of keys and
-        values in all; a key stands twice, or below one that is deleted and is not deleted itself; a field of one of them
+        INVALID_ARGUMENT (INVALID_FIELD): there are no operations, more than 100, or more than 1,000,000 bytes of keys and
+        values in all; a key occurs twice, or is below one that is deleted and is not deleted itself; a field of one of them
         breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -162,17 +162,17 @@ class ConfigServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Watch sends what is watched as it is now, as `entries` in one or more messages, then `synced`; from then on
-        `changes` whenever something has changed. What is watched need not be there yet. Not every change is sent: a stream
-        is told of the newest state of what changed since it was last told, and says when something lay in between. It
-        never ends up with anything but what is stored. While the ensemble is out of contact the stream is told so
-        (`stale`), and when all that happened in the meantime has been sent, `fresh`. The stream has no end of its own.
+        """Watch sends the current state of what is watched, as `entries` in one or more messages, then `synced`; from then on
+        `changes` whenever something has changed. The keys need not exist yet. Not every change is sent: a stream
+        gets the newest state of each key that changed since its last message, which says whether there were values in between.
+        It always converges to what is stored. When contact with the ensemble is lost, the stream gets
+        `stale`, and when everything that happened meanwhile has been sent, `fresh`. The stream does not end by itself.
 
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        RESOURCE_EXHAUSTED (WATCH_LIMIT): more would be watched than the sidecar may watch, now or once it has grown.
-        RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit is reached.
+        RESOURCE_EXHAUSTED (WATCH_LIMIT): the watch would exceed the sidecar's limit of watched keys, now or after it has grown.
+        RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
         INVALID_ARGUMENT (INVALID_FIELD): keys or prefix break a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -224,7 +224,7 @@ class ConfigService(object):
     """ConfigService stores, lists and watches the configuration.
 
     A key is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment is `.` or
-    `..`, and the first is not `zookeeper`. Keys may lie below other keys; what a key lies below is itself a key only
+    `..`, and the first is not `zookeeper`. Keys may lie below other keys; a parent is itself a key only
     if it was put. Keys are ordered segment by segment, as if `/` came before every other character: `a`, `a/b`, `a-b`.
 
     A value is 0 to 1,000,000 bytes.

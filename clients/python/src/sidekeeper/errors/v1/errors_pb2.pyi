@@ -48,6 +48,8 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_WATCH_LIMIT: _ClassVar[Reason]
     REASON_MEMORY_LIMIT: _ClassVar[Reason]
     REASON_POLICY_DENIED: _ClassVar[Reason]
+    REASON_QUOTA_EXCEEDED: _ClassVar[Reason]
+    REASON_DIRECTORY_TOO_LARGE: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_LEASE_LOST: Reason
 REASON_LEASE_CLOSED: Reason
@@ -90,3 +92,5 @@ REASON_KEY_HAS_CHILDREN: Reason
 REASON_WATCH_LIMIT: Reason
 REASON_MEMORY_LIMIT: Reason
 REASON_POLICY_DENIED: Reason
+REASON_QUOTA_EXCEEDED: Reason
+REASON_DIRECTORY_TOO_LARGE: Reason

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class LeaseServiceStub(object):
-    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
-    acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
+    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns everything that is
+    acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
     """
 
     def __init__(self, channel):
@@ -59,22 +59,22 @@ class LeaseServiceStub(object):
 
 
 class LeaseServiceServicer(object):
-    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
-    acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
+    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns everything that is
+    acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
     """
 
     def Open(self, request, context):
-        """Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, at once, and then
+        """Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
         `suspended` and `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call
         opens another lease. Set no deadline on it: a deadline ends the lease.
 
         The stream ends with
         OK: closed through Close.
         ABORTED (LEASE_LOST): the ensemble ended the lease, or it can no longer be proved alive.
-        ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
+        ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `opened` only; nothing is held.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble refuses the sidecar's credentials.
-        RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit is reached.
+        RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit was reached.
         INVALID_ARGUMENT (INVALID_FIELD): ttl, owner or metadata break a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -82,8 +82,8 @@ class LeaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Check(self, request, context):
-        """Check says for how long the lease is certainly still the caller's. Count the time from the moment the question
-        was sent, not from the moment the answer came. Idempotent.
+        """Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
+        was sent, not from the moment the response arrived. Idempotent.
 
         ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -94,12 +94,12 @@ class LeaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Close(self, request, context):
-        """Close ends the lease. When it answers, everything the lease owned is gone from the ensemble; its streams have
-        ended before that. What was acquired with the lease over other connections than this one is kept for those who
-        asked Check there, until they have acknowledged its end or the time that Check told them is over; so long Close
-        waits. Idempotent: closing a closed lease is OK for ten minutes.
+        """Close ends the lease. When it returns, everything the lease owned is gone from the ensemble; its streams have
+        ended before that. What was acquired with the lease over other connections than this one is kept for callers that
+        called Check there, until they have acknowledged its end or the time that Check returned has expired; Close waits
+        for that. Idempotent: closing a closed lease is OK for ten minutes.
 
-        ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had ended before in this way.
+        ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had already ended, for this reason.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
         INVALID_ARGUMENT (INVALID_FIELD): lease_id is missing or malformed.
         """
@@ -108,7 +108,7 @@ class LeaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """List names the leases of this sidecar, oldest first, without their ids. Idempotent.
+        """List returns the leases of this sidecar, oldest first, without their ids. Idempotent.
 
         INVALID_ARGUMENT (INVALID_FIELD): page_size or page_token break a rule.
         """
@@ -148,8 +148,8 @@ def add_LeaseServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class LeaseService(object):
-    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
-    acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
+    """LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns everything that is
+    acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class LockServiceStub(object):
-    """LockService acquires, checks and releases locks, shows who holds and who waits, and lets operators end a hold.
+    """LockService acquires, checks and releases locks, shows holders and waiters, and lets operators end a hold.
 
     A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
     is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything
@@ -82,7 +82,7 @@ class LockServiceStub(object):
 
 
 class LockServiceServicer(object):
-    """LockService acquires, checks and releases locks, shows who holds and who waits, and lets operators end a hold.
+    """LockService acquires, checks and releases locks, shows holders and waiters, and lets operators end a hold.
 
     A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
     is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything
@@ -93,27 +93,27 @@ class LockServiceServicer(object):
         """Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if
         it has to wait, at once and later at most once a second, then `granted` once; while the lock is held it sends
         `suspended`, `resumed` and `revocation_requested`. The lock is given up when the stream ends, however it ends:
-        cancel the stream to give up a place or a hold. Not idempotent: each call takes a place of its own.
+        cancel the stream to give up a place or a hold. Not idempotent: each call takes its own place.
 
-        Bound the waiting with wait_timeout and set no deadline: a deadline ends the hold as well.
+        Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
 
         The stream ends with
         OK: released through Release.
         DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-        FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and somebody else holds it.
+        FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it.
         FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
         FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds this name.
-        FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name holds other things than contenders.
-        ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the lock is not yours.
+        FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
+        ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the lock is no longer yours.
         ABORTED (LEASE_CLOSED): the lease was closed, through Close or by the end of its own stream.
-        ABORTED (LOCK_BROKEN): an operator removed the hold, or somebody removed the place by hand.
-        ABORTED (LOCK_REVOKED): the grace of a revocation is over.
-        ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
+        ABORTED (LOCK_BROKEN): an operator ended the hold, or its place was removed by hand.
+        ABORTED (LOCK_REVOKED): the grace period of a revocation expired.
+        ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
         RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
-        SLOW_READER): a limit is reached.
+        SLOW_READER): a limit was reached.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -121,29 +121,29 @@ class LockServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Check(self, request, context):
-        """Check says, for each hold, for how long the lock is certainly still the caller's. Count the time from the moment
-        the question was sent: then it is safe even if the sidecar is frozen in between. Nobody else is granted the lock
-        before that time is over, unless the caller has given the hold up or acknowledged its end. A hold that has ended
-        is answered with `valid_for` 0 and the reason. Idempotent.
+        """Check returns, for each hold, for how long the lock is proved to remain the caller's. Count the time from the moment
+        the request was sent: then it is safe even if the sidecar is frozen in between. The lock is not granted to another caller
+        before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
+        `valid_for` is 0 and the reason is set. Idempotent.
 
         NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
-        INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or holds a malformed id.
+        INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Release(self, request, context):
-        """Release gives a hold up. Its stream ends first, with OK; when Release answers, the place is gone from the ensemble
-        and the next waiter can have it. Idempotent: a second Release is OK for ten minutes.
+        """Release gives a hold up. Its stream ends first, with OK; when Release returns, the place is gone from the ensemble
+        and the next waiter can be granted the lock. Idempotent: a second Release is OK for ten minutes.
 
-        Of a hold that has ended in another way, Release acknowledges the end: the caller no longer counts on what Check
-        told it, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
-        connection over which Check was asked has been closed. So send Release when a stream on which you hold a lock
-        ends with ABORTED, as soon as you have stopped what the lock is for.
+        For a hold that has ended in another way, Release acknowledges the end: the caller no longer relies on what Check
+        returned, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
+        connection over which Check was called has been closed. So send Release when a stream on which you hold a lock
+        ends with ABORTED, as soon as you have stopped what the lock protects.
 
-        ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had ended before, in
-        this way.
+        ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
+        this reason.
         NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
         INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
         """
@@ -152,12 +152,12 @@ class LockServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Revoke(self, request, context):
-        """Revoke asks every present holder of the lock to let go; each sees `revocation_requested`. With a grace, the
-        holds of Sidekeeper callers end with LOCK_REVOKED when the grace is over, and Revoke is an operator method.
+        """Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the
+        holds of Sidekeeper callers end with LOCK_REVOKED when it expires, and Revoke is an operator method.
         Holders that are not Sidekeeper's are asked in the form that Curator understands and are never forced.
-        Idempotent: asking again changes reason and requester, but a running grace is not prolonged.
+        Idempotent: asking again changes reason and requester, but does not extend a running grace period.
 
-        PERMISSION_DENIED (OPERATOR_ONLY): with a grace, on a listener that is not the operators'.
+        PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -170,11 +170,11 @@ class LockServiceServicer(object):
     def Break(self, request, context):
         """Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the
         stream with LOCK_BROKEN and then gives the place up. Only if that has not happened within force_after is
-        the place removed from outside. Answers when the hold is gone. Idempotent.
+        the place removed from outside. Returns when the hold is gone. Idempotent.
 
         PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        FAILED_PRECONDITION (FENCING_TOKEN_MISMATCH): nobody holds or waits for the lock under this token.
+        FAILED_PRECONDITION (FENCING_TOKEN_MISMATCH): no caller holds or waits for the lock with this token.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
@@ -184,12 +184,12 @@ class LockServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """Get shows who holds the lock and who waits for it, in order. A lock that nobody has ever asked for has no holders
+        """Get shows who holds the lock and who waits for it, in order. A lock that has never been used has no holders
         and no waiters. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+        RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
         INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -197,7 +197,7 @@ class LockServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """List names the locks that somebody holds or waits for, in the order of names. Idempotent.
+        """List returns the locks that have holders or waiters, in the order of names. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -208,13 +208,13 @@ class LockServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips views it was too late
-        for. The first holder is the leader of an election. The stream has no end of its own.
+        """Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips
+        intermediate views. The first holder is the leader of an election. The stream does not end by itself.
 
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit is reached.
+        RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
         INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -273,7 +273,7 @@ def add_LockServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class LockService(object):
-    """LockService acquires, checks and releases locks, shows who holds and who waits, and lets operators end a hold.
+    """LockService acquires, checks and releases locks, shows holders and waiters, and lets operators end a hold.
 
     A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
     is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything

@@ -32,7 +32,7 @@ class MembershipServiceStub(object):
     is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
     INVALID_ARGUMENT before anything else happens.
 
-    A group appears with its first member and vanishes some time after its last one, unless it was made by Create.
+    A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
     """
 
     def __init__(self, channel):
@@ -85,30 +85,30 @@ class MembershipServiceServicer(object):
     is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
     INVALID_ARGUMENT before anything else happens.
 
-    A group appears with its first member and vanishes some time after its last one, unless it was made by Create.
+    A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
     """
 
     def Join(self, request, context):
         """Join makes the caller a member of a group and keeps it one for as long as the stream lives. It sends `joined` once,
         and then `suspended`, `resumed` and `updated` as they happen. Cancel the stream to leave, or to stop waiting: nothing
-        stays behind. Not idempotent: while the first call's member is there, a second one meets it.
+        is left behind. Not idempotent: a second call conflicts with the first call's member.
 
-        Bound the waiting with wait_timeout and set no deadline: a deadline ends the membership as well.
+        Limit the wait with wait_timeout and set no deadline: a deadline ends the membership as well.
 
         The stream ends with
         ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
         itself has joined, or waits to join, under this name.
         DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
-        ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is not a member any more.
+        ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
         ABORTED (LEASE_CLOSED): the caller closed the lease.
-        ABORTED (MEMBER_REPLACED): somebody joined under this name with REPLACE.
-        ABORTED (MEMBER_REMOVED): an operator deleted the group, or somebody removed the member by hand.
-        ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is no member, a retry is
+        ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
+        ABORTED (MEMBER_REMOVED): an operator deleted the group, or the member was removed by hand.
+        ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is not a member, a retry is
         safe.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-        RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit is
+        RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit was
         reached.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """
@@ -117,8 +117,8 @@ class MembershipServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Update(self, request, context):
-        """Update replaces the metadata of a member that this caller has joined through this sidecar; its incarnation stays. When
-        Update answers, the new metadata is stored; watchers and the Join stream are told a little later. Idempotent.
+        """Update replaces the metadata of a member that this caller has joined through this sidecar; its incarnation stays the same.
+        When Update returns, the new metadata is stored; watchers and the Join stream are notified shortly after. Idempotent.
 
         NOT_FOUND (MEMBER_NOT_FOUND): no such member of this caller and, if given, of this lease.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -131,11 +131,11 @@ class MembershipServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """Get shows who is in the group. A group that is not there has no members. Idempotent.
+        """Get returns the members of the group. A group that does not exist has no members. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+        RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
         INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -143,7 +143,7 @@ class MembershipServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """List names the groups that have members or were made by Create, in the order of names. Idempotent.
+        """List returns the groups that have members or were created by Create, in the order of names. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -155,13 +155,13 @@ class MembershipServiceServicer(object):
 
     def Watch(self, request, context):
         """Watch sends the same view as Get, whole, at once and whenever it has changed, with what changed since the view that
-        this stream sent before; a slow reader skips views it was too late for. While the ensemble is out of contact, the
-        last view is sent again, marked stale: nobody is told to be gone who is there. The stream has no end of its own.
+        this stream sent before; a slow reader skips intermediate views. Without contact with the ensemble, the
+        last view is sent again, marked stale: no present member is reported as gone. The stream does not end by itself.
 
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit is reached.
+        RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was reached.
         INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -169,10 +169,10 @@ class MembershipServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Create(self, request, context):
-        """Create makes a group that stays when it has no members. Idempotent.
+        """Create creates a permanent group, which remains when it has no members. Idempotent.
 
-        FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group is there with members in it, and was not made by Create: it can be
-        made to stay only while it has none.
+        FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group exists, has members, and was not created by Create: it can be
+        made permanent only while it has none.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         ABORTED (OUTCOME_UNKNOWN): a reply was lost; creating again is safe.
@@ -184,17 +184,17 @@ class MembershipServiceServicer(object):
 
     def Delete(self, request, context):
         """Delete removes a group that has no members; with force, for operators, any group. Then each member's sidecar is asked
-        first: it ends the member's stream with MEMBER_REMOVED and takes it out of the group. Members that are still there
-        when force_after is over are removed from outside. Nothing keeps members from joining again: that makes the
-        group anew. Not idempotent: a group that is deleted is not found again.
+        first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain
+        when force_after expires are removed from outside. Members may join again at any time, which recreates the
+        group. Not idempotent: a second Delete does not find the group.
 
         NOT_FOUND (GROUP_NOT_FOUND): no such group.
-        FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members come back faster
-        than they are removed, or it holds other things than members.
+        FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members rejoin faster
+        than they are removed, or it contains nodes that are not members.
         PERMISSION_DENIED (OPERATOR_ONLY): with force, on a listener that is not the operators'.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-        ABORTED (OUTCOME_UNKNOWN): a reply was lost; if a second Delete finds no group, the first has removed it.
+        ABORTED (OUTCOME_UNKNOWN): a reply was lost; if a second Delete finds no group, the first one has removed it.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -254,7 +254,7 @@ class MembershipService(object):
     is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
     INVALID_ARGUMENT before anything else happens.
 
-    A group appears with its first member and vanishes some time after its last one, unless it was made by Create.
+    A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
     """
 
     @staticmethod

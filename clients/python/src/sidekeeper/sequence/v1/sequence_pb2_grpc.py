@@ -28,8 +28,8 @@ if _version_not_supported:
 class SequenceServiceStub(object):
     """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
     unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
-    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and made
-    again is another incarnation, which begins anew.
+    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and
+    recreated is another incarnation, which starts again.
 
     A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
     segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before
@@ -77,8 +77,8 @@ class SequenceServiceStub(object):
 class SequenceServiceServicer(object):
     """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
     unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
-    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and made
-    again is another incarnation, which begins anew.
+    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and
+    recreated is another incarnation, which starts again.
 
     A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
     segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before
@@ -86,12 +86,12 @@ class SequenceServiceServicer(object):
     """
 
     def Create(self, request, context):
-        """Create makes a sequence, which stays until it is deleted. Not idempotent: a second Create is ALREADY_EXISTS.
+        """Create creates a sequence, which remains until it is deleted. Not idempotent: a second Create is ALREADY_EXISTS.
 
-        ALREADY_EXISTS (SEQUENCE_EXISTS): there is a sequence of this name; it is left as it is.
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was made.
-        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down; nothing was made.
-        ABORTED (OUTCOME_UNKNOWN): a reply was lost; look with Get.
+        ALREADY_EXISTS (SEQUENCE_EXISTS): the sequence already exists; it is left unchanged.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was created.
+        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was created.
+        ABORTED (OUTCOME_UNKNOWN): a reply was lost; check with Get.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """
@@ -100,15 +100,15 @@ class SequenceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Next(self, request, context):
-        """Next hands out the next numbers. Not idempotent: each call gets numbers of its own. A retry after any error is safe
+        """Next hands out the next numbers. Not idempotent: each call gets its own numbers. A retry after any error is safe
         and at worst skips numbers.
 
-        NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence; make it with Create.
+        NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence; create it with Create.
         OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
-        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence, or was set back behind
-        numbers of which this sidecar knows; nothing was handed out.
+        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below
+        numbers that this sidecar has seen; nothing was handed out.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """
@@ -117,13 +117,13 @@ class SequenceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """Get shows how far a sequence has come. Every number that was handed out before Get was called is counted.
+        """Get returns the last number of a sequence. It includes every number that was handed out before Get was called.
         Idempotent.
 
         NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
-        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence.
+        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
         """
@@ -132,16 +132,16 @@ class SequenceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AdvanceTo(self, request, context):
-        """AdvanceTo has a sequence go on behind a number, for operators: it skips numbers that are in use already. A sequence
-        that is there or further stays as it is. Numbers that a sidecar has reserved for RELAXED callers before are still
-        handed out. Idempotent.
+        """AdvanceTo advances a sequence past a number, for operators: it skips numbers that are already in use. A sequence
+        that is already at the number or past it is left unchanged. Numbers that a sidecar has already reserved for RELAXED callers
+        are still handed out. Idempotent.
 
         PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
-        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence.
+        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was changed.
-        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down; nothing was changed.
+        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was changed.
         ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """
@@ -150,15 +150,15 @@ class SequenceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Delete(self, request, context):
-        """Delete removes a sequence. Numbers that a sidecar has reserved for RELAXED callers are dropped as soon as it hears of
-        it. Not idempotent: a second Delete is NOT_FOUND.
+        """Delete removes a sequence. Numbers that a sidecar has reserved for RELAXED callers are dropped as soon as it learns of
+        the deletion. Not idempotent: a second Delete is NOT_FOUND.
 
         NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
-        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence; it is left as it is.
-        FAILED_PRECONDITION (NAME_IS_DIRECTORY): others have put things below the sequence; it is left as it is.
+        FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence; it is left unchanged.
+        FAILED_PRECONDITION (NAME_IS_DIRECTORY): other programs have stored nodes below the sequence; it is left unchanged.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was deleted.
-        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down; nothing was deleted.
-        ABORTED (OUTCOME_UNKNOWN): a reply was lost; look with Get, whose `incarnation` tells the old from a new one.
+        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was deleted.
+        ABORTED (OUTCOME_UNKNOWN): a reply was lost; check with Get, whose `incarnation` distinguishes the old from a new one.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
         """
@@ -167,7 +167,7 @@ class SequenceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """List shows the sequences, in the order of names. Idempotent.
+        """List returns the sequences, in the order of names. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -221,8 +221,8 @@ def add_SequenceServiceServicer_to_server(servicer, server):
 class SequenceService(object):
     """SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
     unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
-    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and made
-    again is another incarnation, which begins anew.
+    skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and
+    recreated is another incarnation, which starts again.
 
     A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
     segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before

@@ -32,7 +32,7 @@ final class Bodies {
         throw told(stopped, failure);
       }
       // A body may have seen that its lock is lost before it was interrupted.
-      RuntimeException known = stopped == null ? lock.claim.lost() : stopped;
+      RuntimeException known = stopped == null ? lock.whyOver() : stopped;
       releaseQuietly(lock);
       if (known != null) {
         failure.addSuppressed(told(known, null));
@@ -41,6 +41,11 @@ final class Bodies {
     }
     interruption.finish();
     guard.end();
+    LostException over = lock.whyOver();
+    if (over != null) {
+      releaseQuietly(lock);
+      throw over.again();
+    }
     lock.release();
     return result;
   }
@@ -98,7 +103,8 @@ final class Bodies {
     running.whenComplete(
         (value, failure) -> {
           guard.end();
-          lock.releasing()
+          LostException over = lock.whyOver();
+          lock.givingUp()
               .whenComplete(
                   (nothing, unconfirmed) -> {
                     RuntimeException why = stopped.get();
@@ -106,6 +112,8 @@ final class Bodies {
                       result.completeExceptionally(told(why, null));
                     } else if (failure != null) {
                       result.completeExceptionally(Waiting.unwrap(failure));
+                    } else if (over != null) {
+                      result.completeExceptionally(over);
                     } else if (unconfirmed != null) {
                       result.completeExceptionally(Waiting.unwrap(unconfirmed));
                     } else {

@@ -26,12 +26,14 @@ final class Calls {
   static final Duration TIMEOUT = Duration.ofSeconds(10);
 
   private final Channel channel;
+  private final String address;
   private final Workers workers;
   private final Set<Runnable> atClose = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
-  Calls(Channel channel, Workers workers) {
+  Calls(Channel channel, String address, Workers workers) {
     this.channel = channel;
+    this.address = address;
     this.workers = workers;
   }
 
@@ -75,7 +77,24 @@ final class Calls {
   }
 
   private SidekeeperException failure(Status status, Metadata trailers) {
-    return closed ? closed() : SidekeeperException.of(status, trailers);
+    return closed ? closed() : SidekeeperException.of(explained(status), trailers);
+  }
+
+  /** Says where no sidecar was reached, and why not, in place of gRPC's "io exception". */
+  private Status explained(Status status) {
+    Throwable cause = status.getCause();
+    if (status.getCode() != Status.Code.UNAVAILABLE || cause == null) {
+      return status;
+    }
+    String why = cause.getMessage() == null ? cause.toString() : cause.getMessage();
+    return status.withDescription(
+        "the sidecar is not reachable at "
+            + address
+            + " ("
+            + why
+            + "): see that it runs and listens there, or set "
+            + Transport.ADDRESS_VARIABLE
+            + " to its address");
   }
 
   /** Makes a call with one answer, once. */

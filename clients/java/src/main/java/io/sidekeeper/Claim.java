@@ -2,24 +2,27 @@ package io.sidekeeper;
 
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
+import java.lang.System.Logger;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.BiFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a caller has for as long as a stream lives and its validity runs: a hold, a lease or a
- * membership. It ends once, with the first cause given.
+ * What a caller has for as long as a stream lives and its validity runs. It ends once, with the
+ * first cause given.
  *
  * <p>All claims of a client change under one monitor, so that whoever ends the stream of one knows
  * that all that stands on it has ended too. Any thread may look without it.
  */
 final class Claim {
-  /** Before the first answer; for ever, of a membership, whose lease's validity counts. */
+  /** Before the first answer. */
   private static final long UNPROVEN = Long.MIN_VALUE / 2;
+
+  private static final Logger LOG = System.getLogger("io.sidekeeper");
 
   final String what;
 
@@ -27,9 +30,11 @@ final class Claim {
   final CompletableFuture<Void> ended = new CompletableFuture<>();
 
   private final Object monitor;
-  private final BiFunction<String, SidekeeperException, LostException> kind;
+  private final BiFunction<String, SidekeeperException, LostException> loss;
+  private final @Nullable Claim lender;
+  private final List<Runnable> stops = new ArrayList<>();
   private final List<Runnable> listeners = new ArrayList<>();
-  private final Map<Claim, Runnable> falls = new LinkedHashMap<>();
+  private final Set<Claim> dependents = new LinkedHashSet<>();
   private Runnable cut = () -> {};
   private long asked;
   private volatile long until = UNPROVEN;
@@ -37,10 +42,16 @@ final class Claim {
   private volatile boolean suspended;
   private volatile @Nullable LostException lost;
 
-  Claim(Object monitor, String what, BiFunction<String, SidekeeperException, LostException> kind) {
+  /** With a lender, it is valid for as long as that is. */
+  Claim(
+      Object monitor,
+      String what,
+      BiFunction<String, SidekeeperException, LostException> loss,
+      @Nullable Claim lender) {
     this.monitor = monitor;
     this.what = what;
-    this.kind = kind;
+    this.loss = loss;
+    this.lender = lender;
   }
 
   boolean isOver() {
@@ -73,6 +84,10 @@ final class Claim {
    * says why.
    */
   long validFor() {
+    if (lender != null) {
+      long left = lender.validFor();
+      return over ? 0 : left;
+    }
     long end = until;
     if (over) {
       return 0;
@@ -100,9 +115,17 @@ final class Claim {
     synchronized (monitor) {
       this.cut = cut;
       if (over) {
-        cut.run();
+        call(cut);
       }
     }
+  }
+
+  /**
+   * Has what the caller does stopped at its end, before any listener is called; at once if it is
+   * over. It must be quick.
+   */
+  void stopsOver(Runnable stop) {
+    callAtEnd(stops, stop);
   }
 
   /**
@@ -110,24 +133,45 @@ final class Claim {
    * must be quick.
    */
   void whenOver(Runnable listener) {
+    callAtEnd(listeners, listener);
+  }
+
+  private void callAtEnd(List<Runnable> calls, Runnable call) {
     synchronized (monitor) {
       if (over) {
-        listener.run();
+        call(call);
       } else {
-        listeners.add(listener);
+        calls.add(call);
       }
     }
   }
 
-  /** Has fall called as soon as another claim ends, before that one's stream does. */
-  void standOn(Claim ground, Runnable fall) {
+  /** What it throws, of whatever class, must not keep others from being called. */
+  private void call(Runnable call) {
+    try {
+      call.run();
+    } catch (Throwable failed) {
+      LOG.log(Logger.Level.ERROR, "what follows the end of " + what + " failed", failed);
+    }
+  }
+
+  /** Ends it as soon as another claim ends, before that one's stream does. */
+  void dependsOn(Claim other) {
     synchronized (monitor) {
-      ground.falls.put(this, fall);
-      whenOver(() -> ground.falls.remove(this));
-      if (ground.over) {
-        fall.run();
+      other.dependents.add(this);
+      whenOver(() -> other.dependents.remove(this));
+      if (other.over) {
+        lose(other.cause());
       }
     }
+  }
+
+  /** Says to what depends on it why it has ended. */
+  private SidekeeperException cause() {
+    LostException own = lost;
+    return own == null
+        ? SidekeeperException.named("LEASE_CLOSED", "the lease is closed")
+        : own.why();
   }
 
   /** Ends it and its stream since it is not the caller's any more. */
@@ -136,34 +180,50 @@ final class Claim {
   }
 
   LostException asLost(SidekeeperException cause) {
-    return kind.apply(what, cause);
+    return loss.apply(what, cause);
   }
 
   /** Ends it and its stream. */
   void abandon(@Nullable LostException lost) {
     synchronized (monitor) {
       end(lost);
-      cut.run();
+      call(cut);
     }
   }
 
   /**
-   * Ends it and what stands on it, before it returns: whoever ends the stream next tells the
+   * Ends it and what depends on it, before it returns: whoever ends the stream next tells the
    * sidecar, which gives all of it to others.
    */
   void end(@Nullable LostException lost) {
+    List<Claim> ending = new ArrayList<>();
     synchronized (monitor) {
-      if (over) {
-        return;
+      markOver(lost, ending);
+      ending.forEach(claim -> claim.callAll(claim.stops));
+      for (Claim claim : ending) {
+        claim.callAll(claim.listeners);
+        if (claim != this) {
+          claim.call(claim.cut);
+        }
       }
-      this.lost = lost;
-      over = true;
-      List<Runnable> calls = new ArrayList<>(falls.values());
-      falls.clear();
-      calls.addAll(listeners);
-      listeners.clear();
-      calls.forEach(Runnable::run);
     }
-    ended.complete(null);
+    ending.forEach(claim -> claim.ended.complete(null));
+  }
+
+  private void markOver(@Nullable LostException lost, List<Claim> ending) {
+    if (over) {
+      return;
+    }
+    this.lost = lost;
+    over = true;
+    ending.add(this);
+    for (Claim dependent : dependents) {
+      dependent.markOver(dependent.asLost(cause()), ending);
+    }
+  }
+
+  private void callAll(List<Runnable> calls) {
+    calls.forEach(this::call);
+    calls.clear();
   }
 }

@@ -7,10 +7,16 @@ import io.sidekeeper.errors.MemberExistsException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.SuspendedException;
 import io.sidekeeper.errors.WaitTimeoutException;
+import io.sidekeeper.lease.v1.OpenRequest;
+import io.sidekeeper.lease.v1.OpenResponse;
+import io.sidekeeper.lock.v1.AcquireRequest;
+import io.sidekeeper.lock.v1.AcquireResponse;
 import io.sidekeeper.lock.v1.GetRequest;
 import io.sidekeeper.lock.v1.LockServiceGrpc;
 import io.sidekeeper.lock.v1.RevokeRequest;
 import io.sidekeeper.lock.v1.WatchRequest;
+import io.sidekeeper.membership.v1.JoinRequest;
+import io.sidekeeper.membership.v1.JoinResponse;
 import io.sidekeeper.membership.v1.MembershipServiceGrpc;
 import java.time.Duration;
 import java.util.Optional;
@@ -26,6 +32,9 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Client implements AutoCloseable {
   private final Core core;
+  private final Kind<AcquireRequest, AcquireResponse> locks;
+  private final Kind<OpenRequest, OpenResponse> leases;
+  private final Kind<JoinRequest, JoinResponse> members;
   private final Config config;
 
   /**
@@ -51,6 +60,9 @@ public final class Client implements AutoCloseable {
 
   Client(ClientBuilder builder) {
     core = new Core(builder);
+    locks = Holds.kind(core);
+    leases = Lease.kind(core);
+    members = Membership.kind(core);
     config = new Config(core);
   }
 
@@ -82,7 +94,7 @@ public final class Client implements AutoCloseable {
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
    */
   public Lease openLease(LeaseOptions options) throws InterruptedException {
-    return Waiting.await(new Lease(core).open(options), Held::abandon);
+    return Waiting.await(new Lease(leases).open(options), HeldStream::abandon);
   }
 
   /**
@@ -92,7 +104,7 @@ public final class Client implements AutoCloseable {
    * @return the lease, or what openLease throws; cancel it to give up
    */
   public CompletableFuture<Lease> openLeaseAsync(LeaseOptions options) {
-    return core.workers.hand(new Lease(core).open(options), Held::abandon);
+    return core.workers.hand(new Lease(leases).open(options), HeldStream::abandon);
   }
 
   /**
@@ -121,7 +133,7 @@ public final class Client implements AutoCloseable {
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
    */
   public Lock acquire(String name, LockOptions options) throws InterruptedException {
-    return Waiting.await(new Lock(core, name, options).acquire(), Held::abandon);
+    return Waiting.await(new Lock(locks, name, options).acquire(), HeldStream::abandon);
   }
 
   /**
@@ -132,7 +144,7 @@ public final class Client implements AutoCloseable {
    * @return the lock, or what acquire throws; cancel it to give up the place in the queue
    */
   public CompletableFuture<Lock> acquireAsync(String name, LockOptions options) {
-    return core.workers.hand(new Lock(core, name, options).acquire(), Held::abandon);
+    return core.workers.hand(new Lock(locks, name, options).acquire(), HeldStream::abandon);
   }
 
   /**
@@ -325,7 +337,7 @@ public final class Client implements AutoCloseable {
   }
 
   private CompletableFuture<Membership> joining(String group, String member, JoinOptions options) {
-    return Membership.join(core, group, member, options);
+    return Membership.join(members, leases, group, member, options);
   }
 
   /**

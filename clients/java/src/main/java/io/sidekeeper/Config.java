@@ -10,7 +10,6 @@ import io.sidekeeper.config.v1.Operation;
 import io.sidekeeper.config.v1.PutRequest;
 import io.sidekeeper.config.v1.Result;
 import io.sidekeeper.config.v1.WatchRequest;
-import io.sidekeeper.errors.KeyHasChildrenException;
 import io.sidekeeper.errors.KeyNotFoundException;
 import io.sidekeeper.errors.OutcomeUnknownException;
 import io.sidekeeper.errors.PreconditionFailedException;
@@ -136,9 +135,9 @@ public final class Config {
    * @param key to delete
    * @throws InterruptedException if the thread is interrupted; it may be gone then
    * @throws KeyNotFoundException if there is no such key
-   * @throws KeyHasChildrenException if other keys lie below it
    * @throws OutcomeUnknownException if it may be gone, or may still be in a moment
-   * @throws SidekeeperException if it was not deleted, or the sidecar has not answered
+   * @throws SidekeeperException if it was not deleted, with the reason KEY_HAS_CHILDREN if other
+   *     keys lie below it, or the sidecar has not answered
    */
   public void delete(String key) throws InterruptedException {
     delete(key, null);

@@ -5,22 +5,25 @@ import io.sidekeeper.errors.SuspendedException;
 import java.time.Duration;
 import java.util.function.Consumer;
 
-/** Says when the body of a lock must stop: it is lost, or suspended for longer than its grace. */
+/**
+ * Says when the body of a lock must stop: the lock is over, and the body has not released it; or it
+ * is suspended for longer than its grace.
+ */
 final class Guard {
   private final Lock lock;
   private final Consumer<RuntimeException> stop;
   private Runnable takeBack = () -> {};
 
-  /** Calls stop, at once if the lock is lost already. It must be quick. */
+  /** Calls stop, at once if the lock is over already. It must be quick. */
   Guard(Lock lock, Consumer<RuntimeException> stop) {
     this.lock = lock;
     this.stop = stop;
   }
 
   void begin() {
-    lock.claim.whenOver(
+    lock.claim.stopsOver(
         () -> {
-          LostException lost = lock.claim.lost();
+          LostException lost = lock.whyOver();
           if (lost != null) {
             stop.accept(lost);
           }

@@ -1,33 +1,19 @@
 package io.sidekeeper;
 
-import io.grpc.MethodDescriptor;
-import io.grpc.Status;
 import io.sidekeeper.errors.LostException;
-import io.sidekeeper.errors.SidekeeperException;
-import io.sidekeeper.errors.Told;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.ThreadLocalRandom;
-import java.util.function.BiFunction;
-import java.util.function.Predicate;
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
-/** What is the same for locks, leases and memberships. Any thread may use it. */
-public abstract sealed class Held implements AutoCloseable permits Lease, Lock, Membership {
-  private static final int GIVE_UP_ATTEMPTS = 3;
-  private static final Duration GIVE_UP_PATIENCE = Duration.ofSeconds(5);
-
+/** What all that is held has in common. Any thread may use it. */
+public abstract class Held implements AutoCloseable {
   final Core core;
   final Claim claim;
-  private final CompletableFuture<Void> followed = new CompletableFuture<>();
-  private @Nullable CompletableFuture<Void> givingUp;
 
-  Held(Core core, String what, BiFunction<String, SidekeeperException, LostException> kind) {
+  Held(Core core, Claim claim) {
     this.core = core;
-    this.claim = new Claim(core.monitor, what, kind);
+    this.claim = claim;
   }
 
   /**
@@ -44,7 +30,7 @@ public abstract sealed class Held implements AutoCloseable permits Lease, Lock, 
    *
    * @return the time left, from now; zero if it is not the caller's
    */
-  public Duration validFor() {
+  public final Duration validFor() {
     return Duration.ofNanos(claim.validFor());
   }
 
@@ -105,117 +91,4 @@ public abstract sealed class Held implements AutoCloseable permits Lease, Lock, 
 
   @Override
   public abstract void close();
-
-  /** Is called when its stream has ended, and it with that. */
-  void streamEnded() {}
-
-  /**
-   * Reads the stream until its end, which is the end of the claim. Completed when the first event
-   * of interest has come.
-   */
-  final <Q, R> CompletableFuture<Void> follow(
-      MethodDescriptor<Q, R> method, Q request, Predicate<R> begun) {
-    CompletableFuture<Void> first = new CompletableFuture<>();
-    Calls.Stream stream =
-        core.calls.open(
-            method,
-            request,
-            false,
-            event -> {
-              if (begun.test(event)) {
-                first.complete(null);
-              }
-            },
-            failure -> {
-              ended(failure);
-              first.completeExceptionally(failure == null ? silent() : failure);
-            });
-    claim.streamsOver(stream::cancel);
-    core.open.add(this);
-    followed.thenRun(() -> core.open.remove(this));
-    return first;
-  }
-
-  private void ended(@Nullable SidekeeperException failure) {
-    if (failure == null) {
-      claim.end(null);
-    } else {
-      claim.lose(failure);
-    }
-    followed.complete(null);
-    streamEnded();
-  }
-
-  private static SidekeeperException silent() {
-    return new SidekeeperException(
-        Status.Code.UNAVAILABLE, "", new Told("the sidecar ended the stream without a word"));
-  }
-
-  /** Gives it up without a word, when it was not handed out yet. */
-  final CompletableFuture<Void> abandon() {
-    claim.abandon(null);
-    return followed;
-  }
-
-  /**
-   * Has the sidecar confirm that it is given up, once. Fails with LostException if it was lost
-   * before.
-   */
-  final <Q, R> CompletableFuture<Void> confirm(MethodDescriptor<Q, R> method, Q request) {
-    return once(
-        () -> {
-          LostException lost = claim.lost();
-          CompletableFuture<Void> asked = new CompletableFuture<>();
-          if (lost == null) {
-            askToTakeBack(method, request, 1, asked);
-          } else {
-            asked.completeExceptionally(lost);
-          }
-          Runnable forget = core.calls.atClose(() -> asked.completeExceptionally(Calls.closed()));
-          return asked.whenComplete(
-              (nothing, failure) -> {
-                forget.run();
-                claim.abandon(null);
-              });
-        });
-  }
-
-  /** Ends it for the caller, and does the rest of giving it up once. */
-  final CompletableFuture<Void> once(Supplier<CompletableFuture<Void>> rest) {
-    claim.end(null);
-    synchronized (this) {
-      if (givingUp == null) {
-        givingUp = rest.get();
-      }
-      return givingUp.copy();
-    }
-  }
-
-  private <Q, R> void askToTakeBack(
-      MethodDescriptor<Q, R> method, Q request, int attempt, CompletableFuture<Void> asked) {
-    core.calls
-        .ask(method, request, GIVE_UP_PATIENCE)
-        .whenComplete(
-            (reply, failure) -> {
-              if (failure == null) {
-                asked.complete(null);
-              } else if (!(failure instanceof SidekeeperException known)) {
-                asked.completeExceptionally(failure);
-              } else if (known.code() == Status.Code.ABORTED) {
-                asked.completeExceptionally(claim.asLost(known));
-              } else if (attempt < GIVE_UP_ATTEMPTS && isUnanswered(known)) {
-                Duration rest = Duration.ofMillis(ThreadLocalRandom.current().nextInt(50, 100));
-                core.workers.after(rest, () -> askToTakeBack(method, request, attempt + 1, asked));
-              } else {
-                asked.completeExceptionally(known);
-              }
-            });
-  }
-
-  private static boolean isUnanswered(SidekeeperException failure) {
-    boolean silence =
-        failure.code() == Status.Code.UNAVAILABLE
-            || failure.code() == Status.Code.DEADLINE_EXCEEDED;
-    return silence && failure.reason().isEmpty();
-  }
 }

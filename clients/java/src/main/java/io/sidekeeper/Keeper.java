@@ -5,6 +5,7 @@ import io.sidekeeper.errors.SidekeeperException;
 import java.lang.System.Logger;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -178,5 +179,17 @@ final class Keeper {
   static SidekeeperException outlived() {
     return SidekeeperException.named(
         "LEASE_LOST", "the sidecar has not confirmed it in time and its validity has run out");
+  }
+
+  /** Puts the answers to several questions together; fails if one of them does. */
+  static CompletableFuture<Map<String, Answer>> merged(
+      List<CompletableFuture<Map<String, Answer>>> parts) {
+    return CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new))
+        .thenApply(
+            nothing -> {
+              Map<String, Answer> all = new HashMap<>();
+              parts.forEach(part -> all.putAll(part.join()));
+              return all;
+            });
   }
 }

@@ -1,24 +1,69 @@
 package io.sidekeeper;
 
+import io.grpc.Status;
+import io.sidekeeper.Keeper.Answer;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.lease.v1.CheckRequest;
 import io.sidekeeper.lease.v1.CloseRequest;
 import io.sidekeeper.lease.v1.LeaseServiceGrpc;
 import io.sidekeeper.lease.v1.OpenRequest;
 import io.sidekeeper.lease.v1.OpenResponse;
 import java.time.Duration;
+import java.util.Collection;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 
 /**
  * Owns what is acquired in its name: when it ends, all of that is given up at once. Close it, also
  * after it was lost.
  */
-public final class Lease extends Held {
+public final class Lease extends HeldStream<OpenRequest, OpenResponse> {
   private String id = "";
   private Duration ttl = Duration.ZERO;
 
-  Lease(Core core) {
-    super(core, "lease", LostException::new);
+  Lease(Kind<OpenRequest, OpenResponse> kind) {
+    super(kind, "lease", LostException::new, null);
+  }
+
+  static Kind<OpenRequest, OpenResponse> kind(Core core) {
+    Calls calls = core.calls;
+    return new Kind<>(
+        core,
+        LeaseServiceGrpc.getOpenMethod(),
+        "opened",
+        core.keeper((ids, timeout) -> check(calls, ids, timeout)),
+        (id, timeout) ->
+            calls.ask(
+                LeaseServiceGrpc.getCloseMethod(),
+                CloseRequest.newBuilder().setLeaseId(id).build(),
+                timeout),
+        false);
+  }
+
+  private static CompletableFuture<Map<String, Answer>> check(
+      Calls calls, Collection<String> ids, Duration timeout) {
+    return Keeper.merged(ids.stream().map(id -> check(calls, id, timeout)).toList());
+  }
+
+  private static CompletableFuture<Map<String, Answer>> check(
+      Calls calls, String id, Duration timeout) {
+    var request = CheckRequest.newBuilder().setLeaseId(id).build();
+    return calls
+        .ask(LeaseServiceGrpc.getCheckMethod(), request, timeout)
+        .thenApply(reply -> new Answer(Wire.duration(reply.getValidFor()).toNanos(), null, false))
+        .exceptionallyCompose(
+            failure -> {
+              if (Waiting.unwrap(failure) instanceof SidekeeperException known && isOver(known)) {
+                return CompletableFuture.completedFuture(new Answer(0, known, false));
+              }
+              return CompletableFuture.failedFuture(failure);
+            })
+        .thenApply(answer -> Map.of(id, answer));
+  }
+
+  private static boolean isOver(SidekeeperException failure) {
+    return failure.code() == Status.Code.ABORTED || failure.code() == Status.Code.NOT_FOUND;
   }
 
   CompletableFuture<Lease> open(LeaseOptions options) {
@@ -27,33 +72,14 @@ public final class Lease extends Held {
     if (options.ttl() != null) {
       request.setTtl(Wire.duration(options.ttl()));
     }
-    return Handing.out(
-        this,
-        () ->
-            follow(LeaseServiceGrpc.getOpenMethod(), request.build(), this::hear)
-                .thenCompose(opened -> core.terms.begin(id, claim)));
+    return Handing.out(this, () -> open(request.build()));
   }
 
-  private boolean hear(OpenResponse event) {
-    switch (event.getEventCase()) {
-      case OPENED -> {
-        id = event.getOpened().getLeaseId();
-        ttl = Wire.duration(event.getOpened().getTtl());
-        return true;
-      }
-      case SUSPENDED -> claim.setSuspended(true);
-      case RESUMED -> claim.setSuspended(false);
-      default -> {} // something newer than this client
-    }
-    return false;
-  }
-
-  /** Says why it has ended. */
-  SidekeeperException why() {
-    LostException lost = claim.lost();
-    return lost == null
-        ? SidekeeperException.named("LEASE_CLOSED", "the lease is closed")
-        : lost.why();
+  @Override
+  String grant(OpenResponse event) {
+    id = event.getOpened().getLeaseId();
+    ttl = Wire.duration(event.getOpened().getTtl());
+    return id;
   }
 
   /**
@@ -85,7 +111,7 @@ public final class Lease extends Held {
    */
   @Override
   public void close() {
-    Waiting.awaitAnyway(closing());
+    Waiting.awaitAnyway(givingUp());
   }
 
   /**
@@ -94,11 +120,6 @@ public final class Lease extends Held {
    * @return a stage that is completed when all of it is gone, or fails as close does
    */
   public CompletableFuture<Void> closeAsync() {
-    return core.workers.hand(closing());
-  }
-
-  CompletableFuture<Void> closing() {
-    return confirm(
-        LeaseServiceGrpc.getCloseMethod(), CloseRequest.newBuilder().setLeaseId(id).build());
+    return core.workers.hand(givingUp());
   }
 }

@@ -5,27 +5,23 @@ import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
-import io.sidekeeper.lock.v1.LockServiceGrpc;
-import io.sidekeeper.lock.v1.ReleaseRequest;
 import io.sidekeeper.lock.v1.RevocationRequested;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** A hold of a lock. Release it, also after it was lost: close does. */
-public final class Lock extends Held {
+public final class Lock extends HeldStream<AcquireRequest, AcquireResponse> {
   private final String name;
   private final LockOptions options;
   private final Serial events;
   private String holdId = "";
   private long fencingToken;
   private volatile @Nullable Revocation revocation;
-  private Consumer<Boolean> whenSuspended = suspended -> {};
 
-  Lock(Core core, String name, LockOptions options) {
-    super(core, "lock " + name, LockLostException::new);
+  Lock(Kind<AcquireRequest, AcquireResponse> kind, String name, LockOptions options) {
+    super(kind, "lock " + name, LockLostException::new, options.lease());
     this.name = name;
     this.options = options;
     this.events = new Serial(core.workers);
@@ -45,21 +41,18 @@ public final class Lock extends Held {
     if (lease != null) {
       request.setLeaseId(lease.id());
     }
-    return Handing.out(
-        this,
-        () -> {
-          CompletableFuture<Void> granted =
-              follow(LockServiceGrpc.getAcquireMethod(), request.build(), this::hear);
-          if (lease != null) {
-            claim.standOn(lease.claim, () -> claim.lose(lease.why()));
-          }
-          return granted
-              .thenCompose(first -> core.holds.begin(holdId, claim))
-              .thenRun(() -> claim.whenOver(this::tellLoss));
-        });
+    return Handing.out(this, () -> open(request.build()));
   }
 
-  private boolean hear(AcquireResponse event) {
+  @Override
+  String grant(AcquireResponse event) {
+    holdId = event.getGranted().getHoldId();
+    fencingToken = event.getGranted().getFencingToken();
+    return holdId;
+  }
+
+  @Override
+  void notice(AcquireResponse event) {
     LockListener listener = options.listener();
     switch (event.getEventCase()) {
       case QUEUED -> {
@@ -69,28 +62,18 @@ public final class Lock extends Held {
                 Wire.contenders(event.getQueued().getHoldersList()));
         events.run(() -> listener.queued(queued));
       }
-      case GRANTED -> {
-        holdId = event.getGranted().getHoldId();
-        fencingToken = event.getGranted().getFencingToken();
-        return true;
-      }
       case SUSPENDED -> {
         Duration remaining = Wire.duration(event.getSuspended().getRemaining());
-        suspend(true);
         events.run(() -> listener.suspended(remaining));
       }
-      case RESUMED -> {
-        suspend(false);
-        events.run(listener::resumed);
-      }
+      case RESUMED -> events.run(listener::resumed);
       case REVOCATION_REQUESTED -> {
         Revocation asked = revocationOf(event.getRevocationRequested());
         revocation = asked;
         events.run(() -> listener.revocationRequested(asked));
       }
-      default -> {} // something newer than this client
+      default -> {} // granted, or something newer than this client
     }
-    return false;
   }
 
   private static Revocation revocationOf(RevocationRequested wire) {
@@ -99,38 +82,15 @@ public final class Lock extends Held {
     return new Revocation(wire.getRequestedBy(), wire.getReason(), grace);
   }
 
+  @Override
+  void begun() {
+    claim.whenOver(this::tellLoss);
+  }
+
   private void tellLoss() {
     LostException lost = claim.lost();
     if (lost instanceof LockLostException told) {
       events.run(() -> options.listener().lost(told));
-    }
-  }
-
-  private void suspend(boolean suspended) {
-    synchronized (core.monitor) {
-      if (claim.isSuspended() != suspended) {
-        claim.setSuspended(suspended);
-        whenSuspended.accept(suspended);
-      }
-    }
-  }
-
-  /**
-   * Has a listener told whether the lock is suspended, now and whenever that changes. It must be
-   * quick.
-   */
-  void whenSuspended(Consumer<Boolean> listener) {
-    synchronized (core.monitor) {
-      whenSuspended = listener;
-      listener.accept(claim.isSuspended());
-    }
-  }
-
-  /** Acknowledges an end that was not the caller's own wish, of which the sidecar knows. */
-  @Override
-  void streamEnded() {
-    if (!holdId.isEmpty() && claim.lost() != null) {
-      core.acknowledge(holdId);
     }
   }
 
@@ -185,7 +145,7 @@ public final class Lock extends Held {
    *     all the same, and for others by the time its validity would have been
    */
   public void release() {
-    Waiting.awaitAnyway(releasing());
+    Waiting.awaitAnyway(givingUp());
   }
 
   /**
@@ -195,12 +155,7 @@ public final class Lock extends Held {
    *     does
    */
   public CompletableFuture<Void> releaseAsync() {
-    return core.workers.hand(releasing());
-  }
-
-  CompletableFuture<Void> releasing() {
-    return confirm(
-        LockServiceGrpc.getReleaseMethod(), ReleaseRequest.newBuilder().setHoldId(holdId).build());
+    return core.workers.hand(givingUp());
   }
 
   /** Does the same as {@link #release}. */

@@ -2,11 +2,12 @@ package io.sidekeeper;
 
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.lease.v1.OpenRequest;
+import io.sidekeeper.lease.v1.OpenResponse;
 import io.sidekeeper.membership.v1.JoinRequest;
 import io.sidekeeper.membership.v1.JoinResponse;
 import io.sidekeeper.membership.v1.MembershipServiceGrpc;
 import io.sidekeeper.membership.v1.UpdateRequest;
-import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 
@@ -14,35 +15,48 @@ import java.util.concurrent.CompletableFuture;
  * The caller as a member of a group. Leave it, also after it was lost: close does. It is valid for
  * as long as its lease is.
  */
-public final class Membership extends Held {
+public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
   private final String group;
   private final String member;
   private final Lease lease;
   private final boolean single;
   private long incarnation;
 
-  Membership(Core core, String group, String member, Lease lease, boolean single) {
-    super(core, "member " + group + "/" + member, LostException::new);
+  private Membership(
+      Kind<JoinRequest, JoinResponse> kind,
+      String group,
+      String member,
+      Lease lease,
+      boolean single) {
+    super(kind, "member " + group + "/" + member, LostException::new, lease);
     this.group = group;
     this.member = member;
     this.lease = lease;
     this.single = single;
   }
 
+  static Kind<JoinRequest, JoinResponse> kind(Core core) {
+    return new Kind<>(core, MembershipServiceGrpc.getJoinMethod(), "joined", null, null, false);
+  }
+
   /** Joins with the lease of the options, or one of its own. */
   static CompletableFuture<Membership> join(
-      Core core, String group, String member, JoinOptions options) {
+      Kind<JoinRequest, JoinResponse> kind,
+      Kind<OpenRequest, OpenResponse> leases,
+      String group,
+      String member,
+      JoinOptions options) {
     if (options.lease() != null) {
-      return new Membership(core, group, member, options.lease(), false).join(options);
+      return new Membership(kind, group, member, options.lease(), false).join(options);
     }
     CompletableFuture<Lease> opened =
-        new Lease(core).open(new LeaseOptions().owner(options.owner()));
+        new Lease(leases).open(new LeaseOptions().owner(options.owner()));
     CompletableFuture<Membership> result = new CompletableFuture<>();
     CompletableFuture<Membership> joined =
         opened.thenCompose(
             lease -> {
               CompletableFuture<Membership> joining =
-                  new Membership(core, group, member, lease, true).join(options);
+                  new Membership(kind, group, member, lease, true).join(options);
               result.whenComplete(
                   (made, failure) -> {
                     if (result.isCancelled()) {
@@ -93,32 +107,13 @@ public final class Membership extends Held {
     if (options.waitTimeout() != null) {
       request.setWaitTimeout(Wire.duration(options.waitTimeout()));
     }
-    return Handing.out(
-        this,
-        () -> {
-          CompletableFuture<Void> begun =
-              follow(MembershipServiceGrpc.getJoinMethod(), request.build(), this::hear);
-          claim.standOn(lease.claim, () -> claim.lose(lease.why()));
-          return begun;
-        });
-  }
-
-  private boolean hear(JoinResponse event) {
-    switch (event.getEventCase()) {
-      case JOINED -> {
-        incarnation = event.getJoined().getIncarnation();
-        return true;
-      }
-      case SUSPENDED -> claim.setSuspended(true);
-      case RESUMED -> claim.setSuspended(false);
-      default -> {} // updated, or something newer than this client
-    }
-    return false;
+    return Handing.out(this, () -> open(request.build()));
   }
 
   @Override
-  public Duration validFor() {
-    return claim.isOver() ? Duration.ZERO : lease.validFor();
+  String grant(JoinResponse event) {
+    incarnation = event.getJoined().getIncarnation();
+    return String.valueOf(incarnation);
   }
 
   /**
@@ -190,7 +185,7 @@ public final class Membership extends Held {
           LostException lost = claim.lost();
           CompletableFuture<Void> ended = abandon();
           CompletableFuture<Void> left =
-              single ? ended.thenCompose(gone -> lease.closing()) : ended;
+              single ? ended.thenCompose(gone -> lease.givingUp()) : ended;
           return left.handle((gone, failure) -> failure)
               .thenCompose(
                   failure -> {

@@ -1,9 +1,7 @@
 package io.sidekeeper;
 
 import io.sidekeeper.errors.OutcomeUnknownException;
-import io.sidekeeper.errors.SequenceExhaustedException;
 import io.sidekeeper.errors.SequenceExistsException;
-import io.sidekeeper.errors.SequenceMalformedException;
 import io.sidekeeper.errors.SequenceNotFoundException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.sequence.v1.CreateRequest;
@@ -38,9 +36,9 @@ public final class Sequence {
    *     when it was asked for
    * @throws InterruptedException if the thread is interrupted; a number may be skipped then
    * @throws SequenceNotFoundException if there is no such sequence
-   * @throws SequenceExhaustedException if no number is left up to 2^63−1
-   * @throws SequenceMalformedException if what is stored under the name is no sequence
-   * @throws SidekeeperException if the sidecar or the ensemble is away
+   * @throws SidekeeperException with the reason SEQUENCE_EXHAUSTED if no number is left up to
+   *     2^63−1, or SEQUENCE_MALFORMED if what is stored under the name is no sequence; otherwise if
+   *     the sidecar or the ensemble is away
    */
   public long next() throws InterruptedException {
     return nextRange(1).first();
@@ -147,8 +145,8 @@ public final class Sequence {
    * @return the last number that was handed out or reserved
    * @throws InterruptedException if the thread is interrupted
    * @throws SequenceNotFoundException if there is no such sequence
-   * @throws SequenceMalformedException if what is stored under the name is no sequence
-   * @throws SidekeeperException if the sidecar or the ensemble is away
+   * @throws SidekeeperException with the reason SEQUENCE_MALFORMED if what is stored under the name
+   *     is no sequence; otherwise if the sidecar or the ensemble is away
    */
   public SequenceState get() throws InterruptedException {
     GetRequest request = GetRequest.newBuilder().setName(name).build();

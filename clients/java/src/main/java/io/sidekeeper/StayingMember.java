@@ -1,8 +1,6 @@
 package io.sidekeeper;
 
 import io.sidekeeper.errors.LostException;
-import io.sidekeeper.errors.MemberRemovedException;
-import io.sidekeeper.errors.MemberReplacedException;
 import io.sidekeeper.errors.SidekeeperException;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -90,7 +88,7 @@ public final class StayingMember implements AutoCloseable {
   }
 
   private static boolean isUnwanted(SidekeeperException why) {
-    return why instanceof MemberReplacedException || why instanceof MemberRemovedException;
+    return why.reason().equals("MEMBER_REPLACED") || why.reason().equals("MEMBER_REMOVED");
   }
 
   /**

@@ -28,12 +28,16 @@ final class Transport {
   /** The environment variable that says where the sidecar is to a client that is not told. */
   static final String ADDRESS_VARIABLE = "SIDEKEEPER_ADDRESS";
 
+  /** Where the sidecar is, as it was told. */
+  final String address;
+
   final ManagedChannel channel;
   private final MultiThreadIoEventLoopGroup loop;
   private final Workers workers;
   private final Pause pause = new Pause();
 
-  private Transport(Address address, ChannelCredentials credentials, Workers workers) {
+  private Transport(String text, Address address, ChannelCredentials credentials, Workers workers) {
+    this.address = text;
     this.workers = workers;
     DefaultThreadFactory threads = new DefaultThreadFactory("sidekeeper-io", true);
     loop = new MultiThreadIoEventLoopGroup(1, threads, NioIoHandler.newFactory());
@@ -59,7 +63,10 @@ final class Transport {
               + "\": an address that is neither a Unix socket nor loopback needs credentials");
     }
     return new Transport(
-        address, credentials == null ? InsecureChannelCredentials.create() : credentials, workers);
+        text,
+        address,
+        credentials == null ? InsecureChannelCredentials.create() : credentials,
+        workers);
   }
 
   // gRPC's own defaults would repeat calls that must not be repeated, and notice a dropped network

@@ -2,11 +2,11 @@ package io.sidekeeper;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.sidekeeper.errors.LeaseLostException;
+import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.SidekeeperException;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -17,6 +17,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 
 /** What validity is counted on. */
 @Timeout(60)
@@ -98,9 +99,8 @@ class ClockTest {
       sidecar.send("STOP"); // it wakes up later
       slept.set(3600 * SECOND);
       long woke = System.nanoTime();
-      assertInstanceOf(
-          LeaseLostException.class,
-          lock.lost().toCompletableFuture().get(Sidecar.PATIENT, TimeUnit.SECONDS).why());
+      LostException lost = lock.lost().toCompletableFuture().get(Sidecar.PATIENT, TimeUnit.SECONDS);
+      assertEquals("LEASE_LOST", lost.why().reason());
       assertTrue(System.nanoTime() - woke < 7 * SECOND / 10, "it is told late");
       assertFalse(lock.isValid());
       sidecar.send("CONT");
@@ -118,8 +118,8 @@ class ClockTest {
         Membership membership = client.join("shop", "member-" + i, new JoinOptions());
         sidecar.send("STOP");
         slept.addAndGet(3600 * SECOND);
-        assertInstanceOf(LeaseLostException.class, lock.error().orElseThrow().why());
-        assertInstanceOf(LeaseLostException.class, membership.error().orElseThrow().why());
+        assertEquals("LEASE_LOST", lock.error().orElseThrow().why().reason());
+        assertEquals("LEASE_LOST", membership.error().orElseThrow().why().reason());
         assertEquals(Duration.ZERO, lock.validFor());
         sidecar.send("CONT");
       }
@@ -134,10 +134,14 @@ class ClockTest {
           () -> {
             throw new IOException("nobody sees anything");
           });
-      assertThrows(LeaseLostException.class, () -> client.acquire("orders"));
-      assertThrows(LeaseLostException.class, () -> client.openLease(new LeaseOptions()));
-      assertThrows(
-          LeaseLostException.class, () -> client.join("shop", "member", new JoinOptions()));
+      List<Executable> calls =
+          List.of(
+              () -> client.acquire("orders"),
+              () -> client.openLease(new LeaseOptions()),
+              () -> client.join("shop", "member", new JoinOptions()));
+      for (Executable call : calls) {
+        assertEquals("LEASE_LOST", assertThrows(SidekeeperException.class, call).reason());
+      }
     }
   }
 

@@ -12,19 +12,26 @@ import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
+import io.sidekeeper.errors.EnsembleUnreachableException;
 import io.sidekeeper.errors.FieldError;
 import io.sidekeeper.errors.KeyNotFoundException;
 import io.sidekeeper.errors.LockHeldException;
+import io.sidekeeper.errors.MemberExistsException;
+import io.sidekeeper.errors.OutcomeUnknownException;
+import io.sidekeeper.errors.PreconditionFailedException;
+import io.sidekeeper.errors.SequenceExistsException;
+import io.sidekeeper.errors.SequenceNotFoundException;
 import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.WaitTimeoutException;
 import io.sidekeeper.errors.v1.Reason;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Errors are made from domain and reason. */
 class ErrorsTest {
@@ -49,18 +56,47 @@ class ErrorsTest {
       value = Reason.class,
       mode = EnumSource.Mode.EXCLUDE,
       names = {"REASON_UNSPECIFIED", "UNRECOGNIZED"})
-  void eachReasonHasAClassThatIsNamedAfterIt(Reason reason) {
+  void eachReasonIsKept(Reason reason) {
     String name = reason.name().substring("REASON_".length());
-    String words =
-        Arrays.stream(name.split("_"))
-            .map(word -> word.charAt(0) + word.substring(1).toLowerCase(Locale.ROOT))
-            .collect(Collectors.joining());
     SidekeeperException made = failure(Code.ABORTED, "why", info("sidekeeper", name));
-    assertEquals(words + "Exception", made.getClass().getSimpleName());
     assertEquals(name, made.reason());
     assertEquals("why", made.getMessage());
+    assertEquals(made.getClass().getName() + ": ABORTED (" + name + "): why", made.toString());
     assertEquals(made.getClass(), made.again().getClass());
     assertSame(made, made.again().getCause());
+    SidekeeperException withoutDetails = failure(Code.ABORTED, name + ": why");
+    assertEquals(made.toString(), withoutDetails.toString());
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      classes = {
+        EnsembleUnreachableException.class,
+        KeyNotFoundException.class,
+        LockHeldException.class,
+        MemberExistsException.class,
+        OutcomeUnknownException.class,
+        PreconditionFailedException.class,
+        SequenceExistsException.class,
+        SequenceNotFoundException.class,
+        WaitTimeoutException.class
+      })
+  void aClassIsNamedAfterItsReason(Class<?> kind) {
+    String words = kind.getSimpleName().replace("Exception", "");
+    String name = words.replaceAll("(?<=.)([A-Z])", "_$1").toUpperCase(Locale.ROOT);
+    SidekeeperException made = failure(Code.ABORTED, "why", info("sidekeeper", name));
+    assertEquals(kind, made.getClass());
+    assertEquals(name, made.reason());
+  }
+
+  @Test
+  void aReasonWithoutAClassIsAnExceptionThatTellsIt() {
+    SidekeeperException made =
+        failure(Code.RESOURCE_EXHAUSTED, "too many", info("sidekeeper", "LEASE_LIMIT"));
+    assertEquals(SidekeeperException.class, made.getClass());
+    assertEquals(SidekeeperException.class, made.again().getClass());
+    assertEquals("LEASE_LIMIT", made.again().reason());
+    assertEquals(Map.of("key", "a"), made.again().metadata());
   }
 
   @Test

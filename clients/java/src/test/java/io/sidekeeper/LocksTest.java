@@ -6,13 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.sidekeeper.errors.LeaseLostException;
+import io.grpc.Status;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LockLostException;
-import io.sidekeeper.errors.LockRevokedException;
 import io.sidekeeper.errors.SidekeeperException;
-import io.sidekeeper.errors.SuspendedException;
-import java.io.IOException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -76,152 +73,8 @@ class LocksTest {
                 lock.check();
               }
             });
-    assertInstanceOf(LeaseLostException.class, lost.why());
+    assertEquals("LEASE_LOST", lost.why().reason());
     assertEquals("lock orders", lost.what());
-  }
-
-  @Test
-  void aBodyIsInterruptedWhenItsLockIsLost() {
-    CountDownLatch never = new CountDownLatch(1);
-    LockLostException lost =
-        assertThrows(
-            LockLostException.class,
-            () ->
-                client.withLock(
-                    "orders",
-                    OPTIONS,
-                    lock -> {
-                      new Thread(() -> sidecar.expire("orders")).start();
-                      never.await();
-                      return null;
-                    }));
-    assertInstanceOf(InterruptedException.class, lost.getSuppressed()[0]);
-    assertFalse(Thread.currentThread().isInterrupted());
-  }
-
-  @Test
-  void anInterruptThatTheBodyHasNotSeenDoesNotOutliveIt() {
-    for (int i = 0; i < 20; i++) {
-      assertThrows(
-          LockLostException.class,
-          () ->
-              client.withLock(
-                  "orders",
-                  OPTIONS,
-                  lock -> {
-                    sidecarExpires(lock);
-                    return null;
-                  }));
-      assertFalse(Thread.currentThread().isInterrupted());
-    }
-  }
-
-  /** Has the lock lost without a look at the interrupt, as a body does that computes. */
-  private void sidecarExpires(Lock lock) {
-    Thread helper = new Thread(() -> sidecar.expire("orders"));
-    helper.start();
-    while (lock.error().isEmpty()) {
-      Thread.onSpinWait();
-    }
-  }
-
-  @Test
-  void nobodyIsInterruptedWhenTheLossComesAsTheBodyEnds() throws InterruptedException {
-    for (int i = 0; i < 200; i++) {
-      Thread here = Thread.currentThread();
-      Interruption interruption = new Interruption(here);
-      Thread other = new Thread(() -> interruption.fire(new SuspendedException("now")));
-      other.start();
-      interruption.finish();
-      assertFalse(Thread.interrupted());
-      other.join();
-      assertFalse(Thread.interrupted());
-    }
-  }
-
-  @Test
-  void aBodyThatFailsFailsWithItsOwnException() throws InterruptedException {
-    assertThrows(
-        IOException.class,
-        () ->
-            client.withLock(
-                "orders",
-                OPTIONS,
-                lock -> {
-                  throw new IOException("mine");
-                }));
-    assertEquals(7, client.<Integer, RuntimeException>withLock("orders", ONCE, lock -> 7));
-    IOException failed =
-        assertThrows(
-            IOException.class,
-            () ->
-                client.withLock(
-                    "orders",
-                    OPTIONS,
-                    lock -> {
-                      sidecarExpires(lock);
-                      throw new IOException("mine");
-                    }));
-    assertInstanceOf(LockLostException.class, failed.getSuppressed()[0]);
-  }
-
-  @Test
-  void aBodyThatIsInterruptedByOthersReleasesItsLock() throws InterruptedException {
-    assertThrows(
-        InterruptedException.class,
-        () ->
-            client.withLock(
-                "orders",
-                OPTIONS,
-                lock -> {
-                  Thread.currentThread().interrupt();
-                  Thread.sleep(1000);
-                  return null;
-                }));
-    assertFree("orders");
-  }
-
-  @Test
-  void aBodyIsStoppedWhenItIsSuspendedForLongerThanItsGrace() throws InterruptedException {
-    CountDownLatch never = new CountDownLatch(1);
-    LockOptions graceful = OPTIONS.suspensionGrace(Duration.ofMillis(100));
-    assertThrows(
-        SuspendedException.class,
-        () ->
-            client.withLock(
-                "orders",
-                graceful,
-                lock -> {
-                  sidecar.suspend(2);
-                  never.await();
-                  return null;
-                }));
-    assertFree("orders");
-  }
-
-  @Test
-  void theStageOfABodyIsCancelledWhenItsLockIsLost() {
-    CompletableFuture<String> never = new CompletableFuture<>();
-    CompletableFuture<String> result =
-        client.withLockAsync(
-            "orders",
-            OPTIONS,
-            lock -> {
-              sidecar.expire("orders");
-              return never;
-            });
-    Sidecar.until("it ends", result::isDone);
-    assertInstanceOf(LockLostException.class, Stage.failureOf(result));
-    assertTrue(never.isCancelled());
-  }
-
-  @Test
-  void aStageThatIsDoneReleasesItsLock() throws InterruptedException {
-    CompletableFuture<Long> token =
-        client.withLockAsync(
-            "orders", OPTIONS, lock -> CompletableFuture.completedFuture(lock.fencingToken()));
-    assertTrue(token.join() > 0);
-    assertFree("orders");
   }
 
   @Test
@@ -299,7 +152,7 @@ class LocksTest {
     assertEquals(1, client.revoke("orders", "maintenance", Duration.ofMillis(300)));
     Sidecar.until("it is told", () -> told.size() == 2);
     assertEquals(List.of("maintenance true", "LOCK_REVOKED"), told);
-    assertInstanceOf(LockRevokedException.class, lock.error().orElseThrow().why());
+    assertEquals("LOCK_REVOKED", lock.error().orElseThrow().why().reason());
     assertTrue(lock.revocation().isPresent());
     assertThrows(LockLostException.class, lock::release);
     assertThrows(LockLostException.class, lock::close);
@@ -424,6 +277,20 @@ class LocksTest {
         Lock lock = overTcp.acquire("orders")) {
       assertTrue(lock.isValid());
       assertThrows(LockHeldException.class, () -> overPath.acquire("orders", ONCE));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"unix:///nowhere/s.sock", "/nowhere/s.sock", "127.0.0.1:1"})
+  void aSidecarThatIsNotThereIsNamed(String address) {
+    try (Client lonely = new Client(address)) {
+      SidekeeperException refused =
+          assertThrows(SidekeeperException.class, () -> lonely.acquire("orders", ONCE));
+      assertEquals(Status.Code.UNAVAILABLE, refused.code());
+      String said = refused.getMessage();
+      assertTrue(said.startsWith("the sidecar is not reachable at " + address + " ("), said);
+      assertTrue(said.contains(address.startsWith("127") ? "refused" : "No such file"), said);
+      assertTrue(said.endsWith("or set SIDEKEEPER_ADDRESS to its address"), said);
     }
   }
 

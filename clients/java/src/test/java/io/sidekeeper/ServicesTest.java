@@ -5,9 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.sidekeeper.errors.InvalidFieldException;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.PreconditionFailedException;
+import io.sidekeeper.errors.SidekeeperException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.HashMap;
@@ -176,7 +176,9 @@ class ServicesTest {
 
   @Test
   void aViewOfWhatCannotBeIsRefused() {
-    assertThrows(InvalidFieldException.class, () -> client.config().view("a//b"));
+    SidekeeperException refused =
+        assertThrows(SidekeeperException.class, () -> client.config().view("a//b"));
+    assertEquals("INVALID_FIELD", refused.reason());
   }
 
   @Test

@@ -9,6 +9,7 @@ import io.sidekeeper.dev.v1.SuspendRequest;
 import io.sidekeeper.lock.v1.BreakRequest;
 import io.sidekeeper.lock.v1.GetRequest;
 import io.sidekeeper.lock.v1.LockServiceGrpc;
+import io.sidekeeper.lock.v1.ReleaseRequest;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -171,6 +172,15 @@ final class Sidecar implements AutoCloseable {
           return stub.break_(
               BreakRequest.newBuilder().setName(lock).setFencingToken(token).build());
         });
+  }
+
+  /** Releases a hold, as anybody can who knows its id. */
+  void release(String holdId) {
+    call(
+        channel ->
+            LockServiceGrpc.newBlockingStub(channel)
+                .withDeadlineAfter(PATIENT, TimeUnit.SECONDS)
+                .release(ReleaseRequest.newBuilder().setHoldId(holdId).build()));
   }
 
   /** Has the lease of a lock's holder expire. */

@@ -12,18 +12,18 @@ export const protobufPackage = "sidekeeper.config.v1";
 
 export const protobufFileName = "sidekeeper/config/v1/config.proto";
 
-/** Consistency is how new the answer to a Get is. */
+/** Consistency is how recent the response to a Get is. */
 export enum Consistency {
   /** UNSPECIFIED - The same as CONSISTENCY_LOCAL. */
   UNSPECIFIED = 0,
   /**
-   * LOCAL - As the sidecar's own connection to the ensemble shows it: some ticks of the ensemble may be missing at worst. Never
-   * older than what this sidecar has shown before, nor than what it has written.
+   * LOCAL - As seen by the sidecar's own connection to the ensemble: it may lag by several ticks at worst. Never
+   * older than what this sidecar has shown or written before.
    */
   LOCAL = 1,
   /**
-   * LINEARIZABLE - At least as new as everything that had been written anywhere when the Get was sent. It takes a write of the ensemble,
-   * which all share who ask at the same time.
+   * LINEARIZABLE - At least as recent as everything that had been written anywhere when the Get was sent. It costs the ensemble a write,
+   * shared by all concurrent callers.
    */
   LINEARIZABLE = 2,
   UNRECOGNIZED = -1,
@@ -39,35 +39,35 @@ export interface Entry {
     /** The value. */
     { $case: "value"; value: Buffer }
     | //
-    /** The value, if as_text was asked for and it is UTF-8. */
+    /** The value, if as_text was set and it is UTF-8. */
     { $case: "text"; value: string }
     | undefined;
   /**
-   * Always set. Changes with every Put and is what a precondition compares. It begins anew when a key is made anew: only
-   * compare it, and take no meaning from the number.
+   * Always set. Changes with every Put and is what a precondition compares. It restarts when a key is recreated: use it
+   * only for comparison.
    */
   version: number;
   /**
-   * Always set. The revision of the whole ensemble that wrote the value: larger than that of all that was written before,
-   * also under other keys. Opaque but for its order.
+   * Always set. The ensemble's revision that wrote the value: larger than that of everything written before,
+   * also under other keys. Opaque except for its order.
    */
   revision: bigint;
-  /** Always set. The revision that made the key. Another one tells that the key was deleted and made anew. */
+  /** Always set. The revision that created the key. It changes if the key is deleted and recreated. */
   createdRevision: bigint;
 }
 
-/** Precondition is what must be true of a key for something to be done. */
+/** Precondition is what must be true of a key for an operation. */
 export interface Precondition {
   /** Required. */
   condition:
     | //
-    /** The key is there and has this version: 0 or more. */
+    /** The key exists and has this version: 0 or more. */
     { $case: "version"; value: number }
     | //
-    /** There is no such key; only true. */
+    /** The key does not exist; only true. */
     { $case: "mustNotExist"; value: boolean }
     | //
-    /** There is such a key, whatever its version; only true. */
+    /** The key exists, with any version; only true. */
     { $case: "mustExist"; value: boolean }
     | undefined;
 }
@@ -78,11 +78,11 @@ export interface GetRequest {
   key: string;
   /** Optional. Omitted, local. */
   consistency: Consistency;
-  /** Optional. Whether to answer with `text` instead of `value` if the value is UTF-8. */
+  /** Optional. Whether to return `text` instead of `value` if the value is UTF-8. */
   asText: boolean;
 }
 
-/** GetResponse is the key as it is. */
+/** GetResponse is the key's current state. */
 export interface GetResponse {
   /** Always set. */
   entry: Entry | undefined;
@@ -92,7 +92,7 @@ export interface GetResponse {
 export interface PutRequest {
   /** Required. The key. */
   key: string;
-  /** Required. What to write; an empty value is one. */
+  /** Required. What to write; it may be empty, but not omitted. */
   content:
     | //
     /** The value: 0 to 1,000,000 bytes. */
@@ -101,11 +101,11 @@ export interface PutRequest {
     /** The value as text: 0 to 1,000,000 bytes of UTF-8. */
     { $case: "text"; value: string }
     | undefined;
-  /** Optional. Omitted, the value is written whether or not the key is there. */
+  /** Optional. Omitted, the value is written whether or not the key exists. */
   precondition: Precondition | undefined;
 }
 
-/** PutResponse says what was written. */
+/** PutResponse describes the written value. */
 export interface PutResponse {
   /** Always set. The key's version now. */
   version: number;
@@ -121,7 +121,7 @@ export interface DeleteRequest {
   precondition:
     | Precondition
     | undefined;
-  /** Optional. Whether all keys below are deleted too; then the key itself may be missing. For operators. */
+  /** Optional. Whether all keys below are deleted too; then the key itself need not exist. For operators. */
   recursive: boolean;
 }
 
@@ -135,11 +135,11 @@ export interface DeleteResponse {
 export interface ListRequest {
   /** Optional. Only keys that begin with these whole segments: `orders` means `orders` and `orders/…`. Omitted, all. */
   prefix: string;
-  /** Optional. How many keys at most: 1 to 1,000; omitted or 0, 100. */
+  /** Optional. Maximum number of keys: 1 to 1,000; omitted or 0, 100. */
   pageSize: number;
-  /** Optional. `next_page_token` of the page before; omitted, the first page. */
+  /** Optional. `next_page_token` of the previous page; omitted, the first page. */
   pageToken: string;
-  /** Optional. Whether to answer with `text` instead of `value` where the value is UTF-8. */
+  /** Optional. Whether to return `text` instead of `value` where the value is UTF-8. */
   asText: boolean;
 }
 
@@ -147,13 +147,13 @@ export interface ListRequest {
 export interface ListResponse {
   /** In the order of keys. */
   entries: Entry[];
-  /** Empty on the last page. A page may be empty although others follow. */
+  /** Empty on the last page. A page may be empty even if others follow. */
   nextPageToken: string;
 }
 
-/** CommitRequest is what to do, all or nothing. */
+/** CommitRequest has operations to carry out, all or none. */
 export interface CommitRequest {
-  /** Required. 1 to 100 operations, each on a key of its own. */
+  /** Required. 1 to 100 operations, each on a different key. */
   operations: Operation[];
 }
 
@@ -168,7 +168,7 @@ export interface Operation {
     /** Deletes a key, as Delete does; never recursive. */
     { $case: "delete"; value: DeleteRequest }
     | //
-    /** Only looks that a precondition is met. */
+    /** Only checks that a precondition is met. */
     { $case: "check"; value: CheckRequest }
     | undefined;
 }
@@ -187,7 +187,7 @@ export interface CommitResponse {
   results: Result[];
 }
 
-/** Result is what one operation of a Commit has done. */
+/** Result is the result of one operation of a Commit. */
 export interface Result {
   /** Set for a put: the key's version now. */
   version: number;
@@ -197,7 +197,7 @@ export interface Result {
 
 /** WatchRequest says what to watch: some keys, or all that begin with a prefix. */
 export interface WatchRequest {
-  /** Optional. At most 1,000 keys, none twice; what lies below them is not watched. */
+  /** Optional. At most 1,000 keys, none twice; keys below them are not watched. */
   keys: string[];
   /**
    * Optional. Only without keys. Keys that begin with these whole segments: `orders` means `orders` and `orders/…`. Omitted,
@@ -213,19 +213,19 @@ export interface WatchResponse {
   /** What happened. */
   event:
     | //
-    /** A part of the state at the beginning. */
+    /** A part of the initial state. */
     { $case: "entries"; value: Entries }
     | //
-    /** The state at the beginning has been sent. */
+    /** The initial state has been sent. */
     { $case: "synced"; value: Synced }
     | //
     /** Something has changed. */
     { $case: "changes"; value: Changes }
     | //
-    /** The ensemble is out of contact: what was sent may be out of date. */
+    /** Contact with the ensemble is lost: what was sent may be outdated. */
     { $case: "stale"; value: Stale }
     | //
-    /** Contact is back, and all that happened in the meantime has been sent. */
+    /** Contact is back, and everything that happened meanwhile has been sent. */
     { $case: "fresh"; value: Fresh }
     | undefined;
 }
@@ -236,17 +236,17 @@ export interface Entries {
   entries: Entry[];
 }
 
-/** Synced says that all there was at the beginning has been sent. */
+/** Synced says that the initial state has been sent. */
 export interface Synced {
 }
 
-/** Changes are what has changed since the last message; each key stands once. */
+/** Changes are what has changed since the last message; each key occurs once. */
 export interface Changes {
   /** Always set. Earlier changes first, by the moment when the sidecar first saw one. */
   changes: Change[];
 }
 
-/** Change is what has become of one key. */
+/** Change is the change of one key. */
 export interface Change {
   /** Always set. */
   change:
@@ -254,7 +254,7 @@ export interface Change {
     /** The key has a value that is new to this stream. */
     { $case: "put"; value: Written }
     | //
-    /** The key is not there any more. */
+    /** The key no longer exists. */
     { $case: "deleted"; value: Deleted }
     | undefined;
 }
@@ -265,9 +265,9 @@ export interface Written {
   entry:
     | Entry
     | undefined;
-  /** Whether the key had other values in between, since this stream was last told of it, that it is not told. */
+  /** Whether the key had other values since this stream last sent it, which were skipped. */
   coalesced: boolean;
-  /** Whether the key was deleted and made anew since this stream was last told of it, without being told of the deletion. */
+  /** Whether the key was deleted and recreated since this stream last sent it, without a message of the deletion. */
   recreated: boolean;
 }
 
@@ -277,7 +277,7 @@ export interface Deleted {
   key: string;
 }
 
-/** Stale says that the ensemble is out of contact. */
+/** Stale says that contact with the ensemble is lost. */
 export interface Stale {
 }
 
@@ -2141,7 +2141,7 @@ export const Fresh: MessageFns<Fresh> = {
  * ConfigService stores, lists and watches the configuration.
  *
  * A key is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment is `.` or
- * `..`, and the first is not `zookeeper`. Keys may lie below other keys; what a key lies below is itself a key only
+ * `..`, and the first is not `zookeeper`. Keys may lie below other keys; a parent is itself a key only
  * if it was put. Keys are ordered segment by segment, as if `/` came before every other character: `a`, `a/b`, `a-b`.
  *
  * A value is 0 to 1,000,000 bytes.
@@ -2151,10 +2151,10 @@ export const ConfigServiceService = {
   /**
    * Get reads one key. Idempotent.
    *
-   *   NOT_FOUND (KEY_NOT_FOUND): there is no such key.
+   *   NOT_FOUND (KEY_NOT_FOUND): no such key.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
    *   INVALID_ARGUMENT (INVALID_FIELD): key or consistency break a rule.
    */
   get: {
@@ -2167,13 +2167,13 @@ export const ConfigServiceService = {
     responseDeserialize: (value: Buffer): GetResponse => GetResponse.decode(value),
   },
   /**
-   * Put gives a key a value, and makes the key if it is missing. Idempotent without a precondition, and with
-   * must_exist; with another one, a second Put fails on what the first has done.
+   * Put sets a key's value, and creates the key if it does not exist. Idempotent without a precondition, and with
+   * must_exist; with another precondition, a second Put fails because of the first.
    *
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition; nothing was written. The
-   *   facts of the ErrorInfo tell the `key` and the `version` it has; without `version` there is no such key.
+   *   metadata of the ErrorInfo has the `key` and its `version`; without `version` there is no such key.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be in a moment.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be written in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): key, value or precondition break a rule; nothing was written.
    */
@@ -2188,14 +2188,14 @@ export const ConfigServiceService = {
   },
   /**
    * Delete removes a key and, if it is recursive, all that lies below it. A recursive Delete is an operator method
-   * and not atomic: what is put in the meantime may stay. Idempotent but for its answer: a second Delete finds no key.
+   * and not atomic: keys that are put meanwhile may remain. Idempotent except for its response: a second Delete finds no key.
    *
-   *   NOT_FOUND (KEY_NOT_FOUND): there is no such key, whatever the precondition; with recursive, and none below it.
-   *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Facts as for Put.
+   *   NOT_FOUND (KEY_NOT_FOUND): no such key, whatever the precondition; with recursive, nor any below it.
+   *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Metadata as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below the key.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent. With recursive, some keys
    *   may be deleted.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be in a moment.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be deleted in a moment.
    *   PERMISSION_DENIED (OPERATOR_ONLY): recursive, and not on the operators' listener.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): key or precondition break a rule.
@@ -2210,13 +2210,13 @@ export const ConfigServiceService = {
     responseDeserialize: (value: Buffer): DeleteResponse => DeleteResponse.decode(value),
   },
   /**
-   * List shows keys with their values, in the order of keys, page by page. A page holds as many as were asked for, or
-   * fewer so that it does not exceed 3 MiB. It shows each key as it was at some moment, not all at the same moment.
+   * List returns keys with their values, in the order of keys, page by page. A page has as many as were requested, or
+   * fewer so that it does not exceed 3 MiB. Each key is shown as it was at some moment, not all at the same moment.
    * Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
    *   INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
    */
   list: {
@@ -2229,17 +2229,17 @@ export const ConfigServiceService = {
     responseDeserialize: (value: Buffer): ListResponse => ListResponse.decode(value),
   },
   /**
-   * Commit carries out all the operations or none. Idempotent as its operations are. When an operation finds its key not as it
-   * must be, nothing was done, and the fact `operation` of the ErrorInfo tells which one it was, counted from 0.
+   * Commit carries out all the operations or none. Idempotent if its operations are. If an operation's precondition is not
+   * met, nothing is done, and `operation` in the metadata of the ErrorInfo says which one it was, counted from 0.
    *
    *   NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
-   *   FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Facts as for Put.
+   *   FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Metadata as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be in a moment.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be done in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   INVALID_ARGUMENT (INVALID_FIELD): operations are none, more than 100, or more than 1,000,000 bytes of keys and
-   *   values in all; a key stands twice, or below one that is deleted and is not deleted itself; a field of one of them
+   *   INVALID_ARGUMENT (INVALID_FIELD): there are no operations, more than 100, or more than 1,000,000 bytes of keys and
+   *   values in all; a key occurs twice, or is below one that is deleted and is not deleted itself; a field of one of them
    *   breaks a rule.
    */
   commit: {
@@ -2252,17 +2252,17 @@ export const ConfigServiceService = {
     responseDeserialize: (value: Buffer): CommitResponse => CommitResponse.decode(value),
   },
   /**
-   * Watch sends what is watched as it is now, as `entries` in one or more messages, then `synced`; from then on
-   * `changes` whenever something has changed. What is watched need not be there yet. Not every change is sent: a stream
-   * is told of the newest state of what changed since it was last told, and says when something lay in between. It
-   * never ends up with anything but what is stored. While the ensemble is out of contact the stream is told so
-   * (`stale`), and when all that happened in the meantime has been sent, `fresh`. The stream has no end of its own.
+   * Watch sends the current state of what is watched, as `entries` in one or more messages, then `synced`; from then on
+   * `changes` whenever something has changed. The keys need not exist yet. Not every change is sent: a stream
+   * gets the newest state of each key that changed since its last message, which says whether there were values in between.
+   * It always converges to what is stored. When contact with the ensemble is lost, the stream gets
+   * `stale`, and when everything that happened meanwhile has been sent, `fresh`. The stream does not end by itself.
    *
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (WATCH_LIMIT): more would be watched than the sidecar may watch, now or once it has grown.
-   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit is reached.
+   *   RESOURCE_EXHAUSTED (WATCH_LIMIT): the watch would exceed the sidecar's limit of watched keys, now or after it has grown.
+   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): keys or prefix break a rule.
    */
   watch: {
@@ -2280,78 +2280,78 @@ export interface ConfigServiceServer extends UntypedServiceImplementation {
   /**
    * Get reads one key. Idempotent.
    *
-   *   NOT_FOUND (KEY_NOT_FOUND): there is no such key.
+   *   NOT_FOUND (KEY_NOT_FOUND): no such key.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
    *   INVALID_ARGUMENT (INVALID_FIELD): key or consistency break a rule.
    */
   get: handleUnaryCall<GetRequest, GetResponse>;
   /**
-   * Put gives a key a value, and makes the key if it is missing. Idempotent without a precondition, and with
-   * must_exist; with another one, a second Put fails on what the first has done.
+   * Put sets a key's value, and creates the key if it does not exist. Idempotent without a precondition, and with
+   * must_exist; with another precondition, a second Put fails because of the first.
    *
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition; nothing was written. The
-   *   facts of the ErrorInfo tell the `key` and the `version` it has; without `version` there is no such key.
+   *   metadata of the ErrorInfo has the `key` and its `version`; without `version` there is no such key.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be in a moment.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be written in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): key, value or precondition break a rule; nothing was written.
    */
   put: handleUnaryCall<PutRequest, PutResponse>;
   /**
    * Delete removes a key and, if it is recursive, all that lies below it. A recursive Delete is an operator method
-   * and not atomic: what is put in the meantime may stay. Idempotent but for its answer: a second Delete finds no key.
+   * and not atomic: keys that are put meanwhile may remain. Idempotent except for its response: a second Delete finds no key.
    *
-   *   NOT_FOUND (KEY_NOT_FOUND): there is no such key, whatever the precondition; with recursive, and none below it.
-   *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Facts as for Put.
+   *   NOT_FOUND (KEY_NOT_FOUND): no such key, whatever the precondition; with recursive, nor any below it.
+   *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Metadata as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below the key.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent. With recursive, some keys
    *   may be deleted.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be in a moment.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be deleted in a moment.
    *   PERMISSION_DENIED (OPERATOR_ONLY): recursive, and not on the operators' listener.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): key or precondition break a rule.
    */
   delete: handleUnaryCall<DeleteRequest, DeleteResponse>;
   /**
-   * List shows keys with their values, in the order of keys, page by page. A page holds as many as were asked for, or
-   * fewer so that it does not exceed 3 MiB. It shows each key as it was at some moment, not all at the same moment.
+   * List returns keys with their values, in the order of keys, page by page. A page has as many as were requested, or
+   * fewer so that it does not exceed 3 MiB. Each key is shown as it was at some moment, not all at the same moment.
    * Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
    *   INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
    */
   list: handleUnaryCall<ListRequest, ListResponse>;
   /**
-   * Commit carries out all the operations or none. Idempotent as its operations are. When an operation finds its key not as it
-   * must be, nothing was done, and the fact `operation` of the ErrorInfo tells which one it was, counted from 0.
+   * Commit carries out all the operations or none. Idempotent if its operations are. If an operation's precondition is not
+   * met, nothing is done, and `operation` in the metadata of the ErrorInfo says which one it was, counted from 0.
    *
    *   NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
-   *   FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Facts as for Put.
+   *   FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Metadata as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be in a moment.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be done in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   INVALID_ARGUMENT (INVALID_FIELD): operations are none, more than 100, or more than 1,000,000 bytes of keys and
-   *   values in all; a key stands twice, or below one that is deleted and is not deleted itself; a field of one of them
+   *   INVALID_ARGUMENT (INVALID_FIELD): there are no operations, more than 100, or more than 1,000,000 bytes of keys and
+   *   values in all; a key occurs twice, or is below one that is deleted and is not deleted itself; a field of one of them
    *   breaks a rule.
    */
   commit: handleUnaryCall<CommitRequest, CommitResponse>;
   /**
-   * Watch sends what is watched as it is now, as `entries` in one or more messages, then `synced`; from then on
-   * `changes` whenever something has changed. What is watched need not be there yet. Not every change is sent: a stream
-   * is told of the newest state of what changed since it was last told, and says when something lay in between. It
-   * never ends up with anything but what is stored. While the ensemble is out of contact the stream is told so
-   * (`stale`), and when all that happened in the meantime has been sent, `fresh`. The stream has no end of its own.
+   * Watch sends the current state of what is watched, as `entries` in one or more messages, then `synced`; from then on
+   * `changes` whenever something has changed. The keys need not exist yet. Not every change is sent: a stream
+   * gets the newest state of each key that changed since its last message, which says whether there were values in between.
+   * It always converges to what is stored. When contact with the ensemble is lost, the stream gets
+   * `stale`, and when everything that happened meanwhile has been sent, `fresh`. The stream does not end by itself.
    *
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (WATCH_LIMIT): more would be watched than the sidecar may watch, now or once it has grown.
-   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit is reached.
+   *   RESOURCE_EXHAUSTED (WATCH_LIMIT): the watch would exceed the sidecar's limit of watched keys, now or after it has grown.
+   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): keys or prefix break a rule.
    */
   watch: handleServerStreamingCall<WatchRequest, WatchResponse>;

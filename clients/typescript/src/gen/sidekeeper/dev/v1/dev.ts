@@ -13,13 +13,13 @@ export const protobufPackage = "sidekeeper.dev.v1";
 
 export const protobufFileName = "sidekeeper/dev/v1/dev.proto";
 
-/** SuspendRequest says how long the ensemble shall be silent. */
+/** SuspendRequest says how long the ensemble is unresponsive. */
 export interface SuspendRequest {
-  /** Required. Counted from now: 0 to 24 hours. 0 ends a silence that is under way. */
+  /** Required. Counted from now: 0 to 24 hours. 0 ends a suspension in progress. */
   duration: Duration | undefined;
 }
 
-/** SuspendResponse says that the silence has begun. */
+/** SuspendResponse says that the suspension has begun. */
 export interface SuspendResponse {
 }
 
@@ -45,9 +45,9 @@ export interface ExpireLeaseResponse {
   expired: number;
 }
 
-/** DelayGrantsRequest says how late grants shall be. */
+/** DelayGrantsRequest says how long to delay grants. */
 export interface DelayGrantsRequest {
-  /** Required. How much later: 0 to 24 hours. 0 has grants come in time again. */
+  /** Required. The delay: 0 to 24 hours. 0 ends the delays. */
   delay: Duration | undefined;
 }
 
@@ -409,15 +409,15 @@ export const DelayGrantsResponse: MessageFns<DelayGrantsResponse> = {
 };
 
 /**
- * DevService disturbs the ensemble that a sidecar for development and tests carries with it. What callers see of a
- * fault is what they would see of a real one.
+ * DevService disturbs the in-memory ensemble of a sidecar for development and tests. Callers see a fault exactly as they
+ * would see a real one.
  */
 export type DevServiceService = typeof DevServiceService;
 export const DevServiceService = {
   /**
-   * Suspend has the ensemble answer nobody for a while, as if the network to it had been cut: the sidecar's leases are
+   * Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut: the sidecar's leases are
    * suspended and, if it lasts longer than they are valid, lost. Other clients of the ensemble are cut off as well.
-   * Answers at once. The newest call counts: it shortens or prolongs what is under way.
+   * Returns at once. The newest call counts: it shortens or extends a suspension in progress.
    *
    *   INVALID_ARGUMENT (INVALID_FIELD): duration is missing or out of its range.
    */
@@ -431,14 +431,14 @@ export const DevServiceService = {
     responseDeserialize: (value: Buffer): SuspendResponse => SuspendResponse.decode(value),
   },
   /**
-   * ExpireLease has the ensemble declare leases expired, as it does when it has heard nothing of them for too long.
-   * The streams that stand on them end with ABORTED (LEASE_LOST), and only then does the ensemble give away what they
-   * owned, as always. Answers when both have happened. Not idempotent: whoever holds the lock then loses it.
+   * ExpireLease makes the ensemble expire leases, as it does when it has not heard from them for too long.
+   * The streams that use them end with ABORTED (LEASE_LOST), and only then does the ensemble free what they
+   * owned, as always. Returns when both have happened. Not idempotent: a second call expires the lease of the next holder.
    *
    *   NOT_FOUND (LEASE_NOT_FOUND): no lease with this id, or it is not the caller's.
-   *   NOT_FOUND (HOLD_NOT_FOUND): nobody holds this lock through this sidecar.
-   *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease had ended before, in this way.
-   *   INVALID_ARGUMENT (INVALID_FIELD): no leases are named, or not in the form they have.
+   *   NOT_FOUND (HOLD_NOT_FOUND): no caller holds this lock through this sidecar.
+   *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease had already ended, for this reason.
+   *   INVALID_ARGUMENT (INVALID_FIELD): no leases are named, or an id or name is malformed.
    */
   expireLease: {
     path: "/sidekeeper.dev.v1.DevService/ExpireLease" as const,
@@ -450,8 +450,8 @@ export const DevServiceService = {
     responseDeserialize: (value: Buffer): ExpireLeaseResponse => ExpireLeaseResponse.decode(value),
   },
   /**
-   * DelayGrants has every lock granted later than its turn comes, from now on, for callers of this sidecar. Meanwhile
-   * the caller has its place at the head of the queue and hears nothing. Answers at once. Idempotent.
+   * DelayGrants delays every grant of a lock from now on, for callers of this sidecar. Meanwhile
+   * the caller is at the head of the queue and gets no event. Returns at once. Idempotent.
    *
    *   INVALID_ARGUMENT (INVALID_FIELD): delay is missing or out of its range.
    */
@@ -468,27 +468,27 @@ export const DevServiceService = {
 
 export interface DevServiceServer extends UntypedServiceImplementation {
   /**
-   * Suspend has the ensemble answer nobody for a while, as if the network to it had been cut: the sidecar's leases are
+   * Suspend makes the ensemble unresponsive for a while, as if the network to it had been cut: the sidecar's leases are
    * suspended and, if it lasts longer than they are valid, lost. Other clients of the ensemble are cut off as well.
-   * Answers at once. The newest call counts: it shortens or prolongs what is under way.
+   * Returns at once. The newest call counts: it shortens or extends a suspension in progress.
    *
    *   INVALID_ARGUMENT (INVALID_FIELD): duration is missing or out of its range.
    */
   suspend: handleUnaryCall<SuspendRequest, SuspendResponse>;
   /**
-   * ExpireLease has the ensemble declare leases expired, as it does when it has heard nothing of them for too long.
-   * The streams that stand on them end with ABORTED (LEASE_LOST), and only then does the ensemble give away what they
-   * owned, as always. Answers when both have happened. Not idempotent: whoever holds the lock then loses it.
+   * ExpireLease makes the ensemble expire leases, as it does when it has not heard from them for too long.
+   * The streams that use them end with ABORTED (LEASE_LOST), and only then does the ensemble free what they
+   * owned, as always. Returns when both have happened. Not idempotent: a second call expires the lease of the next holder.
    *
    *   NOT_FOUND (LEASE_NOT_FOUND): no lease with this id, or it is not the caller's.
-   *   NOT_FOUND (HOLD_NOT_FOUND): nobody holds this lock through this sidecar.
-   *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease had ended before, in this way.
-   *   INVALID_ARGUMENT (INVALID_FIELD): no leases are named, or not in the form they have.
+   *   NOT_FOUND (HOLD_NOT_FOUND): no caller holds this lock through this sidecar.
+   *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease had already ended, for this reason.
+   *   INVALID_ARGUMENT (INVALID_FIELD): no leases are named, or an id or name is malformed.
    */
   expireLease: handleUnaryCall<ExpireLeaseRequest, ExpireLeaseResponse>;
   /**
-   * DelayGrants has every lock granted later than its turn comes, from now on, for callers of this sidecar. Meanwhile
-   * the caller has its place at the head of the queue and hears nothing. Answers at once. Idempotent.
+   * DelayGrants delays every grant of a lock from now on, for callers of this sidecar. Meanwhile
+   * the caller is at the head of the queue and gets no event. Returns at once. Idempotent.
    *
    *   INVALID_ARGUMENT (INVALID_FIELD): delay is missing or out of its range.
    */

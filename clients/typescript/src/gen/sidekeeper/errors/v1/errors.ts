@@ -11,11 +11,11 @@ export const protobufPackage = "sidekeeper.errors.v1";
 export const protobufFileName = "sidekeeper/errors/v1/errors.proto";
 
 /**
- * Reason tells the errors of this API apart. It travels in three ways, so that every client can read it: as
+ * Reason distinguishes the errors of this API. It is sent in three ways, so that every client can read it: as
  * `google.rpc.ErrorInfo{domain: "sidekeeper", reason}` in the status details, as the trailer `sidekeeper-reason`,
- * and as the first word of the status message (`LEASE_LOST: …`). All three leave the prefix `REASON_` away.
+ * and as the first word of the status message (`LEASE_LOST: …`). All three omit the prefix `REASON_`.
  *
- * The comment of each reason says with which status it comes, what has happened, and what to do.
+ * The comment of each reason says which status it has, what has happened, and what to do.
  */
 export enum Reason {
   /** UNSPECIFIED - The error has no reason of this API; look at the status code. */
@@ -24,8 +24,8 @@ export enum Reason {
    * LEASE_LOST - ABORTED: the ensemble ended the lease's session, or the session can no longer be proved alive. Nothing that
    * the lease owned is the caller's any more.
    *
-   * What to do: stop at once whatever the lease's locks protect, and begin anew with another lease; look at the ensemble
-   * if it happens again and again.
+   * What to do: stop at once whatever the lease's locks protect, and start again with a new lease; check the ensemble
+   * if it happens repeatedly.
    */
   LEASE_LOST = 1,
   /**
@@ -35,34 +35,34 @@ export enum Reason {
    */
   LEASE_CLOSED = 2,
   /**
-   * LOCK_BROKEN - ABORTED: an operator ended exactly this hold, or somebody removed the caller's place from the queue by hand.
+   * LOCK_BROKEN - ABORTED: an operator ended exactly this hold, or the caller's place was removed from the queue by hand.
    *
-   * What to do: stop at once whatever the lock protects. The audit log tells who ended the hold and why.
+   * What to do: stop at once whatever the lock protects. The audit log says who ended the hold and why.
    */
   LOCK_BROKEN = 3,
   /**
-   * LOCK_REVOKED - ABORTED: the hold was asked for by Revoke and its grace is over.
+   * LOCK_REVOKED - ABORTED: the hold was revoked by Revoke and its grace period expired.
    *
-   * What to do: stop at once whatever the lock protects, and acquire it anew if there is work left; let go in time when
+   * What to do: stop at once whatever the lock protects, and acquire it again if work remains; release in time when
    * asked the next time.
    */
   LOCK_REVOKED = 4,
   /**
-   * SIDECAR_STOPPING - ABORTED after a grant, UNAVAILABLE before one: the sidecar is going down.
+   * SIDECAR_STOPPING - ABORTED after a grant, UNAVAILABLE before one: the sidecar is stopping.
    *
-   * What to do: stop whatever is protected, and call again: the next sidecar is there in a moment.
+   * What to do: stop whatever is protected, and retry: usually the next sidecar is available in a moment.
    */
   SIDECAR_STOPPING = 5,
   /**
    * ENSEMBLE_UNREACHABLE - UNAVAILABLE: the ensemble does not answer. Nothing was sent or nothing is held: a retry is safe.
    *
-   * What to do: call again, with pauses that grow; if it lasts, see to the ensemble and the network in front of it.
+   * What to do: retry with backoff; if it persists, check the ensemble and the network to it.
    */
   ENSEMBLE_UNREACHABLE = 6,
   /**
-   * OUTCOME_UNKNOWN - ABORTED: a reply of the ensemble was lost and what became of the request cannot be found out.
+   * OUTCOME_UNKNOWN - ABORTED: a reply of the ensemble was lost and the outcome of the request cannot be determined.
    *
-   * What to do: look at what is there before asking again, unless the call is idempotent, as its comment says.
+   * What to do: check what is stored before retrying, unless the call is idempotent, as its comment says.
    */
   OUTCOME_UNKNOWN = 7,
   /**
@@ -73,40 +73,40 @@ export enum Reason {
    */
   ENSEMBLE_DENIED = 8,
   /**
-   * WAIT_TIMEOUT - DEADLINE_EXCEEDED: the lock was not granted, or the name of a member not free, within wait_timeout.
+   * WAIT_TIMEOUT - DEADLINE_EXCEEDED: the lock was not granted, or the member's name was not free, within wait_timeout.
    *
-   * What to do: try later or wait for longer; Get shows who is ahead.
+   * What to do: try later or wait longer; Get shows who is ahead.
    */
   WAIT_TIMEOUT = 9,
   /**
-   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and somebody else holds the lock. `holder` is the owner that the first of its holders
-   * has given, if any.
+   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that its first holder gave,
+   * if any.
    *
-   * What to do: try later, or set a longer wait_timeout to wait for the turn.
+   * What to do: try later, or set a longer wait_timeout to wait.
    */
   LOCK_HELD = 10,
   /**
-   * LOCK_KIND_MISMATCH - FAILED_PRECONDITION: the name is in use as a mutex and was asked for as a read/write lock, or the reverse.
+   * LOCK_KIND_MISMATCH - FAILED_PRECONDITION: the name is in use as a mutex and was requested as a read/write lock, or the reverse.
    *
-   * What to do: use one kind of lock under one name everywhere, or another name.
+   * What to do: use the same kind of lock for this name everywhere, or another name.
    */
   LOCK_KIND_MISMATCH = 11,
   /**
    * ALREADY_CONTENDING - FAILED_PRECONDITION: this lease already waits for or holds this name; it would wait for itself.
    *
-   * What to do: use another lease, or the hold that this one has already.
+   * What to do: use another lease, or the hold that this one already has.
    */
   ALREADY_CONTENDING = 12,
   /**
-   * FENCING_TOKEN_MISMATCH - FAILED_PRECONDITION: nobody holds the lock under the given fencing token.
+   * FENCING_TOKEN_MISMATCH - FAILED_PRECONDITION: no caller holds the lock with the given fencing token.
    *
-   * What to do: look again with Get: the hold has ended, and nothing needs to be done about it.
+   * What to do: check with Get: the hold has ended, and nothing needs to be done about it.
    */
   FENCING_TOKEN_MISMATCH = 13,
   /**
-   * NAME_IS_DIRECTORY - FAILED_PRECONDITION: the name is a directory of other things than contenders.
+   * NAME_IS_DIRECTORY - FAILED_PRECONDITION: the name is a directory with nodes that are not contenders.
    *
-   * What to do: use another name, or have an operator look at what lies there.
+   * What to do: use another name, or have an operator check what is stored there.
    */
   NAME_IS_DIRECTORY = 14,
   /**
@@ -119,11 +119,11 @@ export enum Reason {
   /**
    * HOLD_NOT_FOUND - NOT_FOUND: no hold with this id, or it is not the caller's.
    *
-   * What to do: ask the sidecar that granted the lock, as the same caller; take a hold that is not found for lost.
+   * What to do: call the sidecar that granted the lock, as the same caller; treat a hold that is not found as lost.
    */
   HOLD_NOT_FOUND = 16,
   /**
-   * OPERATOR_ONLY - PERMISSION_DENIED: the method is offered on the operators' listener only.
+   * OPERATOR_ONLY - PERMISSION_DENIED: the method is available only on the operators' listener.
    *
    * What to do: call on the operators' listener, see `--operator-listen`.
    */
@@ -131,36 +131,36 @@ export enum Reason {
   /**
    * INVALID_FIELD - INVALID_ARGUMENT: a field breaks a rule; `google.rpc.BadRequest` names the field and the rule.
    *
-   * What to do: mend the request: the same one will fail again.
+   * What to do: correct the request: the same one will fail again.
    */
   INVALID_FIELD = 18,
   /**
-   * LEASE_LIMIT - RESOURCE_EXHAUSTED: the sidecar has as many leases as it may have.
+   * LEASE_LIMIT - RESOURCE_EXHAUSTED: the sidecar has reached its limit of leases.
    *
    * What to do: share one lease among several locks, close those that are not needed, or have `--max-leases` raised.
    */
   LEASE_LIMIT = 19,
   /**
-   * WAITER_LIMIT - RESOURCE_EXHAUSTED: the lock has as many waiters as it may have.
+   * WAITER_LIMIT - RESOURCE_EXHAUSTED: the lock has reached its limit of waiters.
    *
-   * What to do: try later: whoever came last would wait long anyway. Otherwise have `--max-waiters` raised.
+   * What to do: try later: the last one would wait a long time anyway. Otherwise have `--max-waiters` raised.
    */
   WAITER_LIMIT = 20,
   /**
-   * STREAM_LIMIT - RESOURCE_EXHAUSTED: the caller's connection carries as many long-lived streams as it may carry.
+   * STREAM_LIMIT - RESOURCE_EXHAUSTED: the caller's connection has reached its limit of long-lived streams.
    *
    * What to do: end streams that are not needed, use another connection, or have `--max-streams` raised.
    */
   STREAM_LIMIT = 21,
   /**
-   * CONNECTION_LIMIT - RESOURCE_EXHAUSTED: the ensemble refuses further connections from this address (its maxClientCnxns).
+   * CONNECTION_LIMIT - RESOURCE_EXHAUSTED: the ensemble accepts no more connections from this address (its maxClientCnxns).
    *
    * What to do: have an operator raise the limit of the ensemble, or share leases among locks: each lease takes a
    * connection.
    */
   CONNECTION_LIMIT = 22,
   /**
-   * EPHEMERAL_BYTES_LIMIT - RESOURCE_EXHAUSTED: the lease owns as many bytes of ephemeral paths as one session may own.
+   * EPHEMERAL_BYTES_LIMIT - RESOURCE_EXHAUSTED: the lease has reached the limit of bytes of ephemeral paths that one session may own.
    *
    * What to do: spread locks and members over several leases, or use shorter names.
    */
@@ -168,39 +168,39 @@ export enum Reason {
   /**
    * SLOW_READER - RESOURCE_EXHAUSTED: the caller did not read its stream, so the stream was ended.
    *
-   * What to do: begin the stream anew and read it all the time, beside other work.
+   * What to do: start the stream again and read it continuously, concurrently with other work.
    */
   SLOW_READER = 24,
   /**
-   * INTERNAL - INTERNAL: the sidecar met something it has no name for; its log has the details.
+   * INTERNAL - INTERNAL: an unexpected error in the sidecar; its log has the details.
    *
-   * What to do: report it with the lines of the log; call again only if the call is idempotent.
+   * What to do: report it with the lines of the log; retry only if the call is idempotent.
    */
   INTERNAL = 25,
   /**
    * SEQUENCE_NOT_FOUND - NOT_FOUND: no such sequence.
    *
-   * What to do: make it with Create, or mend the name.
+   * What to do: create it with Create, or correct the name.
    */
   SEQUENCE_NOT_FOUND = 26,
   /**
-   * SEQUENCE_EXISTS - ALREADY_EXISTS: there is such a sequence already.
+   * SEQUENCE_EXISTS - ALREADY_EXISTS: the sequence already exists.
    *
-   * What to do: go on with the one that is there; Get shows how far it has come.
+   * What to do: use the existing one; Get shows its last number.
    */
   SEQUENCE_EXISTS = 27,
   /**
-   * SEQUENCE_EXHAUSTED - OUT_OF_RANGE: the sequence has come to the end of 64-bit numbers, or would; nothing was handed out.
+   * SEQUENCE_EXHAUSTED - OUT_OF_RANGE: the sequence has reached the end of 64-bit numbers, or would; nothing was handed out.
    *
-   * What to do: begin another sequence; ask for fewer numbers to use up the last ones.
+   * What to do: start another sequence; request fewer numbers to use up the last ones.
    */
   SEQUENCE_EXHAUSTED = 28,
   /**
    * SEQUENCE_MALFORMED - FAILED_PRECONDITION: what is stored under the name is not a number of 8 bytes, or is text of as many characters, or is
-   * smaller than what this sidecar has seen stored there: somebody else has set it back. The message tells which.
+   * smaller than what this sidecar has seen stored there: another program has set it back. The message says which.
    *
-   * What to do: use another name, or have an operator look at what is stored. A sequence that was set back goes on when
-   * AdvanceTo has put it behind the numbers that were handed out.
+   * What to do: use another name, or have an operator check what is stored. A sequence that was set back continues when
+   * AdvanceTo has advanced it past the numbers that were handed out.
    */
   SEQUENCE_MALFORMED = 29,
   /**
@@ -210,15 +210,15 @@ export enum Reason {
    */
   MEMBER_EXISTS = 30,
   /**
-   * MEMBER_REPLACED - ABORTED: somebody else joined under the member's name and asked for its place.
+   * MEMBER_REPLACED - ABORTED: another caller joined under the member's name with REPLACE.
    *
-   * What to do: leave the work to the member that took over; join again only under another name.
+   * What to do: leave the work to the new member; join again only under another name.
    */
   MEMBER_REPLACED = 31,
   /**
-   * MEMBER_REMOVED - ABORTED: an operator deleted the group, or somebody removed the member by hand.
+   * MEMBER_REMOVED - ABORTED: an operator deleted the group, or the member was removed by hand.
    *
-   * What to do: join again if that was not meant for good; the audit log tells who did it.
+   * What to do: join again unless the removal was meant to be permanent; the audit log says who did it.
    */
   MEMBER_REMOVED = 32,
   /**
@@ -230,7 +230,7 @@ export enum Reason {
   /**
    * GROUP_NOT_FOUND - NOT_FOUND: no such group.
    *
-   * What to do: nothing, if it was to be deleted; otherwise mend the name.
+   * What to do: nothing, if it was to be deleted; otherwise correct the name.
    */
   GROUP_NOT_FOUND = 34,
   /**
@@ -242,13 +242,13 @@ export enum Reason {
   /**
    * KEY_NOT_FOUND - NOT_FOUND: no such key.
    *
-   * What to do: take the default that the program has for it, or put the key.
+   * What to do: use the program's default, or put the key.
    */
   KEY_NOT_FOUND = 36,
   /**
    * PRECONDITION_FAILED - FAILED_PRECONDITION: the key does not meet the precondition; nothing was written.
    *
-   * What to do: read the key again, decide anew, and try with the version it has now.
+   * What to do: read the key again, reconsider, and retry with its current version.
    */
   PRECONDITION_FAILED = 37,
   /**
@@ -258,24 +258,39 @@ export enum Reason {
    */
   KEY_HAS_CHILDREN = 38,
   /**
-   * WATCH_LIMIT - RESOURCE_EXHAUSTED: more is watched, or would be, than the sidecar may watch.
+   * WATCH_LIMIT - RESOURCE_EXHAUSTED: the sidecar has reached, or would exceed, its limit of watched keys and members.
    *
    * What to do: watch fewer keys or members, or have `--max-watched` raised.
    */
   WATCH_LIMIT = 39,
   /**
-   * MEMORY_LIMIT - RESOURCE_EXHAUSTED: the answer is large, and the sidecar has no memory to spare for it: others are not being read.
-   * The call has done what it does.
+   * MEMORY_LIMIT - RESOURCE_EXHAUSTED: the response is large, and the sidecar does not have enough free memory for it, because other responses are not
+   * being read. The call itself has been carried out.
    *
-   * What to do: try later, or ask for smaller pages; find the callers that do not read their answers.
+   * What to do: try later, or request smaller pages; find the callers that do not read their responses.
    */
   MEMORY_LIMIT = 40,
   /**
-   * POLICY_DENIED - PERMISSION_DENIED: the sidecar has a policy, and no rule of it allows the caller this method for what the request names. Any
-   * rpc can end so. It says nothing about whether anything of that name exists.
+   * POLICY_DENIED - PERMISSION_DENIED: the sidecar has a policy, and none of its rules allows the caller this method for the names in the request. Any
+   * rpc can end this way. It does not reveal whether the name exists.
    *
-   * What to do: have an operator add a rule to the sidecar's policy if the caller is meant to do this.
+   * What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
    */
   POLICY_DENIED = 41,
+  /**
+   * QUOTA_EXCEEDED - RESOURCE_EXHAUSTED: this caller has, or asks for, as much as one caller may; the others are not affected. Any rpc can end so, and
+   * nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`.
+   *
+   * What to do: ask for less at a time, or have the limit raised.
+   */
+  QUOTA_EXCEEDED = 42,
+  /**
+   * DIRECTORY_TOO_LARGE - RESOURCE_EXHAUSTED: what was asked for takes the list of a directory that is longer than the sidecar reads: there are too many names
+   * side by side. Any rpc that takes such a list can end so. The error's details tell the `directory` as it is called in the ensemble, the
+   * `bytes` of its list and the `max`. Asking again does not help.
+   *
+   * What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
+   */
+  DIRECTORY_TOO_LARGE = 43,
   UNRECOGNIZED = -1,
 }

@@ -13,13 +13,13 @@ export const protobufPackage = "sidekeeper.lease.v1";
 
 export const protobufFileName = "sidekeeper/lease/v1/lease.proto";
 
-/** State is how much a lease knows about itself. */
+/** State is the state of a lease's contact with the ensemble. */
 export enum State {
   /** UNSPECIFIED - Never sent. */
   UNSPECIFIED = 0,
   /** CONNECTED - The ensemble has answered the newest heartbeat in time. */
   CONNECTED = 1,
-  /** SUSPENDED - A heartbeat is late. What the lease owns is still the caller's until the validity runs out. */
+  /** SUSPENDED - A heartbeat is late. What the lease owns is still the caller's until the validity expires. */
   SUSPENDED = 2,
   UNRECOGNIZED = -1,
 }
@@ -27,11 +27,11 @@ export enum State {
 /** OpenRequest describes the lease to open. */
 export interface OpenRequest {
   /**
-   * Optional. How long the ensemble keeps the lease when it hears nothing of it; omitted, the sidecar's
-   * `--session-timeout`. 1 millisecond to 24 hours, which the ensemble rounds into its own range (by default 2 to 20 ticks);
-   * a value too short to be proved safely is refused. It does not bound what a caller costs that is frozen, or that the network
-   * has dropped, while its sidecar goes on: that keeps what it has until the sidecar has had no sign of life for
-   * `--keepalive-time` and `--keepalive-timeout` (10 s and 5 s by default), and then for as long as it may still count on it.
+   * Optional. How long the ensemble keeps the lease without hearing from it; omitted, the sidecar's
+   * `--session-timeout`. 1 millisecond to 24 hours, which the ensemble adjusts to its own range (by default 2 to 20 ticks);
+   * a value too short to be proved safely is refused. It does not limit how long a caller that is frozen or cut off by the
+   * network keeps what it has while its sidecar runs: that is until the sidecar has had no sign of life for
+   * `--keepalive-time` and `--keepalive-timeout` (10 s and 5 s by default), and then for as long as the caller may still rely on it.
    */
   ttl:
     | Duration
@@ -66,8 +66,8 @@ export interface OpenResponse {
 /** Opened says that the lease is open. */
 export interface Opened {
   /**
-   * Always set. Names the lease in later calls: 32 hexadecimal digits in lower case. It is a secret: whoever knows it and is
-   * the same user may use the lease.
+   * Always set. Names the lease in later calls: 32 hexadecimal digits in lower case. It is a secret: every program that knows it and
+   * has the same identity may use the lease.
    */
   leaseId: string;
   /** Always set. The timeout the ensemble granted. */
@@ -77,8 +77,8 @@ export interface Opened {
 /** Suspended says that the ensemble does not answer. */
 export interface Suspended {
   /**
-   * Always set. How long, from now, everything the lease owns is certainly still the caller's. If contact does not
-   * return within it, the stream ends with LEASE_LOST.
+   * Always set. How long, from now, everything the lease owns is proved to remain the caller's. If contact does not
+   * return within this time, the stream ends with LEASE_LOST.
    */
   remaining: Duration | undefined;
 }
@@ -95,7 +95,7 @@ export interface CheckRequest {
 
 /** CheckResponse says how long a lease is valid. */
 export interface CheckResponse {
-  /** Always set. The lease is certainly the caller's for this long after the question was sent. */
+  /** Always set. The lease is proved to be the caller's for this long after the request was sent. */
   validFor: Duration | undefined;
 }
 
@@ -111,9 +111,9 @@ export interface CloseResponse {
 
 /** ListRequest asks for a page of leases. */
 export interface ListRequest {
-  /** Optional. How many leases at most: 1 to 1,000; omitted or 0, 100. */
+  /** Optional. Maximum number of leases: 1 to 1,000; omitted or 0, 100. */
   pageSize: number;
-  /** Optional. `next_page_token` of the page before; omitted, the first page. */
+  /** Optional. `next_page_token` of the previous page; omitted, the first page. */
   pageToken: string;
 }
 
@@ -137,7 +137,7 @@ export interface Lease {
   age:
     | Duration
     | undefined;
-  /** Always set. How long it is certainly still the caller's, from now. */
+  /** Always set. How long, from now, it is proved to remain the caller's. */
   validFor:
     | Duration
     | undefined;
@@ -154,13 +154,13 @@ export interface Lease_MetadataEntry {
   value: string;
 }
 
-/** Possession is one thing that a lease holds or waits for. */
+/** Possession is one lock or member that a lease holds or waits for. */
 export interface Possession {
-  /** Always set. The kind of thing: `lock` or `member`. */
+  /** Always set. Its kind: `lock` or `member`. */
   kind: string;
   /** Always set. Its name. */
   name: string;
-  /** Always set. Whether the lease has it, or waits for it. */
+  /** Always set. Whether the lease holds it; otherwise it waits for it. */
   held: boolean;
 }
 
@@ -1217,23 +1217,23 @@ export const Possession: MessageFns<Possession> = {
 };
 
 /**
- * LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns whatever is
- * acquired in its name, over whichever connection; when it ends, all of that ends. One caller's lease never touches another's.
+ * LeaseService opens, checks and closes leases. A lease lives as long as the stream of Open and owns everything that is
+ * acquired with it, over any connection; when it ends, all of that ends. One caller's lease never affects another's.
  */
 export type LeaseServiceService = typeof LeaseServiceService;
 export const LeaseServiceService = {
   /**
-   * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, at once, and then
+   * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
    * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call
    * opens another lease. Set no deadline on it: a deadline ends the lease.
    *
    * The stream ends with
    *   OK: closed through Close.
    *   ABORTED (LEASE_LOST): the ensemble ended the lease, or it can no longer be proved alive.
-   *   ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
+   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `opened` only; nothing is held.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble refuses the sidecar's credentials.
-   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit is reached.
+   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): ttl, owner or metadata break a rule.
    */
   open: {
@@ -1246,8 +1246,8 @@ export const LeaseServiceService = {
     responseDeserialize: (value: Buffer): OpenResponse => OpenResponse.decode(value),
   },
   /**
-   * Check says for how long the lease is certainly still the caller's. Count the time from the moment the question
-   * was sent, not from the moment the answer came. Idempotent.
+   * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
+   * was sent, not from the moment the response arrived. Idempotent.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -1263,12 +1263,12 @@ export const LeaseServiceService = {
     responseDeserialize: (value: Buffer): CheckResponse => CheckResponse.decode(value),
   },
   /**
-   * Close ends the lease. When it answers, everything the lease owned is gone from the ensemble; its streams have
-   * ended before that. What was acquired with the lease over other connections than this one is kept for those who
-   * asked Check there, until they have acknowledged its end or the time that Check told them is over; so long Close
-   * waits. Idempotent: closing a closed lease is OK for ten minutes.
+   * Close ends the lease. When it returns, everything the lease owned is gone from the ensemble; its streams have
+   * ended before that. What was acquired with the lease over other connections than this one is kept for callers that
+   * called Check there, until they have acknowledged its end or the time that Check returned has expired; Close waits
+   * for that. Idempotent: closing a closed lease is OK for ten minutes.
    *
-   *   ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had ended before in this way.
+   *   ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had already ended, for this reason.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
    *   INVALID_ARGUMENT (INVALID_FIELD): lease_id is missing or malformed.
    */
@@ -1282,7 +1282,7 @@ export const LeaseServiceService = {
     responseDeserialize: (value: Buffer): CloseResponse => CloseResponse.decode(value),
   },
   /**
-   * List names the leases of this sidecar, oldest first, without their ids. Idempotent.
+   * List returns the leases of this sidecar, oldest first, without their ids. Idempotent.
    *
    *   INVALID_ARGUMENT (INVALID_FIELD): page_size or page_token break a rule.
    */
@@ -1299,23 +1299,23 @@ export const LeaseServiceService = {
 
 export interface LeaseServiceServer extends UntypedServiceImplementation {
   /**
-   * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, at once, and then
+   * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
    * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call
    * opens another lease. Set no deadline on it: a deadline ends the lease.
    *
    * The stream ends with
    *   OK: closed through Close.
    *   ABORTED (LEASE_LOST): the ensemble ended the lease, or it can no longer be proved alive.
-   *   ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
+   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `opened` only; nothing is held.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble refuses the sidecar's credentials.
-   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit is reached.
+   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): ttl, owner or metadata break a rule.
    */
   open: handleServerStreamingCall<OpenRequest, OpenResponse>;
   /**
-   * Check says for how long the lease is certainly still the caller's. Count the time from the moment the question
-   * was sent, not from the moment the answer came. Idempotent.
+   * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
+   * was sent, not from the moment the response arrived. Idempotent.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -1323,18 +1323,18 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
    */
   check: handleUnaryCall<CheckRequest, CheckResponse>;
   /**
-   * Close ends the lease. When it answers, everything the lease owned is gone from the ensemble; its streams have
-   * ended before that. What was acquired with the lease over other connections than this one is kept for those who
-   * asked Check there, until they have acknowledged its end or the time that Check told them is over; so long Close
-   * waits. Idempotent: closing a closed lease is OK for ten minutes.
+   * Close ends the lease. When it returns, everything the lease owned is gone from the ensemble; its streams have
+   * ended before that. What was acquired with the lease over other connections than this one is kept for callers that
+   * called Check there, until they have acknowledged its end or the time that Check returned has expired; Close waits
+   * for that. Idempotent: closing a closed lease is OK for ten minutes.
    *
-   *   ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had ended before in this way.
+   *   ABORTED (LEASE_LOST, SIDECAR_STOPPING): the lease had already ended, for this reason.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
    *   INVALID_ARGUMENT (INVALID_FIELD): lease_id is missing or malformed.
    */
   close: handleUnaryCall<CloseRequest, CloseResponse>;
   /**
-   * List names the leases of this sidecar, oldest first, without their ids. Idempotent.
+   * List returns the leases of this sidecar, oldest first, without their ids. Idempotent.
    *
    *   INVALID_ARGUMENT (INVALID_FIELD): page_size or page_token break a rule.
    */

@@ -33,11 +33,11 @@ export interface AcquireRequest {
   /** Optional. Omitted, exclusive. A name is used either as a mutex or as a read/write lock. */
   mode: Mode;
   /**
-   * Optional. The lease to hold the lock with, from `opened`; omitted, the call gets a lease of its own that lives as long as the
+   * Optional. The lease to hold the lock with, from `opened`; omitted, the call gets its own lease, which lives as long as the
    * stream.
    */
   leaseId: string;
-  /** Optional. How long to wait for the grant: 0 tries once, omitted waits for ever. At most 10 years. */
+  /** Optional. How long to wait for the grant: 0 tries once, omitted waits indefinitely. At most 10 years. */
   waitTimeout:
     | Duration
     | undefined;
@@ -58,12 +58,12 @@ export interface AcquireRequest_MetadataEntry {
   value: string;
 }
 
-/** AcquireResponse is one event on the way to a lock and while it is held. Ignore messages whose event you do not know. */
+/** AcquireResponse is one event while waiting for a lock or holding it. Ignore messages whose event you do not know. */
 export interface AcquireResponse {
   /** What happened. */
   event:
     | //
-    /** Somebody is ahead. */
+    /** Other callers are ahead. */
     { $case: "queued"; value: Queued }
     | //
     /** The lock is held from now on. */
@@ -75,12 +75,12 @@ export interface AcquireResponse {
     /** Contact is back; the lock was never lost. */
     { $case: "resumed"; value: Resumed }
     | //
-    /** Somebody asks for the lock to be let go. */
+    /** The caller is asked to release the lock. */
     { $case: "revocationRequested"; value: RevocationRequested }
     | undefined;
 }
 
-/** Queued says who is ahead. */
+/** Queued says how many are ahead. */
 export interface Queued {
   /** Always set. How many contenders are ahead, at least 1. */
   position: number;
@@ -90,11 +90,11 @@ export interface Queued {
 
 /** Granted says that the lock is held. */
 export interface Granted {
-  /** Always set. Names the hold in Check and Release: 32 hexadecimal digits in lower case. Only the same user may use it. */
+  /** Always set. Names the hold in Check and Release: 32 hexadecimal digits in lower case. Only the same caller may use it. */
   holdId: string;
   /**
-   * Always set. Larger than that of every earlier grant which this one excludes, for the life of the ensemble. Hand it
-   * to whatever the lock protects and let that refuse smaller ones. Opaque but for its order.
+   * Always set. Larger than that of every earlier grant which this one excludes, for the life of the ensemble. Pass it
+   * to the resource that the lock protects, and have it refuse smaller ones. Opaque except for its order.
    */
   fencingToken: bigint;
 }
@@ -102,8 +102,8 @@ export interface Granted {
 /** Suspended says that the ensemble does not answer. */
 export interface Suspended {
   /**
-   * Always set. How long, from now, the lock is certainly still the caller's. If contact does not return within
-   * it, the stream ends with LEASE_LOST.
+   * Always set. How long, from now, the lock is proved to remain the caller's. If contact does not return within
+   * this time, the stream ends with LEASE_LOST.
    */
   remaining: Duration | undefined;
 }
@@ -114,11 +114,11 @@ export interface Resumed {
 
 /** RevocationRequested asks the holder to release the lock soon. */
 export interface RevocationRequested {
-  /** Who asked: the identity of the caller that asked, or `sidekeeper` for the sidecar itself. Empty if it is not known. */
+  /** The identity of the caller that asked, or `sidekeeper` for the sidecar itself. Empty if unknown. */
   requestedBy: string;
-  /** Why, in the words of who asked. Empty if not given. */
+  /** Why, as given in the request. Empty if not given. */
   reason: string;
-  /** How long, from now, until the hold is ended by force. Omitted if it never will be. */
+  /** How long, from now, until the hold is ended by force. Omitted if it will not be. */
   grace: Duration | undefined;
 }
 
@@ -130,15 +130,15 @@ export interface CheckRequest {
 
 /** CheckResponse says how long each hold is valid. */
 export interface CheckResponse {
-  /** Always set. One for each id, in the order asked. */
+  /** Always set. One for each id, in the order of the request. */
   holds: CheckedHold[];
 }
 
 /** CheckedHold is the answer for one hold. */
 export interface CheckedHold {
-  /** Always set. The id asked for. */
+  /** Always set. The requested id. */
   holdId: string;
-  /** Always set. The lock is certainly the caller's for this long after the question was sent; 0 if it is not any more. */
+  /** Always set. The lock is proved to be the caller's for this long after the request was sent; 0 if it no longer is. */
   validFor:
     | Duration
     | undefined;
@@ -161,14 +161,14 @@ export interface ReleaseRequest {
 export interface ReleaseResponse {
 }
 
-/** RevokeRequest asks holders to let go. */
+/** RevokeRequest asks holders to release a lock. */
 export interface RevokeRequest {
   /** Required. The lock's name. */
   name: string;
   /** Optional. Why, for the holders: at most 256 bytes of UTF-8 without control characters. */
   reason: string;
   /**
-   * Optional. When set, the holds are ended by force when this time is over, counted from when the holder's sidecar
+   * Optional. When set, the holds are ended by force when this time expires, counted from when the holder's sidecar
    * sees the request: 0 to 24 hours. For operators.
    */
   grace: Duration | undefined;
@@ -189,20 +189,20 @@ export interface BreakRequest {
   /** Optional. Why, for the holder: at most 256 bytes of UTF-8 without control characters. */
   reason: string;
   /**
-   * Optional. How long to leave it to the holder's sidecar before the place is removed from outside: 0 to 24 hours;
-   * omitted, until its lease must have expired: a tick after the session timeout that its node tells, or
-   * that sessions of other clients have at most, 20 ticks.
+   * Optional. How long to wait for the holder's sidecar before the place is removed from outside: 0 to 24 hours;
+   * omitted, until its lease must have expired: a tick after the session timeout stored in its node, or, for
+   * other clients, after the maximum session timeout, 20 ticks.
    */
   forceAfter: Duration | undefined;
 }
 
 /** BreakResponse says how the hold ended. */
 export interface BreakResponse {
-  /** Always set. Whether the place had to be removed from outside: then its holder may not have known in time. */
+  /** Always set. Whether the place had to be removed from outside: then its holder may not have been notified in time. */
   forced: boolean;
 }
 
-/** GetRequest names the lock to look at. */
+/** GetRequest names the lock to show. */
 export interface GetRequest {
   /** Required. The lock's name. */
   name: string;
@@ -218,15 +218,15 @@ export interface GetResponse {
 export interface View {
   /** Always set. The lock's name. */
   name: string;
-  /** Who holds it, in the order of their grants. */
+  /** The holders, in the order of their grants. */
   holders: Contender[];
-  /** Who waits, in the order of their turn. */
+  /** The waiters, in the order of their turn. */
   waiters: Contender[];
-  /** How many waiters were left out because the view would have exceeded 3 MiB. */
+  /** How many waiters were omitted because the view would have exceeded 3 MiB. */
   waitersOmitted: number;
 }
 
-/** Contender is somebody who holds or waits for a lock. */
+/** Contender is a caller that holds or waits for a lock. */
 export interface Contender {
   /** Always set. How it holds or wants the lock. */
   mode: Mode;
@@ -242,7 +242,7 @@ export interface Contender {
     | undefined;
   /** Whether it is a client of the ensemble that is not Sidekeeper's. */
   foreign: boolean;
-  /** Whether somebody has asked it to let go. */
+  /** Whether it was asked to release the lock. */
   revocationRequested: boolean;
 }
 
@@ -255,9 +255,9 @@ export interface Contender_MetadataEntry {
 export interface ListRequest {
   /** Optional. Only names that begin with these whole segments: `orders` means `orders` and `orders/…`. Omitted, all. */
   prefix: string;
-  /** Optional. How many names at most: 1 to 1,000; omitted or 0, 100. */
+  /** Optional. Maximum number of names: 1 to 1,000; omitted or 0, 100. */
   pageSize: number;
-  /** Optional. `next_page_token` of the page before; omitted, the first page. */
+  /** Optional. `next_page_token` of the previous page; omitted, the first page. */
   pageToken: string;
 }
 
@@ -273,7 +273,7 @@ export interface ListResponse {
 export interface Lock {
   /** Always set. */
   name: string;
-  /** Always set. How many hold it or wait for it. */
+  /** Always set. The number of holders and waiters. */
   contenders: number;
 }
 
@@ -2277,7 +2277,7 @@ export const WatchResponse: MessageFns<WatchResponse> = {
 };
 
 /**
- * LockService acquires, checks and releases locks, shows who holds and who waits, and lets operators end a hold.
+ * LockService acquires, checks and releases locks, shows holders and waiters, and lets operators end a hold.
  *
  * A lock's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no segment
  * is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before anything
@@ -2289,27 +2289,27 @@ export const LockServiceService = {
    * Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if
    * it has to wait, at once and later at most once a second, then `granted` once; while the lock is held it sends
    * `suspended`, `resumed` and `revocation_requested`. The lock is given up when the stream ends, however it ends:
-   * cancel the stream to give up a place or a hold. Not idempotent: each call takes a place of its own.
+   * cancel the stream to give up a place or a hold. Not idempotent: each call takes its own place.
    *
-   * Bound the waiting with wait_timeout and set no deadline: a deadline ends the hold as well.
+   * Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
    *
    * The stream ends with
    *   OK: released through Release.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and somebody else holds it.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it.
    *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds this name.
-   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name holds other things than contenders.
-   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the lock is not yours.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
+   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the lock is no longer yours.
    *   ABORTED (LEASE_CLOSED): the lease was closed, through Close or by the end of its own stream.
-   *   ABORTED (LOCK_BROKEN): an operator removed the hold, or somebody removed the place by hand.
-   *   ABORTED (LOCK_REVOKED): the grace of a revocation is over.
-   *   ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
+   *   ABORTED (LOCK_BROKEN): an operator ended the hold, or its place was removed by hand.
+   *   ABORTED (LOCK_REVOKED): the grace period of a revocation expired.
+   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
    *   RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
-   *   SLOW_READER): a limit is reached.
+   *   SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   acquire: {
@@ -2322,13 +2322,13 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): AcquireResponse => AcquireResponse.decode(value),
   },
   /**
-   * Check says, for each hold, for how long the lock is certainly still the caller's. Count the time from the moment
-   * the question was sent: then it is safe even if the sidecar is frozen in between. Nobody else is granted the lock
-   * before that time is over, unless the caller has given the hold up or acknowledged its end. A hold that has ended
-   * is answered with `valid_for` 0 and the reason. Idempotent.
+   * Check returns, for each hold, for how long the lock is proved to remain the caller's. Count the time from the moment
+   * the request was sent: then it is safe even if the sidecar is frozen in between. The lock is not granted to another caller
+   * before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
+   * `valid_for` is 0 and the reason is set. Idempotent.
    *
    *   NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
-   *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or holds a malformed id.
+   *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
    */
   check: {
     path: "/sidekeeper.lock.v1.LockService/Check" as const,
@@ -2340,16 +2340,16 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): CheckResponse => CheckResponse.decode(value),
   },
   /**
-   * Release gives a hold up. Its stream ends first, with OK; when Release answers, the place is gone from the ensemble
-   * and the next waiter can have it. Idempotent: a second Release is OK for ten minutes.
+   * Release gives a hold up. Its stream ends first, with OK; when Release returns, the place is gone from the ensemble
+   * and the next waiter can be granted the lock. Idempotent: a second Release is OK for ten minutes.
    *
-   * Of a hold that has ended in another way, Release acknowledges the end: the caller no longer counts on what Check
-   * told it, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
-   * connection over which Check was asked has been closed. So send Release when a stream on which you hold a lock
-   * ends with ABORTED, as soon as you have stopped what the lock is for.
+   * For a hold that has ended in another way, Release acknowledges the end: the caller no longer relies on what Check
+   * returned, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
+   * connection over which Check was called has been closed. So send Release when a stream on which you hold a lock
+   * ends with ABORTED, as soon as you have stopped what the lock protects.
    *
-   *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had ended before, in
-   *   this way.
+   *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
+   *   this reason.
    *   NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
    */
@@ -2363,12 +2363,12 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): ReleaseResponse => ReleaseResponse.decode(value),
   },
   /**
-   * Revoke asks every present holder of the lock to let go; each sees `revocation_requested`. With a grace, the
-   * holds of Sidekeeper callers end with LOCK_REVOKED when the grace is over, and Revoke is an operator method.
+   * Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the
+   * holds of Sidekeeper callers end with LOCK_REVOKED when it expires, and Revoke is an operator method.
    * Holders that are not Sidekeeper's are asked in the form that Curator understands and are never forced.
-   * Idempotent: asking again changes reason and requester, but a running grace is not prolonged.
+   * Idempotent: asking again changes reason and requester, but does not extend a running grace period.
    *
-   *   PERMISSION_DENIED (OPERATOR_ONLY): with a grace, on a listener that is not the operators'.
+   *   PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -2386,11 +2386,11 @@ export const LockServiceService = {
   /**
    * Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the
    * stream with LOCK_BROKEN and then gives the place up. Only if that has not happened within force_after is
-   * the place removed from outside. Answers when the hold is gone. Idempotent.
+   * the place removed from outside. Returns when the hold is gone. Idempotent.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   FAILED_PRECONDITION (FENCING_TOKEN_MISMATCH): nobody holds or waits for the lock under this token.
+   *   FAILED_PRECONDITION (FENCING_TOKEN_MISMATCH): no caller holds or waits for the lock with this token.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
@@ -2405,12 +2405,12 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): BreakResponse => BreakResponse.decode(value),
   },
   /**
-   * Get shows who holds the lock and who waits for it, in order. A lock that nobody has ever asked for has no holders
+   * Get shows who holds the lock and who waits for it, in order. A lock that has never been used has no holders
    * and no waiters. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
   get: {
@@ -2423,7 +2423,7 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): GetResponse => GetResponse.decode(value),
   },
   /**
-   * List names the locks that somebody holds or waits for, in the order of names. Idempotent.
+   * List returns the locks that have holders or waiters, in the order of names. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2439,13 +2439,13 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): ListResponse => ListResponse.decode(value),
   },
   /**
-   * Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips views it was too late
-   * for. The first holder is the leader of an election. The stream has no end of its own.
+   * Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips
+   * intermediate views. The first holder is the leader of an election. The stream does not end by itself.
    *
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit is reached.
+   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
   watch: {
@@ -2464,62 +2464,62 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    * Acquire takes a place in the lock's queue and waits for its turn, first come, first served. It sends `queued` if
    * it has to wait, at once and later at most once a second, then `granted` once; while the lock is held it sends
    * `suspended`, `resumed` and `revocation_requested`. The lock is given up when the stream ends, however it ends:
-   * cancel the stream to give up a place or a hold. Not idempotent: each call takes a place of its own.
+   * cancel the stream to give up a place or a hold. Not idempotent: each call takes its own place.
    *
-   * Bound the waiting with wait_timeout and set no deadline: a deadline ends the hold as well.
+   * Limit the wait with wait_timeout and set no deadline: a deadline ends the hold as well.
    *
    * The stream ends with
    *   OK: released through Release.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and somebody else holds it.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it.
    *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds this name.
-   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name holds other things than contenders.
-   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the lock is not yours.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
+   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the lock is no longer yours.
    *   ABORTED (LEASE_CLOSED): the lease was closed, through Close or by the end of its own stream.
-   *   ABORTED (LOCK_BROKEN): an operator removed the hold, or somebody removed the place by hand.
-   *   ABORTED (LOCK_REVOKED): the grace of a revocation is over.
-   *   ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
+   *   ABORTED (LOCK_BROKEN): an operator ended the hold, or its place was removed by hand.
+   *   ABORTED (LOCK_REVOKED): the grace period of a revocation expired.
+   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
    *   RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
-   *   SLOW_READER): a limit is reached.
+   *   SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   acquire: handleServerStreamingCall<AcquireRequest, AcquireResponse>;
   /**
-   * Check says, for each hold, for how long the lock is certainly still the caller's. Count the time from the moment
-   * the question was sent: then it is safe even if the sidecar is frozen in between. Nobody else is granted the lock
-   * before that time is over, unless the caller has given the hold up or acknowledged its end. A hold that has ended
-   * is answered with `valid_for` 0 and the reason. Idempotent.
+   * Check returns, for each hold, for how long the lock is proved to remain the caller's. Count the time from the moment
+   * the request was sent: then it is safe even if the sidecar is frozen in between. The lock is not granted to another caller
+   * before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
+   * `valid_for` is 0 and the reason is set. Idempotent.
    *
    *   NOT_FOUND (HOLD_NOT_FOUND): one of the ids is unknown or not the caller's.
-   *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or holds a malformed id.
+   *   INVALID_ARGUMENT (INVALID_FIELD): hold_ids is empty, longer than 1,000, or contains a malformed id.
    */
   check: handleUnaryCall<CheckRequest, CheckResponse>;
   /**
-   * Release gives a hold up. Its stream ends first, with OK; when Release answers, the place is gone from the ensemble
-   * and the next waiter can have it. Idempotent: a second Release is OK for ten minutes.
+   * Release gives a hold up. Its stream ends first, with OK; when Release returns, the place is gone from the ensemble
+   * and the next waiter can be granted the lock. Idempotent: a second Release is OK for ten minutes.
    *
-   * Of a hold that has ended in another way, Release acknowledges the end: the caller no longer counts on what Check
-   * told it, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
-   * connection over which Check was asked has been closed. So send Release when a stream on which you hold a lock
-   * ends with ABORTED, as soon as you have stopped what the lock is for.
+   * For a hold that has ended in another way, Release acknowledges the end: the caller no longer relies on what Check
+   * returned, and the place is given up at once. Without that it is kept for as long as Check has said, or until every
+   * connection over which Check was called has been closed. So send Release when a stream on which you hold a lock
+   * ends with ABORTED, as soon as you have stopped what the lock protects.
    *
-   *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had ended before, in
-   *   this way.
+   *   ABORTED (LEASE_LOST, LEASE_CLOSED, LOCK_BROKEN, LOCK_REVOKED, SIDECAR_STOPPING): the hold had already ended, for
+   *   this reason.
    *   NOT_FOUND (HOLD_NOT_FOUND): no such hold of this caller.
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
    */
   release: handleUnaryCall<ReleaseRequest, ReleaseResponse>;
   /**
-   * Revoke asks every present holder of the lock to let go; each sees `revocation_requested`. With a grace, the
-   * holds of Sidekeeper callers end with LOCK_REVOKED when the grace is over, and Revoke is an operator method.
+   * Revoke asks every current holder of the lock to release it; each sees `revocation_requested`. With a grace period, the
+   * holds of Sidekeeper callers end with LOCK_REVOKED when it expires, and Revoke is an operator method.
    * Holders that are not Sidekeeper's are asked in the form that Curator understands and are never forced.
-   * Idempotent: asking again changes reason and requester, but a running grace is not prolonged.
+   * Idempotent: asking again changes reason and requester, but does not extend a running grace period.
    *
-   *   PERMISSION_DENIED (OPERATOR_ONLY): with a grace, on a listener that is not the operators'.
+   *   PERMISSION_DENIED (OPERATOR_ONLY): with a grace period, on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -2529,28 +2529,28 @@ export interface LockServiceServer extends UntypedServiceImplementation {
   /**
    * Break ends exactly the hold with this fencing token, for operators. The holder's sidecar is asked first: it ends the
    * stream with LOCK_BROKEN and then gives the place up. Only if that has not happened within force_after is
-   * the place removed from outside. Answers when the hold is gone. Idempotent.
+   * the place removed from outside. Returns when the hold is gone. Idempotent.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   FAILED_PRECONDITION (FENCING_TOKEN_MISMATCH): nobody holds or waits for the lock under this token.
+   *   FAILED_PRECONDITION (FENCING_TOKEN_MISMATCH): no caller holds or waits for the lock with this token.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   break: handleUnaryCall<BreakRequest, BreakResponse>;
   /**
-   * Get shows who holds the lock and who waits for it, in order. A lock that nobody has ever asked for has no holders
+   * Get shows who holds the lock and who waits for it, in order. A lock that has never been used has no holders
    * and no waiters. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
   get: handleUnaryCall<GetRequest, GetResponse>;
   /**
-   * List names the locks that somebody holds or waits for, in the order of names. Idempotent.
+   * List returns the locks that have holders or waiters, in the order of names. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2558,13 +2558,13 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    */
   list: handleUnaryCall<ListRequest, ListResponse>;
   /**
-   * Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips views it was too late
-   * for. The first holder is the leader of an election. The stream has no end of its own.
+   * Watch sends the same view as Get, at once and whenever it has changed; a slow reader skips
+   * intermediate views. The first holder is the leader of an election. The stream does not end by itself.
    *
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit is reached.
+   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
   watch: handleServerStreamingCall<WatchRequest, WatchResponse>;

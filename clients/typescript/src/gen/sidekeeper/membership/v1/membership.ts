@@ -13,21 +13,21 @@ export const protobufPackage = "sidekeeper.membership.v1";
 
 export const protobufFileName = "sidekeeper/membership/v1/membership.proto";
 
-/** OnConflict is what to do when the group has a member of the name already. */
+/** OnConflict is what to do when the group already has a member of this name. */
 export enum OnConflict {
   /** UNSPECIFIED - The same as ON_CONFLICT_REJECT. */
   UNSPECIFIED = 0,
   /** REJECT - End with MEMBER_EXISTS. */
   REJECT = 1,
   /**
-   * WAIT - Wait until the name is free: for a caller that was started again before its last lease has expired. Those that wait
-   * for the same name come in no order.
+   * WAIT - Wait until the name is free: for a caller that was restarted before its last lease has expired. Callers that wait
+   * for the same name are not ordered.
    */
   WAIT = 2,
   /**
-   * REPLACE - Ask the member's sidecar to end it, with MEMBER_REPLACED, and join when it is gone. If it is still there when its
-   * lease must have expired, it is removed from outside: a tick after the session timeout that its node tells, or that
-   * sessions of other clients have at most, 20 ticks.
+   * REPLACE - Ask the member's sidecar to end it, with MEMBER_REPLACED, and join when it is gone. If it remains when its
+   * lease must have expired, it is removed from outside: a tick after the session timeout stored in its node, or, for
+   * other clients, after the maximum session timeout, 20 ticks.
    */
   REPLACE = 3,
   UNRECOGNIZED = -1,
@@ -40,7 +40,7 @@ export interface JoinRequest {
   /** Required. The member's name, one segment. */
   member: string;
   /**
-   * Optional. What others shall know of the member, such as its address: at most 1 KiB of UTF-8 in all, counted over keys and
+   * Optional. What others should know about the member, such as its address: at most 1 KiB of UTF-8 in all, counted over keys and
    * values, and at most 8 KiB as JSON, where some characters take six bytes. Omitted, the lease's.
    */
   metadata: { [key: string]: string };
@@ -49,13 +49,13 @@ export interface JoinRequest {
    * lease's.
    */
   owner: string;
-  /** Optional. The lease to be a member with; omitted, the call gets a lease of its own that lives as long as the stream. */
+  /** Optional. The lease to be a member with; omitted, the call gets its own lease, which lives as long as the stream. */
   leaseId: string;
   /** Optional. What to do about a member of the same name. Omitted, reject. */
   onConflict: OnConflict;
   /**
-   * Optional. With WAIT and REPLACE, how long to wait for the name: 0 to 10 years; omitted, for ever. With REJECT nothing
-   * is waited for, and it must be omitted.
+   * Optional. With WAIT and REPLACE, how long to wait for the name: 0 to 10 years; omitted, indefinitely. With REJECT there is
+   * no wait, and it must be omitted.
    */
   waitTimeout: Duration | undefined;
 }
@@ -65,10 +65,7 @@ export interface JoinRequest_MetadataEntry {
   value: string;
 }
 
-/**
- * JoinResponse is one event on the way into a group and while the caller is its member. Ignore messages whose event you
- * do not know.
- */
+/** JoinResponse is one event while joining a group or being its member. Ignore messages whose event you do not know. */
 export interface JoinResponse {
   /** What happened. */
   event:
@@ -79,7 +76,7 @@ export interface JoinResponse {
     /** Contact with the ensemble is lost; the membership is not. Sent again at least once a second while it lasts. */
     { $case: "suspended"; value: Suspended }
     | //
-    /** Contact is back; the caller was a member all the time. */
+    /** Contact is back; the caller was a member throughout. */
     { $case: "resumed"; value: Resumed }
     | //
     /** The member's metadata has changed. */
@@ -90,8 +87,8 @@ export interface JoinResponse {
 /** Joined says that the caller is a member. */
 export interface Joined {
   /**
-   * Always set. Tells this member from all that have or had its name, and is larger than theirs were. Opaque but for its
-   * order.
+   * Always set. Distinguishes this member from all others that have or had its name, and is larger than theirs. Opaque except
+   * for its order.
    */
   incarnation: bigint;
 }
@@ -99,7 +96,7 @@ export interface Joined {
 /** Suspended says that the ensemble does not answer. */
 export interface Suspended {
   /**
-   * Always set. How long, from now, the caller is certainly still a member. If contact does not return within it, the
+   * Always set. How long, from now, the caller is proved to remain a member. If contact does not return within this time, the
    * stream ends with LEASE_LOST.
    */
   remaining: Duration | undefined;
@@ -111,7 +108,7 @@ export interface Resumed {
 
 /** Updated says what the member's metadata is now. */
 export interface Updated {
-  /** Whole; empty if there is none. */
+  /** Complete; empty if there is none. */
   metadata: { [key: string]: string };
 }
 
@@ -120,16 +117,16 @@ export interface Updated_MetadataEntry {
   value: string;
 }
 
-/** UpdateRequest says what others shall know of a member from now on. */
+/** UpdateRequest sets what others should know about a member. */
 export interface UpdateRequest {
   /** Required. The group's name. */
   group: string;
   /** Required. The member's name. */
   member: string;
-  /** Optional. Replaces all that there was, within the same bounds as in JoinRequest. Omitted, none. */
+  /** Optional. Replaces all previous metadata, within the same limits as in JoinRequest. Omitted, none. */
   metadata: { [key: string]: string };
   /**
-   * Optional. The lease that the caller joined with; omitted, whichever of this caller's leases has joined under this name
+   * Optional. The lease that the caller joined with; omitted, the one of this caller's leases that has joined under this name
    * through this sidecar.
    */
   leaseId: string;
@@ -146,7 +143,7 @@ export interface UpdateResponse {
   incarnation: bigint;
 }
 
-/** GetRequest names the group to look at. */
+/** GetRequest names the group to show. */
 export interface GetRequest {
   /** Required. The group's name. */
   group: string;
@@ -158,23 +155,23 @@ export interface GetResponse {
   view: View | undefined;
 }
 
-/** View is who is in a group. */
+/** View is a group and its members. */
 export interface View {
   /** Always set. The group's name. */
   group: string;
   /** In the order of their names. */
   members: Member[];
-  /** How many members were left out because the view would have exceeded 3 MiB. */
+  /** How many members were omitted because the view would have exceeded 3 MiB. */
   membersOmitted: number;
-  /** Whether the group was made by Create, so that it stays when it has no members. */
+  /** Whether the group was created by Create, so that it remains when it has no members. */
   permanent: boolean;
 }
 
-/** Member is somebody who is in a group. */
+/** Member is one member of a group. */
 export interface Member {
   /** Always set. Its name. One that is not Sidekeeper's may have a name that Join would refuse. */
   member: string;
-  /** Always set. Tells it from all that have or had its name. */
+  /** Always set. Distinguishes it from all others that have or had its name. */
   incarnation: bigint;
   /** As given to Join. */
   owner: string;
@@ -199,7 +196,7 @@ export interface Member_MetadataEntry {
 export interface MemberReference {
   /** Always set. Its name. */
   member: string;
-  /** Always set. Which of those that have or had this name. */
+  /** Always set. Distinguishes it from all others that have or had its name. */
   incarnation: bigint;
 }
 
@@ -207,9 +204,9 @@ export interface MemberReference {
 export interface ListRequest {
   /** Optional. Only names that begin with these whole segments: `shop` means `shop` and `shop/…`. Omitted, all. */
   prefix: string;
-  /** Optional. How many groups at most: 1 to 1,000; omitted or 0, 100. */
+  /** Optional. Maximum number of groups: 1 to 1,000; omitted or 0, 100. */
   pageSize: number;
-  /** Optional. `next_page_token` of the page before; omitted, the first page. */
+  /** Optional. `next_page_token` of the previous page; omitted, the first page. */
   pageToken: string;
 }
 
@@ -225,9 +222,9 @@ export interface ListResponse {
 export interface Group {
   /** Always set. Its name. */
   group: string;
-  /** Always set. How many members it has, counted without a look at each: what others have put there by hand counts too. */
+  /** Always set. How many members it has, counted without reading each: nodes that others have put there by hand count too. */
   members: number;
-  /** Whether the group was made by Create, so that it stays when it has no members. */
+  /** Whether the group was created by Create, so that it remains when it has no members. */
   permanent: boolean;
 }
 
@@ -239,32 +236,32 @@ export interface WatchRequest {
 
 /**
  * WatchResponse is the group's view, whole, with what has changed since the one that this stream sent before. A member that
- * was started again in between has left as one incarnation and joined as another.
+ * was restarted in between has left as one incarnation and joined as another.
  */
 export interface WatchResponse {
   /** Always set. */
   view:
     | View
     | undefined;
-  /** Who has joined; in the first message, all members. */
+  /** Members that have joined; in the first message, all members. */
   joined: MemberReference[];
-  /** Who has left. */
+  /** Members that have left. */
   left: MemberReference[];
-  /** Whose owner, metadata or text is another now. */
+  /** Members whose owner, metadata or text has changed. */
   changed: MemberReference[];
-  /** Whether joined, left and changed are incomplete since they would have exceeded 768 KiB; the view is whole. */
+  /** Whether joined, left and changed are incomplete because they would have exceeded 768 KiB; the view is complete. */
   changesOmitted: boolean;
-  /** Whether the ensemble is out of contact, so that the view may be old. */
+  /** Whether there is no contact with the ensemble, so that the view may be outdated. */
   stale: boolean;
 }
 
-/** CreateRequest names the group to make. */
+/** CreateRequest names the group to create. */
 export interface CreateRequest {
   /** Required. The group's name. */
   group: string;
 }
 
-/** CreateResponse says that the group is there, and stays. */
+/** CreateResponse says that the group exists and is permanent. */
 export interface CreateResponse {
 }
 
@@ -277,7 +274,7 @@ export interface DeleteRequest {
   /** Optional. With force, why, for the members: at most 256 bytes of UTF-8 without control characters. */
   reason: string;
   /**
-   * Optional. With force, how long to leave it to the members' sidecars before members are removed from outside: 0 to 24
+   * Optional. With force, how long to wait for the members' sidecars before members are removed from outside: 0 to 24
    * hours; omitted, until their leases must have expired, as with ON_CONFLICT_REPLACE.
    */
   forceAfter: Duration | undefined;
@@ -285,7 +282,7 @@ export interface DeleteRequest {
 
 /** DeleteResponse says that the group is gone. */
 export interface DeleteResponse {
-  /** Always set. How many members had to be removed from outside: they may not have known in time. */
+  /** Always set. How many members had to be removed from outside: they may not have been notified in time. */
   forced: number;
 }
 
@@ -2264,31 +2261,31 @@ export const DeleteResponse: MessageFns<DeleteResponse> = {
  * is `.` or `..`, and the first is not `zookeeper`. A member's name is one such segment. Any other name is refused with
  * INVALID_ARGUMENT before anything else happens.
  *
- * A group appears with its first member and vanishes some time after its last one, unless it was made by Create.
+ * A group appears with its first member and vanishes some time after its last one, unless it was created by Create.
  */
 export type MembershipServiceService = typeof MembershipServiceService;
 export const MembershipServiceService = {
   /**
    * Join makes the caller a member of a group and keeps it one for as long as the stream lives. It sends `joined` once,
    * and then `suspended`, `resumed` and `updated` as they happen. Cancel the stream to leave, or to stop waiting: nothing
-   * stays behind. Not idempotent: while the first call's member is there, a second one meets it.
+   * is left behind. Not idempotent: a second call conflicts with the first call's member.
    *
-   * Bound the waiting with wait_timeout and set no deadline: a deadline ends the membership as well.
+   * Limit the wait with wait_timeout and set no deadline: a deadline ends the membership as well.
    *
    * The stream ends with
    *   ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
    *   itself has joined, or waits to join, under this name.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
-   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is not a member any more.
+   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
    *   ABORTED (LEASE_CLOSED): the caller closed the lease.
-   *   ABORTED (MEMBER_REPLACED): somebody joined under this name with REPLACE.
-   *   ABORTED (MEMBER_REMOVED): an operator deleted the group, or somebody removed the member by hand.
-   *   ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is no member, a retry is
+   *   ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
+   *   ABORTED (MEMBER_REMOVED): an operator deleted the group, or the member was removed by hand.
+   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is not a member, a retry is
    *   safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit is
+   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit was
    *   reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
@@ -2302,8 +2299,8 @@ export const MembershipServiceService = {
     responseDeserialize: (value: Buffer): JoinResponse => JoinResponse.decode(value),
   },
   /**
-   * Update replaces the metadata of a member that this caller has joined through this sidecar; its incarnation stays. When
-   * Update answers, the new metadata is stored; watchers and the Join stream are told a little later. Idempotent.
+   * Update replaces the metadata of a member that this caller has joined through this sidecar; its incarnation stays the same.
+   * When Update returns, the new metadata is stored; watchers and the Join stream are notified shortly after. Idempotent.
    *
    *   NOT_FOUND (MEMBER_NOT_FOUND): no such member of this caller and, if given, of this lease.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -2321,11 +2318,11 @@ export const MembershipServiceService = {
     responseDeserialize: (value: Buffer): UpdateResponse => UpdateResponse.decode(value),
   },
   /**
-   * Get shows who is in the group. A group that is not there has no members. Idempotent.
+   * Get returns the members of the group. A group that does not exist has no members. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
    *   INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
    */
   get: {
@@ -2338,7 +2335,7 @@ export const MembershipServiceService = {
     responseDeserialize: (value: Buffer): GetResponse => GetResponse.decode(value),
   },
   /**
-   * List names the groups that have members or were made by Create, in the order of names. Idempotent.
+   * List returns the groups that have members or were created by Create, in the order of names. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2355,13 +2352,13 @@ export const MembershipServiceService = {
   },
   /**
    * Watch sends the same view as Get, whole, at once and whenever it has changed, with what changed since the view that
-   * this stream sent before; a slow reader skips views it was too late for. While the ensemble is out of contact, the
-   * last view is sent again, marked stale: nobody is told to be gone who is there. The stream has no end of its own.
+   * this stream sent before; a slow reader skips intermediate views. Without contact with the ensemble, the
+   * last view is sent again, marked stale: no present member is reported as gone. The stream does not end by itself.
    *
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit is reached.
+   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
    */
   watch: {
@@ -2374,10 +2371,10 @@ export const MembershipServiceService = {
     responseDeserialize: (value: Buffer): WatchResponse => WatchResponse.decode(value),
   },
   /**
-   * Create makes a group that stays when it has no members. Idempotent.
+   * Create creates a permanent group, which remains when it has no members. Idempotent.
    *
-   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group is there with members in it, and was not made by Create: it can be
-   *   made to stay only while it has none.
+   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group exists, has members, and was not created by Create: it can be
+   *   made permanent only while it has none.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; creating again is safe.
@@ -2394,17 +2391,17 @@ export const MembershipServiceService = {
   },
   /**
    * Delete removes a group that has no members; with force, for operators, any group. Then each member's sidecar is asked
-   * first: it ends the member's stream with MEMBER_REMOVED and takes it out of the group. Members that are still there
-   * when force_after is over are removed from outside. Nothing keeps members from joining again: that makes the
-   * group anew. Not idempotent: a group that is deleted is not found again.
+   * first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain
+   * when force_after expires are removed from outside. Members may join again at any time, which recreates the
+   * group. Not idempotent: a second Delete does not find the group.
    *
    *   NOT_FOUND (GROUP_NOT_FOUND): no such group.
-   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members come back faster
-   *   than they are removed, or it holds other things than members.
+   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members rejoin faster
+   *   than they are removed, or it contains nodes that are not members.
    *   PERMISSION_DENIED (OPERATOR_ONLY): with force, on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; if a second Delete finds no group, the first has removed it.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; if a second Delete finds no group, the first one has removed it.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   delete: {
@@ -2422,31 +2419,31 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
   /**
    * Join makes the caller a member of a group and keeps it one for as long as the stream lives. It sends `joined` once,
    * and then `suspended`, `resumed` and `updated` as they happen. Cancel the stream to leave, or to stop waiting: nothing
-   * stays behind. Not idempotent: while the first call's member is there, a second one meets it.
+   * is left behind. Not idempotent: a second call conflicts with the first call's member.
    *
-   * Bound the waiting with wait_timeout and set no deadline: a deadline ends the membership as well.
+   * Limit the wait with wait_timeout and set no deadline: a deadline ends the membership as well.
    *
    * The stream ends with
    *   ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
    *   itself has joined, or waits to join, under this name.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
-   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is not a member any more.
+   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
    *   ABORTED (LEASE_CLOSED): the caller closed the lease.
-   *   ABORTED (MEMBER_REPLACED): somebody joined under this name with REPLACE.
-   *   ABORTED (MEMBER_REMOVED): an operator deleted the group, or somebody removed the member by hand.
-   *   ABORTED (SIDECAR_STOPPING): the sidecar is going down and its drain time is over.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is no member, a retry is
+   *   ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
+   *   ABORTED (MEMBER_REMOVED): an operator deleted the group, or the member was removed by hand.
+   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `joined` only; the caller is not a member, a retry is
    *   safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit is
+   *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit was
    *   reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   join: handleServerStreamingCall<JoinRequest, JoinResponse>;
   /**
-   * Update replaces the metadata of a member that this caller has joined through this sidecar; its incarnation stays. When
-   * Update answers, the new metadata is stored; watchers and the Join stream are told a little later. Idempotent.
+   * Update replaces the metadata of a member that this caller has joined through this sidecar; its incarnation stays the same.
+   * When Update returns, the new metadata is stored; watchers and the Join stream are notified shortly after. Idempotent.
    *
    *   NOT_FOUND (MEMBER_NOT_FOUND): no such member of this caller and, if given, of this lease.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -2456,16 +2453,16 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
    */
   update: handleUnaryCall<UpdateRequest, UpdateResponse>;
   /**
-   * Get shows who is in the group. A group that is not there has no members. Idempotent.
+   * Get returns the members of the group. A group that does not exist has no members. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the answer is large, and the sidecar has no memory to spare. Try again later.
+   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
    *   INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
    */
   get: handleUnaryCall<GetRequest, GetResponse>;
   /**
-   * List names the groups that have members or were made by Create, in the order of names. Idempotent.
+   * List returns the groups that have members or were created by Create, in the order of names. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2474,21 +2471,21 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
   list: handleUnaryCall<ListRequest, ListResponse>;
   /**
    * Watch sends the same view as Get, whole, at once and whenever it has changed, with what changed since the view that
-   * this stream sent before; a slow reader skips views it was too late for. While the ensemble is out of contact, the
-   * last view is sent again, marked stale: nobody is told to be gone who is there. The stream has no end of its own.
+   * this stream sent before; a slow reader skips intermediate views. Without contact with the ensemble, the
+   * last view is sent again, marked stale: no present member is reported as gone. The stream does not end by itself.
    *
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first look.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit is reached.
+   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
    */
   watch: handleServerStreamingCall<WatchRequest, WatchResponse>;
   /**
-   * Create makes a group that stays when it has no members. Idempotent.
+   * Create creates a permanent group, which remains when it has no members. Idempotent.
    *
-   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group is there with members in it, and was not made by Create: it can be
-   *   made to stay only while it has none.
+   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group exists, has members, and was not created by Create: it can be
+   *   made permanent only while it has none.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; creating again is safe.
@@ -2497,17 +2494,17 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
   create: handleUnaryCall<CreateRequest, CreateResponse>;
   /**
    * Delete removes a group that has no members; with force, for operators, any group. Then each member's sidecar is asked
-   * first: it ends the member's stream with MEMBER_REMOVED and takes it out of the group. Members that are still there
-   * when force_after is over are removed from outside. Nothing keeps members from joining again: that makes the
-   * group anew. Not idempotent: a group that is deleted is not found again.
+   * first: it ends the member's stream with MEMBER_REMOVED and removes it from the group. Members that remain
+   * when force_after expires are removed from outside. Members may join again at any time, which recreates the
+   * group. Not idempotent: a second Delete does not find the group.
    *
    *   NOT_FOUND (GROUP_NOT_FOUND): no such group.
-   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members come back faster
-   *   than they are removed, or it holds other things than members.
+   *   FAILED_PRECONDITION (GROUP_NOT_EMPTY): the group has members and force is not set, or its members rejoin faster
+   *   than they are removed, or it contains nodes that are not members.
    *   PERMISSION_DENIED (OPERATOR_ONLY): with force, on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; if a second Delete finds no group, the first has removed it.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; if a second Delete finds no group, the first one has removed it.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   delete: handleUnaryCall<DeleteRequest, DeleteResponse>;

@@ -12,21 +12,21 @@ export const protobufPackage = "sidekeeper.sequence.v1";
 
 export const protobufFileName = "sidekeeper/sequence/v1/sequence.proto";
 
-/** Ordering is what is promised of numbers that different calls get. */
+/** Ordering is the order of numbers that different calls get. */
 export enum Ordering {
   /** UNSPECIFIED - The same as ORDERING_STRICT. */
   UNSPECIFIED = 0,
-  /** STRICT - A number is larger than all that had been handed out when it was asked for, through whichever sidecar. */
+  /** STRICT - A number is larger than all numbers that had been handed out, through any sidecar, when it was requested. */
   STRICT = 1,
   /**
    * RELAXED - Each number is handed out once, and that is all: the sidecar reserves numbers ahead and hands them out without asking
-   * the ensemble. Those not handed out are lost when it ends or when nobody asks for a minute.
+   * the ensemble. Those not handed out are lost when it ends or after a minute without requests.
    */
   RELAXED = 2,
   UNRECOGNIZED = -1,
 }
 
-/** CreateRequest names the sequence to make. */
+/** CreateRequest names the sequence to create. */
 export interface CreateRequest {
   /** Required. The sequence's name. */
   name: string;
@@ -34,13 +34,13 @@ export interface CreateRequest {
   first?: bigint | undefined;
 }
 
-/** CreateResponse tells of the new sequence. */
+/** CreateResponse describes the new sequence. */
 export interface CreateResponse {
-  /** Always set. Tells this sequence from earlier and later ones of the same name; later ones have larger numbers. */
+  /** Always set. Distinguishes this sequence from earlier and later ones of the same name; later ones have larger numbers. */
   incarnation: bigint;
 }
 
-/** NextRequest asks for numbers. */
+/** NextRequest requests numbers. */
 export interface NextRequest {
   /** Required. The sequence's name. */
   name: string;
@@ -58,17 +58,17 @@ export interface NextResponse {
   first: bigint;
   /** Always set. The largest: first + count − 1. */
   last: bigint;
-  /** Always set. Which incarnation of the sequence they are of: the numbers of one are unique. */
+  /** Always set. The incarnation of the sequence that they belong to: numbers of one incarnation are unique. */
   incarnation: bigint;
 }
 
-/** GetRequest names the sequence to look at. */
+/** GetRequest names the sequence to show. */
 export interface GetRequest {
   /** Required. The sequence's name. */
   name: string;
 }
 
-/** GetResponse says how far the sequence has come. */
+/** GetResponse has the last number of the sequence. */
 export interface GetResponse {
   /** Always set. The last number that was handed out or reserved; the next is larger by one. */
   lastIssued: bigint;
@@ -76,17 +76,17 @@ export interface GetResponse {
   incarnation: bigint;
 }
 
-/** AdvanceToRequest says what a sequence must have passed. */
+/** AdvanceToRequest has the number to advance a sequence past. */
 export interface AdvanceToRequest {
   /** Required. The sequence's name. */
   name: string;
-  /** Required. The largest number that is in use already. */
+  /** Required. The largest number that is already in use. */
   lastIssued?: bigint | undefined;
 }
 
-/** AdvanceToResponse says how far the sequence is now. */
+/** AdvanceToResponse has the last number of the sequence after the call. */
 export interface AdvanceToResponse {
-  /** Always set. As asked, or larger. */
+  /** Always set. As requested, or larger. */
   lastIssued: bigint;
   /** Always set. See CreateResponse. */
   incarnation: bigint;
@@ -106,9 +106,9 @@ export interface DeleteResponse {
 export interface ListRequest {
   /** Optional. Only names that begin with these whole segments: `orders` means `orders` and `orders/…`. Omitted, all. */
   prefix: string;
-  /** Optional. How many sequences at most: 1 to 1,000; omitted or 0, 100. */
+  /** Optional. Maximum number of sequences: 1 to 1,000; omitted or 0, 100. */
   pageSize: number;
-  /** Optional. `next_page_token` of the page before; omitted, the first page. */
+  /** Optional. `next_page_token` of the previous page; omitted, the first page. */
   pageToken: string;
 }
 
@@ -128,7 +128,7 @@ export interface Sequence {
   lastIssued: bigint;
   /** Always set. See CreateResponse. */
   incarnation: bigint;
-  /** Whether what is stored under the name is no sequence, so that nothing can be handed out. */
+  /** Whether what is stored under the name is not a sequence, so that nothing can be handed out. */
   malformed: boolean;
 }
 
@@ -1060,8 +1060,8 @@ export const Sequence: MessageFns<Sequence> = {
 /**
  * SequenceService hands out the numbers of sequences. No number of one incarnation of a sequence is handed out twice,
  * unless other programs that write to the ensemble set it back, or the ensemble is restored from an older snapshot; some may be
- * skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and made
- * again is another incarnation, which begins anew.
+ * skipped, when a reply of the ensemble is lost or a sidecar that has reserved them ends. A sequence that is deleted and
+ * recreated is another incarnation, which starts again.
  *
  * A sequence's name is 1 to 200 bytes: segments of `[A-Za-z0-9._-]`, each at most 64 bytes, joined by `/`; no
  * segment is `.` or `..`, and the first is not `zookeeper`. Any other name is refused with INVALID_ARGUMENT before
@@ -1070,12 +1070,12 @@ export const Sequence: MessageFns<Sequence> = {
 export type SequenceServiceService = typeof SequenceServiceService;
 export const SequenceServiceService = {
   /**
-   * Create makes a sequence, which stays until it is deleted. Not idempotent: a second Create is ALREADY_EXISTS.
+   * Create creates a sequence, which remains until it is deleted. Not idempotent: a second Create is ALREADY_EXISTS.
    *
-   *   ALREADY_EXISTS (SEQUENCE_EXISTS): there is a sequence of this name; it is left as it is.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was made.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down; nothing was made.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; look with Get.
+   *   ALREADY_EXISTS (SEQUENCE_EXISTS): the sequence already exists; it is left unchanged.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was created.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was created.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; check with Get.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
@@ -1089,15 +1089,15 @@ export const SequenceServiceService = {
     responseDeserialize: (value: Buffer): CreateResponse => CreateResponse.decode(value),
   },
   /**
-   * Next hands out the next numbers. Not idempotent: each call gets numbers of its own. A retry after any error is safe
+   * Next hands out the next numbers. Not idempotent: each call gets its own numbers. A retry after any error is safe
    * and at worst skips numbers.
    *
-   *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence; make it with Create.
+   *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence; create it with Create.
    *   OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
-   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence, or was set back behind
-   *   numbers of which this sidecar knows; nothing was handed out.
+   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below
+   *   numbers that this sidecar has seen; nothing was handed out.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
@@ -1111,13 +1111,13 @@ export const SequenceServiceService = {
     responseDeserialize: (value: Buffer): NextResponse => NextResponse.decode(value),
   },
   /**
-   * Get shows how far a sequence has come. Every number that was handed out before Get was called is counted.
+   * Get returns the last number of a sequence. It includes every number that was handed out before Get was called.
    * Idempotent.
    *
    *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
-   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence.
+   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
@@ -1131,16 +1131,16 @@ export const SequenceServiceService = {
     responseDeserialize: (value: Buffer): GetResponse => GetResponse.decode(value),
   },
   /**
-   * AdvanceTo has a sequence go on behind a number, for operators: it skips numbers that are in use already. A sequence
-   * that is there or further stays as it is. Numbers that a sidecar has reserved for RELAXED callers before are still
-   * handed out. Idempotent.
+   * AdvanceTo advances a sequence past a number, for operators: it skips numbers that are already in use. A sequence
+   * that is already at the number or past it is left unchanged. Numbers that a sidecar has already reserved for RELAXED callers
+   * are still handed out. Idempotent.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
-   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence.
+   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was changed.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down; nothing was changed.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was changed.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
@@ -1154,15 +1154,15 @@ export const SequenceServiceService = {
     responseDeserialize: (value: Buffer): AdvanceToResponse => AdvanceToResponse.decode(value),
   },
   /**
-   * Delete removes a sequence. Numbers that a sidecar has reserved for RELAXED callers are dropped as soon as it hears of
-   * it. Not idempotent: a second Delete is NOT_FOUND.
+   * Delete removes a sequence. Numbers that a sidecar has reserved for RELAXED callers are dropped as soon as it learns of
+   * the deletion. Not idempotent: a second Delete is NOT_FOUND.
    *
    *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
-   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence; it is left as it is.
-   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): others have put things below the sequence; it is left as it is.
+   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence; it is left unchanged.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): other programs have stored nodes below the sequence; it is left unchanged.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was deleted.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down; nothing was deleted.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; look with Get, whose `incarnation` tells the old from a new one.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was deleted.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; check with Get, whose `incarnation` distinguishes the old from a new one.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
@@ -1176,7 +1176,7 @@ export const SequenceServiceService = {
     responseDeserialize: (value: Buffer): DeleteResponse => DeleteResponse.decode(value),
   },
   /**
-   * List shows the sequences, in the order of names. Idempotent.
+   * List returns the sequences, in the order of names. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -1195,73 +1195,73 @@ export const SequenceServiceService = {
 
 export interface SequenceServiceServer extends UntypedServiceImplementation {
   /**
-   * Create makes a sequence, which stays until it is deleted. Not idempotent: a second Create is ALREADY_EXISTS.
+   * Create creates a sequence, which remains until it is deleted. Not idempotent: a second Create is ALREADY_EXISTS.
    *
-   *   ALREADY_EXISTS (SEQUENCE_EXISTS): there is a sequence of this name; it is left as it is.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was made.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down; nothing was made.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; look with Get.
+   *   ALREADY_EXISTS (SEQUENCE_EXISTS): the sequence already exists; it is left unchanged.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was created.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was created.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; check with Get.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   create: handleUnaryCall<CreateRequest, CreateResponse>;
   /**
-   * Next hands out the next numbers. Not idempotent: each call gets numbers of its own. A retry after any error is safe
+   * Next hands out the next numbers. Not idempotent: each call gets its own numbers. A retry after any error is safe
    * and at worst skips numbers.
    *
-   *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence; make it with Create.
+   *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence; create it with Create.
    *   OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
-   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence, or was set back behind
-   *   numbers of which this sidecar knows; nothing was handed out.
+   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below
+   *   numbers that this sidecar has seen; nothing was handed out.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   next: handleUnaryCall<NextRequest, NextResponse>;
   /**
-   * Get shows how far a sequence has come. Every number that was handed out before Get was called is counted.
+   * Get returns the last number of a sequence. It includes every number that was handed out before Get was called.
    * Idempotent.
    *
    *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
-   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence.
+   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
   get: handleUnaryCall<GetRequest, GetResponse>;
   /**
-   * AdvanceTo has a sequence go on behind a number, for operators: it skips numbers that are in use already. A sequence
-   * that is there or further stays as it is. Numbers that a sidecar has reserved for RELAXED callers before are still
-   * handed out. Idempotent.
+   * AdvanceTo advances a sequence past a number, for operators: it skips numbers that are already in use. A sequence
+   * that is already at the number or past it is left unchanged. Numbers that a sidecar has already reserved for RELAXED callers
+   * are still handed out. Idempotent.
    *
    *   PERMISSION_DENIED (OPERATOR_ONLY): on a listener that is not the operators'.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
-   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence.
+   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was changed.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down; nothing was changed.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was changed.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   advanceTo: handleUnaryCall<AdvanceToRequest, AdvanceToResponse>;
   /**
-   * Delete removes a sequence. Numbers that a sidecar has reserved for RELAXED callers are dropped as soon as it hears of
-   * it. Not idempotent: a second Delete is NOT_FOUND.
+   * Delete removes a sequence. Numbers that a sidecar has reserved for RELAXED callers are dropped as soon as it learns of
+   * the deletion. Not idempotent: a second Delete is NOT_FOUND.
    *
    *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
-   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is no sequence; it is left as it is.
-   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): others have put things below the sequence; it is left as it is.
+   *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence; it is left unchanged.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): other programs have stored nodes below the sequence; it is left unchanged.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was deleted.
-   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is going down; nothing was deleted.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; look with Get, whose `incarnation` tells the old from a new one.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was deleted.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; check with Get, whose `incarnation` distinguishes the old from a new one.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
   delete: handleUnaryCall<DeleteRequest, DeleteResponse>;
   /**
-   * List shows the sequences, in the order of names. Idempotent.
+   * List returns the sequences, in the order of names. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

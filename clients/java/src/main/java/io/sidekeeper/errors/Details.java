@@ -27,7 +27,7 @@ final class Details {
     details.takeAll(status, trailers);
     String message = status.getDescription() == null ? "" : status.getDescription();
     String first = firstWord(message);
-    if (Reasons.KINDS.containsKey(first)) {
+    if (Reasons.isKnown(first)) {
       message = message.substring(first.length() + 2);
       // What a proxy leaves that drops details.
       details.reason = details.reason.isEmpty() ? first : details.reason;

@@ -31,8 +31,8 @@ public class LostException extends RuntimeException {
   /**
    * Says why it was lost.
    *
-   * @return what ended it; of class {@link LeaseLostException} if nothing is known but that it was
-   *     not confirmed in time
+   * @return what ended it; with the reason LEASE_LOST if nothing is known but that it was not
+   *     confirmed in time
    */
   public final SidekeeperException why() {
     return why;

@@ -9,10 +9,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * A status that the sidecar, or gRPC on the way to it, ended a call with.
  *
- * <p>One class stands for each reason, a name of {@code sidekeeper.errors.v1.Reason} without its
- * prefix. A status without a reason, or with one that this client does not know, is a
- * SidekeeperException itself. They are made from the domain and the reason of the status, and never
- * from its text.
+ * <p>Its reason is a name of {@code sidekeeper.errors.v1.Reason} without its prefix, where all of
+ * them are documented. Those that callers catch have a class of their own, such as {@link
+ * LockHeldException}; tell the others apart by {@link #reason}. It is made from the domain and the
+ * reason of the status, and never from its text.
  */
 public class SidekeeperException extends RuntimeException {
   private static final long serialVersionUID = 1;
@@ -40,7 +40,7 @@ public class SidekeeperException extends RuntimeException {
    *
    * @param status of a call that failed
    * @param trailers that came with it, or null
-   * @return an exception of the class of its reason
+   * @return an exception of the class of its reason, if that has one
    */
   public static SidekeeperException of(Status status, @Nullable Metadata trailers) {
     return Details.read(status, trailers);
@@ -51,7 +51,7 @@ public class SidekeeperException extends RuntimeException {
    *
    * @param reason a name of {@code sidekeeper.errors.v1.Reason} without its prefix
    * @param message for people
-   * @return an exception of its class, with the code ABORTED
+   * @return an exception of its class, if it has one, with the code ABORTED
    */
   public static SidekeeperException named(String reason, String message) {
     return Reasons.make(reason, Status.Code.ABORTED, new Told(message));
@@ -85,7 +85,7 @@ public class SidekeeperException extends RuntimeException {
   }
 
   /**
-   * Tells with {@link InvalidFieldException} which fields break a rule.
+   * Tells with the reason INVALID_FIELD which fields break a rule.
    *
    * @return the fields in no certain order
    */
@@ -112,5 +112,13 @@ public class SidekeeperException extends RuntimeException {
    */
   public final boolean isTransient() {
     return code == Status.Code.UNAVAILABLE;
+  }
+
+  /** Says the class, the code, the reason if there is one, and the message. */
+  @SuppressWarnings("OverrideThrowableToString") // getMessage is for people, without the reason
+  @Override
+  public final String toString() {
+    String why = reason.isEmpty() ? "" : " (" + reason + ")";
+    return getClass().getName() + ": " + code + why + ": " + getMessage();
   }
 }

@@ -1,5 +1,6 @@
 /**
- * Why calls fail: one class for each reason of the API, and what it means that something was lost.
+ * Why calls fail: one exception with a reason, classes for what callers catch, and what it means
+ * that something was lost.
  */
 @NullMarked
 package io.sidekeeper.errors;

@@ -1,0 +1,91 @@
+package io.sidekeeper;
+
+import io.sidekeeper.Keeper.Answer;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.lock.v1.AcquireRequest;
+import io.sidekeeper.lock.v1.AcquireResponse;
+import io.sidekeeper.lock.v1.CheckRequest;
+import io.sidekeeper.lock.v1.CheckedHold;
+import io.sidekeeper.lock.v1.LockServiceGrpc;
+import io.sidekeeper.lock.v1.ReleaseRequest;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+
+/** Asks about the holds of locks. */
+final class Holds {
+  private static final int MOST_HOLDS = 1000;
+
+  private final Calls calls;
+
+  private Holds(Calls calls) {
+    this.calls = calls;
+  }
+
+  static Kind<AcquireRequest, AcquireResponse> kind(Core core) {
+    Holds holds = new Holds(core.calls);
+    return new Kind<>(
+        core,
+        LockServiceGrpc.getAcquireMethod(),
+        "granted",
+        core.keeper(holds::check),
+        holds::release,
+        true);
+  }
+
+  private CompletableFuture<?> release(String id, Duration timeout) {
+    ReleaseRequest request = ReleaseRequest.newBuilder().setHoldId(id).build();
+    return calls.ask(LockServiceGrpc.getReleaseMethod(), request, timeout);
+  }
+
+  private CompletableFuture<Map<String, Answer>> check(Collection<String> ids, Duration timeout) {
+    List<String> all = List.copyOf(ids);
+    List<CompletableFuture<Map<String, Answer>>> parts = new ArrayList<>();
+    for (int first = 0; first < all.size(); first += MOST_HOLDS) {
+      parts.add(checkSome(all.subList(first, Math.min(first + MOST_HOLDS, all.size())), timeout));
+    }
+    return Keeper.merged(parts);
+  }
+
+  /** Asks about each hold alone if one of them is unknown: the sidecar does not say which. */
+  private CompletableFuture<Map<String, Answer>> checkSome(List<String> ids, Duration timeout) {
+    CheckRequest request = CheckRequest.newBuilder().addAllHoldIds(ids).build();
+    return calls
+        .ask(LockServiceGrpc.getCheckMethod(), request, timeout)
+        .thenApply(reply -> answersOf(reply.getHoldsList()))
+        .exceptionallyCompose(
+            failure -> {
+              if (!(Waiting.unwrap(failure) instanceof SidekeeperException unknown)
+                  || !unknown.reason().equals("HOLD_NOT_FOUND")) {
+                return CompletableFuture.failedFuture(failure);
+              }
+              if (ids.size() == 1) {
+                return CompletableFuture.completedFuture(
+                    Map.of(ids.get(0), new Answer(0, unknown, false)));
+              }
+              return Keeper.merged(
+                  ids.stream().map(id -> checkSome(List.of(id), timeout)).toList());
+            });
+  }
+
+  private static Map<String, Answer> answersOf(List<CheckedHold> holds) {
+    Map<String, Answer> answers = new HashMap<>();
+    for (CheckedHold hold : holds) {
+      answers.put(hold.getHoldId(), answerOf(hold));
+    }
+    return answers;
+  }
+
+  private static Answer answerOf(CheckedHold hold) {
+    return switch (hold.getReason()) {
+      case "" -> new Answer(Wire.duration(hold.getValidFor()).toNanos(), null, false);
+      case "RELEASED" -> new Answer(0, null, true);
+      default ->
+          new Answer(0, SidekeeperException.named(hold.getReason(), "the sidecar says so"), false);
+    };
+  }
+}

@@ -1,0 +1,35 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// LogWriter is where a log's lines go, with characters escaped, as JSON does, that change the direction of text: a name that holds them
+// would show the rest of its line in another order than it has.
+func LogWriter(to io.Writer) io.Writer { return logWriter{to} }
+
+type logWriter struct{ to io.Writer }
+
+func (w logWriter) Write(line []byte) (int, error) {
+	text := string(line)
+	if strings.ContainsFunc(text, turnsText) {
+		var escaped strings.Builder
+		for _, r := range text {
+			if turnsText(r) {
+				fmt.Fprintf(&escaped, `\u%04x`, r)
+			} else {
+				escaped.WriteRune(r)
+			}
+		}
+		text = escaped.String()
+	}
+	if _, err := io.WriteString(w.to, text); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+func turnsText(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
