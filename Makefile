@@ -21,7 +21,7 @@ help: ## List the targets
 
 .PHONY: run
 run: build ## Start a sidecar with an ensemble in memory, until Ctrl-C; ARGS="--listen 127.0.0.1:0" for its settings
-	@bin/sidekeeper dev $(ARGS)
+	@bin/sidekeeper dev --admin-listen 127.0.0.1:0 $(ARGS)
 
 .PHONY: build
 build: ## Build the programs into bin/

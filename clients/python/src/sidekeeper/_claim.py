@@ -128,6 +128,11 @@ class Claim:
             self.ended.set()
 
 
+def quiet(task: asyncio.Task[None]) -> None:
+    """Keeps asyncio from complaining that the task has not ended when a program ends without closing its client: it has nothing to do."""
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+
 def notify(listener: Callable[..., object] | None, *news: object) -> None:
     """Calls a listener, if there is one. Whatever it raises is logged, also SystemExit: it must not end what it listens to, nor the event
     loop. A CancelledError is the listener's own: nobody can cancel a task while it calls a listener."""
@@ -169,6 +174,8 @@ class Checker:
             asyncio.create_task(self._loop(self._changed[0], self._end_expired), name="sidekeeper: expire"),
             asyncio.create_task(self._loop(self._changed[1], self._check_due), name="sidekeeper: check"),
         ]
+        for task in self._tasks:
+            quiet(task)
 
     async def begin(self, key: str, claim: Claim) -> None:
         """Asks for the first validity, and keeps the deadline from then on. Raises the cause of the claim's end, or the error of the

@@ -14,7 +14,7 @@ from typing import Any, Self
 import grpc
 
 from sidekeeper import _fork, _transport
-from sidekeeper._claim import Ask, Checker, Claim, log
+from sidekeeper._claim import Ask, Checker, Claim, log, quiet
 from sidekeeper._errors import ForkedError, LostError, SidekeeperError
 
 GIVE_UP_ATTEMPTS = 3
@@ -62,6 +62,7 @@ class Streams:
 
 
 def _keep(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> asyncio.Task[None]:
+    quiet(task)
     tasks.add(task)
     task.add_done_callback(tasks.discard)
     return task
