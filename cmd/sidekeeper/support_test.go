@@ -125,20 +125,21 @@ func family(members []string) {
 			fmt.Fprintln(os.Stdout, os.Getppid())
 			continue
 		}
-		member := exec.Command(os.Args[0], behaviour)
 		if behaviour == "session" {
-			member = exec.Command(os.Args[0], "leave", "stay")
-			member.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-			member.Stdout = os.Stdout // to tell the number
+			leaver := exec.Command(os.Args[0], "leave", "stay")
+			leaver.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			number, err := leaver.Output()
+			if err != nil {
+				panic(err)
+			}
+			os.Stdout.Write(number) // now that it is nobody's child
+			continue
 		}
+		member := exec.Command(os.Args[0], behaviour)
 		if err := member.Start(); err != nil {
 			panic(err)
 		}
-		if behaviour != "session" {
-			fmt.Fprintln(os.Stdout, member.Process.Pid)
-		} else if err := member.Wait(); err != nil {
-			panic(err)
-		}
+		fmt.Fprintln(os.Stdout, member.Process.Pid)
 	}
 }
 

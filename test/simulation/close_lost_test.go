@@ -189,7 +189,7 @@ func TestNoLostSessionLivesLongerForBeingClosed(t *testing.T) {
 						if closed {
 							s.Close(context.Background())
 						}
-						time.Sleep(time.Until(back) + time.Duration(phase)*20*time.Millisecond)
+						time.Sleep(time.Until(back) + time.Microsecond + time.Duration(phase)*20*time.Millisecond) // when what was held has come
 						again.cut(e)
 						time.Sleep(6 * time.Second)
 						again.mend(e)
