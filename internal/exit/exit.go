@@ -146,13 +146,13 @@ func explainFields(e *sidekeeper.Error) string {
 
 // transportCause takes away what gRPC wraps around the error of the system's call.
 func transportCause(message string) string {
-	_, cause, found := strings.Cut(message, "Error while dialing: ")
-	switch {
-	case found:
+	if _, cause, found := strings.Cut(message, "Error while dialing: "); found {
 		return strings.TrimSuffix(cause, `"`)
-	case strings.Contains(message, "error reading server preface"):
-		return "what listens there does not answer as a gRPC server does"
-	default:
-		return message
 	}
+	for _, hungUp := range []string{"error reading server preface", "write tcp", "read tcp", "write unix", "read unix"} {
+		if strings.Contains(message, hungUp) {
+			return "what listens there does not answer as a gRPC server does"
+		}
+	}
+	return message
 }
