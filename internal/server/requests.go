@@ -149,9 +149,6 @@ func (r receptionist) RegisterService(service *grpc.ServiceDesc, handlers any) {
 }
 
 func (r reception) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	if err := r.memory.spare(); err != nil {
-		return err
-	}
 	return handler(server, receivedStream{stream, r})
 }
 
