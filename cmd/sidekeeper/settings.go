@@ -90,7 +90,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.IntVar(&s.service.MostWatched, "max-watched", 100000, "maximum number of keys and members watched at the same time, of which one identity gets at most three quarters, as of leases")
 	f.IntVar(&s.server.MaxStreams, "max-streams", 1024, "maximum number of long-lived streams per connection; one identity gets four times as many over all its connections")
 	f.IntVar(&s.server.MaxConnections, "max-connections", 1000, "maximum number of client connections, of which one identity (a uid or a certificate) gets at most three quarters; further ones are closed at once")
-	f.Var(preset(&s.maxMemory, 128<<20), "max-memory", "memory in use above which responses of more than 64KiB are refused, because clients are not reading them, and new streams")
+	f.Var(preset(&s.maxMemory, 128<<20), "max-memory", "memory in use above which responses of more than 64KiB are refused, because clients are not reading them, and new streams of a connection that has 64")
 	f.DurationVar(&s.server.KeepaliveTime, "keepalive-time", 10*time.Second, "idle time after which a client connection is pinged")
 	f.DurationVar(&s.server.KeepaliveTimeout, "keepalive-timeout", 5*time.Second, "time to answer that ping before the connection is closed")
 	f.DurationVar(&s.server.DrainTimeout, "drain-timeout", 20*time.Second, "drain timeout for holders when the sidecar stops")

@@ -43,8 +43,8 @@ func newConnLimiter(most int, log *zap.Logger) *connLimiter {
 		most = math.MaxInt
 	}
 	return &connLimiter{
-		most: most, share: most - most/4, greetings: most - most/2, kept: most / keptIn, log: log, quotas: map[string]*callerQuota{}, refusals: newPace(refusals, refusalsBurst),
-		warnings: rate.NewLimiter(warnings, warningsBurst),
+		most: most, share: most - most/4, greetings: most - most/2, kept: most / keptIn, log: log, quotas: map[string]*callerQuota{},
+		refusals: newPace(refusals, refusalsBurst), warnings: rate.NewLimiter(warnings, warningsBurst),
 	}
 }
 

@@ -30,7 +30,8 @@ const reasonTrailer = "sidekeeper-reason"
 func interceptorsOf(options Options, authorizer authorizer, reception reception) []grpc.ServerOption {
 	log, logged := logger(options.Log), loggedAs(levelOf)
 	counted := errorCount{options.Metrics}
-	admission, memory := admission{options.MaxStreams, authorizer, denials{options.Audit}}, reception.memory
+	memory := reception.memory
+	admission := admission{options.MaxStreams, memory, authorizer, denials{options.Audit}}
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
@@ -58,6 +59,7 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 // admission decides who may make a call, and how many at once.
 type admission struct {
 	mostStreams int
+	memory      memory
 	authorizer  authorizer
 	denials     denials
 }
@@ -82,7 +84,7 @@ func (a admission) unary(
 func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	from := caller.Of(stream.Context())
 	slot := slotOf(from)
-	if err := slot.beginStream(a.mostStreams, from.Identity); err != nil {
+	if err := slot.beginStream(a.mostStreams, from.Identity, a.memory); err != nil {
 		return err
 	}
 	defer slot.endStream()

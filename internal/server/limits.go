@@ -56,22 +56,32 @@ func (c *streamCount) enter(most int) error {
 
 func (c *streamCount) leave() { c.open.Add(-1) }
 
-// streamConnections is how many connections' worth of long-lived streams one caller gets.
-const streamConnections = 4
+// What one caller gets of long-lived streams over all its connections.
+const (
+	streamConnections = 4  // connections' worth of them
+	fewStreams        = 64 // of one connection, whether there is memory or not
+)
 
-// beginStream admits one more long-lived stream of the connection and of its caller. Who was admitted calls endStream.
-func (s *connSlot) beginStream(most int, identity string) error {
+// beginStream admits one more long-lived stream of the connection and of its caller. Who was admitted calls endStream. When memory is
+// short, a connection that has many streams gets no more, and the others do.
+func (s *connSlot) beginStream(most int, identity string, memory memory) error {
 	if err := s.streams.enter(most); err != nil {
 		return err
 	}
 	if s.quota == nil {
 		return nil
 	}
-	if s.quota.streams.enter(streamConnections*most) != nil {
+	err := s.quota.streams.enter(streamConnections * most)
+	if err != nil {
 		s.streams.leave()
 		return service.QuotaExceeded("long-lived streams", streamConnections*most, identity)
 	}
-	return nil
+	if s.streams.open.Load() > fewStreams {
+		if err = memory.spare(); err != nil {
+			s.endStream()
+		}
+	}
+	return err
 }
 
 func (s *connSlot) endStream() {

@@ -67,7 +67,8 @@ func (m memory) collect() {
 	}
 }
 
-// spare says whether there is memory for more streams: errMemoryLimit if what is in use after a collection is more than the most.
+// spare says whether there is memory for more of somebody who has much: errMemoryLimit if what is in use after a collection is more than the
+// most.
 func (m memory) spare() error {
 	if m.most == 0 || m.inUse() <= m.most {
 		return nil

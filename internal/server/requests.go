@@ -152,9 +152,6 @@ func (r receptionist) RegisterService(description *grpc.ServiceDesc, handlers an
 }
 
 func (r reception) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	if err := r.memory.spare(); err != nil {
-		return err
-	}
 	return handler(server, receivedStream{stream, r})
 }
 

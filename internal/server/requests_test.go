@@ -122,22 +122,27 @@ func TestACallerHasOnlySoManyStreamsOverAllItsConnections(t *testing.T) {
 	p.begin(within(t), other)
 }
 
-func TestNoStreamBeginsWhileThereIsNoMemory(t *testing.T) {
+func TestAConnectionWithManyStreamsGetsNoMoreWhileThereIsNoMemory(t *testing.T) {
 	t.Parallel()
 	used, live := 0, 0
 	m := newMemory(1 << 20)
 	m.inUse, m.live = func() int { return used }, func() int { return live }
-	begin := func() string {
-		handler := func(any, grpc.ServerStream) error { return nil }
-		return outcome(answerWith(reception{memory: m}.stream(nil, nil, nil, handler), discardTrailer))
+	many, few := &connSlot{quota: newCallerQuota()}, &connSlot{quota: newCallerQuota()}
+	begin := func(slot *connSlot) string {
+		return outcome(answerWith(slot.beginStream(1024, "uid:1", m), discardTrailer))
 	}
-	same(t, "with memory", begin(), "OK")
+	for range fewStreams {
+		same(t, "few", begin(many), "OK")
+	}
+	same(t, "with memory", begin(many), "OK")
 	used = 2 << 20
-	same(t, "with garbage", begin(), "OK")
+	same(t, "with garbage", begin(many), "OK")
 	live = 2 << 20
-	same(t, "without memory", begin(), "ResourceExhausted MEMORY_LIMIT")
+	same(t, "without memory", begin(many), "ResourceExhausted MEMORY_LIMIT")
+	same(t, "of somebody else", begin(few), "OK")
+	same(t, "streams", many.streams.open.Load(), fewStreams+2)
 	m.most = 0
-	same(t, "without a limit", begin(), "OK")
+	same(t, "without a limit", begin(many), "OK")
 }
 
 func TestAWatchOfAnUnknownServicesHealthEnds(t *testing.T) {

@@ -121,7 +121,7 @@ func manyLeases(ctx context.Context, t *testing.T, s *sidecar) {
 		for err == nil {
 			_, err = stream.Recv()
 		}
-		if told(err) == "ResourceExhausted LEASE_LIMIT" {
+		if told(err) == "ResourceExhausted QUOTA_EXCEEDED" {
 			refused.Add(1)
 		}
 	})
