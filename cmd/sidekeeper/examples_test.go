@@ -34,7 +34,9 @@ type beside struct{ command, pattern, insteadOf string }
 var trials = map[string]trial{
 	"sidekeeper dev": {says: "callers: ", ended: os.Interrupt},
 	"sidekeeper dev --listen 127.0.0.1:0 --fault suspend=2s/1m --fault delay-grants=500ms": {says: "callers: ", ended: syscall.SIGTERM},
-	"sidekeeper dev --listen 0.0.0.0:7181 --listen-anywhere":                               {says: `callers: .*127\.0\.0\.1:\d+`, ended: os.Interrupt},
+	"sidekeeper dev --listen 0.0.0.0:7181 --listen-anywhere": {
+		says: `callers: .*127\.0\.0\.1:\d+`, ended: os.Interrupt,
+	},
 	"sidekeeper dev --tls-folder ./certificates --metrics-listen 127.0.0.1:0 --log-format json": {
 		says: `(?s)TLS: .*metrics: .*Ctrl-C here`, then: "test -s certificates/client.pem", ended: os.Interrupt,
 	},
@@ -237,7 +239,8 @@ func newStage(t *testing.T) *stage {
 	admin, ensemble := said(t, welcome, `top --admin (\S+)`), said(t, welcome, `ensemble:  (\S+), `)
 	s.replaced = []string{
 		"zk-1:2181,zk-2:2181,zk-3:2181", ensemble, "zk-1:2181", ensemble, "--listen 127.0.0.1:7181", "--listen 127.0.0.1:0",
-		"0.0.0.0:7181", "127.0.0.1:0", "127.0.0.1:9180", "127.0.0.1:0", "127.0.0.1:7182", admin, "127.0.0.1:7181", sidecar.address, " /run/", " " + s.folder + "/run/",
+		"0.0.0.0:7181", "127.0.0.1:0", "127.0.0.1:9180", "127.0.0.1:0", "127.0.0.1:7182", admin,
+		"127.0.0.1:7181", sidecar.address, " /run/", " " + s.folder + "/run/",
 	}
 	for name, value := range map[string]string{
 		"TESTED": os.Args[0], "PATH": filepath.Join(s.folder, "bin") + ":" + os.Getenv("PATH"), "EDITOR": "", "VISUAL": "",

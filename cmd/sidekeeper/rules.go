@@ -45,7 +45,10 @@ func (s *settings) rules() []rule {
 		{"sync-limit", s.ensemble.SyncLimit, s.ensemble.SyncLimit <= 10000, "at most 10000"},
 		{"heartbeat", s.ensemble.Heartbeat, s.ensemble.Heartbeat > 0, positiveRule},
 		{"session-timeout", s.ensemble.SessionTimeout, s.ensemble.SessionTimeout <= recipes.LongestTimeout, dayRule},
-		{"session-timeout", s.ensemble.SessionTimeout, s.ensemble.SessionTimeout >= 2*s.ensemble.TickTime, "an ensemble grants no less than two ticks"},
+		{
+			"session-timeout", s.ensemble.SessionTimeout, s.ensemble.SessionTimeout >= 2*s.ensemble.TickTime,
+			"an ensemble grants no less than two ticks",
+		},
 		{"ephemeral-bytes", s.ephemeralBytes.String(), s.ephemeralBytes >= 1<<10, "at least 1KiB, or no lock fits"},
 		{"max-leases", s.service.MostLeases, s.service.MostLeases > 0, positiveRule},
 		{"max-waiters", s.service.MostWaiters, s.service.MostWaiters > 0, positiveRule},

@@ -90,9 +90,10 @@ func FuzzSettings(f *testing.F) {
 // multiplied, as the proof of a session does.
 func usable(t *testing.T, s *settings) {
 	t.Helper()
-	beats := float64(s.ensemble.TickTime) * float64(3*int64(s.ensemble.SyncLimit)+1)
-	if s.ensemble.TickTime <= 0 || s.ensemble.SessionTimeout/2 < s.ensemble.TickTime || beats > math.MaxInt64/2 || s.ensemble.SessionTimeout > math.MaxInt64/4 {
-		t.Errorf("tick %v, sync limit %d and session timeout %v obey the rules", s.ensemble.TickTime, s.ensemble.SyncLimit, s.ensemble.SessionTimeout)
+	tick, timeout, sync := s.ensemble.TickTime, s.ensemble.SessionTimeout, s.ensemble.SyncLimit
+	beats := float64(tick) * float64(3*int64(sync)+1)
+	if tick <= 0 || timeout/2 < tick || beats > math.MaxInt64/2 || timeout > math.MaxInt64/4 {
+		t.Errorf("tick %v, sync limit %d and session timeout %v obey the rules", tick, sync, timeout)
 	}
 	if s.ephemeralBytes < 1<<10 || s.server.KeepaliveTime < time.Second || s.server.MaxStreams < 1 || 2*s.server.MaxStreams > math.MaxUint32 {
 		t.Errorf("%+v obey the rules", s)

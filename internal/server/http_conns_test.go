@@ -16,7 +16,7 @@ func TestConnectionsThatAskForNothingDoNotKeepAScraperOut(t *testing.T) {
 	for range mostHTTP + 1 {
 		conn, err := net.Dial("tcp", p.server.MetricsAddress())
 		must(t, err)
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		_ = conn.SetDeadline(time.Now().Add(handshakeTimeout / 2)) // it is not for its silence that one ends
 		silent = append(silent, conn)
 	}

@@ -87,7 +87,7 @@ func awaitDeaths(descriptors []int, by time.Time) (dead bool) {
 	dead = true
 	for _, descriptor := range descriptors {
 		if descriptor >= 0 {
-			dead = awaitDeath(int32(descriptor), by) && dead //nolint:gosec // descriptors are small
+			dead = awaitDeath(int32(descriptor), by) && dead
 			_ = unix.Close(descriptor)
 		}
 	}

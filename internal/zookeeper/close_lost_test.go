@@ -6,9 +6,9 @@ import (
 	"net"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
 
@@ -45,7 +45,7 @@ func TestOnlyWhoDoesNotAnswerAClosingIsTakenForSilent(t *testing.T) {
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				client := &Client{
 					config: Config{Dial: c.dial}, lateClosings: make(gate, 1), silentServers: newSilentServers([]string{"one", "other"}),
 				}
