@@ -80,7 +80,7 @@ func (g Group) view(names []string, read func(path string) (Node, error)) (view 
 		return GroupView{}, err
 	}
 	view.Permanent = err == nil && isPermanent(directory)
-	slices.Sort(names)
+	names = slices.Sorted(slices.Values(names))
 	size := 0
 	for some := range slices.Chunk(names, 4*readsAtOnce) {
 		seen := make([]seenMember, len(some))

@@ -67,7 +67,8 @@ type Node struct {
 // call sees all that an earlier call on the same Tree has shown. Calls return when the ensemble has answered, when
 // ctx ends (with its cause) or when the ensemble is given up (ErrUnreachable).
 type Tree interface {
-	// Children lists the names of a node's children, in no order. ErrNoNode if the node is missing.
+	// Children lists the names of a node's children, in no order. ErrNoNode if the node is missing. Others may have the same list: it is
+	// for reading.
 	Children(ctx context.Context, path string) ([]string, error)
 
 	// WatchChildren lists as Children does and returns a channel that is closed when the list may have changed. With
