@@ -125,8 +125,17 @@ func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metric
 	options.GroupRoot, options.ConfigRoot = s.place(s.groupRoot, "groups"), s.place(s.configRoot, "config")
 	options.NestedLocks = s.lockLayout.String() == "nested"
 	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime
+	options.LeaseShare, options.WatchShare = s.shareOf(options.MostLeases), s.shareOf(options.MostWatched)
 	options.Log, options.Audit, options.Events = log, audit, metrics
 	return options
+}
+
+// shareOf is how much of so many one caller gets: three quarters, and all where there cannot be a second one.
+func (s *settings) shareOf(most int) int {
+	if server.IsForOne(s.server.Listen, s.server.TLS) {
+		return most
+	}
+	return most - most/4
 }
 
 func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics, traces traces) server.Options {
