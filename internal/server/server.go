@@ -264,7 +264,8 @@ func profiles() *http.ServeMux {
 // close. It returns nil if everything ended as it should: every session closed, so that all locks are free.
 func (s *Server) Serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	announce(s.health, false, s.services())
+	reachable, _ := s.ensemble.Reachable()
+	announce(s.health, reachable, s.services()) // so that nobody's first answer is older than the first look
 	for _, listener := range s.listeners {
 		s.options.Log.Info("listening", zap.String("for", listener.purpose), zap.String("address", addressOf(listener.listener)))
 		group.Go(func() error { return s.serveListener(listener) })
