@@ -166,7 +166,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 	if s.lease, err = s.services.leases.find(s.caller, s.recipe.leaseID); err != nil {
 		return err
 	}
-	standsOn(ctx, s.lease)
+	caller.CallOf(ctx).StandsOn(s.lease.logID)
 	for {
 		err := s.lease.enter(s.recipe.resource, s.left)
 		if !errors.Is(err, errAlreadyContending) || s.recipe.again == nil {

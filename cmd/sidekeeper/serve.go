@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -79,7 +80,8 @@ func untilSignal(ctx context.Context) (until context.Context, stop func()) {
 
 // serve puts the parts together and runs them until ctx ends. What it listens on goes to out, its log to logged.
 func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
-	log := s.newLog(logged)
+	log, end := s.newLog(logged)
+	defer end()
 	audit, closer, err := s.newAudit(logged)
 	if err != nil {
 		return exit.UsageError(err)
@@ -146,12 +148,23 @@ func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics
 	return options
 }
 
-func (s *settings) newLog(out io.Writer) *zap.Logger {
+// logDelay is how long a line below a warning may wait for others to be written with.
+const logDelay = 250 * time.Millisecond
+
+// newLog is a log, and what writes its last lines. Lines are written in blocks, since each write costs a call more than the line.
+func (s *settings) newLog(out io.Writer) (log *zap.Logger, end func()) {
 	level, err := zapcore.ParseLevel(s.logLevel.String())
 	if err != nil {
 		level = zapcore.InfoLevel // the flag's words are zap's
 	}
-	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(show.LogWriter(out))), level))
+	blocks := &zapcore.BufferedWriteSyncer{WS: zapcore.AddSync(show.LogWriter(out)), FlushInterval: logDelay}
+	atOnce := zap.Hooks(func(line zapcore.Entry) error {
+		if line.Level < zap.WarnLevel {
+			return nil
+		}
+		return blocks.Sync()
+	})
+	return zap.New(zapcore.NewCore(s.encoder(encoding()), blocks, level), atOnce), func() { _ = blocks.Stop() }
 }
 
 // encoder is for people or for programs.

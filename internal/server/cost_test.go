@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
@@ -60,7 +59,7 @@ func BenchmarkCallCost(b *testing.B) {
 
 func benchmarkAdmission(b *testing.B, admits admission) {
 	b.Helper()
-	ctx := logging.InjectFields(b.Context(), logging.Fields{"call", 1})
+	ctx := caller.StatsHandler{Calls: new(atomic.Uint64)}.TagRPC(b.Context(), nil)
 	ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: caller.Caller{Identity: "uid:1000"}})
 	request, info := &configv1.GetRequest{Key: "team-20/key"}, &grpc.UnaryServerInfo{FullMethod: configv1.ConfigService_Get_FullMethodName}
 	handler := func(context.Context, any) (any, error) { return nil, nil }
