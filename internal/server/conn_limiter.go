@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -92,6 +93,8 @@ type callerQuota struct {
 	open     int // connections; the limiter's
 	arrivals *rate.Limiter
 	intake   *intake
+	urgent   *intake      // of the requests that wait for no others
+	talks    atomic.Int64 // streams in both directions that are open for a further request
 	streams  streamCount
 	reads    *reads
 	denials  *denialPace
@@ -99,7 +102,8 @@ type callerQuota struct {
 
 func newCallerQuota() *callerQuota {
 	return &callerQuota{
-		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), intake: newIntake(), reads: newReads(), denials: newDenialPace(),
+		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), intake: newIntake(mostIncomplete), urgent: newIntake(mostUrgent),
+		reads: newReads(), denials: newDenialPace(),
 	}
 }
 

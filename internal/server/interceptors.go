@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"go.opentelemetry.io/otel/attribute"
@@ -23,7 +24,7 @@ const reasonTrailer = "sidekeeper-reason"
 func interceptorsOf(options Options, authorizer authorizer, reception reception) []grpc.ServerOption {
 	log, counted := callLog{options.Log}, errorCount{options.Metrics}
 	memory := reception.memory
-	admission := admission{options.MaxStreams, memory, authorizer, denials{options.Audit}}
+	admission := admission{options.MaxStreams, streamShare(options), memory, authorizer, denials{options.Audit}}
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
@@ -47,9 +48,18 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 	}
 }
 
+// streamShare is how many long-lived streams one caller gets: all that its connections have where there is nobody else.
+func streamShare(options Options) int {
+	if IsForOne(options.Listen, options.TLS) {
+		return math.MaxInt
+	}
+	return streamConnections * options.MaxStreams
+}
+
 // admission decides who may make a call, and how many at once.
 type admission struct {
-	mostStreams int
+	mostStreams int // of one connection
+	streamShare int // of one caller
 	memory      memory
 	authorizer  authorizer
 	denials     denials
@@ -75,7 +85,7 @@ func (a admission) unary(
 func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	from := caller.Of(stream.Context())
 	slot := slotOf(from)
-	if err := slot.beginStream(a.mostStreams, from.Identity, a.memory); err != nil {
+	if err := slot.beginStream(a.mostStreams, a.streamShare, from.Identity, a.memory); err != nil {
 		return err
 	}
 	defer slot.endStream()
