@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -62,8 +63,8 @@ const (
 	fewStreams        = 64 // of one connection, whether there is memory or not
 )
 
-// beginStream admits one more long-lived stream of the connection, and of its caller, which may have so many as share says. Who was
-// admitted calls endStream. When memory is short, a connection that has many streams gets no more, and the others do.
+// beginStream admits one more long-lived stream of the connection, and of its caller, which may have so many as share says, or any number
+// if it is 0. Who was admitted calls endStream. When memory is short, a connection that has many streams gets no more, and the others do.
 func (s *connSlot) beginStream(most, share int, identity string, memory memory) error {
 	if err := s.streams.enter(most); err != nil {
 		return err
@@ -71,10 +72,10 @@ func (s *connSlot) beginStream(most, share int, identity string, memory memory) 
 	if s.quota == nil {
 		return nil
 	}
-	err := s.quota.streams.enter(share)
+	err := s.quota.streams.enter(orAny(share))
 	if err != nil {
 		s.streams.leave()
-		return service.QuotaExceeded("long-lived streams", share, identity)
+		return service.QuotaExceeded(policy.Streams.String(), share, identity, 0)
 	}
 	if s.streams.open.Load() > fewStreams {
 		if err = memory.spare(); err != nil {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,13 +13,14 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // What one caller may have of requests that have not come as a whole, over all its connections.
 const (
 	mostIncomplete = 64               // that are read at once, each of which may take as much memory as the longest message
-	mostUrgent     = 16               // beside them, of the calls that keep and let go what the caller has
+	urgentIn       = 4                // a quarter as many beside them, of the calls that keep and let go what the caller has
 	mostUnread     = 1024             // that wait for their turn, each of which may take as much as the window of a stream
 	longestRequest = 10 * time.Second // from a call's headers to the end of its request
 )
@@ -38,7 +38,7 @@ func newIntake(most int) *intake { return &intake{reading: make(chan struct{}, m
 func (i *intake) enter(ctx context.Context, identity string, memory memory) error {
 	if most := cap(i.reading) + mostUnread; i.calls.Add(1) > int64(most) {
 		i.calls.Add(-1)
-		return service.QuotaExceeded("incomplete requests", most, identity)
+		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, identity, 0)
 	}
 	err := i.turn(ctx, identity, memory)
 	if err != nil {
@@ -62,7 +62,7 @@ func (i *intake) turn(ctx context.Context, identity string, memory memory) error
 	case i.reading <- struct{}{}:
 		return nil
 	case <-late.C:
-		return service.QuotaExceeded("incomplete requests", cap(i.reading), identity)
+		return service.QuotaExceeded(policy.IncompleteRequests.String(), cap(i.reading), identity, 0)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -84,6 +84,7 @@ var errCompressed = status.Error(codes.Unimplemented, "compressed requests are n
 
 // A reception reads requests for their callers: uncompressed ones, so many at a time, each within a time.
 type reception struct {
+	limits   *caller.Limits
 	memory   memory
 	metrics  *Metrics
 	complete time.Duration
@@ -109,10 +110,7 @@ func (r reception) read(ctx context.Context, method string, read func() error) e
 	if quota == nil {
 		return read()
 	}
-	intake := quota.intake
-	if slices.Contains(urgent, method) {
-		intake = quota.urgent
-	}
+	intake := quota.intakeFor(method, r.limits.Of(from.Identity, policy.IncompleteRequests))
 	if err := intake.enter(ctx, from.Identity, r.memory); err != nil {
 		return r.told(ctx, err).Err()
 	}
@@ -131,16 +129,19 @@ func (r reception) readOn(ctx context.Context, read func() error) error {
 	if quota == nil {
 		return read()
 	}
-	if quota.talks.Add(1) > mostIncomplete {
+	if most := r.limits.Of(from.Identity, policy.IncompleteRequests); quota.talks.Add(1) > int64(most) {
 		quota.talks.Add(-1)
-		return service.QuotaExceeded("streams in both directions", mostIncomplete, from.Identity)
+		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, from.Identity, 0)
 	}
 	defer quota.talks.Add(-1)
 	return read()
 }
 
+// requestSeconds is the limit that no policy sets.
+const requestSeconds = "request_seconds"
+
 func tooSlow(most time.Duration, from caller.Caller) error {
-	return service.QuotaExceeded("seconds until a request is complete", int(most/time.Second), from.Identity)
+	return service.QuotaExceeded(requestSeconds, int(most/time.Second), from.Identity, 0)
 }
 
 // errTooSlow ends a call whose caller has its status already.
@@ -153,7 +154,7 @@ func (r reception) told(ctx context.Context, err error) *status.Status {
 	answer, reason := service.StatusOf(err)
 	if reason != "" {
 		_ = grpc.SetTrailer(ctx, metadata.Pairs(reasonTrailer, reason)) // fails only for a call that has ended
-		r.metrics.callErrors.WithLabelValues(reason).Inc()
+		r.metrics.refused(answer, reason)
 	}
 	return answer
 }

@@ -145,7 +145,7 @@ func TestCheckAndReleaseDoNotWaitForIncompleteRequests(t *testing.T) {
 	for range mostIncomplete {
 		incomplete(t, one, lockv1.LockService_Get_FullMethodName)
 	}
-	until(t, mostIncomplete, &quotaOf(p, "socket:one").intake.calls)
+	until(t, mostIncomplete, &quotaOf(p, "socket:one").intakeFor("", mostIncomplete).calls)
 	waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := lockv1.NewLockServiceClient(one).Get(waits, &lockv1.GetRequest{})
