@@ -209,9 +209,10 @@ const (
 	// What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
 	Reason_REASON_POLICY_DENIED Reason = 41
 	// RESOURCE_EXHAUSTED: this caller has, or asks for, as much as one caller may; the others are not affected. Any rpc can end so, and
-	// nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`.
+	// nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`; and, if it is one of what may be done
+	// in a second, after how long the same would be allowed, as `RetryInfo`.
 	//
-	// What to do: ask for less at a time, or have the limit raised.
+	// What to do: ask for less at a time, wait if there is a `RetryInfo`, or have the limit raised in the sidecar's policy.
 	Reason_REASON_QUOTA_EXCEEDED Reason = 42
 	// RESOURCE_EXHAUSTED: what was asked for takes the list of a directory that is longer than the sidecar reads: there are too many names
 	// side by side. Any rpc that takes such a list can end so. The error's details tell the `directory` as it is called in the ensemble, the

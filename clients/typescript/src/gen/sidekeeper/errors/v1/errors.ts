@@ -279,9 +279,10 @@ export enum Reason {
   POLICY_DENIED = 41,
   /**
    * QUOTA_EXCEEDED - RESOURCE_EXHAUSTED: this caller has, or asks for, as much as one caller may; the others are not affected. Any rpc can end so, and
-   * nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`.
+   * nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`; and, if it is one of what may be done
+   * in a second, after how long the same would be allowed, as `RetryInfo`.
    *
-   * What to do: ask for less at a time, or have the limit raised.
+   * What to do: ask for less at a time, wait if there is a `RetryInfo`, or have the limit raised in the sidecar's policy.
    */
   QUOTA_EXCEEDED = 42,
   /**
