@@ -27,7 +27,8 @@ import (
 func newLimited(t *testing.T, limit string, change ...func(*Options)) (p *probe, one, other func() *grpc.ClientConn) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
-	must(t, os.WriteFile(file, []byte("rules: [{identities: ['*'], methods: ['sidekeeper.lock.v1.LockService/*']}]\n"+
+	methods := "['sidekeeper.lock.v1.LockService/*', 'sidekeeper.lock.v1.LockService/Break']"
+	must(t, os.WriteFile(file, []byte("rules: [{identities: ['*'], methods: "+methods+"}]\n"+
 		"limits: [{identities: ['socket:one'], "+limit+"}]\n"), 0o600))
 	p, _, _ = newTwo(t, append(change, func(o *Options) { o.Policy, o.MaxConnections = file, 100 })...)
 	p.acquire = func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
@@ -77,6 +78,19 @@ func TestACallerWithLittleIsRefusedAndAnotherIsNot(t *testing.T) {
 			same(t, "metric", strings.Contains(scrape(p.metrics), `sidekeeper_quota_refusals_total{limit="`+limit+`"} 1`), true)
 		})
 	}
+}
+
+func TestACallThatWritesIsRefusedAsAStreamIs(t *testing.T) {
+	t.Parallel()
+	_, one, other := newLimited(t, "writes_per_second: 2")
+	breaks := func(connection *grpc.ClientConn) (err error) {
+		for i := 0; i < 20 && err == nil; i++ {
+			_, err = lockv1.NewLockServiceClient(connection).Break(within(t), &lockv1.BreakRequest{})
+		}
+		return err
+	}
+	same(t, "the caller", outcome(breaks(one())), "ResourceExhausted QUOTA_EXCEEDED")
+	same(t, "another one", outcome(breaks(other())), "OK")
 }
 
 func TestACallerWithFewConnectionsIsRefusedAndAnotherIsNot(t *testing.T) {
