@@ -22,7 +22,7 @@ type ensemble struct{ *zookeeper.Client }
 
 // Open opens a session; see service.Ensemble.
 func (e ensemble) Open(ctx context.Context, timeout time.Duration) (service.Session, error) {
-	session, err := e.Client.Open(ctx, timeout)
+	session, err := e.OpenPooled(ctx, timeout)
 	if err != nil {
 		return nil, err // and not a nil *Session in an interface
 	}

@@ -99,6 +99,9 @@ func callOnce[T any](ctx context.Context, s *Session, operation string, request 
 	value, err := request(s.conn)
 	expired := errors.Is(err, zk.ErrSessionExpired)
 	err = verdict(err)
+	if err != nil && (operation != "delete" || !errors.Is(err, recipes.ErrNoNode)) {
+		s.doubtful.Store(true)
+	}
 	s.client.config.Observe(ctx, operation, time.Since(began), expired || errors.Is(err, recipes.ErrOutcomeUnknown))
 	if expired {
 		s.lose(errExpired)

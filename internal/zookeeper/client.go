@@ -36,6 +36,7 @@ type Client struct {
 	lateClosings  gate
 	deadlineWatch *deadlineWatch
 	silentServers *silentServers
+	pool          sessionPool
 	random        *rand.Rand
 	life          context.Context //nolint:containedctx // ends with Close
 	stop          context.CancelFunc
@@ -72,8 +73,9 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
-// Close ends the reader and waits until every session's connection has been closed.
+// Close closes idle sessions, ends the reader, and waits until every session's connection has been closed.
 func (c *Client) Close() {
+	c.pool.close()
 	c.stop()
 	c.work.Wait()
 }
