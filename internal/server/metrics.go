@@ -188,9 +188,5 @@ func histograms(name, help string, buckets []float64, label string) *prometheus.
 
 // policyRefused says whether the policy's file cannot be used.
 func (m *Metrics) policyRefused(refused bool) {
-	if refused {
-		m.refusedPolicy.Set(1)
-		return
-	}
-	m.refusedPolicy.Set(0)
+	m.refusedPolicy.Set(oneIf(refused))
 }
