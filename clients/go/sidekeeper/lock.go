@@ -112,7 +112,7 @@ func (c *Client) acquire(ctx context.Context, name string, options LockOptions) 
 		l.standOn(lease.claim, func() { l.lose(lease.why()) })
 	}
 	stream := heldStream[lockv1.AcquireResponse]{
-		claim: claim, handle: l.handle, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease,
+		claim: claim, handle: l.handle, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait,
 		open: func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
 			return c.locks.Acquire(streaming, options.request(name))
 		},

@@ -82,7 +82,7 @@ func (m *Membership) join(ctx context.Context) error {
 	var streaming context.Context
 	m.claim, streaming = m.client.newClaim(ctx, "member "+m.name())
 	stream := heldStream[membershipv1.JoinResponse]{
-		claim: m.claim, handle: m.handle,
+		claim: m.claim, handle: m.handle, wait: m.options.Wait,
 		open: func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
 			return m.client.groups().Join(streaming, m.request())
 		},
