@@ -84,7 +84,7 @@ func (m *Membership) join(ctx context.Context) error {
 	m.claim, streaming = m.client.newClaim(ctx, "member "+m.name())
 	m.parent = m.lease.claim
 	stream := heldStream[membershipv1.JoinResponse]{
-		claim: m.claim, handle: m.handle,
+		claim: m.claim, handle: m.handle, wait: m.options.Wait,
 		open: func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
 			return m.client.groups().Join(streaming, m.request())
 		},
