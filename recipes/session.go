@@ -33,7 +33,8 @@ var (
 	ErrUnsafeTimeout = errors.New("session timeout too short to be proved")
 	// ErrTooManyBytes means that the session owns as many bytes of ephemeral paths as it may.
 	ErrTooManyBytes = errors.New("too many bytes of ephemeral paths in one session")
-	// ErrDirectoryTooLarge means that a node has so many children that their list is not read. Asking again does not help.
+	// ErrDirectoryTooLarge means that a node has so many children that their list is not read, or that it gets no more. Asking again
+	// does not help.
 	ErrDirectoryTooLarge = errors.New("too many names in one directory")
 )
 
@@ -49,6 +50,30 @@ func (l *LargeDirectory) Error() string {
 }
 
 func (l *LargeDirectory) Unwrap() error { return ErrDirectoryTooLarge }
+
+// Facts are what programs read of it.
+func (l *LargeDirectory) Facts() map[string]string {
+	return map[string]string{"directory": l.Path, "bytes": fmt.Sprint(l.Bytes), "max": fmt.Sprint(l.Max)}
+}
+
+// A FullDirectory is an ErrDirectoryTooLarge of a directory that gets no more children, while its list can still be read.
+type FullDirectory struct {
+	Path      string
+	Limit     string // what there is too much of
+	Used, Max int
+}
+
+func (f *FullDirectory) Error() string {
+	return fmt.Sprintf("%v: %s of %s: %d, and at most %d: delete names that are not needed, and spread new ones over several prefixes",
+		ErrDirectoryTooLarge, f.Limit, f.Path, f.Used, f.Max)
+}
+
+func (f *FullDirectory) Unwrap() error { return ErrDirectoryTooLarge }
+
+// Facts are what programs read of it.
+func (f *FullDirectory) Facts() map[string]string {
+	return map[string]string{"directory": f.Path, "limit": f.Limit, "used": fmt.Sprint(f.Used), "max": fmt.Sprint(f.Max)}
+}
 
 // A Node is what a read has shown of one znode.
 type Node struct {

@@ -31,8 +31,11 @@ func (s *Session) makeContainer(ctx context.Context, dir string) error {
 	if s.client.permanent[dir] {
 		return s.makePlain(ctx, dir)
 	}
+	if err := s.client.reader.admitChild(asker{ctx: ctx, session: s}, dir); err != nil {
+		return err
+	}
 	for {
-		err := s.makeNode(ctx, "createContainer", func(c *zk.Conn) (string, error) {
+		err := s.makeNode(ctx, "createContainer", dir, func(c *zk.Conn) (string, error) {
 			select {
 			case s.making <- struct{}{}:
 			case <-s.done:
@@ -53,7 +56,7 @@ func (s *Session) makeContainer(ctx context.Context, dir string) error {
 // makePlain makes a node that stays.
 func (s *Session) makePlain(ctx context.Context, dir string) error {
 	for {
-		err := s.makeNode(ctx, "create", func(c *zk.Conn) (string, error) {
+		err := s.makeNode(ctx, "create", dir, func(c *zk.Conn) (string, error) {
 			return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
 		})
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
@@ -62,10 +65,13 @@ func (s *Session) makePlain(ctx context.Context, dir string) error {
 	}
 }
 
-func (s *Session) makeNode(ctx context.Context, operation string, create func(*zk.Conn) (string, error)) error {
+func (s *Session) makeNode(ctx context.Context, operation, dir string, create func(*zk.Conn) (string, error)) error {
 	_, err := call(ctx, s, operation, create)
 	if errors.Is(err, recipes.ErrExists) {
 		return nil
+	}
+	if err == nil {
+		s.client.reader.counts.changed(dir, 1)
 	}
 	return err
 }

@@ -17,6 +17,9 @@ func (s *Session) Create(ctx context.Context, member string, data []byte) (recip
 	if err := fits(member, data); err != nil {
 		return recipes.Node{}, nil, err
 	}
+	if err := s.client.reader.admitChild(asker{ctx: ctx, session: s}, member); err != nil {
+		return recipes.Node{}, nil, err
+	}
 	if err := s.reserve(len(member)); err != nil {
 		return recipes.Node{}, nil, err
 	}
@@ -25,6 +28,7 @@ func (s *Session) Create(ctx context.Context, member string, data []byte) (recip
 		s.unreserve(len(member))
 		return recipes.Node{}, nil, err
 	}
+	s.client.reader.counts.changed(member, 1)
 	s.client.reader.expect(ctx, member)
 	gone := s.own(member, len(member), true)
 	s.cover(member, memberVersion, sent)
@@ -105,6 +109,7 @@ func (s *Session) Update(ctx context.Context, member string, data []byte, versio
 // Delete deletes a node that Create made, and no other.
 func (s *Session) Delete(ctx context.Context, member string) {
 	s.release(member, func() error { return s.deleteOwn(ctx, member) })
+	s.client.reader.counts.changed(member, -1)
 }
 
 // deleteOwn deletes a member once it is certain that it is this session's.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/go-zookeeper/zk"
 
@@ -21,7 +22,10 @@ func (t tree) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.
 	}
 	a, cancel := t.asker(ctx)
 	defer cancel()
-	return write(t.reader, a, "multi", func(c *zk.Conn) ([]recipes.Node, error) {
+	if err := t.reader.admit(a, changes); err != nil {
+		return nil, err
+	}
+	nodes, err := write(t.reader, a, "multi", func(c *zk.Conn) ([]recipes.Node, error) {
 		results, err := multi(c, operations...)
 		if err != nil {
 			return nil, err
@@ -35,18 +39,51 @@ func (t tree) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.
 		}
 		return nodes, nil
 	})
+	if err == nil {
+		t.reader.note(changes)
+	}
+	return nodes, err
+}
+
+// admit refuses changes that make more of a directory than it may hold. What they make themselves holds little.
+func (r *reader) admit(a asker, changes []recipes.Change) error {
+	made := map[string]bool{}
+	for _, change := range changes {
+		if change.Kind != recipes.KindCreate {
+			continue
+		}
+		if made[change.Path] = true; made[path.Dir(change.Path)] {
+			continue
+		}
+		if err := r.admitChild(a, change.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note notes what changes have made of directories.
+func (r *reader) note(changes []recipes.Change) {
+	for _, change := range changes {
+		switch change.Kind {
+		case recipes.KindCreate:
+			r.counts.changed(change.Path, 1)
+		case recipes.KindDelete:
+			r.counts.changed(change.Path, -1)
+		}
+	}
 }
 
 // MakeDirectory makes a directory and what it lies in; see recipes.Store.
-func (t tree) MakeDirectory(ctx context.Context, path string) error {
-	if err := fits(path, nil); err != nil {
+func (t tree) MakeDirectory(ctx context.Context, directory string) error {
+	if err := fits(directory, nil); err != nil {
 		return err
 	}
 	a, cancel := t.asker(ctx)
 	defer cancel()
 	_, err := ask(t.reader, a, func(v *view) (struct{}, error) {
 		return wait(a, newFuture[struct{}]().launch(v.session, func() (struct{}, error) {
-			return struct{}{}, v.session.makeParents(a.ctx, path)
+			return struct{}{}, v.session.makeParents(a.ctx, directory)
 		}))
 	})
 	return err
@@ -138,9 +175,9 @@ func answersAll(operations []any, results []zk.MultiResponse) bool {
 }
 
 // fits refuses what is too long for a lease session's buffers.
-func fits(path string, data []byte) error {
-	if len(path) > maxPathBytes || len(data) > maxPlaceData {
-		return fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, len(path), len(data))
+func fits(node string, data []byte) error {
+	if len(node) > maxPathBytes || len(data) > maxPlaceData {
+		return fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, len(node), len(data))
 	}
 	return nil
 }

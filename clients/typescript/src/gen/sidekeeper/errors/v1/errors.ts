@@ -285,9 +285,10 @@ export enum Reason {
    */
   QUOTA_EXCEEDED = 42,
   /**
-   * DIRECTORY_TOO_LARGE - RESOURCE_EXHAUSTED: what was asked for takes the list of a directory that is longer than the sidecar reads: there are too many names
-   * side by side. Any rpc that takes such a list can end so. The error's details tell the `directory` as it is called in the ensemble, the
-   * `bytes` of its list and the `max`. Asking again does not help.
+   * DIRECTORY_TOO_LARGE - RESOURCE_EXHAUSTED: there are too many names side by side in one directory. Either what was asked for takes its list, which is longer
+   * than the sidecar reads: the error's details tell the `directory` as it is called in the ensemble, the `bytes` of its list and the
+   * `max`. Or it gets no new names, while its list can still be read: the details tell the `directory`, the `limit` (`max-children` or
+   * `bytes of names`), how much is `used` and the `max`. Any rpc can end so, and nothing was done. Asking again does not help.
    *
    * What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
    */
