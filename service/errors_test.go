@@ -143,7 +143,8 @@ func TestADirectoryThatIsTooLargeIsNamedWithItsSizeAndWhatToDo(t *testing.T) {
 		"delete names that are not needed, and spread new ones over several prefixes")
 	facts := told.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
 	same(t, "facts", fmt.Sprint(facts), "map[bytes:5000000 directory:/sidekeeper/sequences max:4194304]")
-	told, reason = StatusOf(fmt.Errorf("create: %w", &recipes.FullDirectory{Path: "/sidekeeper/groups", Limit: "max-children", Used: 50001, Max: 50000}))
+	full := &recipes.FullDirectory{Path: "/sidekeeper/groups", Limit: "max-children", Used: 50001, Max: 50000}
+	told, reason = StatusOf(fmt.Errorf("create: %w", full))
 	same(t, "reason", reason, "DIRECTORY_TOO_LARGE")
 	same(t, "message", told.Message(), "DIRECTORY_TOO_LARGE: too many names in one directory: "+
 		"max-children of /sidekeeper/groups: 50001, and at most 50000: delete names that are not needed, and spread new ones over several prefixes")

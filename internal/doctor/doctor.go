@@ -56,7 +56,7 @@ type Settings struct {
 	MostLeases     int
 	Root           string
 	LockRoot       string
-	Directories    []string           // in which all things lie
+	Directories    []string      // in which all things lie
 	RecheckAfter   time.Duration // when empty directories are looked at again; 0 for not at all
 }
 

@@ -16,15 +16,16 @@ import (
 const (
 	mostNameBytes = readerBuffer / 2 // of the children of one directory; somebody may want their list for a long time yet
 
-	countedFor  = 10 * time.Second // how long a count is believed
-	fullFor     = time.Second      // and one that is too high
-	mostCounted = 10000            // directories whose counts are remembered
-	fewChildren = 2000             // so many have fewer than mostNameBytes of names
-	listedAgain = 10               // a list counts for as long as the directory has changed by less than one in so many
+	countedFor    = 10 * time.Second // how long a count is believed
+	fullFor       = time.Second      // and one that is too high
+	mostCounted   = 10000            // directories whose counts are remembered
+	mostUncounted = 16               // changes that nobody waits for while a directory is being counted
+	fewChildren   = 2000             // so many have fewer than mostNameBytes of names
+	listedAgain   = 10               // a list counts for as long as the directory has changed by less than one in so many
 )
 
-// childCounts remembers how many children directories have, so that those with many get no more. Nobody waits for a count, unless
-// the directory was full when it was last counted.
+// childCounts remembers how many children directories have, so that those with many get no more. Few wait for a count:
+// those who would make a child of a directory that seems full, or one of many while it is being counted.
 type childCounts struct {
 	mu    sync.Mutex
 	known map[string]*childCount
@@ -35,6 +36,7 @@ type childCount struct {
 	bytes    int // of their list; 0 if they are few
 	listed   int // how many they were when it was taken
 	until    time.Time
+	changes  int               // that were noted since it was counted, or since that has begun
 	counting *future[struct{}] // nil if it is not being counted
 }
 
@@ -56,32 +58,36 @@ func (r *reader) admitChild(a asker, child string) error {
 	}
 	dir := path.Dir(child)
 	full, counting := r.counts.look(r, dir)
-	if full == nil || counting == nil {
+	if counting == nil {
 		return full
 	}
-	if _, err := wait(a, counting); err != nil {
-		return full
+	if _, err := wait(a, counting); err == nil {
+		full, _ = r.counts.look(r, dir)
 	}
-	full, _ = r.counts.look(r, dir)
 	return full
 }
 
-// look says whether a directory is full, as far as is known, and has it counted if that was long ago.
+// look says whether a directory is full, as far as is known, and has it counted if that was long ago. The count is to be waited for if
+// one is returned.
 func (c *childCounts) look(r *reader, dir string) (full error, counting *future[struct{}]) {
 	v, _ := r.current()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.of(dir)
 	full = known.full(dir, r.client.config.MaxChildren)
-	if known.counting == nil && time.Now().After(known.until) && v != nil {
+	due := time.Now().After(known.until) || full != nil && known.changes > 0
+	if due && known.counting == nil && v != nil {
 		counting := newFuture[struct{}]()
-		known.counting = counting
+		known.counting, known.changes = counting, 0
 		counting.launch(v.session, func() (struct{}, error) { return struct{}{}, c.count(r.client, v, dir) })
 		if v.session.Err() != nil {
 			known.counting = nil
 		}
 	}
-	return full, known.counting
+	if full != nil || known.changes >= mostUncounted {
+		return full, known.counting
+	}
+	return nil, nil
 }
 
 // of is what is known of a directory. The lock is held.
@@ -105,6 +111,10 @@ func (c *childCounts) of(dir string) *childCount {
 // count counts the children of a directory and, if they are many, the bytes of their names.
 func (c *childCounts) count(client *Client, v *view, dir string) error {
 	ctx := client.life
+	c.mu.Lock()
+	known := c.of(dir)
+	before, bytes, listed := known.children, known.bytes, known.listed
+	c.mu.Unlock()
 	children, err := call(ctx, v.session, "exists", func(conn *zk.Conn) (int, error) {
 		_, stat, err := conn.Exists(dir)
 		if err != nil {
@@ -112,10 +122,6 @@ func (c *childCounts) count(client *Client, v *view, dir string) error {
 		}
 		return int(stat.NumChildren), nil
 	})
-	c.mu.Lock()
-	known := c.of(dir)
-	bytes, listed := known.bytes, known.listed
-	c.mu.Unlock()
 	switch {
 	case err != nil:
 	case children < fewChildren:
@@ -134,7 +140,8 @@ func (c *childCounts) count(client *Client, v *view, dir string) error {
 	if err != nil {
 		return err
 	}
-	known.children, known.bytes, known.listed = children, bytes, listed
+	meanwhile := known.children - before
+	known.children, known.bytes, known.listed = children+meanwhile, bytes, listed
 	if known.full(dir, client.config.MaxChildren) == nil {
 		known.until = time.Now().Add(countedFor)
 	}
@@ -160,6 +167,7 @@ func (c *childCounts) changed(child string, more int) {
 	defer c.mu.Unlock()
 	if known := c.known[path.Clean(dir)]; known != nil {
 		known.children += more
+		known.changes++
 		if known.listed > 0 {
 			known.bytes += more * (lengthBytes + len(name))
 		}
