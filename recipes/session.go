@@ -9,7 +9,6 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -36,44 +35,9 @@ var (
 	// ErrDirectoryTooLarge means that a node has so many children that their list is not read, or that it gets no more. Asking again
 	// does not help.
 	ErrDirectoryTooLarge = errors.New("too many names in one directory")
+	// ErrQuota means that there would be more at and below a path than its quota in the ensemble allows. Nothing was done.
+	ErrQuota = errors.New("quota exceeded")
 )
-
-// A LargeDirectory is an ErrDirectoryTooLarge that says which.
-type LargeDirectory struct {
-	Path       string
-	Bytes, Max int // of the list of its children
-}
-
-func (l *LargeDirectory) Error() string {
-	return fmt.Sprintf("%v: the list of %s takes %d bytes, and at most %d are read: delete names that are not needed, "+
-		"and spread new ones over several prefixes", ErrDirectoryTooLarge, l.Path, l.Bytes, l.Max)
-}
-
-func (l *LargeDirectory) Unwrap() error { return ErrDirectoryTooLarge }
-
-// Facts are what programs read of it.
-func (l *LargeDirectory) Facts() map[string]string {
-	return map[string]string{"directory": l.Path, "bytes": fmt.Sprint(l.Bytes), "max": fmt.Sprint(l.Max)}
-}
-
-// A FullDirectory is an ErrDirectoryTooLarge of a directory that gets no more children, while its list can still be read.
-type FullDirectory struct {
-	Path      string
-	Limit     string // what there is too much of
-	Used, Max int
-}
-
-func (f *FullDirectory) Error() string {
-	return fmt.Sprintf("%v: %s of %s: %d, and at most %d: delete names that are not needed, and spread new ones over several prefixes",
-		ErrDirectoryTooLarge, f.Limit, f.Path, f.Used, f.Max)
-}
-
-func (f *FullDirectory) Unwrap() error { return ErrDirectoryTooLarge }
-
-// Facts are what programs read of it.
-func (f *FullDirectory) Facts() map[string]string {
-	return map[string]string{"directory": f.Path, "limit": f.Limit, "used": fmt.Sprint(f.Used), "max": fmt.Sprint(f.Max)}
-}
 
 // A Node is what a read has shown of one znode.
 type Node struct {

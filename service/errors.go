@@ -104,6 +104,7 @@ var answers = []answer{
 	{recipes.ErrConnectionLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_CONNECTION_LIMIT},
 	{recipes.ErrTooManyBytes, codes.ResourceExhausted, errorsv1.Reason_REASON_EPHEMERAL_BYTES_LIMIT},
 	{recipes.ErrDirectoryTooLarge, codes.ResourceExhausted, errorsv1.Reason_REASON_DIRECTORY_TOO_LARGE},
+	{recipes.ErrQuota, codes.ResourceExhausted, errorsv1.Reason_REASON_QUOTA_EXCEEDED},
 	{recipes.ErrDenied, codes.PermissionDenied, errorsv1.Reason_REASON_ENSEMBLE_DENIED},
 	{recipes.ErrOutcomeUnknown, codes.Aborted, errorsv1.Reason_REASON_OUTCOME_UNKNOWN},
 	{recipes.ErrUnreachable, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},

@@ -151,3 +151,14 @@ func TestADirectoryThatIsTooLargeIsNamedWithItsSizeAndWhatToDo(t *testing.T) {
 	facts = told.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
 	same(t, "facts", fmt.Sprint(facts), "map[directory:/sidekeeper/groups limit:max-children max:50000 used:50001]")
 }
+
+func TestAQuotaOfTheEnsembleIsNamedWithItsLimitAndWhose(t *testing.T) {
+	t.Parallel()
+	exceeded := &recipes.QuotaExceeded{Path: "/sidekeeper/config/billing", Limit: "bytes", Used: 990, Wanted: 20, Max: 1000}
+	told, reason := StatusOf(&recipes.Refusal{Err: exceeded})
+	same(t, "reason", told.Code().String()+" "+reason, "ResourceExhausted QUOTA_EXCEEDED")
+	same(t, "message", told.Message(), "QUOTA_EXCEEDED: quota exceeded: bytes at and below /sidekeeper/config/billing: "+
+		"990 are used and 20 more are wanted, and at most 1000 allowed: delete what is not needed, or have the quota raised")
+	facts := told.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
+	same(t, "facts", fmt.Sprint(facts), "map[limit:bytes max:1000 path:/sidekeeper/config/billing used:990]")
+}

@@ -31,7 +31,7 @@ func (s *Session) makeContainer(ctx context.Context, dir string) error {
 	if s.client.permanent[dir] {
 		return s.makePlain(ctx, dir)
 	}
-	if err := s.client.reader.admitChild(asker{ctx: ctx, session: s}, dir); err != nil {
+	if err := s.client.reader.admit(asker{ctx: ctx, session: s}, recipes.Create(dir, nil)); err != nil {
 		return err
 	}
 	for {
@@ -70,10 +70,7 @@ func (s *Session) makeNode(ctx context.Context, operation, dir string, create fu
 	if errors.Is(err, recipes.ErrExists) {
 		return nil
 	}
-	if err == nil {
-		s.client.reader.counts.changed(dir, 1)
-	}
-	return err
+	return s.client.reader.concluded(asker{ctx: ctx, session: s}, err, recipes.Create(dir, nil))
 }
 
 // makePermanent makes the configured directories. If the session fails on the way it is over anyway.

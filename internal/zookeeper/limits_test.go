@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sidekeeper/sidekeeper/internal/quota"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
@@ -15,6 +16,7 @@ import (
 func TestLimitsOnARealEnsemble(t *testing.T) {
 	e := startEnsemble(t, ensemble.Options{JVM: []string{"-Dzookeeper.enforceQuota=true"}})
 	t.Run("a list that is too long fails whoever asks for it alone", func(t *testing.T) { aLongListFailsItsAsker(t, e) })
+	t.Run("of two quotas, one is exhausted", func(t *testing.T) { quotasBoundPrefixes(t, e) })
 }
 
 func aLongListFailsItsAsker(t *testing.T, e *ensemble.Ensemble) {
@@ -66,5 +68,76 @@ func aLongListFailsItsAsker(t *testing.T, e *ensemble.Ensemble) {
 	}
 	if now, _ := c.reader.current(); now != view {
 		t.Error("the reader had to begin anew")
+	}
+}
+
+// Of two prefixes with quotas, the one that is exhausted does not keep the other from growing, whoever is asked to write.
+func quotasBoundPrefixes(t *testing.T, e *ensemble.Ensemble) {
+	const full, other = "/sidekeeper/full", "/sidekeeper/other"
+	operator := newClient(t, e) // knows of no quota, as other programs do
+	for _, c := range []struct {
+		path string
+		max  quota.Amount
+	}{{full, quota.Amount{Nodes: 10, Bytes: 1000}}, {other, quota.Amount{Nodes: 1000, Bytes: quota.None}}} {
+		if err := quota.Set(t.Context(), operator, c.path, c.max); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := quota.Set(t.Context(), operator, full+"/below", quota.Amount{Nodes: 1}); !errors.Is(err, quota.ErrNested) {
+		t.Errorf("a quota in a quota: %v", err)
+	}
+	obeying := newClient(t, e, func(c *Config) { c.Quotas = true })
+	put := func(c *Client, root, key string, size int) error {
+		_, err := recipes.Config{Root: root}.Put(t.Context(), c, key, make([]byte, size), recipes.Precondition{})
+		return err
+	}
+	refused := func(what string, err error, limit string) {
+		t.Helper()
+		var exceeded *recipes.QuotaExceeded
+		if !errors.As(err, &exceeded) || exceeded.Path != full || exceeded.Limit != limit {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must("the first key", put(obeying, full, "0", 600))
+	must("as large a value again", put(obeying, full, "0", 600))
+	refused("a second key", put(obeying, full, "1", 600), "bytes")
+	refused("a larger value", put(obeying, full, "0", 1001), "bytes")
+	must("a smaller value", put(obeying, full, "0", 100))
+	must("a second key", put(obeying, full, "1", 600))
+	for i := range 7 {
+		must("a small key", put(obeying, full, fmt.Sprintf("small-%d", i), 0))
+	}
+	refused("an eleventh node", put(obeying, full, "eleventh", 0), "nodes")
+	var unexplained *recipes.QuotaExceeded
+	if err := put(operator, full, "eleventh", 0); !errors.As(err, &unexplained) || unexplained.Limit != "" {
+		t.Errorf("an eleventh node, refused by the ensemble: %v", err)
+	}
+	for name, c := range map[string]*Client{"obeying": obeying, "not knowing": operator} {
+		s := openSession(t, c)
+		_, _, err := s.Enqueue(t.Context(), full+"/0", "-lock-", nil)
+		if !errors.Is(err, recipes.ErrQuota) {
+			t.Errorf("%s: a place: %v", name, err)
+		}
+		if _, _, err = s.Create(t.Context(), full+"/member", nil); !errors.Is(err, recipes.ErrQuota) {
+			t.Errorf("%s: a member: %v", name, err)
+		}
+		if _, _, err = s.Create(t.Context(), full+"/group/member", nil); !errors.Is(err, recipes.ErrQuota) {
+			t.Errorf("%s: a group: %v", name, err)
+		}
+		must(name+": elsewhere", put(c, other, name, 5000))
+	}
+	must("a key gone", recipes.Config{Root: full}.Delete(t.Context(), obeying, "small-0", recipes.Precondition{}))
+	must("another in its place", put(obeying, full, "eleventh", 0))
+	must("the quota gone", quota.Remove(t.Context(), operator, full))
+	must("a twelfth", put(operator, full, "twelfth", 2000))
+	known, err := quota.Read(t.Context(), operator, "/sidekeeper")
+	if err != nil || len(known) != 1 || known[0].Path != other || known[0].Used.Nodes != 3 || known[0].Used.Bytes != 10000 {
+		t.Errorf("quotas: %+v, %v", known, err)
 	}
 }

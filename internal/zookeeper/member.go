@@ -17,18 +17,18 @@ func (s *Session) Create(ctx context.Context, member string, data []byte) (recip
 	if err := fits(member, data); err != nil {
 		return recipes.Node{}, nil, err
 	}
-	if err := s.client.reader.admitChild(asker{ctx: ctx, session: s}, member); err != nil {
+	asks, creation := asker{ctx: ctx, session: s}, recipes.Create(member, data)
+	if err := s.client.reader.admit(asks, creation); err != nil {
 		return recipes.Node{}, nil, err
 	}
 	if err := s.reserve(len(member)); err != nil {
 		return recipes.Node{}, nil, err
 	}
 	stat, sent, err := s.createMember(ctx, member, data)
-	if err != nil {
+	if err = s.client.reader.concluded(asks, err, creation); err != nil {
 		s.unreserve(len(member))
 		return recipes.Node{}, nil, err
 	}
-	s.client.reader.counts.changed(member, 1)
 	s.client.reader.expect(ctx, member)
 	gone := s.own(member, len(member), true)
 	s.cover(member, memberVersion, sent)

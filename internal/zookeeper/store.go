@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 
 	"github.com/go-zookeeper/zk"
 
@@ -22,7 +21,7 @@ func (t tree) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.
 	}
 	a, cancel := t.asker(ctx)
 	defer cancel()
-	if err := t.reader.admit(a, changes); err != nil {
+	if err := t.reader.admit(a, changes...); err != nil {
 		return nil, err
 	}
 	nodes, err := write(t.reader, a, "multi", func(c *zk.Conn) ([]recipes.Node, error) {
@@ -39,39 +38,7 @@ func (t tree) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.
 		}
 		return nodes, nil
 	})
-	if err == nil {
-		t.reader.note(changes)
-	}
-	return nodes, err
-}
-
-// admit refuses changes that make more of a directory than it may hold. What they make themselves holds little.
-func (r *reader) admit(a asker, changes []recipes.Change) error {
-	made := map[string]bool{}
-	for _, change := range changes {
-		if change.Kind != recipes.KindCreate {
-			continue
-		}
-		if made[change.Path] = true; made[path.Dir(change.Path)] {
-			continue
-		}
-		if err := r.admitChild(a, change.Path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// note notes what changes have made of directories.
-func (r *reader) note(changes []recipes.Change) {
-	for _, change := range changes {
-		switch change.Kind {
-		case recipes.KindCreate:
-			r.counts.changed(change.Path, 1)
-		case recipes.KindDelete:
-			r.counts.changed(change.Path, -1)
-		}
-	}
+	return nodes, t.reader.concluded(a, err, changes...)
 }
 
 // MakeDirectory makes a directory and what it lies in; see recipes.Store.

@@ -28,7 +28,8 @@ var charters = []charter{
 	{folder: "internal/server", ours: []string{"service", "gen", "internal/caller", "internal/policy", "internal/reload"}, closed: zooKeeper},
 	{folder: "internal/caller", ours: []string{"internal/policy"}, closed: zooKeeper},
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "internal/zookeeper", ours: []string{"recipes"}, closed: wire},
+	{folder: "internal/quota", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/zookeeper", ours: []string{"recipes", "internal/quota"}, closed: wire},
 	{folder: "internal/jute"},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{
