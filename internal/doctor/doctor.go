@@ -80,6 +80,9 @@ func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []
 	if err := e.root(ctx); err != nil {
 		return e.findings, err
 	}
+	if err := e.quotas(ctx); err != nil {
+		return e.findings, err
+	}
 	if err := e.names(ctx); err != nil {
 		return e.findings, err
 	}

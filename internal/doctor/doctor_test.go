@@ -198,6 +198,7 @@ func TestCredentialsWithoutSecrecyAndAnOpenRootAreTold(t *testing.T) {
 		"warning --zookeeper-auth-file: the password is sent in",
 		"warning /sidekeeper: every client may change it",
 		"warning /sidekeeper/locks: every client may change it",
+		"warning /zookeeper/quota: every client may change it",
 	}
 	if diff := cmp.Diff(want, p.says()); diff != "" {
 		t.Error(diff)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sidekeeper/sidekeeper/internal/quota"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -12,6 +13,18 @@ const (
 	manyNameBytes  = 1 << 20 // in one directory; 4 MiB of them are not read any more
 	mostNamesAsked = 1000    // directories that are looked at
 )
+
+// quotas looks at who may change the quotas, by which anybody could lift them or stop others.
+func (e *examination) quotas(ctx context.Context) error {
+	looked, err := e.ensemble.Inspect(ctx, quota.Root)
+	if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrDenied) {
+		return nil
+	}
+	if err == nil {
+		e.permissions(quota.Root, looked)
+	}
+	return err
+}
 
 // names judges how many bytes of names lie in the directories below the roots, those nearest to a root first.
 func (e *examination) names(ctx context.Context) error {

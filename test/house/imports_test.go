@@ -37,7 +37,7 @@ var charters = []charter{
 		closed: slices.Concat(wire, zooKeeper),
 	},
 	{folder: "internal/tracing", closed: zooKeeper},
-	{folder: "internal/doctor", ours: []string{"recipes", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/doctor", ours: []string{"recipes", "internal/quota", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/exit", ours: []string{"clients/go"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "internal/supervise", ours: []string{"internal/exit", "internal/show", "clients/go"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/top", ours: []string{"service", "internal/exit", "internal/show"}, closed: slices.Concat(wire, logs, zooKeeper)},
