@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/sidekeeper/sidekeeper/internal/quota"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
@@ -17,6 +19,7 @@ func TestLimitsOnARealEnsemble(t *testing.T) {
 	e := startEnsemble(t, ensemble.Options{JVM: []string{"-Dzookeeper.enforceQuota=true"}})
 	t.Run("a list that is too long fails whoever asks for it alone", func(t *testing.T) { aLongListFailsItsAsker(t, e) })
 	t.Run("of two quotas, one is exhausted", func(t *testing.T) { quotasBoundPrefixes(t, e) })
+	t.Run("quotas that are closed to others", func(t *testing.T) { closedQuotasAreObeyed(t, e) })
 }
 
 func aLongListFailsItsAsker(t *testing.T, e *ensemble.Ensemble) {
@@ -73,7 +76,7 @@ func aLongListFailsItsAsker(t *testing.T, e *ensemble.Ensemble) {
 
 // Of two prefixes with quotas, the one that is exhausted does not keep the other from growing, whoever is asked to write.
 func quotasBoundPrefixes(t *testing.T, e *ensemble.Ensemble) {
-	const full, other = "/sidekeeper/full", "/sidekeeper/other"
+	const full, other = "/sidekeeper/full", "/sidekeeper/wide"
 	operator := newClient(t, e) // knows of no quota, as other programs do
 	for _, c := range []struct {
 		path string
@@ -139,5 +142,36 @@ func quotasBoundPrefixes(t *testing.T, e *ensemble.Ensemble) {
 	known, err := quota.Read(t.Context(), operator, "/sidekeeper")
 	if err != nil || len(known) != 1 || known[0].Path != other || known[0].Used.Nodes != 3 || known[0].Used.Bytes != 10000 {
 		t.Errorf("quotas: %+v, %v", known, err)
+	}
+}
+
+// With /zookeeper/quota closed to others, quotas are obeyed, and nobody else lifts them.
+func closedQuotasAreObeyed(t *testing.T, e *ensemble.Ensemble) {
+	const closed = "/sidekeeper/closed"
+	sidecar := newClient(t, e, func(c *Config) {
+		c.Quotas = true
+		c.Auth = func() [][]byte { return [][]byte{[]byte("sidekeeper:secret")} }
+	})
+	if err := quota.Set(t.Context(), sidecar, closed, quota.Amount{Nodes: 2, Bytes: quota.None}); err != nil {
+		t.Fatal(err)
+	}
+	view, _ := sidecar.reader.current()
+	if _, err := view.session.conn.SetACL(quota.Root, zk.AuthACL(zk.PermAll), -1); err != nil {
+		t.Fatal(err)
+	}
+	others := newClient(t, e)
+	if err := quota.Remove(t.Context(), others, closed); !errors.Is(err, recipes.ErrDenied) {
+		t.Errorf("removed by others: %v", err)
+	}
+	if err := quota.Set(t.Context(), others, "/sidekeeper/elsewhere", quota.Amount{}); !errors.Is(err, recipes.ErrDenied) {
+		t.Errorf("set by others: %v", err)
+	}
+	config := recipes.Config{Root: closed}
+	if _, err := config.Put(t.Context(), sidecar, "a", nil, recipes.Precondition{}); err != nil {
+		t.Error(err)
+	}
+	var exceeded *recipes.QuotaExceeded
+	if _, err := config.Put(t.Context(), sidecar, "b", nil, recipes.Precondition{}); !errors.As(err, &exceeded) || exceeded.Limit != "nodes" {
+		t.Errorf("a third node: %v", err)
 	}
 }
