@@ -161,7 +161,9 @@ func recheck(ctx context.Context, tree recipes.Tree, path string, changes []reci
 			size, mine := made[change.Path]
 			if !mine {
 				node, _ := tree.Get(ctx, change.Path) // of what is missing, nothing is replaced
-				size = len(node.Data)
+				if size = len(node.Data); node.Owner != 0 && change.Kind == recipes.KindSet {
+					size = len(change.Data) // marks of places and members, which end with their sessions, are not refused
+				}
 			}
 			more.Bytes -= int64(size)
 			made[change.Path] = len(change.Data)

@@ -20,8 +20,9 @@ const full, other = "/app/config/full", "/app/config/other"
 // A world has an ensemble that counts nothing by itself, with a Keeper of what lies below /app.
 type world struct {
 	*testing.T
-	store  *standin.Reader
-	keeper *quota.Keeper
+	ensemble *standin.Ensemble
+	store    *standin.Reader
+	keeper   *quota.Keeper
 }
 
 func inWorld(t *testing.T, test func(world)) {
@@ -34,7 +35,7 @@ func inWorld(t *testing.T, test func(world)) {
 				t.Fatal(err)
 			}
 		}
-		w := world{t, ensemble.NewReader(), quota.NewKeeper([]string{"/app"})}
+		w := world{t, ensemble, ensemble.NewReader(), quota.NewKeeper([]string{"/app"})}
 		ctx, stop := context.WithCancel(t.Context())
 		over := make(chan struct{})
 		go func() { defer close(over); w.keeper.Run(ctx, w.store) }()
@@ -91,6 +92,12 @@ func TestWhatWouldExceedAQuotaIsRefusedBeforehand(t *testing.T) {
 		}
 		w.same("in place of as much", w.admits(recipes.Set(full, make([]byte, 90), -1)), "<nil>")
 		w.same("in place of less", w.admits(recipes.Set(full, make([]byte, 91), -1)), "bytes of /app/config/full: 90 + 11 > 100")
+		session := w.ensemble.OpenSession(10 * time.Second)
+		defer session.Close(t.Context())
+		if _, err := w.ensemble.Create(full+"/place", nil, embedded.Ephemeral, session.ID()); err != nil {
+			t.Fatal(err)
+		}
+		w.same("a mark at a place", w.admits(recipes.Set(full+"/place", make([]byte, 91), -1)), "<nil>")
 		w.same("made and then set", w.admits(create(0), recipes.Set(full+"/new", make([]byte, 11), 0)), "bytes of /app/config/full: 90 + 11 > 100")
 	})
 }

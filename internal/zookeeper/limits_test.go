@@ -74,75 +74,78 @@ func aLongListFailsItsAsker(t *testing.T, e *ensemble.Ensemble) {
 	}
 }
 
+// A bounded is one of two prefixes with quotas, at work.
+type bounded struct {
+	*testing.T
+	full, other       string
+	operator, obeying *Client // the operator's knows of no quota, as other programs do
+}
+
+func (b bounded) put(c *Client, root, key string, size int) error {
+	_, err := recipes.Config{Root: root}.Put(b.Context(), c, key, make([]byte, size), recipes.Precondition{})
+	return err
+}
+
+func (b bounded) must(what string, err error) {
+	b.Helper()
+	if err != nil {
+		b.Errorf("%s: %v", what, err)
+	}
+}
+
+// refused wants an error of the full prefix, of nodes or bytes or, where the limit is not known, of neither.
+func (b bounded) refused(what string, err error, limit string) {
+	b.Helper()
+	var exceeded *recipes.QuotaExceeded
+	if !errors.As(err, &exceeded) || !strings.HasPrefix(exceeded.Path, b.full) || exceeded.Limit != limit {
+		b.Errorf("%s: %v", what, err)
+	}
+}
+
 // Of two prefixes with quotas, the one that is exhausted does not keep the other from growing, whoever is asked to write.
 func quotasBoundPrefixes(t *testing.T, e *ensemble.Ensemble) {
-	const full, other = "/sidekeeper/full", "/sidekeeper/wide"
-	operator := newClient(t, e) // knows of no quota, as other programs do
-	for _, c := range []struct {
-		path string
-		max  quota.Amount
-	}{{full, quota.Amount{Nodes: 10, Bytes: 1000}}, {other, quota.Amount{Nodes: 1000, Bytes: quota.None}}} {
-		if err := quota.Set(t.Context(), operator, c.path, c.max); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := quota.Set(t.Context(), operator, full+"/below", quota.Amount{Nodes: 1}); !errors.Is(err, quota.ErrNested) {
+	b := bounded{t, "/sidekeeper/full", "/sidekeeper/wide", newClient(t, e), newClient(t, e, func(c *Config) { c.Quotas = true })}
+	b.must("a quota", quota.Set(t.Context(), b.operator, b.full, quota.Amount{Nodes: 10, Bytes: 1000}))
+	b.must("another quota", quota.Set(t.Context(), b.operator, b.other, quota.Amount{Nodes: 1000, Bytes: quota.None}))
+	if err := quota.Set(t.Context(), b.operator, b.full+"/below", quota.Amount{Nodes: 1}); !errors.Is(err, quota.ErrNested) {
 		t.Errorf("a quota in a quota: %v", err)
 	}
-	obeying := newClient(t, e, func(c *Config) { c.Quotas = true })
-	put := func(c *Client, root, key string, size int) error {
-		_, err := recipes.Config{Root: root}.Put(t.Context(), c, key, make([]byte, size), recipes.Precondition{})
-		return err
-	}
-	refused := func(what string, err error, limit string) {
-		t.Helper()
-		var exceeded *recipes.QuotaExceeded
-		if !errors.As(err, &exceeded) || exceeded.Path != full || exceeded.Limit != limit {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	must := func(what string, err error) {
-		t.Helper()
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	must("the first key", put(obeying, full, "0", 600))
-	must("as large a value again", put(obeying, full, "0", 600))
-	refused("a second key", put(obeying, full, "1", 600), "bytes")
-	refused("a larger value", put(obeying, full, "0", 1001), "bytes")
-	must("a smaller value", put(obeying, full, "0", 100))
-	must("a second key", put(obeying, full, "1", 600))
+	b.must("the first key", b.put(b.obeying, b.full, "0", 600))
+	b.must("as large a value again", b.put(b.obeying, b.full, "0", 600))
+	b.refused("a second key", b.put(b.obeying, b.full, "1", 600), "bytes")
+	b.refused("a larger value", b.put(b.obeying, b.full, "0", 1001), "bytes")
+	b.must("a smaller value", b.put(b.obeying, b.full, "0", 100))
+	b.must("a second key", b.put(b.obeying, b.full, "1", 600))
 	for i := range 7 {
-		must("a small key", put(obeying, full, fmt.Sprintf("small-%d", i), 0))
+		b.must("a small key", b.put(b.obeying, b.full, fmt.Sprintf("small-%d", i), 0))
 	}
-	refused("an eleventh node", put(obeying, full, "eleventh", 0), "nodes")
-	var unexplained *recipes.QuotaExceeded
-	if err := put(operator, full, "eleventh", 0); !errors.As(err, &unexplained) || unexplained.Limit != "" {
-		t.Errorf("an eleventh node, refused by the ensemble: %v", err)
-	}
-	for name, c := range map[string]*Client{"obeying": obeying, "not knowing": operator} {
-		s := openSession(t, c)
-		_, _, err := s.Enqueue(t.Context(), full+"/0", "-lock-", nil)
-		if !errors.Is(err, recipes.ErrQuota) {
-			t.Errorf("%s: a place: %v", name, err)
-		}
-		if _, _, err = s.Create(t.Context(), full+"/member", nil); !errors.Is(err, recipes.ErrQuota) {
-			t.Errorf("%s: a member: %v", name, err)
-		}
-		if _, _, err = s.Create(t.Context(), full+"/group/member", nil); !errors.Is(err, recipes.ErrQuota) {
-			t.Errorf("%s: a group: %v", name, err)
-		}
-		must(name+": elsewhere", put(c, other, name, 5000))
-	}
-	must("a key gone", recipes.Config{Root: full}.Delete(t.Context(), obeying, "small-0", recipes.Precondition{}))
-	must("another in its place", put(obeying, full, "eleventh", 0))
-	must("the quota gone", quota.Remove(t.Context(), operator, full))
-	must("a twelfth", put(operator, full, "twelfth", 2000))
-	known, err := quota.Read(t.Context(), operator, "/sidekeeper")
-	if err != nil || len(known) != 1 || known[0].Path != other || known[0].Used.Nodes != 3 || known[0].Used.Bytes != 10000 {
+	b.refused("an eleventh node", b.put(b.obeying, b.full, "eleventh", 0), "nodes")
+	b.refused("an eleventh node, by the ensemble", b.put(b.operator, b.full, "eleventh", 0), "")
+	quotasBoundSessions(b, b.obeying, "nodes")
+	quotasBoundSessions(b, b.operator, "")
+	starts := newClient(t, e, func(c *Config) { c.Quotas, c.Directories = true, []string{"/sidekeeper", b.full} })
+	b.must("a sidecar starts", starts.CatchUp(t.Context()))
+	b.must("a key gone", recipes.Config{Root: b.full}.Delete(t.Context(), b.obeying, "small-0", recipes.Precondition{}))
+	b.must("another in its place", b.put(b.obeying, b.full, "eleventh", 0))
+	b.must("the quota gone", quota.Remove(t.Context(), b.operator, b.full))
+	b.must("a twelfth", b.put(b.operator, b.full, "twelfth", 2000))
+	known, err := quota.Read(t.Context(), b.operator, "/sidekeeper")
+	if err != nil || len(known) != 1 || known[0].Path != b.other || known[0].Used != (quota.Amount{Nodes: 3, Bytes: 10000}) {
 		t.Errorf("quotas: %+v, %v", known, err)
 	}
+}
+
+// quotasBoundSessions has a session make what there is no room for, and something elsewhere.
+func quotasBoundSessions(b bounded, c *Client, limit string) {
+	b.Helper()
+	s := openSession(b.T, c)
+	_, _, err := s.Enqueue(b.Context(), b.full+"/0", "-lock-", nil)
+	b.refused("a place", err, limit)
+	_, _, err = s.Create(b.Context(), b.full+"/member", nil)
+	b.refused("a member", err, limit)
+	_, _, err = s.Create(b.Context(), b.full+"/group/member", nil)
+	b.refused("a group", err, limit)
+	b.must("elsewhere", b.put(c, b.other, "by "+limit, 5000))
 }
 
 // With /zookeeper/quota closed to others, quotas are obeyed, and nobody else lifts them.
