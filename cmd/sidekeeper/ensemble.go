@@ -40,6 +40,7 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces
 		return ensemble{}, err
 	}
 	config := s.zookeeperConfig()
+	config.Quotas = len(directories) > 0
 	config.Directories, config.Auth, config.TLS, config.Log = directories, auth, secure, log
 	config.Observe, config.Late = traces.observer(metrics), metrics.HeartbeatLate
 	client, err := zookeeper.New(config)

@@ -31,7 +31,7 @@ var verdicts = []struct{ library, ours error }{
 	{zk.ErrAuthFailed, recipes.ErrDenied},
 	{zk.ErrNoChildrenForEphemerals, recipes.ErrNoChildren},
 	{zk.ErrNothing, errThrottled},
-	{zk.ErrReconfigDisabled, recipes.ErrDirectoryTooLarge}, // see codeSkipped
+	{zk.ErrReconfigDisabled, recipes.ErrQuota}, // see nameable, and listOnce for lists
 }
 
 // noAnswers are the errors that are no answer, or none that could be read. A session that has moved is one whose connection

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/quota"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -37,6 +38,7 @@ type Client struct {
 	deadlineWatch *deadlineWatch
 	silentServers *silentServers
 	pool          sessionPool
+	quotas        *quota.Keeper // or nil
 	random        *rand.Rand
 	life          context.Context //nolint:containedctx // ends with Close
 	stop          context.CancelFunc
@@ -67,6 +69,10 @@ func New(config Config) (*Client, error) {
 	c.life, c.stop = ctx, stop
 	c.tree = tree{reader: &reader{client: c, changed: make(chan struct{})}}
 	c.work.Go(func() { c.reader.run(ctx) })
+	if config.Quotas {
+		c.quotas = quota.NewKeeper(config.Directories)
+		c.work.Go(func() { c.quotas.Run(ctx, c) })
+	}
 	if config.Auth != nil {
 		c.work.Go(func() { c.followCredentials(ctx) })
 	}
