@@ -196,7 +196,7 @@ func (w *watchCount) note(looking context.Context, identity string, nodes int) e
 		return limited(errWatchLimit, "max-watched", w.most)
 	}
 	if !w.shares.Add(identity, more) {
-		return QuotaExceeded("watched keys and members", w.shares.Most(), identity)
+		return QuotaExceeded("watched_nodes", w.shares.Most(identity), identity, 0)
 	}
 	if _, known := w.nodes[looking]; !known {
 		context.AfterFunc(looking, func() { w.forget(looking, identity) })

@@ -120,6 +120,7 @@ type detailedError struct {
 	kind  error
 	facts map[string]string // for ErrorInfo
 	text  string            // for people; empty if kind says it all
+	retry time.Duration     // for RetryInfo; 0 for none
 }
 
 func (f *detailedError) Error() string { return strings.TrimSuffix(f.kind.Error()+": "+f.text, ": ") }
@@ -147,12 +148,14 @@ func limited(kind error, limit string, most int) error {
 // StreamLimit says that a connection carries as many long-lived streams as it may.
 func StreamLimit(most int) error { return limited(errStreamLimit, "max-streams", most) }
 
-// QuotaExceeded says which limit of one caller is reached, at how many, and whose it is.
-func QuotaExceeded(limit string, most int, identity string) error {
+// QuotaExceeded says which limit of one caller is reached, at how many, and whose it is; and after how long the same would be
+// allowed, if that is a matter of time alone, else 0.
+func QuotaExceeded(limit string, most int, identity string, retry time.Duration) error {
 	return &detailedError{
 		kind:  errQuotaExceeded,
 		facts: map[string]string{"limit": limit, "max": fmt.Sprint(most), "caller": identity},
 		text:  fmt.Sprintf("%s of %s: at most %d", limit, identity, most),
+		retry: retry,
 	}
 }
 
@@ -268,6 +271,9 @@ func detailsOf(err error, known answer) []protoadapt.MessageV1 {
 	details := []protoadapt.MessageV1{info}
 	if of, ok := errors.AsType[*detailedError](err); ok {
 		maps.Copy(facts, of.facts)
+		if of.retry > 0 {
+			details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(of.retry)})
+		}
 	}
 	if known.reason == errorsv1.Reason_REASON_INVALID_FIELD {
 		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{

@@ -31,7 +31,7 @@ func Parse(file string, content []byte, actions []Action, brokenRule func(name s
 	if err != nil {
 		return nil, err
 	}
-	fields, err := p.fields(root, "the policy", "rules")
+	fields, err := p.fields(root, "the policy", "rules", "limits")
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +46,19 @@ func Parse(file string, content []byte, actions []Action, brokenRule func(name s
 			return nil, err
 		}
 		policy.rules = append(policy.rules, rule)
+	}
+	if fields["limits"] == nil {
+		return policy, nil
+	}
+	if list, err = p.list(fields, root, "limits", "limits"); err != nil {
+		return nil, err
+	}
+	for i, node := range list {
+		entry, err := p.limiting(node, fmt.Sprintf("limits[%d]", i))
+		if err != nil {
+			return nil, err
+		}
+		policy.limits = append(policy.limits, entry)
 	}
 	return policy, nil
 }

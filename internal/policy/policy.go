@@ -5,6 +5,12 @@
 //	  - identities: ["uid:1000", "spiffe://prod.example/ns/web/*"]
 //	    methods: ["sidekeeper.lock.v1.LockService/*"]
 //	    prefixes: ["billing"]
+//
+// It also says how much some callers may have of what is limited for each:
+//
+//	limits:
+//	  - identities: ["uid:1000"]
+//	    leases: 50
 package policy
 
 import (
@@ -19,8 +25,11 @@ type Action struct {
 	Operator bool // only rules that name it allow it: the * behind a service leaves it out
 }
 
-// A Policy is rules. It is not modified.
-type Policy struct{ rules []rule }
+// A Policy is rules and limits. It is not modified.
+type Policy struct {
+	rules  []rule
+	limits []limiting
+}
 
 // A rule allows some callers some actions on some names.
 type rule struct {
@@ -51,8 +60,10 @@ func (p *Policy) some(such func(rule) bool) bool { return slices.ContainsFunc(p.
 
 func (r rule) grants(identity, action string) bool { return r.actions[action] && r.isAbout(identity) }
 
-func (r rule) isAbout(identity string) bool {
-	return slices.ContainsFunc(r.identities, func(pattern string) bool { return matches(pattern, identity) })
+func (r rule) isAbout(identity string) bool { return anyMatches(r.identities, identity) }
+
+func anyMatches(patterns []string, identity string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, identity) })
 }
 
 // matches compares an identity with a pattern, which may end in /* for all SPIFFE ids below.

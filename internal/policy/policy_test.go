@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -123,6 +124,23 @@ func TestABadPolicyIsRefusedWithFileLineFieldValueAndRule(t *testing.T) {
 		{good + "  prefixes: ['a*']", `p.yaml:4: rules[0].prefixes[0] is "a*": a good name`},
 		{good + "  prefixes: [1]", `p.yaml:4: rules[0].prefixes[0] is "1": a text`},
 		{good + "  prefixes: [[a]]", `p.yaml:4: rules[0].prefixes[0] is a list: a text`},
+		{good + "limits: 1", `p.yaml:4: limits is "1": a list`},
+		{good + "limits:", `p.yaml:4: limits is "": a list`},
+		{good + "limits: [1]", `p.yaml:4: limits[0] is "1": a mapping with identities, connections, streams`},
+		{good + "limits: [{leases: 1}]", `p.yaml:4: limits[0].identities is missing: required`},
+		{good + "limits: [{identities: [], leases: 1}]", `p.yaml:4: limits[0].identities is empty: at least one`},
+		{good + "limits: [{identities: [root], leases: 1}]", `p.yaml:4: limits[0].identities[0] is "root": an identity is uid:N`},
+		{good + "limits: [{identities: ['*']}]", `p.yaml:4: limits[0] is without a limit: at least one of connections, streams`},
+		{good + "limits: [{identities: ['*'], lease: 1}]", `p.yaml:4: a field of limits[0] is "lease": one of identities, connections`},
+		{good + "limits:\n- identities: ['*']\n  leases: 0", `p.yaml:6: limits[0].leases is "0": a whole number from 1 to 1099511627776`},
+		{good + "limits: [{identities: ['*'], leases: -1}]", `limits[0].leases is "-1": a whole number`},
+		{good + "limits: [{identities: ['*'], leases: 1.5}]", `limits[0].leases is "1.5": a whole number`},
+		{good + "limits: [{identities: ['*'], leases: '5'}]", `limits[0].leases is "5": a whole number`},
+		{good + "limits: [{identities: ['*'], leases: 0x10}]", `limits[0].leases is "0x10": a whole number`},
+		{good + "limits: [{identities: ['*'], leases: 1099511627777}]", `limits[0].leases is "1099511627777": a whole number`},
+		{good + "limits: [{identities: ['*'], leases: many}]", `limits[0].leases is "many": a whole number`},
+		{good + "limits: [{identities: ['*'], leases: [1]}]", `limits[0].leases is a list: a whole number`},
+		{good + "limits: [{identities: ['*'], leases: 1, leases: 2}]", `a field of limits[0] is "leases": each field once`},
 		{good + "- methods: [\"a.Locks/*\"]", `p.yaml:4: rules[1].identities is missing: required`},
 		{good + "- identities: ['*']", `p.yaml:4: rules[1].methods is missing: required`},
 		{
@@ -162,10 +180,59 @@ func TestABadPolicyIsRefusedWithFileLineFieldValueAndRule(t *testing.T) {
 	}
 }
 
+func TestTheFirstEntryThatIsAboutTheCallerAndNamesTheLimitDecides(t *testing.T) {
+	policy := parse(t, `
+rules: []
+limits:
+  - identities: ["uid:1"]
+    leases: 5
+    writes_per_second: 10
+  - identities: ["uid:1", "spiffe://prod/web/*"]
+    leases: 6
+    streams: 7
+  - identities: ["*"]
+    leases: 8
+`)
+	for _, c := range []struct {
+		identity string
+		limit    Limit
+		want     int
+	}{
+		{"uid:1", Leases, 5},
+		{"uid:1", Streams, 7},
+		{"uid:1", WritesPerSecond, 10},
+		{"uid:1", Connections, 0},
+		{"spiffe://prod/web/a", Leases, 6},
+		{"spiffe://prod/web", Leases, 8},
+		{"uid:2", Leases, 8},
+		{"uid:2", WritesPerSecond, 0},
+	} {
+		if got := policy.Limit(c.identity, c.limit); got != c.want {
+			t.Errorf("%v of %s: got %d; want %d", c.limit, c.identity, got, c.want)
+		}
+	}
+}
+
+func TestEveryLimitCanBeSet(t *testing.T) {
+	for limit, name := range LimitNames() {
+		policy := parse(t, "rules: []\nlimits: [{identities: ['*'], "+name+": 1099511627776}]")
+		for other := range limitCount {
+			want := 0
+			if other == Limit(limit) {
+				want = 1 << 40
+			}
+			if got := policy.Limit("uid:1", other); got != want {
+				t.Errorf("with %s, %v: got %d; want %d", name, other, got, want)
+			}
+		}
+	}
+}
+
 // Whatever stands in the file, it is refused or it denies who is not in it.
 func FuzzParse(f *testing.F) {
 	f.Add("rules:\n- identities: [\"uid:1\"]\n  methods: [\"a.Locks/*\"]\n  prefixes: [a]\n")
 	f.Add("rules: []")
+	f.Add("rules: []\nlimits:\n- identities: ['*']\n  leases: 10\n  bytes_per_second: 1\n")
 	f.Add("rules: [{identities: ['spiffe://p/*'], methods: ['a.Locks/Break']}]")
 	f.Fuzz(func(t *testing.T, text string) {
 		policy, err := Parse("p.yaml", []byte(text), actions, nameRule)
@@ -174,6 +241,11 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("refused with %v", err)
 			}
 			return
+		}
+		for _, entry := range policy.limits {
+			if len(entry.identities) == 0 || slices.Max(entry.limits[:]) == 0 || slices.Min(entry.limits[:]) < 0 {
+				t.Errorf("an entry of %q limits nothing: %v", text, entry)
+			}
 		}
 		for _, rule := range policy.rules {
 			if len(rule.identities) == 0 || len(rule.actions) == 0 && !strings.Contains(text, "*") {

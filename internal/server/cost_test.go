@@ -52,7 +52,7 @@ func BenchmarkCallCost(b *testing.B) {
 	}{{"without a policy", nil}, {"with twenty rules", twenty}} {
 		b.Run(way.name, func(b *testing.B) {
 			b.ReportAllocs()
-			benchmarkAdmission(b, admission{authorizer: authorizer{way.file}, denials: denials{zap.NewNop()}})
+			benchmarkAdmission(b, admission{limits: &caller.Limits{}, authorizer: authorizer{way.file}, denials: denials{zap.NewNop()}})
 		})
 	}
 }

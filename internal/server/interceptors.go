@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -23,7 +24,7 @@ const reasonTrailer = "sidekeeper-reason"
 func interceptorsOf(options Options, authorizer authorizer, reception reception) []grpc.ServerOption {
 	log, counted := callLog{options.Log}, errorCount{options.Metrics}
 	memory := reception.memory
-	admission := admission{options.MaxStreams, memory, authorizer, denials{options.Audit}}
+	admission := admission{options.MaxStreams, reception.limits, memory, authorizer, denials{options.Audit}}
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
@@ -47,9 +48,10 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 	}
 }
 
-// admission decides who may make a call, and how many at once.
+// admission decides who may make a call, how many at once, and how many in a second.
 type admission struct {
-	mostStreams int
+	mostStreams int // of one connection
+	limits      *caller.Limits
 	memory      memory
 	authorizer  authorizer
 	denials     denials
@@ -65,7 +67,11 @@ func (a admission) unary(
 	if err != nil {
 		return nil, err
 	}
-	defer slotOf(from).pace.withdrawn(ctx)
+	slot := slotOf(from)
+	if err := slot.quota.spend(a.limits, from.Identity, costOf(info.FullMethod, request)); err != nil {
+		return nil, err
+	}
+	defer slot.pace.withdrawn(ctx)
 	if decision.operates {
 		ctx = caller.Operating(ctx)
 	}
@@ -75,22 +81,24 @@ func (a admission) unary(
 func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	from := caller.Of(stream.Context())
 	slot := slotOf(from)
-	if err := slot.beginStream(a.mostStreams, from.Identity, a.memory); err != nil {
+	share := a.limits.Of(from.Identity, policy.Streams)
+	if err := slot.beginStream(a.mostStreams, share, from.Identity, a.memory); err != nil {
 		return err
 	}
 	defer slot.endStream()
 	defer slot.pace.withdrawn(stream.Context())
-	authorized := &authorizedStream{ServerStream: stream, authorizer: a.authorizer, method: info.FullMethod}
+	authorized := &authorizedStream{ServerStream: stream, authorizer: a.authorizer, limits: a.limits, method: info.FullMethod}
 	err := handler(server, authorized)
 	a.denials.answered(from, func() attempt { return authorized.last }, err)
 	return err
 }
 
-// An authorizedStream hands no request to its handler that the authorizer does not let pass.
+// An authorizedStream hands no request to its handler that the authorizer does not let pass, or that is too much for its caller.
 type authorizedStream struct {
 	grpc.ServerStream
 
 	authorizer authorizer
+	limits     *caller.Limits
 	method     string
 	last       attempt
 }
@@ -102,8 +110,11 @@ func (s *authorizedStream) RecvMsg(request any) error {
 	}
 	s.last = attemptOf(s.method, request)
 	tellNames(s.Context(), s.method, request)
-	_, err := s.authorizer.authorize(caller.Of(s.Context()), s.method, request)
-	return err
+	from := caller.Of(s.Context())
+	if _, err := s.authorizer.authorize(from, s.method, request); err != nil {
+		return err
+	}
+	return slotOf(from).quota.spend(s.limits, from.Identity, costOf(s.method, request))
 }
 
 // An answered error is what the caller is told, with its cause for the log.
@@ -158,6 +169,6 @@ func (e errorCount) stream(server any, stream grpc.ServerStream, _ *grpc.StreamS
 func (e errorCount) count(ctx context.Context, err error) {
 	if told, ok := errors.AsType[*answered](err); ok && told.reason != "" {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String(reasonAttribute, told.reason))
-		e.metrics.callErrors.WithLabelValues(told.reason).Inc()
+		e.metrics.refused(told.status, told.reason)
 	}
 }

@@ -52,6 +52,8 @@ type Options struct {
 	AnyAddress       bool          // whether TCP without TLS is served beyond loopback; for development and tests only
 	AllOperate       bool          // whether every caller is an operator; for development and tests only
 
+	Limits *caller.Limits // of one caller; those of NewLimits, but for leases and watched nodes, if nil
+
 	completeWithin time.Duration // longestRequest if 0; for tests
 
 	Log     *zap.Logger
@@ -104,8 +106,11 @@ func New(options Options, handlers Handlers, ensemble service.Reachability) (*Se
 	}
 	s := &Server{
 		options: options, handlers: handlers, ensemble: ensemble, health: health.NewServer(),
-		limiter: newConnLimiter(options.MaxConnections, options.Log),
 	}
+	if s.options.Limits == nil {
+		s.options.Limits = NewLimits(options, 0, 0)
+	}
+	s.limiter = newConnLimiter(options.MaxConnections, s.options.Limits, options.Metrics.limitReached, options.Log)
 	if err := errors.Join(options.Metrics.registry.Register(gauges{s}), s.open()); err != nil {
 		for _, listener := range s.listeners {
 			err = errors.Join(err, listener.listener.Close())
@@ -145,6 +150,9 @@ const (
 func (s *Server) open() (err error) {
 	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused); err != nil {
 		return fmt.Errorf("--policy: %w", err)
+	}
+	if s.policy != nil {
+		s.options.Limits.Follow(s.policy.Last)
 	}
 	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
 }
@@ -225,7 +233,10 @@ func (s *Server) add(purpose, address string, opened net.Listener, err error, se
 }
 
 func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
-	reception := reception{newMemory(s.options.MaxMemory), s.options.Metrics, cmp.Or(s.options.completeWithin, longestRequest)}
+	reception := reception{
+		limits: s.options.Limits, memory: newMemory(s.options.MaxMemory), metrics: s.options.Metrics,
+		complete: cmp.Or(s.options.completeWithin, longestRequest),
+	}
 	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}, reception),
 		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls})})
 	if s.options.Traces != nil {
