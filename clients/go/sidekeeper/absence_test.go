@@ -109,7 +109,7 @@ func TestOnlyAnAbsenceIsWaitedFor(t *testing.T) {
 			calls := 0
 			err := c.client.throughAbsence(t.Context(), "lock orders", nil, c.lease, func(*time.Duration) (bool, error) {
 				calls++
-				return true, c.err
+				return false, c.err
 			})
 			if calls != 1 || !errors.Is(err, c.err) {
 				t.Error(calls, err)
