@@ -22,10 +22,17 @@ const (
 // reset is for what has succeeded.
 func (p *pause) reset() { p.next = 0 }
 
-// wait waits, and fails with the cause of ctx's end.
-func (p *pause) wait(ctx context.Context) error {
+// grow is how long to wait this time.
+func (p *pause) grow() time.Duration {
 	p.next = min(max(2*p.next, firstPause), longestPause)
-	timer := time.NewTimer(p.next/2 + rand.N(p.next/2)) //nolint:gosec // jitter is no secret
+	return p.next/2 + rand.N(p.next/2) //nolint:gosec // jitter is no secret
+}
+
+// wait waits, and fails with the cause of ctx's end.
+func (p *pause) wait(ctx context.Context) error { return rest(ctx, p.grow()) }
+
+func rest(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -110,7 +110,7 @@ func (c *Client) acquire(ctx context.Context, name string, options LockOptions) 
 		l.standOn(lease.claim, func() { l.lose(lease.why()) })
 	}
 	stream := heldStream[lockv1.AcquireResponse]{
-		claim: claim, handle: l.handle, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease,
+		claim: claim, handle: l.handle, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait,
 		open: func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
 			return c.locks.Acquire(streaming, options.request(name))
 		},
@@ -118,7 +118,11 @@ func (c *Client) acquire(ctx context.Context, name string, options LockOptions) 
 	if !options.AcknowledgeOnRelease {
 		stream.after = l.acknowledge
 	}
-	return l, stream.begin(ctx, c)
+	err := stream.begin(ctx, c)
+	if err != nil && options.AcknowledgeOnRelease && l.id != "" { // nobody will release what nobody has had
+		c.following.Go(l.acknowledge)
+	}
+	return l, err
 }
 
 func (o LockOptions) request(name string) *lockv1.AcquireRequest {
