@@ -104,6 +104,7 @@ var answers = []answer{
 	{recipes.ErrConnectionLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_CONNECTION_LIMIT},
 	{recipes.ErrTooManyBytes, codes.ResourceExhausted, errorsv1.Reason_REASON_EPHEMERAL_BYTES_LIMIT},
 	{recipes.ErrDirectoryTooLarge, codes.ResourceExhausted, errorsv1.Reason_REASON_DIRECTORY_TOO_LARGE},
+	{recipes.ErrQuota, codes.ResourceExhausted, errorsv1.Reason_REASON_QUOTA_EXCEEDED},
 	{recipes.ErrDenied, codes.PermissionDenied, errorsv1.Reason_REASON_ENSEMBLE_DENIED},
 	{recipes.ErrOutcomeUnknown, codes.Aborted, errorsv1.Reason_REASON_OUTCOME_UNKNOWN},
 	{recipes.ErrUnreachable, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},
@@ -161,10 +162,14 @@ func QuotaExceeded(limit string, most int, identity string, retry time.Duration)
 // MemoryLimit says that there is no memory for an answer.
 func MemoryLimit(most int) error { return limited(errMemoryLimit, "max-memory", most) }
 
-func directoryTooLarge(large *recipes.LargeDirectory) error {
-	text := strings.TrimPrefix(large.Error(), recipes.ErrDirectoryTooLarge.Error()+": ")
-	facts := map[string]string{"directory": large.Path, "bytes": fmt.Sprint(large.Bytes), "max": fmt.Sprint(large.Max)}
-	return &detailedError{kind: recipes.ErrDirectoryTooLarge, facts: facts, text: text}
+// ensembleLimit is what a limit in the ensemble says of itself.
+func ensembleLimit(limit interface {
+	error
+	Unwrap() error
+	Facts() map[string]string
+}) error {
+	text := strings.TrimPrefix(limit.Error(), limit.Unwrap().Error()+": ")
+	return &detailedError{kind: limit.Unwrap(), facts: limit.Facts(), text: text}
 }
 
 // PolicyDenied is the same answer whatever is stored under the name. It tells the caller as whom it was seen.
@@ -233,8 +238,12 @@ func StatusOf(err error) (*status.Status, string) {
 	if made, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
 		return made.GRPCStatus(), ""
 	}
-	if large, ok := errors.AsType[*recipes.LargeDirectory](err); ok {
-		err = directoryTooLarge(large)
+	if limit, ok := errors.AsType[interface {
+		error
+		Unwrap() error
+		Facts() map[string]string
+	}](err); ok {
+		err = ensembleLimit(limit)
 	}
 	known := answerTo(err)
 	reason := reasonText(known.reason)

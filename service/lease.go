@@ -234,8 +234,8 @@ func (l *lease) described() *leasev1.Lease {
 		Ttl: durationpb.New(l.session.Timeout()),
 	}
 	var possessions []*leasev1.Possession
-	for of, held := range l.possessions() {
-		possessions = append(possessions, &leasev1.Possession{Kind: of.kind, Name: of.name, Held: held})
+	for of, had := range l.possessions() {
+		possessions = append(possessions, &leasev1.Possession{Kind: of.kind, Name: of.name, Held: had.held})
 	}
 	slices.SortFunc(possessions, func(a, b *leasev1.Possession) int {
 		return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetKind(), b.GetKind()))

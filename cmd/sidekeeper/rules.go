@@ -53,6 +53,7 @@ func (s *settings) rules() []rule {
 		{"max-leases", s.service.MostLeases, s.service.MostLeases > 0, positiveRule},
 		{"max-waiters", s.service.MostWaiters, s.service.MostWaiters > 0, positiveRule},
 		{"max-watched", s.service.MostWatched, s.service.MostWatched > 0, positiveRule},
+		{"max-children", s.ensemble.MaxChildren, s.ensemble.MaxChildren > 0, positiveRule},
 		{"max-streams", s.server.MaxStreams, s.server.MaxStreams > 0 && s.server.MaxStreams <= 1<<20, "between 1 and 1048576"},
 		{"max-connections", s.server.MaxConnections, s.server.MaxConnections > 0, positiveRule},
 		{"max-memory", s.maxMemory.String(), s.maxMemory >= 16<<20, "at least 16MiB"},

@@ -21,7 +21,7 @@ var settingGroups = []settingGroup{
 		"root", "lock-root", "sequence-root", "group-root", "config-root", "lock-layout", "acl",
 	}},
 	{"Limits", []string{
-		"max-leases", "max-waiters", "max-watched", "max-streams", "max-connections", "max-memory", "ephemeral-bytes",
+		"max-leases", "max-waiters", "max-watched", "max-children", "max-streams", "max-connections", "max-memory", "ephemeral-bytes",
 	}},
 	{"Keepalive and shutdown", []string{"keepalive-time", "keepalive-timeout", "drain-timeout"}},
 	{"Logs, traces and other settings", []string{"log-level", "log-format", "audit-log", "otlp-endpoint", "trace-ratio", "strict", "reflection"}},

@@ -56,6 +56,7 @@ type Settings struct {
 	MostLeases     int
 	Root           string
 	LockRoot       string
+	Directories    []string      // in which all things lie
 	RecheckAfter   time.Duration // when empty directories are looked at again; 0 for not at all
 }
 
@@ -77,6 +78,12 @@ func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []
 		return e.findings, err
 	}
 	if err := e.root(ctx); err != nil {
+		return e.findings, err
+	}
+	if err := e.quotas(ctx); err != nil {
+		return e.findings, err
+	}
+	if err := e.names(ctx); err != nil {
 		return e.findings, err
 	}
 	if err := e.locks(ctx, locks); err != nil {

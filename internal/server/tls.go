@@ -2,12 +2,11 @@ package server
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/certificate"
 	"github.com/sidekeeper/sidekeeper/internal/reload"
 )
 
@@ -46,18 +45,18 @@ func openTLS(files TLSFiles, log *zap.Logger) (*tls.Config, error) {
 }
 
 func (f TLSFiles) load(contents [][]byte) (*tls.Config, error) {
-	certificate, err := tls.X509KeyPair(contents[0], contents[1])
+	own, err := certificate.Pair{Certificate: contents[0], Key: contents[1]}.Load(f.Certificate, f.Key)
 	if err != nil {
-		return nil, fmt.Errorf("%s with %s: %w", f.Certificate, f.Key, err)
+		return nil, err
 	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(contents[2]) {
-		return nil, fmt.Errorf("%s: no certificate in it", f.ClientCA)
+	authorities, err := certificate.Pool(contents[2], f.ClientCA)
+	if err != nil {
+		return nil, err
 	}
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"h2"},
-		Certificates: []tls.Certificate{certificate},
+		Certificates: []tls.Certificate{*own},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
 		ClientCAs:    authorities,
 		// A resumed session would be one that the authorities of today have not verified.
