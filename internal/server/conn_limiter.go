@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -95,11 +96,15 @@ type callerQuota struct {
 	streams  streamCount
 	reads    *reads
 	denials  *denialPace
+
+	calls      atomic.Int64 // under way
+	turnedAway *pace
 }
 
 func newCallerQuota() *callerQuota {
 	return &callerQuota{
 		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), intake: newIntake(), reads: newReads(), denials: newDenialPace(),
+		turnedAway: newTurnedAway(),
 	}
 }
 
@@ -157,7 +162,12 @@ func (s *connSlot) Identify(identity string) error {
 }
 
 // Pace returns when the connection may be read.
-func (s *connSlot) Pace() { s.pace.keep() }
+func (s *connSlot) Pace() {
+	s.pace.keep()
+	if s.quota != nil {
+		s.quota.turnedAway.keepFor(longestPause)
+	}
+}
 
 // queue says how long the connection has to wait.
 func (s *connSlot) queue(identity string) (time.Duration, error) {

@@ -121,12 +121,15 @@ func (p *pace) withdrawn(ctx context.Context) {
 }
 
 // keep waits while it has happened too often, but not for long.
-func (p *pace) keep() {
+func (p *pace) keep() { p.keepFor(longestBreak) }
+
+// keepFor is keep with the longest wait.
+func (p *pace) keepFor(longest time.Duration) {
 	if p == nil {
 		return
 	}
 	if debt := -p.events.Tokens(); debt > 0 {
 		due := time.Duration(debt / float64(p.events.Limit()) * float64(time.Second))
-		<-time.After(min(longestBreak, due))
+		<-time.After(min(longest, due))
 	}
 }

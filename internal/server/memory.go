@@ -79,6 +79,14 @@ func (m memory) spare() error {
 	return service.MemoryLimit(m.most)
 }
 
+// short is spare without a collection.
+func (m memory) short() error {
+	if m.most == 0 || min(m.inUse(), m.live()) <= m.most {
+		return nil
+	}
+	return service.MemoryLimit(m.most)
+}
+
 // heapLive counts what was still in use after the last collection.
 func heapLive() int {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
