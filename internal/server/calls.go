@@ -28,16 +28,17 @@ const (
 const (
 	turnedAway      = 1000
 	turnedAwayBurst = 4000
-	longestPause    = time.Second // before each piece that is read
+	longestPause    = 2 * time.Second // before each piece that is read
 )
 
 // calls bounds the calls under way of each caller. It is asked when a call's headers have been read, before anything is made for it: a
 // goroutine for each of a million calls takes more memory than there is, though each would end at once.
 type calls struct {
 	most    int
+	streams int // long-lived, of one connection
 	memory  memory
 	metrics *Metrics
-	methods map[string]bool // those there are
+	methods map[string]bool // those there are, and whether they are long-lived streams
 }
 
 func newCalls(options Options, memory memory) *calls {
@@ -45,14 +46,14 @@ func newCalls(options Options, memory memory) *calls {
 	if IsForOne(options.Listen, options.TLS) {
 		most = math.MaxInt
 	}
-	return &calls{most: most, memory: memory, metrics: options.Metrics, methods: map[string]bool{}}
+	return &calls{most: most, streams: options.MaxStreams, memory: memory, metrics: options.Metrics, methods: map[string]bool{}}
 }
 
 // learn notes the methods of a server.
 func (c *calls) learn(server *grpc.Server) {
 	for name, of := range server.GetServiceInfo() {
 		for _, method := range of.Methods {
-			c.methods["/"+name+"/"+method.Name] = true
+			c.methods["/"+name+"/"+method.Name] = method.IsServerStream
 		}
 	}
 }
@@ -87,7 +88,8 @@ func (c *calls) begin(ctx context.Context, info *tap.Info) (context.Context, err
 }
 
 func (c *calls) admit(slot *connSlot, identity, method string) error {
-	if !c.methods[method] {
+	streams, known := c.methods[method]
+	if !known {
 		return status.Error(codes.Unimplemented, fmt.Sprintf("unknown method %q", method)) //nolint:forbidigo // gRPC's own answer
 	}
 	under := slot.quota.calls.Add(1)
@@ -95,6 +97,8 @@ func (c *calls) admit(slot *connSlot, identity, method string) error {
 	switch {
 	case under > int64(c.most):
 		err = service.QuotaExceeded("calls under way", c.most, identity)
+	case streams && slot.quota.turnedAway.owes() && slot.streams.open.Load() >= int64(c.streams):
+		err = service.StreamLimit(c.streams) // as beginStream would say, at a tenth of the cost
 	case under > fewCalls:
 		err = c.memory.short()
 	}

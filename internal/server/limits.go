@@ -120,6 +120,9 @@ func (p *pace) withdrawn(ctx context.Context) {
 	}
 }
 
+// owes says whether it has happened too often.
+func (p *pace) owes() bool { return p.events.Tokens() < 0 }
+
 // keep waits while it has happened too often, but not for long.
 func (p *pace) keep() { p.keepFor(longestBreak) }
 

@@ -85,7 +85,7 @@ type attacker struct {
 	said    *bufio.Reader
 }
 
-// startAttack starts an attack.
+// startAttack starts an attack. It leaves the processors to whoever wants them, so that what is measured is what it makes the sidecar do.
 func startAttack(name string, on victim) (*attacker, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -106,7 +106,10 @@ func startAttack(name string, on victim) (*attacker, error) {
 		return nil, err
 	}
 	a.said = bufio.NewReader(said)
-	return a, a.command.Start()
+	if err := a.command.Start(); err != nil {
+		return nil, err
+	}
+	return a, yieldProcessors(a.command.Process.Pid)
 }
 
 // stop ends it, and returns what it got.
