@@ -92,23 +92,39 @@ func (c *calls) admit(slot *connSlot, identity, method string) error {
 	if !known {
 		return status.Error(codes.Unimplemented, fmt.Sprintf("unknown method %q", method)) //nolint:forbidigo // gRPC's own answer
 	}
-	under := slot.quota.calls.Add(1)
+	quota := slot.quota
+	under := quota.calls.Add(1)
 	var err error
 	switch {
 	case under > int64(c.most):
 		err = service.QuotaExceeded("calls under way", c.most, identity)
-	case streams && slot.quota.turnedAway.owes() && slot.streams.open.Load() >= int64(c.streams):
-		err = service.StreamLimit(c.streams) // as beginStream would say, at a tenth of the cost
 	case under > fewCalls:
 		err = c.memory.short()
+	}
+	if err == nil && streams && quota.turnedAway.owes() {
+		err = c.hopeless(slot, identity)
 	}
 	if err == nil {
 		return nil
 	}
-	slot.quota.calls.Add(-1)
+	quota.calls.Add(-1)
 	answer, reason := service.StatusOf(err)
 	c.metrics.callErrors.WithLabelValues(reason).Inc()
 	return answer.Err()
+}
+
+// hopeless says early what a stream of a caller who is turned away again and again would be told in the end, at a tenth of the cost.
+func (c *calls) hopeless(slot *connSlot, identity string) error {
+	if slot.streams.open.Load() >= int64(c.streams) {
+		return service.StreamLimit(c.streams)
+	}
+	if share := streamConnections * c.streams; c.most != math.MaxInt && slot.quota.streams.open.Load() >= int64(share) {
+		return service.QuotaExceeded("long-lived streams", share, identity)
+	}
+	if most := mostIncomplete + mostUnread; slot.quota.intake.calls.Load() >= int64(most) {
+		return service.QuotaExceeded("incomplete requests", most, identity)
+	}
+	return nil
 }
 
 func (c *countedCall) end() {

@@ -157,11 +157,15 @@ func (e errorCount) stream(server any, stream grpc.ServerStream, _ *grpc.StreamS
 }
 
 func (e errorCount) count(ctx context.Context, err error) {
-	if told, ok := errors.AsType[*answered](err); ok && told.reason != "" {
+	told, ok := errors.AsType[*answered](err)
+	if !ok {
+		return
+	}
+	if quota := slotOf(caller.Of(ctx)).quota; quota != nil && told.status.Code() == codes.ResourceExhausted {
+		quota.turnedAway.count()
+	}
+	if told.reason != "" {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String(reasonAttribute, told.reason))
 		e.metrics.callErrors.WithLabelValues(told.reason).Inc()
-		if quota := slotOf(caller.Of(ctx)).quota; quota != nil && told.status.Code() == codes.ResourceExhausted {
-			quota.turnedAway.count()
-		}
 	}
 }
