@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
@@ -18,18 +20,18 @@ import (
 )
 
 // A tally is what an attacker was told.
-type tally struct{ done, refused atomic.Int64 }
+type tally struct{ answered, refused atomic.Int64 }
 
 func (t *tally) count(err error) {
-	if err == nil {
-		t.done.Add(1)
-	} else {
+	if status.Code(err) == codes.ResourceExhausted {
 		t.refused.Add(1)
+	} else {
+		t.answered.Add(1)
 	}
 }
 
 func (t *tally) String() string {
-	return fmt.Sprintf("%d done, %d refused", t.done.Load(), t.refused.Load())
+	return fmt.Sprintf("%d calls answered, %d refused", t.answered.Load(), t.refused.Load())
 }
 
 // Directories of the configuration that are listed: with 3.9 MB of names, and with more than may be listed.

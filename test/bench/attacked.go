@@ -45,6 +45,7 @@ func (a attacked) run(ctx context.Context, on *stage) (*table, error) {
 			continue
 		}
 		var sieges []siege
+		noted := len(t.notes)
 		for range a.rounds {
 			done, err := a.besiege(ctx, on, papers, attack)
 			if err != nil {
@@ -53,7 +54,7 @@ func (a attacked) run(ctx context.Context, on *stage) (*table, error) {
 			sieges = append(sieges, done)
 		}
 		t.siege(attack, sieges)
-		fmt.Fprintln(os.Stderr, " ", attack.name, t.rows[len(t.rows)-1][1:])
+		fmt.Fprintln(os.Stderr, " ", attack.name, t.rows[len(t.rows)-1][1:], t.notes[noted:])
 	}
 	t.notes = append(t.notes, "Each p50 and p99 is that of others at the attacked sidecar ÷ that of the same load at the other one.")
 	return t, nil
@@ -102,6 +103,9 @@ func (a attacked) besiege(ctx context.Context, on *stage, papers string, by atta
 		return s, err
 	}
 	defer there.stop()
+	if err := on.recover(ctx, there); err != nil {
+		return s, err
+	}
 	ours, err := settle(ctx, "attacked", at)
 	if err != nil {
 		return s, err
@@ -133,6 +137,27 @@ func (a attacked) besiege(ctx context.Context, on *stage, papers string, by atta
 	s.got, s.ratios = got, ratiosOf(ours, theirs)
 	s.wrong = append(ours.complaints(), theirs.complaints()...)
 	return s, errors.Join(err, failed, profiled, ctx.Err())
+}
+
+// recover waits until the ensemble, which an attack before may have left with much to do, serves a sidecar again.
+func (s *stage) recover(ctx context.Context, through *sidecar) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	connection, err := through.dial()
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	for {
+		_, end, err := beginLease(ctx, connection)
+		if err == nil {
+			end()
+			return nil
+		}
+		if late := pause(ctx, time.Second); late != nil {
+			return fmt.Errorf("the ensemble does not recover: %w", err)
+		}
+	}
 }
 
 func ratiosOf(ours, theirs *neighbors) map[string]float64 {
