@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -167,7 +168,14 @@ func (e errorCount) stream(server any, stream grpc.ServerStream, _ *grpc.StreamS
 }
 
 func (e errorCount) count(ctx context.Context, err error) {
-	if told, ok := errors.AsType[*answered](err); ok && told.reason != "" {
+	told, ok := errors.AsType[*answered](err)
+	if !ok {
+		return
+	}
+	if quota := slotOf(caller.Of(ctx)).quota; quota != nil && told.status.Code() == codes.ResourceExhausted {
+		quota.turnedAway.count()
+	}
+	if told.reason != "" {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String(reasonAttribute, told.reason))
 		e.metrics.refused(told.status, told.reason)
 	}

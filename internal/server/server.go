@@ -237,8 +237,9 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 		limits: s.options.Limits, memory: newMemory(s.options.MaxMemory), metrics: s.options.Metrics,
 		complete: cmp.Or(s.options.completeWithin, longestRequest),
 	}
+	calls := newCalls(s.options, reception.memory)
 	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}, reception),
-		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls})})
+		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.begin), grpc.StatsHandler(calls)})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))
 	}
@@ -248,6 +249,7 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 	if s.options.Reflection {
 		reflection.Register(server)
 	}
+	calls.learn(server)
 	s.grpc = append(s.grpc, server)
 	return server
 }
