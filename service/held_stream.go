@@ -185,6 +185,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 // about is what the caller says about itself in its request, and for the rest what it said of its lease.
 func (s *heldStream[P, M]) about() recipes.About {
 	about := s.recipe.about
+	about.Identity = s.caller.Distinct()
 	if about.Owner == "" {
 		about.Owner = s.lease.about.Owner
 	}

@@ -229,7 +229,7 @@ func (l *lease) described() *leasev1.Lease {
 		state = leasev1.State_STATE_SUSPENDED
 	}
 	described := &leasev1.Lease{
-		Owner: l.about.Owner, Metadata: l.about.Metadata, State: state,
+		Identity: caller.Caller{Identity: l.identity}.Distinct(), Owner: l.about.Owner, Metadata: l.about.Metadata, State: state,
 		Age: durationpb.New(time.Since(l.opened)), ValidFor: durationpb.New(l.validFor()),
 		Ttl: durationpb.New(l.session.Timeout()),
 	}

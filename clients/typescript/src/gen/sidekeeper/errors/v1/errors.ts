@@ -79,8 +79,8 @@ export enum Reason {
    */
   WAIT_TIMEOUT = 9,
   /**
-   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that its first holder gave,
-   * if any.
+   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that a holder gave, and
+   * `identity` its caller's, as its sidecar verified it; each may be empty.
    *
    * What to do: try later, or set a longer wait_timeout to wait.
    */
