@@ -61,12 +61,12 @@ func (a admission) unary(
 	from := caller.Of(ctx)
 	tellNames(ctx, info.FullMethod, request)
 	defer func() { a.denials.answered(from, func() attempt { return attemptOf(info.FullMethod, request) }, err) }()
-	decision, err := a.authorizer.authorize(from, info.FullMethod, request)
-	if err != nil {
+	asked := questionOf(from, info.FullMethod, request)
+	if err := a.authorizer.judge(asked); err != nil {
 		return nil, err
 	}
 	defer slotOf(from).pace.withdrawn(ctx)
-	if decision.operates {
+	if a.authorizer.operates(asked) {
 		ctx = caller.Operating(ctx)
 	}
 	return handler(ctx, request)
@@ -80,29 +80,12 @@ func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.Strea
 	}
 	defer slot.endStream()
 	defer slot.pace.withdrawn(stream.Context())
-	authorized := &authorizedStream{ServerStream: stream, authorizer: a.authorizer, method: info.FullMethod}
+	authorized := &authorizedStream{
+		ServerStream: stream, authorizer: a.authorizer, method: info.FullMethod, permission: caller.NewPermission(),
+	}
+	defer a.authorizer.open.leave(authorized)
 	err := handler(server, authorized)
 	a.denials.answered(from, func() attempt { return authorized.last }, err)
-	return err
-}
-
-// An authorizedStream hands no request to its handler that the authorizer does not let pass.
-type authorizedStream struct {
-	grpc.ServerStream
-
-	authorizer authorizer
-	method     string
-	last       attempt
-}
-
-// RecvMsg implements grpc.ServerStream.
-func (s *authorizedStream) RecvMsg(request any) error {
-	if err := s.ServerStream.RecvMsg(request); err != nil {
-		return err
-	}
-	s.last = attemptOf(s.method, request)
-	tellNames(s.Context(), s.method, request)
-	_, err := s.authorizer.authorize(caller.Of(s.Context()), s.method, request)
 	return err
 }
 

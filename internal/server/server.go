@@ -78,6 +78,7 @@ type Server struct {
 	ensemble  service.Reachability
 	health    *health.Server
 	policy    *policyFile
+	streams   openStreams
 	limiter   *connLimiter
 	admin     *administration // nil without a listener
 	listeners []listener
@@ -143,7 +144,8 @@ const (
 )
 
 func (s *Server) open() (err error) {
-	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused); err != nil {
+	applied := func() { s.streams.judge(authorizer{s.policy, &s.streams}) }
+	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused, applied); err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
 	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
@@ -226,7 +228,7 @@ func (s *Server) add(purpose, address string, opened net.Listener, err error, se
 
 func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 	reception := reception{newMemory(s.options.MaxMemory), s.options.Metrics, cmp.Or(s.options.completeWithin, longestRequest)}
-	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}, reception),
+	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy, &s.streams}, reception),
 		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls})})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))

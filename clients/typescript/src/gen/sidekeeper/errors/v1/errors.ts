@@ -272,7 +272,8 @@ export enum Reason {
   MEMORY_LIMIT = 40,
   /**
    * POLICY_DENIED - PERMISSION_DENIED: the sidecar has a policy, and none of its rules allows the caller this method for the names in the request. Any
-   * rpc can end this way. It does not reveal whether the name exists.
+   * rpc can end this way, and a stream also when a new version of the policy does not allow it any more. It does not reveal whether
+   * the name exists.
    *
    * What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
    */
