@@ -243,12 +243,12 @@ func (s *heldStream[P, M]) pause(ctx context.Context, first <-chan struct{}, oth
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-s.permission.Withdrawn():
+		return s.permission.Why()
 	case <-s.lease.session.Done():
 		return recipes.ErrSessionEnded
 	case <-s.lease.ended:
 		return s.lease.lost()
-	case <-s.permission.Withdrawn():
-		return s.permission.Why()
 	case <-s.services.drain.notice:
 		return errStopping
 	case <-s.box.slow:

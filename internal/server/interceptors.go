@@ -83,7 +83,9 @@ func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.Strea
 	authorized := &authorizedStream{
 		ServerStream: stream, authorizer: a.authorizer, method: info.FullMethod, permission: caller.NewPermission(),
 	}
-	defer a.authorizer.open.leave(authorized)
+	if a.authorizer.policy != nil {
+		defer a.authorizer.open.leave(authorized)
+	}
 	err := handler(server, authorized)
 	a.denials.answered(from, func() attempt { return authorized.last }, err)
 	return err
