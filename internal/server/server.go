@@ -39,6 +39,7 @@ type Options struct {
 	MetricsListen  string      // for scrapers and probes, over HTTP
 	AdminListen    string      // for the page of what there is, and pprof, over HTTP; loopback or a Unix socket only
 	TLS            TLSFiles    // of every TCP address in Listen; without them these are loopback only
+	TrustDomains   []string    // SPIFFE trust domains with authorities of their own, each DOMAIN=FILE
 
 	KeepaliveTime    time.Duration // without a word from a caller until it is pinged
 	KeepaliveTimeout time.Duration // until an unanswered ping ends the connection
@@ -158,7 +159,7 @@ func (s *Server) openCallers() error {
 		return err
 	}
 	if secure {
-		config, err := openTLS(s.options.TLS, s.options.Log)
+		config, err := openTLS(s.options.TLS, s.options.TrustDomains, s.options.Log)
 		if err != nil {
 			return err
 		}

@@ -29,12 +29,21 @@ func (f TLSFiles) complete() (bool, error) {
 
 // openTLS is what a listener needs of the files. Later versions that cannot be read or do not fit together are logged and the last
 // good ones used.
-func openTLS(files TLSFiles, log *zap.Logger) (*tls.Config, error) {
-	kept, err := reload.Open(files.load, func(_ *tls.Config, trouble error) {
+func openTLS(files TLSFiles, trustDomains []string, log *zap.Logger) (*tls.Config, error) {
+	domains, err := parseTrustDomains(trustDomains)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{files.Certificate, files.Key, files.ClientCA}
+	for _, domain := range domains {
+		names = append(names, domain.file)
+	}
+	parse := func(contents [][]byte) (*tls.Config, error) { return files.load(contents, domains) }
+	kept, err := reload.Open(parse, func(_ *tls.Config, trouble error) {
 		if trouble != nil {
 			log.Error("TLS files not reloaded; the last valid ones are used", zap.Error(trouble))
 		}
-	}, files.Certificate, files.Key, files.ClientCA)
+	}, names...)
 	if err != nil {
 		return nil, err
 	}
@@ -45,22 +54,35 @@ func openTLS(files TLSFiles, log *zap.Logger) (*tls.Config, error) {
 	}, nil
 }
 
-func (f TLSFiles) load(contents [][]byte) (*tls.Config, error) {
+func (f TLSFiles) load(contents [][]byte, domains []trustDomain) (*tls.Config, error) {
 	certificate, err := tls.X509KeyPair(contents[0], contents[1])
 	if err != nil {
 		return nil, fmt.Errorf("%s with %s: %w", f.Certificate, f.Key, err)
 	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(contents[2]) {
+	all, trusted := x509.NewCertPool(), trust{x509.NewCertPool(), map[string]*x509.CertPool{}}
+	if !all.AppendCertsFromPEM(contents[2]) {
 		return nil, fmt.Errorf("%s: no certificate in it", f.ClientCA)
 	}
-	return &tls.Config{
+	trusted.others.AppendCertsFromPEM(contents[2])
+	for i, domain := range domains {
+		content := contents[3+i]
+		trusted.bound[domain.name] = x509.NewCertPool()
+		if !trusted.bound[domain.name].AppendCertsFromPEM(content) {
+			return nil, fmt.Errorf("%s: no certificate in it", domain.file)
+		}
+		all.AppendCertsFromPEM(content)
+	}
+	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"h2"},
 		Certificates: []tls.Certificate{certificate},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
-		ClientCAs:    authorities,
+		ClientCAs:    all,
 		// A resumed session would be one that the authorities of today have not verified.
 		SessionTicketsDisabled: true,
-	}, nil
+	}
+	if len(domains) > 0 {
+		config.VerifyConnection = trusted.verify
+	}
+	return config, nil
 }
