@@ -35,8 +35,14 @@ func newMemory(most int) memory {
 }
 
 // heapInUse counts what the process has allocated and not freed yet.
-func heapInUse() int {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+func heapInUse() int { return sampled("/memory/classes/heap/objects:bytes") }
+
+// heapLive counts what was still in use after the last collection.
+func heapLive() int { return sampled("/gc/heap/live:bytes") }
+
+// sampled is what the runtime measures under this name.
+func sampled(name string) int {
+	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
 	return int(sample[0].Value.Uint64())
 }
@@ -79,11 +85,12 @@ func (m memory) spare() error {
 	return service.MemoryLimit(m.most)
 }
 
-// heapLive counts what was still in use after the last collection.
-func heapLive() int {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	return int(sample[0].Value.Uint64())
+// short is spare without a collection.
+func (m memory) short() error {
+	if m.most == 0 || min(m.inUse(), m.live()) <= m.most {
+		return nil
+	}
+	return service.MemoryLimit(m.most)
 }
 
 func (m memory) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {

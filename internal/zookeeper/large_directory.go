@@ -1,7 +1,9 @@
 package zookeeper
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,7 +18,7 @@ const (
 	skippedAtOnce  = 1 << 20          // bytes of it, for which there is a deadline of their own
 	largeFor       = 30 * time.Second // how long a directory that was too large is not listed again
 
-	codeSkipped = -123 // zk.ErrReconfigDisabled, which no server answers to a list
+	codeRefused = -123 // zk.ErrReconfigDisabled, which no server answers to what sidecars ask
 )
 
 // largeDirectories remembers which directories' lists were too long, so that nobody has them sent again and again.
@@ -58,8 +60,8 @@ func (v *view) listOnce(path string, list func() ([]string, error)) ([]string, e
 		return nil, err
 	}
 	names, err := list()
-	if tooLarge := large.check(path); err != nil && tooLarge != nil {
-		err = tooLarge
+	if errors.Is(err, recipes.ErrQuota) { // see skip
+		err = cmp.Or(large.check(path), recipes.ErrDirectoryTooLarge)
 	}
 	return names, err
 }
@@ -84,7 +86,7 @@ func (w *wire) skip(length int) error {
 	}
 	w.session.client.reader.large.add(due.path, length)
 	binary.BigEndian.PutUint32(frame, replyHead)
-	skipped := int32(codeSkipped)
+	skipped := int32(codeRefused)
 	binary.BigEndian.PutUint32(head[12:], uint32(skipped))
 	w.reply(head)
 	w.ahead, w.skipped = frame, length-replyHead

@@ -64,7 +64,7 @@ func (h *heldStream[Event]) start(c *Client) error {
 	for err == nil && h.claim.id == "" {
 		var event *Event
 		if event, err = stream.Recv(); err == nil {
-			h.handle(event)
+			h.hear(event)
 		}
 	}
 	if err != nil {
@@ -87,8 +87,13 @@ func (h *heldStream[Event]) follow(stream grpc.ServerStreamingClient[Event]) {
 			h.claim.streamEnded(err)
 			return
 		}
-		h.handle(event)
+		h.hear(event)
 	}
+}
+
+func (h *heldStream[Event]) hear(event *Event) {
+	h.claim.heard.Store(true)
+	h.handle(event)
 }
 
 // standOn has the claim end by callback when the other one does, before the sidecar learns of it.

@@ -35,7 +35,7 @@ CALL_TIMEOUT = 10.0
 """Seconds that a call with one answer may take, retries included, unless given otherwise."""
 
 ABSENCE_TIMEOUT = 10.0
-"""Seconds for which a lock is tried to be acquired from a sidecar or an ensemble that is away, unless the caller says how long to wait."""
+"""Seconds for which a sidecar or an ensemble that is away is waited for, unless the caller says how long to wait."""
 
 ANSWER_TIME = 2.0
 """Seconds that a sidecar may take to answer above those that it was told to wait. One that is frozen answers never."""
