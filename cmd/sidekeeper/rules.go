@@ -64,6 +64,7 @@ func (s *settings) rules() []rule {
 		{"audit-log", s.auditLog, isAuditLog(s.auditLog), "stderr, off, or the absolute path of a file"},
 		{"otlp-endpoint", s.otlpEndpoint, s.otlpEndpoint == "" || tracing.IsEndpoint(s.otlpEndpoint), tracing.EndpointRule},
 		{"trace-ratio", s.traceRatio, s.traceRatio >= 0 && s.traceRatio <= 1, "between 0 and 1"},
+		{"tls-trust-domain", s.server.TrustDomains, len(s.server.TrustDomains) == 0 || s.server.TLS.Certificate != "", "needs --tls-cert"},
 		{"zookeeper-tls-cert", s.tlsCert, (s.tlsCert == "") == (s.tlsKey == ""), "goes together with --zookeeper-tls-key"},
 		{"zookeeper-tls-cert", s.tlsCert, s.tlsCert == "" || s.tlsCA != "", "needs --zookeeper-tls-ca, which switches TLS on"},
 		{"zookeeper-tls-server-name", s.tlsServerName, s.tlsServerName == "" || s.tlsCA != "", "needs --zookeeper-tls-ca"},

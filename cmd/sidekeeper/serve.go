@@ -28,7 +28,7 @@ func newServeCommand() *cobra.Command {
 	settings := &settings{}
 	return newServerCommand(&cobra.Command{Use: "serve", Short: "Run the sidecar"}, settings.flags(), settings.check,
 		func(ctx context.Context, out, logged io.Writer) error {
-			defer paceGarbage()()
+			defer paceGarbage(limitFor(int64(settings.maxMemory)))()
 			return settings.serve(ctx, out, logged)
 		})
 }

@@ -11,7 +11,7 @@ type settingGroup struct {
 // settingGroups are all settings of the sidecar.
 var settingGroups = []settingGroup{
 	{"Listening", []string{"listen", "socket-mode", "operator-listen", "metrics-listen", "admin-listen"}},
-	{"TLS and authorization", []string{"tls-cert", "tls-key", "tls-client-ca", "policy"}},
+	{"TLS and authorization", []string{"tls-cert", "tls-key", "tls-client-ca", "tls-trust-domain", "policy"}},
 	{"The ensemble", []string{
 		"zookeeper", "tick-time", "sync-limit", "behind-observers", "zookeeper-auth-file", "zookeeper-tls-ca", "zookeeper-tls-cert",
 		"zookeeper-tls-key", "zookeeper-tls-server-name",

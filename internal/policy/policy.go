@@ -23,6 +23,7 @@ import (
 type Action struct {
 	Name     string
 	Operator bool // only rules that name it allow it: the * behind a service leaves it out
+	Member   bool // it is about a member of a group
 }
 
 // A Policy is rules and limits. It is not modified.
@@ -36,6 +37,7 @@ type rule struct {
 	identities []string
 	actions    map[string]bool
 	prefixes   []string // none for every name
+	members    []string // none for every member
 }
 
 // everybody, and every name.
@@ -45,10 +47,13 @@ const everything = "*"
 func (p *Policy) Size() int { return len(p.rules) }
 
 // Allows says whether the caller may do this to all of these names. A listing has the prefix asked for as its name, which is empty
-// for one of everything. An action about nothing that has a name comes with no names.
-func (p *Policy) Allows(identity, action string, names []string) bool {
+// for one of everything. An action about nothing that has a name comes with no names. One about a member, of the group that is its
+// name, comes with that, too.
+func (p *Policy) Allows(identity, action string, names []string, member ...string) bool {
 	for _, name := range names {
-		if !p.some(func(r rule) bool { return r.covers(name) && r.grants(identity, action) }) {
+		if !p.some(func(r rule) bool {
+			return r.grants(identity, action) && r.covers(identity, name) && (len(member) == 0 || r.admits(identity, member[0]))
+		}) {
 			return false
 		}
 	}
@@ -74,9 +79,34 @@ func matches(pattern, identity string) bool {
 	return pattern == everything || pattern == identity
 }
 
-// covers says whether the rule is about a name: if it lies under one of the prefixes, by whole segments.
-func (r rule) covers(name string) bool {
-	return len(r.prefixes) == 0 || slices.ContainsFunc(r.prefixes, func(prefix string) bool {
-		return name == prefix || strings.HasPrefix(name, prefix+"/")
+// covers says whether the rule is about a name: if that lies under one of the prefixes, by whole segments.
+func (r rule) covers(identity, name string) bool {
+	return len(r.prefixes) == 0 || slices.ContainsFunc(r.prefixes, func(pattern string) bool {
+		prefix, ok := r.filled(pattern, identity)
+		return ok && (name == prefix || strings.HasPrefix(name, prefix+"/"))
 	})
+}
+
+// admits says whether the rule is about a member of this name.
+func (r rule) admits(identity, member string) bool {
+	return len(r.members) == 0 || slices.ContainsFunc(r.members, func(pattern string) bool {
+		name, ok := r.filled(pattern, identity)
+		return ok && name == member
+	})
+}
+
+// placeholder stands in prefixes and members for the caller's own name.
+const placeholder = "{identity}"
+
+// filled puts the caller's own name where the placeholder stands: what follows the beginning of its identity or, of SPIFFE ids below a
+// path, what stands for the *. It is one segment, so that nobody's own name lies in another's; ok is false for who has none.
+func (r rule) filled(pattern, identity string) (filled string, ok bool) {
+	if !strings.Contains(pattern, placeholder) {
+		return pattern, true
+	}
+	_, own, _ := strings.Cut(identity, ":")
+	if strings.HasPrefix(identity, SPIFFE) {
+		own = strings.TrimPrefix(identity, strings.TrimSuffix(r.identities[0], everything))
+	}
+	return strings.ReplaceAll(pattern, placeholder, own), own != "" && !strings.Contains(own, "/")
 }

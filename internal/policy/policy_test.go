@@ -14,6 +14,8 @@ var actions = []Action{
 	{Name: "a.Locks/Revoke:grace", Operator: true},
 	{Name: "a.Locks/Break", Operator: true},
 	{Name: "b.Leases/Open"},
+	{Name: "c.Groups/Join", Member: true},
+	{Name: "c.Groups/Watch"},
 }
 
 // nameRule is a short form of the rule of names.
@@ -98,6 +100,52 @@ rules:
 	}
 }
 
+// ownNames is a policy of one rule in which these identities have names of their own.
+func ownNames(identities ...string) string {
+	return "rules: [{identities: ['" + strings.Join(identities, "', '") +
+		"'], methods: ['c.Groups/*'], prefixes: [shop, 'own/{identity}'], members: ['{identity}', 'x-{identity}']}]"
+}
+
+func TestACallerHasItsOwnNamesAndNoOthers(t *testing.T) {
+	for _, c := range []struct {
+		rule, identity, group, member string
+		want                          bool
+	}{
+		{"uid:1 uid:2", "uid:1", "shop", "1", true},
+		{"uid:1 uid:2", "uid:1", "shop", "x-1", true},
+		{"uid:1 uid:2", "uid:1", "shop", "2", false},
+		{"uid:1 uid:2", "uid:1", "shop", "{identity}", false},
+		{"uid:1 uid:2", "uid:1", "shop", "uid:1", false},
+		{"uid:1 uid:2", "uid:3", "shop", "3", false},
+		{"uid:1 uid:2", "uid:1", "own/1", "1", true},
+		{"uid:1 uid:2", "uid:1", "own/1/more", "1", true},
+		{"uid:1 uid:2", "uid:1", "own/2", "1", false},
+		{"uid:1 uid:2", "uid:1", "own/11", "1", false},
+		{"uid:1 uid:2", "uid:1", "own", "1", false},
+		{"spiffe://p/sa/*", "spiffe://p/sa/cart", "shop", "cart", true},
+		{"spiffe://p/sa/*", "spiffe://p/sa/cart", "shop", "x-cart", true},
+		{"spiffe://p/sa/*", "spiffe://p/sa/cart", "shop", "sa", false},
+		{"spiffe://p/sa/*", "spiffe://p/sa/b/cart", "shop", "cart", false},
+		{"spiffe://p/sa/*", "spiffe://p/sa/b/cart", "shop", "b", false},
+		{"spiffe://p/sa/*", "spiffe://p/sa/b/cart", "own/b/cart", "b", false},
+		{"cert:a/b cert:a", "cert:a/b", "own/a/b", "a", false}, // it would lie in the names of cert:a
+		{"cert:a/b cert:a/*", "cert:a/*", "shop", "*", false},
+		{"cert:a/b cert:a", "cert:a", "own/a", "a", true},
+	} {
+		policy := parse(t, ownNames(strings.Fields(c.rule)...))
+		if got := policy.Allows(c.identity, "c.Groups/Join", []string{c.group}, c.member); got != c.want {
+			t.Errorf("%s: %s as %s in %s: got %v", c.rule, c.identity, c.member, c.group, got)
+		}
+	}
+	if parse(t, ownNames("cert:a", "cert:a/b")).Allows("cert:a/b", "c.Groups/Watch", []string{"own/a/b"}) {
+		t.Error("a caller's own name lies in another's")
+	}
+	policy := parse(t, ownNames("uid:1"))
+	if !policy.Allows("uid:1", "c.Groups/Watch", []string{"shop"}) {
+		t.Error("a rule with members does not allow what is about none")
+	}
+}
+
 func TestAPolicyWithoutRulesDeniesEverything(t *testing.T) {
 	if parse(t, "rules: []").Allows("uid:0", "a.Locks/Acquire", nil) {
 		t.Error("it allows something")
@@ -112,12 +160,12 @@ func TestABadPolicyIsRefusedWithFileLineFieldValueAndRule(t *testing.T) {
 		{"rules", `p.yaml:1: the policy is "rules": a mapping with rules`},
 		{"{}", `p.yaml:1: rules is missing: required`},
 		{"rules:", `p.yaml:1: rules is "": a list`},
-		{"rules: [1]", `p.yaml:1: rules[0] is "1": a mapping with identities, methods, prefixes`},
+		{"rules: [1]", `p.yaml:1: rules[0] is "1": a mapping with identities, methods, prefixes, members`},
 		{"rules: {a: b}", `p.yaml:1: rules is a mapping: a list`},
 		{"rules: [", "p.yaml: yaml: line 1"},
 		{good + "rules: []", `p.yaml:4: a field of the policy is "rules": each field once`},
 		{good + "---\nrules: []", "p.yaml: contains more than one document"},
-		{good + "  action: deny", `p.yaml:4: a field of rules[0] is "action": one of identities, methods, prefixes`},
+		{good + "  action: deny", `p.yaml:4: a field of rules[0] is "action": one of identities, methods, prefixes, members`},
 		{good + "  prefixes:", `p.yaml:4: rules[0].prefixes is "": a list`},
 		{good + "  prefixes: []", `p.yaml:4: rules[0].prefixes is empty: at least one`},
 		{good + "  prefixes: [a, b/]", `p.yaml:4: rules[0].prefixes[1] is "b/": a good name`},
@@ -158,12 +206,21 @@ func TestABadPolicyIsRefusedWithFileLineFieldValueAndRule(t *testing.T) {
 			`rules[0].methods[0] is "Acquire": a method is SERVICE/METHOD, such as a.Locks/Acquire`,
 		},
 		{"rules: [{identities: ['*'], methods: ['*']}]", `"*": a method is SERVICE/METHOD`},
-		{"rules: [{identities: ['*'], methods: ['c.Locks/*']}]", `"c.Locks/*": a service of the sidecar: a.Locks, b.Leases`},
+		{"rules: [{identities: ['*'], methods: ['c.Locks/*']}]", `"c.Locks/*": a service of the sidecar: a.Locks, b.Leases, c.Groups`},
 		{
 			"rules: [{identities: ['*'], methods: ['a.Locks/acquire']}]",
 			`"a.Locks/acquire": a method of that service: *, Acquire, Revoke`,
 		},
 		{"rules: [{identities: ['*'], methods: ['/a.Locks/Acquire']}]", "a service of the sidecar"},
+		{good + "  members: [a]", `p.yaml:4: rules[0].members is of no use: for rules with a method about members`},
+		{good + "  members: [a/b]", `p.yaml:4: rules[0].members[0] is "a/b": one segment, without /`},
+		{good + "  members: []", `p.yaml:4: rules[0].members is empty: at least one`},
+		{good + "  prefixes: ['{name}*']", `rules[0].prefixes[0] is "{name}*": a good name`},
+		{ownNames("*"), "rules[0].identities is *: with {identity}, identities that begin alike"},
+		{ownNames("uid:1", "socket:1"), "rules[0].identities is uid:1, socket:1: with {identity}, identities that begin alike"},
+		{ownNames("tcp:loopback"), "is tcp:loopback: with {identity}"},
+		{ownNames("spiffe://p/a"), "or a single SPIFFE path with /* at its end"},
+		{ownNames("spiffe://p/a/*", "spiffe://p/b/*"), "or a single SPIFFE path with /* at its end"},
 		{
 			"rules: &x\n- {identities: &i ['*'], methods: [a.Locks/*]}\n- {identities: *i, methods: [a.Locks/*]}",
 			`p.yaml:3: rules[1].identities is an alias: a list`,

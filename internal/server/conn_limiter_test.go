@@ -30,7 +30,7 @@ func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 	d := newLimiterOf(8, zap.New(core))
 	var slots []*connSlot
 	come := func(identity string) string {
-		v, err := d.enter(false)
+		v, err := d.enter(nil)
 		if err != nil {
 			return "shut"
 		}
@@ -104,7 +104,7 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 		d := newLimiterOf(0, zap.New(core))
 		come := func(identity string) (waited time.Duration, err error) {
 			began := time.Now()
-			v, err := d.enter(false)
+			v, err := d.enter(nil)
 			if err == nil {
 				err = v.Identify(identity)
 				v.Leave()
@@ -148,7 +148,7 @@ func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		d := newLimiterOf(1, zap.NewNop())
-		inside, err := d.enter(false)
+		inside, err := d.enter(nil)
 		same(t, "the first", errors.Join(err, inside.Identify("uid:1")), nil)
 		defer inside.Leave()
 		began := time.Now()
@@ -156,7 +156,7 @@ func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
 		for range refusalsBurst + 100 {
 			_, err := listener.Accept()
 			same(t, "accept", err, nil)
-			_, err = d.enter(false)
+			_, err = d.enter(nil)
 			same(t, "enter", err, errTooManyConnections)
 		}
 		same(t, "for a hundred too many", time.Since(began).Round(10*time.Millisecond), 100*time.Millisecond)
@@ -203,34 +203,45 @@ func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
 func TestConnectionsThatDoNotSayWhoseTheyAreTakeNoPlaces(t *testing.T) {
 	t.Parallel()
 	d := newLimiterOf(8, zap.NewNop())
-	var silent []*connSlot
-	for range 4 {
-		slot, err := d.enter(true)
+	var slots []*connSlot
+	conns := make([]closing, 5)
+	for i := range conns {
+		slot, err := d.enter(&conns[i])
 		must(t, err)
-		silent = append(silent, slot)
+		slots = append(slots, slot)
 	}
-	_, err := d.enter(true)
-	same(t, "another silent one", err, errTooManyConnections)
+	same(t, "closed", fmt.Sprint(conns), "[true false false false false]") // the oldest makes room for the newest
+	same(t, "the oldest, which speaks too late", slots[0].Identify("dns:late.test"), errTooManyConnections)
 	for i := range 6 {
-		slot, err := d.enter(false)
+		slot, err := d.enter(nil)
 		same(t, fmt.Sprint(i), errors.Join(err, slot.Identify("uid:1")), nil)
 	}
-	must(t, silent[0].Identify("dns:a.test"))
-	same(t, "open and silent", fmt.Sprint(d.open, d.silent), "7 3")
-	_, err = d.enter(true)
+	must(t, slots[1].Identify("dns:a.test"))
+	same(t, "open and silent", fmt.Sprint(d.open, d.silent.Len()), "7 3")
+	_, err := d.enter(new(closing))
 	must(t, err)
-	for _, slot := range silent {
+	for _, slot := range slots {
 		slot.Leave()
 		slot.Leave()
 	}
-	same(t, "in the end", fmt.Sprint(d.open, d.silent), "6 1")
+	same(t, "in the end", fmt.Sprint(d.open, d.silent.Len()), "6 1")
+	same(t, "one that has left", slots[1].Identify("dns:a.test"), errTooManyConnections)
+	same(t, "then", fmt.Sprint(d.open, d.silent.Len()), "6 1")
+}
+
+// closing is a connection that notes whether it was closed.
+type closing bool
+
+func (c *closing) Close() error {
+	*c = true
+	return nil
 }
 
 func TestPlacesAreKeptForRootAndTheSidecarsUser(t *testing.T) {
 	t.Parallel()
 	d := newLimiterOf(100, zap.NewNop())
 	come := func(identity string) error {
-		slot, err := d.enter(false)
+		slot, err := d.enter(nil)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -63,8 +64,8 @@ func (a admission) unary(
 	from := caller.Of(ctx)
 	tellNames(ctx, info.FullMethod, request)
 	defer func() { a.denials.answered(from, func() attempt { return attemptOf(info.FullMethod, request) }, err) }()
-	decision, err := a.authorizer.authorize(from, info.FullMethod, request)
-	if err != nil {
+	asked := questionOf(from, info.FullMethod, request)
+	if err := a.authorizer.judge(asked); err != nil {
 		return nil, err
 	}
 	slot := slotOf(from)
@@ -72,7 +73,7 @@ func (a admission) unary(
 		return nil, err
 	}
 	defer slot.pace.withdrawn(ctx)
-	if decision.operates {
+	if a.authorizer.operates(asked) {
 		ctx = caller.Operating(ctx)
 	}
 	return handler(ctx, request)
@@ -87,34 +88,15 @@ func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.Strea
 	}
 	defer slot.endStream()
 	defer slot.pace.withdrawn(stream.Context())
-	authorized := &authorizedStream{ServerStream: stream, authorizer: a.authorizer, limits: a.limits, method: info.FullMethod}
+	authorized := &authorizedStream{
+		ServerStream: stream, authorizer: a.authorizer, limits: a.limits, method: info.FullMethod, permission: caller.NewPermission(),
+	}
+	if a.authorizer.policy != nil {
+		defer a.authorizer.open.leave(authorized)
+	}
 	err := handler(server, authorized)
 	a.denials.answered(from, func() attempt { return authorized.last }, err)
 	return err
-}
-
-// An authorizedStream hands no request to its handler that the authorizer does not let pass, or that is too much for its caller.
-type authorizedStream struct {
-	grpc.ServerStream
-
-	authorizer authorizer
-	limits     *caller.Limits
-	method     string
-	last       attempt
-}
-
-// RecvMsg implements grpc.ServerStream.
-func (s *authorizedStream) RecvMsg(request any) error {
-	if err := s.ServerStream.RecvMsg(request); err != nil {
-		return err
-	}
-	s.last = attemptOf(s.method, request)
-	tellNames(s.Context(), s.method, request)
-	from := caller.Of(s.Context())
-	if _, err := s.authorizer.authorize(from, s.method, request); err != nil {
-		return err
-	}
-	return slotOf(from).quota.spend(s.limits, from.Identity, costOf(s.method, request))
 }
 
 // An answered error is what the caller is told, with its cause for the log.
@@ -167,7 +149,14 @@ func (e errorCount) stream(server any, stream grpc.ServerStream, _ *grpc.StreamS
 }
 
 func (e errorCount) count(ctx context.Context, err error) {
-	if told, ok := errors.AsType[*answered](err); ok && told.reason != "" {
+	told, ok := errors.AsType[*answered](err)
+	if !ok {
+		return
+	}
+	if quota := slotOf(caller.Of(ctx)).quota; quota != nil && told.status.Code() == codes.ResourceExhausted {
+		quota.turnedAway.count()
+	}
+	if told.reason != "" {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String(reasonAttribute, told.reason))
 		e.metrics.refused(told.status, told.reason)
 	}

@@ -121,13 +121,19 @@ func (p *pace) withdrawn(ctx context.Context) {
 	}
 }
 
+// owes says whether it has happened too often.
+func (p *pace) owes() bool { return p.events.Tokens() < 0 }
+
 // keep waits while it has happened too often, but not for long.
-func (p *pace) keep() {
+func (p *pace) keep() { p.keepFor(longestBreak) }
+
+// keepFor is keep with the longest wait.
+func (p *pace) keepFor(longest time.Duration) {
 	if p == nil {
 		return
 	}
 	if debt := -p.events.Tokens(); debt > 0 {
 		due := time.Duration(debt / float64(p.events.Limit()) * float64(time.Second))
-		<-time.After(min(longestBreak, due))
+		<-time.After(min(longest, due))
 	}
 }

@@ -39,6 +39,7 @@ type Options struct {
 	MetricsListen  string      // for scrapers and probes, over HTTP
 	AdminListen    string      // for the page of what there is, and pprof, over HTTP; loopback or a Unix socket only
 	TLS            TLSFiles    // of every TCP address in Listen; without them these are loopback only
+	TrustDomains   []string    // SPIFFE trust domains with authorities of their own, each DOMAIN=FILE
 
 	KeepaliveTime    time.Duration // without a word from a caller until it is pinged
 	KeepaliveTimeout time.Duration // until an unanswered ping ends the connection
@@ -80,6 +81,7 @@ type Server struct {
 	ensemble  service.Reachability
 	health    *health.Server
 	policy    *policyFile
+	streams   openStreams
 	limiter   *connLimiter
 	admin     *administration // nil without a listener
 	listeners []listener
@@ -148,7 +150,8 @@ const (
 )
 
 func (s *Server) open() (err error) {
-	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused); err != nil {
+	applied := func() { s.streams.judge(authorizer{s.policy, &s.streams}) }
+	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused, applied); err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
 	if s.policy != nil {
@@ -164,7 +167,7 @@ func (s *Server) openCallers() error {
 		return err
 	}
 	if secure {
-		config, err := openTLS(s.options.TLS, s.options.Log)
+		config, err := openTLS(s.options.TLS, s.options.TrustDomains, s.options.Log)
 		if err != nil {
 			return err
 		}
@@ -237,8 +240,9 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 		limits: s.options.Limits, memory: newMemory(s.options.MaxMemory), metrics: s.options.Metrics,
 		complete: cmp.Or(s.options.completeWithin, longestRequest),
 	}
-	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}, reception),
-		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls})})
+	calls := newCalls(s.options, reception.memory)
+	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy, &s.streams}, reception),
+		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.begin), grpc.StatsHandler(calls)})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))
 	}
@@ -248,6 +252,7 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 	if s.options.Reflection {
 		reflection.Register(server)
 	}
+	calls.learn(server)
 	s.grpc = append(s.grpc, server)
 	return server
 }

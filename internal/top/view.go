@@ -127,17 +127,17 @@ func bar(part float64) string {
 }
 
 func (v *view) locks() table {
-	t := table{header: "LOCK HELD-BY FOR TOKEN WAITING", nothing: "no locks held or waited for", share: 30}
+	t := table{header: "LOCK HELD-BY CALLER FOR TOKEN WAITING", nothing: "no locks held or waited for", share: 30}
 	for _, lock := range v.state.Locks {
-		holder, held, token := "-", "-", "-"
+		holder, by, held, token := "-", "-", "-", "-"
 		if len(lock.Holders) > 0 {
 			first := lock.Holders[0]
-			holder, held, token = partyWords(first), seconds(first.For), first.Token
+			holder, by, held, token = partyWords(first), show.Printable(first.Caller), seconds(first.For), first.Token
 			if others := len(lock.Holders) - 1; others > 0 {
 				holder += fmt.Sprintf(" and %d more", others)
 			}
 		}
-		t.rows = append(t.rows, row{levelNone, []string{show.Printable(lock.Name), holder, held, token, waiterWords(lock.Waiters)}})
+		t.rows = append(t.rows, row{levelNone, []string{show.Printable(lock.Name), holder, by, held, token, waiterWords(lock.Waiters)}})
 	}
 	return t
 }
@@ -159,13 +159,15 @@ func waiterWords(waiters []service.Party) string {
 }
 
 func (v *view) members() table {
-	t := table{header: "MEMBER OWNER FOR", nothing: "no members", share: 10, all: v.state.Counts.Members}
+	t := table{header: "MEMBER OWNER CALLER FOR", nothing: "no members", share: 10, all: v.state.Counts.Members}
 	for _, member := range v.state.Members {
 		since := "joining"
 		if member.Joined {
 			since = seconds(member.For)
 		}
-		t.rows = append(t.rows, row{levelNone, []string{show.Printable(member.Name), partyWords(member.Party), since}})
+		t.rows = append(t.rows, row{levelNone, []string{
+			show.Printable(member.Name), partyWords(member.Party), show.Printable(member.Caller), since,
+		}})
 	}
 	return t
 }

@@ -73,8 +73,8 @@ const (
 	//
 	// What to do: try later or wait longer; Get shows who is ahead.
 	Reason_REASON_WAIT_TIMEOUT Reason = 9
-	// FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that its first holder gave,
-	// if any.
+	// FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that a holder gave, and
+	// `identity` its caller's, as its sidecar verified it; each may be empty.
 	//
 	// What to do: try later, or set a longer wait_timeout to wait.
 	Reason_REASON_LOCK_HELD Reason = 10
@@ -204,7 +204,8 @@ const (
 	// What to do: try later, or request smaller pages; find the callers that do not read their responses.
 	Reason_REASON_MEMORY_LIMIT Reason = 40
 	// PERMISSION_DENIED: the sidecar has a policy, and none of its rules allows the caller this method for the names in the request. Any
-	// rpc can end this way. It does not reveal whether the name exists.
+	// rpc can end this way, and a stream also when a new version of the policy does not allow it any more. It does not reveal whether
+	// the name exists.
 	//
 	// What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
 	Reason_REASON_POLICY_DENIED Reason = 41

@@ -79,8 +79,8 @@ export enum Reason {
    */
   WAIT_TIMEOUT = 9,
   /**
-   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that its first holder gave,
-   * if any.
+   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that a holder gave, and
+   * `identity` its caller's, as its sidecar verified it; each may be empty.
    *
    * What to do: try later, or set a longer wait_timeout to wait.
    */
@@ -272,7 +272,8 @@ export enum Reason {
   MEMORY_LIMIT = 40,
   /**
    * POLICY_DENIED - PERMISSION_DENIED: the sidecar has a policy, and none of its rules allows the caller this method for the names in the request. Any
-   * rpc can end this way. It does not reveal whether the name exists.
+   * rpc can end this way, and a stream also when a new version of the policy does not allow it any more. It does not reveal whether
+   * the name exists.
    *
    * What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
    */
