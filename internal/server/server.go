@@ -228,7 +228,9 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 	reception := reception{newMemory(s.options.MaxMemory), s.options.Metrics, cmp.Or(s.options.completeWithin, longestRequest)}
 	calls := newCalls(s.options, reception.memory)
 	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}, reception),
-		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.begin), grpc.StatsHandler(calls)})
+		[]grpc.ServerOption{
+			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.begin), grpc.StatsHandler(calls),
+		})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))
 	}
