@@ -242,7 +242,9 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 	}
 	calls := newCalls(s.options, reception.memory)
 	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy, &s.streams}, reception),
-		[]grpc.ServerOption{grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.begin), grpc.StatsHandler(calls)})
+		[]grpc.ServerOption{
+			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.begin), grpc.StatsHandler(calls),
+		})
 	if s.options.Traces != nil {
 		options = append(options, grpc.StatsHandler(s.options.Traces))
 	}

@@ -49,7 +49,7 @@ func experiments(quick bool) []experiment {
 	all = append(all, experiment{"idle", title, i.run})
 	a := attacked{rounds: 3, lasts: 20 * time.Second}
 	if quick {
-		a.rounds, a.lasts = 1, 6*time.Second
+		a.rounds, a.lasts = 1, 10*time.Second
 	}
 	return append(all, experiment{"attacks", "One caller attacks its sidecar, others use it", a.run})
 }

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
@@ -34,12 +33,12 @@ type neighbors struct {
 	lease      string
 	held       []string
 
-	mu     sync.Mutex
-	took   map[string][]time.Duration
-	wrong  map[string]int
-	ending bool
-	held2  sync.WaitGroup
-	stop   context.CancelFunc
+	mu      sync.Mutex
+	took    map[string][]time.Duration
+	wrong   map[string]int
+	ending  bool
+	holding sync.WaitGroup
+	stop    context.CancelFunc
 }
 
 // What neighbors do, as the table calls it.
@@ -86,7 +85,7 @@ func (n *neighbors) hold(ctx context.Context, name string) error {
 		return err
 	}
 	n.held = append(n.held, c.hold)
-	n.held2.Go(func() {
+	n.holding.Go(func() {
 		err := error(nil)
 		for err == nil {
 			_, err = c.stream.Recv()
@@ -106,7 +105,7 @@ func (n *neighbors) leave() {
 	n.mu.Unlock()
 	n.stop()
 	n.connection.Close()
-	n.held2.Wait()
+	n.holding.Wait()
 }
 
 // do notes how long something took, or why it failed.
@@ -214,5 +213,3 @@ func (n *neighbors) complaints() []string {
 	}
 	return all
 }
-
-var _ = metadata.MD{}
