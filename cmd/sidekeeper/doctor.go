@@ -96,6 +96,9 @@ func (s *settings) forDoctor(recheckAfter time.Duration) doctor.Settings {
 		Servers: s.ensemble.Servers, SessionTimeout: s.ensemble.SessionTimeout, TickTime: s.ensemble.TickTime, SyncLimit: s.ensemble.SyncLimit,
 		Observers: s.ensemble.Observers, Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
 		Validity: s.validity(), MostLeases: s.service.MostLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"), RecheckAfter: recheckAfter,
+		Secrets: map[string]string{
+			"zookeeper-auth-file": s.authFile, "zookeeper-tls-key": s.tlsKey, "tls-key": s.server.TLS.Key,
+		},
 	}
 }
 
