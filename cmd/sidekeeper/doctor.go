@@ -97,6 +97,9 @@ func (s *settings) forDoctor(recheckAfter time.Duration) doctor.Settings {
 		Observers: s.ensemble.Observers, Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
 		Validity: s.validity(), MostLeases: s.service.MostLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"),
 		Directories: s.directories(), RecheckAfter: recheckAfter,
+		Secrets: map[string]string{
+			"zookeeper-auth-file": s.authFile, "zookeeper-tls-key": s.tlsKey, "tls-key": s.server.TLS.Key,
+		},
 	}
 }
 

@@ -57,8 +57,9 @@ type Settings struct {
 	MostLeases     int
 	Root           string
 	LockRoot       string
-	Directories    []string      // in which all things lie
-	RecheckAfter   time.Duration // when empty directories are looked at again; 0 for not at all
+	Directories    []string          // in which all things lie
+	RecheckAfter   time.Duration     // when empty directories are looked at again; 0 for not at all
+	Secrets        map[string]string // files with keys and passwords, by flag without its dashes
 
 	// Dial tries whether others reach the servers; nil for net.Dialer's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -78,6 +79,7 @@ func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []
 	e := &examination{Settings: settings, ensemble: ensemble}
 	e.servers(ctx)
 	e.openings(ctx)
+	e.secrets()
 	e.validity()
 	if err := e.members(ctx); err != nil {
 		return e.findings, err
@@ -106,6 +108,7 @@ func Preflight(ctx context.Context, ensemble Ensemble, settings Settings) ([]Fin
 	e.validity()
 	e.protection()
 	e.openings(ctx)
+	e.secrets()
 	err := e.members(ctx)
 	if err == nil {
 		err = e.root(ctx)

@@ -210,7 +210,11 @@ func (s *Server) openMetrics() error {
 	}
 	// Scrapers come from elsewhere, and learn nothing here that is not in every metric of a process.
 	listener, err := listen(address, s.options.SocketMode, true)
-	server := s.newHTTP(monitoring(s.options.Metrics, s.health))
+	handler := monitoring(s.options.Metrics, s.health)
+	if host, _, err := net.SplitHostPort(address); err == nil && isLoopback(host) {
+		handler = ownPagesOnly(handler, false)
+	}
+	server := s.newHTTP(handler)
 	server.WriteTimeout = scrapeWrite
 	return s.add(forMetrics, address, listener, err, server.Serve)
 }

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,11 +100,46 @@ func TestValuesThatCannotBeAreRefusedWithFieldAndRule(t *testing.T) {
 		"injector.certificates.issuer.kind=Vault,injector.enabled=true":   "'/injector/certificates/issuer/kind': value must be one of",
 		"injector.timeoutSeconds=60,injector.certificates.lifetime=2160h": "'/injector/timeoutSeconds': maximum",
 
+		"networkPolicies.metrics.enabled=true,metrics.port=9464":                            "networkPolicies.metrics.from who scrapes them",
+		"networkPolicies.metrics.enabled=true,networkPolicies.metrics.from[0].podSelector=": "metrics.port must say where",
+
 		"injector.enabled=true,injector.rootPerNamespace=true,injector.annotations={lock-root}": "injector.annotations: lock-root cannot be chosen",
 	} {
 		_, err := helm(t, "template", chart, "--set", servers, "--set", set)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("--set %s: want %q, got %v", set, want, err)
+		}
+	}
+}
+
+// A policy that closes one port closes none of the application's.
+func TestThePolicyOfMetricsIsAboutTheirPortAlone(t *testing.T) {
+	for port, want := range map[string]string{
+		"9464":  "TCP 1-9463, TCP 9465-65535, UDP 1-65535, SCTP 1-65535; from 1: TCP 9464",
+		"1":     "TCP 2-65535, UDP 1-65535, SCTP 1-65535; from 1: TCP 1",
+		"65535": "TCP 1-65534, UDP 1-65535, SCTP 1-65535; from 1: TCP 65535",
+	} {
+		policy := manifest.OfKind(t, render(t, chart, "--set", "networkPolicies.metrics.enabled=true,metrics.port="+port,
+			"--set-json", `networkPolicies.metrics.from=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}]`), "NetworkPolicy")
+		var rules []string
+		for _, rule := range manifest.At(policy, "spec", "ingress").([]any) {
+			var ports []string
+			for _, item := range rule.(map[string]any)["ports"].([]any) {
+				one := item.(map[string]any)
+				text := fmt.Sprint(one["protocol"], " ", one["port"])
+				if end, ok := one["endPort"]; ok {
+					text += fmt.Sprint("-", end)
+				}
+				ports = append(ports, text)
+			}
+			text := strings.Join(ports, ", ")
+			if from, ok := rule.(map[string]any)["from"]; ok {
+				text = fmt.Sprint("from ", len(from.([]any)), ": ", text)
+			}
+			rules = append(rules, text)
+		}
+		if got := strings.Join(rules, "; "); got != want {
+			t.Errorf("port %s: got %s, want %s", port, got, want)
 		}
 	}
 }
