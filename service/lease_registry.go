@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"go.uber.org/zap"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -148,15 +147,15 @@ func (l *leases) begin(ctx context.Context, from caller.Caller, about recipes.Ab
 	l.open[made] = struct{}{}
 	l.mu.Unlock()
 	l.options.Events.LeaseOpened()
-	standsOn(ctx, made)
-	l.options.Log.Info("lease opened", append(made.fields(), caller.CallField(ctx))...)
+	caller.CallOf(ctx).StandsOn(made.logID)
+	l.options.Log.Debug("lease opened", append(made.fields(), caller.CallOf(ctx).Number())...)
 	return made, nil
 }
 
 // admit makes room for one more session. Who was admitted is dismissed.
 func (l *leases) admit(identity string) error {
 	if !l.shares.Add(identity, 1) {
-		return QuotaExceeded("leases", l.shares.Most(), identity)
+		return QuotaExceeded("leases", l.shares.Most(identity), identity, 0)
 	}
 	if !l.sessions.enter(l.options.MostLeases) {
 		l.shares.Add(identity, -1)
@@ -219,21 +218,16 @@ func (l *leases) finish(ctx context.Context, ended *lease) {
 }
 
 func (l *leases) note(ended *lease) {
-	reason, cause := ReasonOf(ended.lost()), ended.session.Err()
+	level, reason, cause := zap.InfoLevel, ReasonOf(ended.lost()), ended.session.Err()
 	if reason == ReasonOf(errLeaseClosed) {
-		reason, cause = "CLOSED", nil
+		level, reason, cause = zap.DebugLevel, "CLOSED", nil
 	}
 	l.options.Events.LeaseEnded(reason, time.Since(ended.opened))
-	l.options.Log.Info("lease ended", append(ended.fields(), zap.String("reason", reason), zap.NamedError("session", cause))...)
+	l.options.Log.Log(level, "lease ended", append(ended.fields(), zap.String("reason", reason), zap.NamedError("session", cause))...)
 }
 
 // leaseWord is what the log calls a lease, also in the line of a call that stands on it.
 const leaseWord = "lease"
-
-// standsOn notes for the line of the call which lease it stands on. It is called by the call's handler alone.
-func standsOn(ctx context.Context, on *lease) {
-	logging.AddFields(ctx, logging.Fields{leaseWord, on.logID})
-}
 
 // fields are a lease in the log; its id is a secret.
 func (l *lease) fields() []zap.Field {

@@ -74,6 +74,7 @@ type MemberState struct {
 type Party struct {
 	LogID    string  `json:"lease"`
 	Owner    string  `json:"owner"`
+	Caller   string  `json:"caller"`
 	For      float64 `json:"for"`      // since when it has it, or waits
 	ValidFor float64 `json:"validFor"` // how long it certainly has it
 	Token    string  `json:"token"`    // the fencing token, or a member's incarnation; empty for those who wait
@@ -123,7 +124,7 @@ func (s *snapshot) take(open *lease) {
 		ValidFor: open.validFor().Seconds(), TTL: open.session.Timeout().Seconds(), Age: s.now.Sub(open.opened).Seconds(),
 	}
 	for of, had := range open.possessions() {
-		party := Party{LogID: seen.LogID, Owner: seen.Owner, For: s.now.Sub(had.since).Seconds(), ValidFor: seen.ValidFor}
+		party := Party{LogID: seen.LogID, Owner: seen.Owner, Caller: seen.Caller, For: s.now.Sub(had.since).Seconds(), ValidFor: seen.ValidFor}
 		if had.held {
 			party.Token = strconv.FormatInt(had.token, 10)
 		}

@@ -60,7 +60,9 @@ func (s *devSettings) flags() *pflag.FlagSet {
 
 // serve runs the sidecar until ctx ends. What to try goes to out, its log to logged.
 func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
-	s.options.Log = s.logging.newLog(logged)
+	log, end := s.logging.newLog(logged)
+	defer end()
+	s.options.Log = log
 	sidecar, err := dev.New(ctx, s.options)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -22,7 +22,7 @@ type ensemble struct{ *zookeeper.Client }
 
 // Open opens a session; see service.Ensemble.
 func (e ensemble) Open(ctx context.Context, timeout time.Duration) (service.Session, error) {
-	session, err := e.Client.Open(ctx, timeout)
+	session, err := e.OpenPooled(ctx, timeout)
 	if err != nil {
 		return nil, err // and not a nil *Session in an interface
 	}
@@ -40,6 +40,7 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces
 		return ensemble{}, err
 	}
 	config := s.zookeeperConfig()
+	config.Quotas = len(directories) > 0
 	config.Directories, config.Auth, config.TLS, config.Log = directories, auth, secure, log
 	config.Observe, config.Late = traces.observer(metrics), metrics.HeartbeatLate
 	client, err := zookeeper.New(config)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -16,8 +17,28 @@ const (
 	garbagePercent = 25
 )
 
-// paceGarbage sets after each collection when the next one is due, unless the environment does, until it is undone.
-func paceGarbage() (undo func()) {
+// limitFor is from how many bytes of Go's memory on garbage is collected as often as it takes: twice what may be in use beside it, which
+// leaves as much again of what the chart allows. No limit is without one.
+func limitFor(mostInUse int64) int64 {
+	if mostInUse == 0 {
+		return math.MaxInt64
+	}
+	return 2 * mostInUse
+}
+
+// paceGarbage sets after each collection when the next one is due, and from which limit on it is due at once, unless the environment
+// does, until it is undone.
+func paceGarbage(limit int64) (undo func()) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		before := debug.SetMemoryLimit(limit)
+		defer func() {
+			pacing := undo
+			undo = func() {
+				pacing()
+				debug.SetMemoryLimit(before)
+			}
+		}()
+	}
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}

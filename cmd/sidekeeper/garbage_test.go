@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"runtime"
 	"runtime/metrics"
 	"testing"
@@ -17,7 +18,7 @@ func TestGarbageMayBeAQuarterOfTheHeapAndIsAlwaysSome(t *testing.T) {
 
 func TestThePaceOfCollectionsFollowsTheHeap(t *testing.T) {
 	before := percentNow()
-	undo := paceGarbage()
+	undo := paceGarbage(math.MaxInt64)
 	defer undo()
 	hold(t)
 	awaitPercent(t, "a small heap", func(percent int) bool { return percent > garbagePercent })

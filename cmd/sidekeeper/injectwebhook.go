@@ -78,7 +78,9 @@ func (i *injection) check() error {
 const leastLifetime = 10 * time.Second
 
 func (i *injection) serve(ctx context.Context, out, logged io.Writer) error {
-	i.options.Log = i.log.newLog(logged)
+	log, end := i.log.newLog(logged)
+	defer end()
+	i.options.Log = log
 	pattern, err := inject.ReadPattern(i.pattern, checkArguments)
 	if err != nil {
 		return exit.UsageError(fmt.Errorf("--pattern %w", err))

@@ -8,13 +8,16 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -25,7 +28,7 @@ func newServeCommand() *cobra.Command {
 	settings := &settings{}
 	return newServerCommand(&cobra.Command{Use: "serve", Short: "Run the sidecar"}, settings.flags(), settings.check,
 		func(ctx context.Context, out, logged io.Writer) error {
-			defer paceGarbage()()
+			defer paceGarbage(limitFor(int64(settings.maxMemory)))()
 			return settings.serve(ctx, out, logged)
 		})
 }
@@ -79,7 +82,8 @@ func untilSignal(ctx context.Context) (until context.Context, stop func()) {
 
 // serve puts the parts together and runs them until ctx ends. What it listens on goes to out, its log to logged.
 func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
-	log := s.newLog(logged)
+	log, end := s.newLog(logged)
+	defer end()
 	audit, closer, err := s.newAudit(logged)
 	if err != nil {
 		return exit.UsageError(err)
@@ -95,14 +99,15 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	if err != nil {
 		return exit.UsageError(err)
 	}
-	services := service.New(s.serviceOptions(log, audit, metrics), ensemble)
+	serving := s.serverOptions(log, audit, metrics, traces)
+	services := service.New(s.serviceOptions(log, audit, metrics, serving.Limits), ensemble)
 	if s.strict {
 		if err := s.refuseRisks(ctx, ensemble, logged); err != nil {
 			ensemble.Close()
 			return err
 		}
 	}
-	sidecar, err := server.New(s.serverOptions(log, audit, metrics, traces), services, ensemble)
+	sidecar, err := server.New(serving, services, ensemble)
 	if err != nil {
 		ensemble.Close()
 		return exit.UsageError(err)
@@ -119,39 +124,43 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	return nil
 }
 
-func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metrics) service.Options {
+func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metrics, limits *caller.Limits) service.Options {
 	options := s.service
 	options.LockRoot, options.SequenceRoot = s.place(s.lockRoot, "locks"), s.place(s.sequenceRoot, "sequences")
 	options.GroupRoot, options.ConfigRoot = s.place(s.groupRoot, "groups"), s.place(s.configRoot, "config")
 	options.NestedLocks = s.lockLayout.String() == "nested"
 	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime
-	options.LeaseShare, options.WatchShare = s.shareOf(options.MostLeases), s.shareOf(options.MostWatched)
+	options.LeaseShare, options.WatchShare = limits.Share(policy.Leases), limits.Share(policy.WatchedNodes)
 	options.Log, options.Audit, options.Events = log, audit, metrics
 	return options
-}
-
-// shareOf is how much of so many one caller gets: three quarters, and all where there cannot be a second one.
-func (s *settings) shareOf(most int) int {
-	if server.IsForOne(s.server.Listen, s.server.TLS) {
-		return most
-	}
-	return most - most/4
 }
 
 func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics, traces traces) server.Options {
 	options := s.server
 	options.SocketMode, options.MaxMemory = fs.FileMode(s.socketMode), int(s.maxMemory)
 	options.SilenceTimeout = s.ensemble.SessionTimeout
+	options.Limits = server.NewLimits(options, s.service.MostLeases, s.service.MostWatched)
 	options.Log, options.Audit, options.Metrics, options.Traces = log, audit, metrics, traces.ofCalls()
 	return options
 }
 
-func (s *settings) newLog(out io.Writer) *zap.Logger {
+// logDelay is how long a line below a warning may wait for others to be written with.
+const logDelay = 250 * time.Millisecond
+
+// newLog is a log, and what writes its last lines. Lines are written in blocks, since each write costs a call more than the line.
+func (s *settings) newLog(out io.Writer) (log *zap.Logger, end func()) {
 	level, err := zapcore.ParseLevel(s.logLevel.String())
 	if err != nil {
 		level = zapcore.InfoLevel // the flag's words are zap's
 	}
-	return zap.New(zapcore.NewCore(s.encoder(encoding()), zapcore.Lock(zapcore.AddSync(show.LogWriter(out))), level))
+	blocks := &zapcore.BufferedWriteSyncer{WS: zapcore.AddSync(show.LogWriter(out)), FlushInterval: logDelay}
+	atOnce := zap.Hooks(func(line zapcore.Entry) error {
+		if line.Level < zap.WarnLevel {
+			return nil
+		}
+		return blocks.Sync()
+	})
+	return zap.New(zapcore.NewCore(s.encoder(encoding()), blocks, level), atOnce), func() { _ = blocks.Stop() }
 }
 
 // encoder is for people or for programs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -17,12 +18,12 @@ import (
 // A Unix socket's peer is known by its uid, or by the socket if that has an identity of its own; on TCP it is known by a client
 // certificate if secure is set, else as loopback.
 type Handshake struct {
-	Secure    credentials.TransportCredentials // TLS that demands a client certificate; nil for plaintext on loopback
-	Socket    string                           // the identity of all who call on a Unix socket; empty for their users'
-	Operators bool                             // whether only root and the sidecar's own user may call, as operators
-	Trusting  bool                             // whether whoever calls is an operator
-	Refused   func(identity string)            // told of whoever is no operator
-	Admit     func(silent bool) (Slot, error)  // lets a connection in, or not; silent is one that has to show yet whose it is
+	Secure    credentials.TransportCredentials     // TLS that demands a client certificate; nil for plaintext on loopback
+	Socket    string                               // the identity of all who call on a Unix socket; empty for their users'
+	Operators bool                                 // whether only root and the sidecar's own user may call, as operators
+	Trusting  bool                                 // whether whoever calls is an operator
+	Refused   func(identity string)                // told of whoever is no operator
+	Admit     func(silent io.Closer) (Slot, error) // lets a connection in, or not; silent is one that has to show yet whose it is, else nil
 }
 
 // A Slot is the place of one connection among those that were let in.
@@ -34,7 +35,11 @@ type Slot interface {
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (h Handshake) ServerHandshake(socket net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	slot, err := h.Admit(h.Secure != nil && !isUnix(socket))
+	var silent io.Closer
+	if h.Secure != nil && !isUnix(socket) {
+		silent = socket
+	}
+	slot, err := h.Admit(silent)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +70,7 @@ func (h Handshake) meet(raw *rawConn) (net.Conn, Caller, error) {
 		return nil, Caller{}, err
 	}
 	certificate := info.(credentials.TLSInfo).State.PeerCertificates[0]
-	identity, err := identityOf(certificate)
+	identity, err := IdentityOf(certificate)
 	if err != nil {
 		return nil, Caller{}, err
 	}

@@ -8,26 +8,48 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"go.uber.org/zap"
 )
 
-// callWord is what the log calls a call. The line of a call has it; those of its lease say which call opened it.
-const callWord = "call"
+// A Call is what the log says of one call besides its outcome.
+type Call struct {
+	number uint64 // 0 for a call that has none
+	lease  string // that it stood on; set by its handler alone
+}
+
+// callKey is of the call in the context of its handler.
+type callKey struct{}
 
 // numbered gives a call its number.
 func numbered(ctx context.Context, number uint64) context.Context {
-	return logging.InjectFields(ctx, logging.Fields{callWord, number})
+	return context.WithValue(ctx, callKey{}, &Call{number: number})
 }
 
-// CallField is the call that ctx belongs to; nothing if it has no number.
-func CallField(ctx context.Context) zap.Field {
-	for each := logging.ExtractFields(ctx).Iterator(); each.Next(); {
-		if word, number := each.At(); word == callWord {
-			return zap.Any(callWord, number)
-		}
+// CallOf is the call that ctx belongs to.
+func CallOf(ctx context.Context) *Call {
+	if call, ok := ctx.Value(callKey{}).(*Call); ok {
+		return call
 	}
-	return zap.Skip()
+	return &Call{}
+}
+
+// StandsOn has the call's line name the lease that the call stood on. It is for the call's handler alone.
+func (c *Call) StandsOn(lease string) { c.lease = lease }
+
+// Number is the field that the line of a call has, and those of its lease, which say which call opened it.
+func (c *Call) Number() zap.Field {
+	if c.number == 0 {
+		return zap.Skip()
+	}
+	return zap.Uint64("call", c.number)
+}
+
+// Lease is the field that names a lease; nothing if the call stood on none.
+func (c *Call) Lease() zap.Field {
+	if c.lease == "" {
+		return zap.Skip()
+	}
+	return zap.String("lease", c.lease)
 }
 
 // Fields are who calls, for the audit log: with the user that logged in, where the kernel knows one, who need not be the user of the

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"container/list"
 	"errors"
-	"math"
+	"io"
 	"net"
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,32 +21,35 @@ import (
 // A connLimiter lets in so many connections at a time, since each takes memory and a descriptor, of which the sidecar needs some
 // for the ensemble. One caller gets three quarters of them at most, so that it cannot shut the others out, and only so many in a
 // second, so that it does not keep the sidecar busy with greetings. Those that have not shown yet whose they are have places of their own, so
-// that they take none from anybody; some places are kept for root and the sidecar's own user.
+// that they take none from anybody, and the oldest of them makes room for the newest, since a caller shows it at once; some places are kept
+// for root and the sidecar's own user.
 type connLimiter struct {
-	most, share, greetings, kept int
-	log                          *zap.Logger
+	most, greetings, kept int
+	limits                *caller.Limits // of one caller
+	refused               func(limit policy.Limit)
+	log                   *zap.Logger
 
 	mu     sync.Mutex
 	open   int                     // whose callers are known
-	silent int                     // the others
+	silent list.List               // the others' slots, the oldest first
 	quotas map[string]*callerQuota // by who called
 	shut   bool                    // somebody was refused since somebody was last let in
 	sum    int                     // of those that were refused
 
-	refusals *pace
-	warnings *rate.Limiter
+	refusals  *pace
+	evictions *pace
+	warnings  *rate.Limiter
 }
 
 var errTooManyConnections = errors.New("too many connections")
 
-// newConnLimiter makes one, which lets any number in if most is 0.
-func newConnLimiter(most int, log *zap.Logger) *connLimiter {
-	if most == 0 {
-		most = math.MaxInt
-	}
+// newConnLimiter makes one, which lets any number in if most is 0, and tells of limits of callers that were reached.
+func newConnLimiter(most int, limits *caller.Limits, refused func(policy.Limit), log *zap.Logger) *connLimiter {
+	most = orAny(most)
 	return &connLimiter{
-		most: most, share: most - most/4, greetings: most - most/2, kept: most / keptIn, log: log, quotas: map[string]*callerQuota{},
-		refusals: newPace(refusals, refusalsBurst), warnings: rate.NewLimiter(warnings, warningsBurst),
+		most: most, greetings: most - most/2, kept: most / keptIn, limits: limits, refused: refused, log: log,
+		quotas:   map[string]*callerQuota{},
+		refusals: newPace(refusals, refusalsBurst), evictions: newPace(evictions, evictions), warnings: rate.NewLimiter(warnings, warningsBurst),
 	}
 }
 
@@ -53,25 +58,27 @@ const keptIn = 50
 
 // slowed keeps connections waiting in the listener's backlog while many have to be refused.
 func (l *connLimiter) slowed(listener net.Listener) net.Listener {
-	return slowListener{listener, l.refusals}
+	return slowListener{listener, l}
 }
 
 type slowListener struct {
 	net.Listener
 
-	pace *pace
+	limiter *connLimiter
 }
 
 // Accept implements net.Listener.
 func (s slowListener) Accept() (net.Conn, error) {
-	s.pace.keep()
+	s.limiter.refusals.keep()
+	s.limiter.evictions.keep()
 	return s.Listener.Accept()
 }
 
-// How many connections are refused in a second, and at once, until the others have to wait.
+// How many connections are refused in a second, and at once, until the others have to wait; and how many silent ones are closed for others.
 const (
 	refusals      = 1000
 	refusalsBurst = 1000
+	evictions     = 2000
 )
 
 // How many lines of it stand in the log in a second, and at once: a caller that floods is let in again and again in between.
@@ -91,23 +98,33 @@ const (
 type callerQuota struct {
 	open     int // connections; the limiter's
 	arrivals *rate.Limiter
-	intake   *intake
+	talks    atomic.Int64 // streams in both directions that are open for a further request
 	streams  streamCount
 	reads    *reads
 	denials  *denialPace
+
+	calls      atomic.Int64 // under way
+	turnedAway *pace
+
+	mu     sync.Mutex
+	intake *intake
+	urgent *intake // of the requests that wait for no others
+	spent  spending
 }
 
 func newCallerQuota() *callerQuota {
 	return &callerQuota{
-		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), intake: newIntake(), reads: newReads(), denials: newDenialPace(),
+		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reads: newReads(), denials: newDenialPace(),
+		turnedAway: newTurnedAway(),
 	}
 }
 
 // A connSlot is the place of one connection that was let in.
 type connSlot struct {
-	limiter *connLimiter // nil where any number is let in
-	quota   *callerQuota // under its lock, as are silent and over; nil until the caller is known
-	silent  bool         // it has to show yet whose it is
+	limiter *connLimiter  // nil where any number is let in
+	quota   *callerQuota  // under its lock, as are place and over; nil until the caller is known
+	silent  io.Closer     // the connection, if it has to show yet whose it is
+	place   *list.Element // among the silent ones, while it is one
 	over    bool
 
 	streams streamCount
@@ -122,27 +139,37 @@ func slotOf(from caller.Caller) *connSlot {
 	return &connSlot{} // of a call that came over no connection
 }
 
-// enter lets a connection in before it is known whose it is; silent says that this is for the caller to show. The slot must be left.
-func (l *connLimiter) enter(silent bool) (*connSlot, error) {
+// enter lets a connection in before it is known whose it is; silent is one that has to show it, else nil. The slot must be left.
+func (l *connLimiter) enter(silent io.Closer) (*connSlot, error) {
 	made := &connSlot{limiter: l, pace: newPace(withdrawals, withdrawalsBurst), silent: silent}
 	if l == nil {
 		return made, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.open >= l.most:
+	if l.open >= l.most {
 		return nil, l.refuse("max-connections", l.most, "")
-	case silent && l.silent >= l.greetings:
-		return nil, l.refuse("half of max-connections, before it is known whose they are", l.greetings, "")
-	case silent:
-		l.silent++
+	}
+	if silent != nil {
+		made.place = l.silent.PushBack(made)
+		if l.silent.Len() > l.greetings {
+			l.evict(l.silent.Front().Value.(*connSlot))
+		}
 	}
 	return made, nil
 }
 
+// evict closes a silent connection. It is locked.
+func (l *connLimiter) evict(s *connSlot) {
+	l.evictions.count()
+	l.told("half of max-connections, before it is known whose they are", l.greetings, "")
+	s.over = true
+	l.silent.Remove(s.place)
+	_ = s.silent.Close() // its handshake fails
+}
+
 // admit is enter for a handshake.
-func (l *connLimiter) admit(silent bool) (caller.Slot, error) { return l.enter(silent) }
+func (l *connLimiter) admit(silent io.Closer) (caller.Slot, error) { return l.enter(silent) }
 
 // Identify says whose connection it is, and returns when it may be greeted.
 func (s *connSlot) Identify(identity string) error {
@@ -157,19 +184,28 @@ func (s *connSlot) Identify(identity string) error {
 }
 
 // Pace returns when the connection may be read.
-func (s *connSlot) Pace() { s.pace.keep() }
+func (s *connSlot) Pace() {
+	s.pace.keep()
+	if s.quota != nil {
+		s.quota.turnedAway.keepFor(longestPause)
+	}
+}
 
 // queue says how long the connection has to wait.
 func (s *connSlot) queue(identity string) (time.Duration, error) {
 	l := s.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if s.over { // it was closed meanwhile
+		return 0, errTooManyConnections
+	}
 	quota := l.quota(identity)
 	if l.open >= l.most || l.open >= l.most-l.kept && !isOwn(identity) {
 		return 0, l.refuse("max-connections", l.most-l.kept, identity)
 	}
-	if quota.open >= l.share {
-		return 0, l.refuse("connections per caller", l.share, identity)
+	if share := l.limits.Of(identity, policy.Connections); quota.open >= orAny(share) {
+		l.refused(policy.Connections)
+		return 0, l.refuse("connections per caller", share, identity)
 	}
 	place := quota.arrivals.Reserve()
 	if place.Delay() > longestQueue {
@@ -180,10 +216,7 @@ func (s *connSlot) queue(identity string) (time.Duration, error) {
 	l.open++
 	quota.open++
 	s.quota = quota
-	if s.silent {
-		s.silent = false
-		l.silent--
-	}
+	l.shown(s)
 	return place.Delay(), nil
 }
 
@@ -198,7 +231,7 @@ func (l *connLimiter) quota(identity string) *callerQuota {
 		return known
 	}
 	for name, known := range l.quotas {
-		if known.open == 0 && known.arrivals.Tokens() >= arrivalsBurst {
+		if known.open == 0 && known.hasRested() {
 			delete(l.quotas, name)
 		}
 	}
@@ -209,13 +242,18 @@ func (l *connLimiter) quota(identity string) *callerQuota {
 
 // refuse tells the log once if many are refused one after the other. It is locked.
 func (l *connLimiter) refuse(limit string, most int, identity string) error {
+	l.told(limit, most, identity)
+	l.refusals.count()
+	return errTooManyConnections
+}
+
+// told counts a connection that is refused or closed, and warns. It is locked.
+func (l *connLimiter) told(limit string, most int, identity string) {
 	if !l.shut && l.warnings.Allow() {
 		l.log.Warn("connections are refused", zap.String("limit", limit), zap.Int("max", most), zap.String("caller", identity))
 	}
 	l.shut = true
 	l.sum++
-	l.refusals.count()
-	return errTooManyConnections
 }
 
 // count says how many connections are open, and how many were refused so far.
@@ -241,7 +279,13 @@ func (s *connSlot) Leave() {
 		l.open--
 		s.quota.open--
 	}
-	if s.silent {
-		l.silent--
+	l.shown(s)
+}
+
+// shown is of a connection that is silent no longer. It is locked.
+func (l *connLimiter) shown(s *connSlot) {
+	if s.place != nil {
+		l.silent.Remove(s.place)
+		s.place = nil
 	}
 }

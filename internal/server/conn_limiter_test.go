@@ -15,16 +15,22 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
+
+// newLimiterOf makes a limiter with the limits that hold by default.
+func newLimiterOf(most int, log *zap.Logger) *connLimiter {
+	return newConnLimiter(most, NewLimits(Options{MaxConnections: most}, 0, 0), func(policy.Limit) {}, log)
+}
 
 func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 	t.Parallel()
 	core, logged := observer.New(zap.WarnLevel)
-	d := newConnLimiter(8, zap.New(core))
+	d := newLimiterOf(8, zap.New(core))
 	var slots []*connSlot
 	come := func(identity string) string {
-		v, err := d.enter(false)
+		v, err := d.enter(nil)
 		if err != nil {
 			return "shut"
 		}
@@ -95,10 +101,10 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		core, logged := observer.New(zap.WarnLevel)
-		d := newConnLimiter(0, zap.New(core))
+		d := newLimiterOf(0, zap.New(core))
 		come := func(identity string) (waited time.Duration, err error) {
 			began := time.Now()
-			v, err := d.enter(false)
+			v, err := d.enter(nil)
 			if err == nil {
 				err = v.Identify(identity)
 				v.Leave()
@@ -141,8 +147,8 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		d := newConnLimiter(1, zap.NewNop())
-		inside, err := d.enter(false)
+		d := newLimiterOf(1, zap.NewNop())
+		inside, err := d.enter(nil)
 		same(t, "the first", errors.Join(err, inside.Identify("uid:1")), nil)
 		defer inside.Leave()
 		began := time.Now()
@@ -150,7 +156,7 @@ func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
 		for range refusalsBurst + 100 {
 			_, err := listener.Accept()
 			same(t, "accept", err, nil)
-			_, err = d.enter(false)
+			_, err = d.enter(nil)
 			same(t, "enter", err, errTooManyConnections)
 		}
 		same(t, "for a hundred too many", time.Since(began).Round(10*time.Millisecond), 100*time.Millisecond)
@@ -196,35 +202,46 @@ func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
 
 func TestConnectionsThatDoNotSayWhoseTheyAreTakeNoPlaces(t *testing.T) {
 	t.Parallel()
-	d := newConnLimiter(8, zap.NewNop())
-	var silent []*connSlot
-	for range 4 {
-		slot, err := d.enter(true)
+	d := newLimiterOf(8, zap.NewNop())
+	var slots []*connSlot
+	conns := make([]closing, 5)
+	for i := range conns {
+		slot, err := d.enter(&conns[i])
 		must(t, err)
-		silent = append(silent, slot)
+		slots = append(slots, slot)
 	}
-	_, err := d.enter(true)
-	same(t, "another silent one", err, errTooManyConnections)
+	same(t, "closed", fmt.Sprint(conns), "[true false false false false]") // the oldest makes room for the newest
+	same(t, "the oldest, which speaks too late", slots[0].Identify("dns:late.test"), errTooManyConnections)
 	for i := range 6 {
-		slot, err := d.enter(false)
+		slot, err := d.enter(nil)
 		same(t, fmt.Sprint(i), errors.Join(err, slot.Identify("uid:1")), nil)
 	}
-	must(t, silent[0].Identify("dns:a.test"))
-	same(t, "open and silent", fmt.Sprint(d.open, d.silent), "7 3")
-	_, err = d.enter(true)
+	must(t, slots[1].Identify("dns:a.test"))
+	same(t, "open and silent", fmt.Sprint(d.open, d.silent.Len()), "7 3")
+	_, err := d.enter(new(closing))
 	must(t, err)
-	for _, slot := range silent {
+	for _, slot := range slots {
 		slot.Leave()
 		slot.Leave()
 	}
-	same(t, "in the end", fmt.Sprint(d.open, d.silent), "6 1")
+	same(t, "in the end", fmt.Sprint(d.open, d.silent.Len()), "6 1")
+	same(t, "one that has left", slots[1].Identify("dns:a.test"), errTooManyConnections)
+	same(t, "then", fmt.Sprint(d.open, d.silent.Len()), "6 1")
+}
+
+// closing is a connection that notes whether it was closed.
+type closing bool
+
+func (c *closing) Close() error {
+	*c = true
+	return nil
 }
 
 func TestPlacesAreKeptForRootAndTheSidecarsUser(t *testing.T) {
 	t.Parallel()
-	d := newConnLimiter(100, zap.NewNop())
+	d := newLimiterOf(100, zap.NewNop())
 	come := func(identity string) error {
-		slot, err := d.enter(false)
+		slot, err := d.enter(nil)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
@@ -43,7 +42,7 @@ func BenchmarkCallCost(b *testing.B) {
 	if err := os.WriteFile(path, []byte(rules.String()), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	twenty, err := openPolicy(path, zap.NewNop(), zap.NewNop(), func(bool) {})
+	twenty, err := openPolicy(path, zap.NewNop(), zap.NewNop(), func(bool) {}, func() {})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -53,14 +52,14 @@ func BenchmarkCallCost(b *testing.B) {
 	}{{"without a policy", nil}, {"with twenty rules", twenty}} {
 		b.Run(way.name, func(b *testing.B) {
 			b.ReportAllocs()
-			benchmarkAdmission(b, admission{authorizer: authorizer{way.file}, denials: denials{zap.NewNop()}})
+			benchmarkAdmission(b, admission{limits: &caller.Limits{}, authorizer: authorizer{way.file, &openStreams{}}, denials: denials{zap.NewNop()}})
 		})
 	}
 }
 
 func benchmarkAdmission(b *testing.B, admits admission) {
 	b.Helper()
-	ctx := logging.InjectFields(b.Context(), logging.Fields{"call", 1})
+	ctx := caller.StatsHandler{Calls: new(atomic.Uint64)}.TagRPC(b.Context(), nil)
 	ctx = peer.NewContext(ctx, &peer.Peer{AuthInfo: caller.Caller{Identity: "uid:1000"}})
 	request, info := &configv1.GetRequest{Key: "team-20/key"}, &grpc.UnaryServerInfo{FullMethod: configv1.ConfigService_Get_FullMethodName}
 	handler := func(context.Context, any) (any, error) { return nil, nil }

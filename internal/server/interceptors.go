@@ -4,21 +4,16 @@ import (
 	"context"
 	"errors"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors"
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/selector"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -28,15 +23,13 @@ const reasonTrailer = "sidekeeper-reason"
 // interceptorsOf are what every call goes through, outermost first: metrics, log, errors, status, recovery, reception of
 // what is streamed, admission, memory.
 func interceptorsOf(options Options, authorizer authorizer, reception reception) []grpc.ServerOption {
-	log, logged := logger(options.Log), loggedAs(levelOf)
-	counted := errorCount{options.Metrics}
+	log, counted := callLog{options.Log}, errorCount{options.Metrics}
 	memory := reception.memory
-	admission := admission{options.MaxStreams, memory, authorizer, denials{options.Audit}}
+	admission := admission{options.MaxStreams, reception.limits, memory, authorizer, denials{options.Audit}}
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
-			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, loggedAs(quietLevelOf)...), selector.MatchFunc(isFrequent)),
-			selector.UnaryServerInterceptor(logging.UnaryServerInterceptor(log, logged...), selector.MatchFunc(isRare)),
+			log.unary,
 			counted.unary,
 			answerUnary,
 			recovery.UnaryServerInterceptor(),
@@ -45,7 +38,7 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 		),
 		grpc.ChainStreamInterceptor(
 			options.Metrics.calls.StreamServerInterceptor(),
-			logging.StreamServerInterceptor(log, logged...),
+			log.stream,
 			counted.stream,
 			answerStream,
 			recovery.StreamServerInterceptor(),
@@ -56,9 +49,10 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 	}
 }
 
-// admission decides who may make a call, and how many at once.
+// admission decides who may make a call, how many at once, and how many in a second.
 type admission struct {
-	mostStreams int
+	mostStreams int // of one connection
+	limits      *caller.Limits
 	memory      memory
 	authorizer  authorizer
 	denials     denials
@@ -70,12 +64,16 @@ func (a admission) unary(
 	from := caller.Of(ctx)
 	tellNames(ctx, info.FullMethod, request)
 	defer func() { a.denials.answered(from, func() attempt { return attemptOf(info.FullMethod, request) }, err) }()
-	decision, err := a.authorizer.authorize(from, info.FullMethod, request)
-	if err != nil {
+	asked := questionOf(from, info.FullMethod, request)
+	if err := a.authorizer.judge(asked); err != nil {
 		return nil, err
 	}
-	defer slotOf(from).pace.withdrawn(ctx)
-	if decision.operates {
+	slot := slotOf(from)
+	if err := slot.quota.spend(a.limits, from.Identity, costOf(info.FullMethod, request)); err != nil {
+		return nil, err
+	}
+	defer slot.pace.withdrawn(ctx)
+	if a.authorizer.operates(asked) {
 		ctx = caller.Operating(ctx)
 	}
 	return handler(ctx, request)
@@ -84,34 +82,20 @@ func (a admission) unary(
 func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	from := caller.Of(stream.Context())
 	slot := slotOf(from)
-	if err := slot.beginStream(a.mostStreams, from.Identity, a.memory); err != nil {
+	share := a.limits.Of(from.Identity, policy.Streams)
+	if err := slot.beginStream(a.mostStreams, share, from.Identity, a.memory); err != nil {
 		return err
 	}
 	defer slot.endStream()
 	defer slot.pace.withdrawn(stream.Context())
-	authorized := &authorizedStream{ServerStream: stream, authorizer: a.authorizer, method: info.FullMethod}
+	authorized := &authorizedStream{
+		ServerStream: stream, authorizer: a.authorizer, limits: a.limits, method: info.FullMethod, permission: caller.NewPermission(),
+	}
+	if a.authorizer.policy != nil {
+		defer a.authorizer.open.leave(authorized)
+	}
 	err := handler(server, authorized)
 	a.denials.answered(from, func() attempt { return authorized.last }, err)
-	return err
-}
-
-// An authorizedStream hands no request to its handler that the authorizer does not let pass.
-type authorizedStream struct {
-	grpc.ServerStream
-
-	authorizer authorizer
-	method     string
-	last       attempt
-}
-
-// RecvMsg implements grpc.ServerStream.
-func (s *authorizedStream) RecvMsg(request any) error {
-	if err := s.ServerStream.RecvMsg(request); err != nil {
-		return err
-	}
-	s.last = attemptOf(s.method, request)
-	tellNames(s.Context(), s.method, request)
-	_, err := s.authorizer.authorize(caller.Of(s.Context()), s.method, request)
 	return err
 }
 
@@ -165,76 +149,15 @@ func (e errorCount) stream(server any, stream grpc.ServerStream, _ *grpc.StreamS
 }
 
 func (e errorCount) count(ctx context.Context, err error) {
-	if told, ok := errors.AsType[*answered](err); ok && told.reason != "" {
+	told, ok := errors.AsType[*answered](err)
+	if !ok {
+		return
+	}
+	if quota := slotOf(caller.Of(ctx)).quota; quota != nil && told.status.Code() == codes.ResourceExhausted {
+		quota.turnedAway.count()
+	}
+	if told.reason != "" {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String(reasonAttribute, told.reason))
-		e.metrics.callErrors.WithLabelValues(told.reason).Inc()
-	}
-}
-
-// logger writes the middleware's lines to a zap log.
-func logger(log *zap.Logger) logging.Logger {
-	return logging.LoggerFunc(func(_ context.Context, level logging.Level, message string, fields ...any) {
-		entry := log.Check(zapcore.Level(level/4), message) // slog's levels are zap's times four
-		if entry == nil {
-			return
-		}
-		each := logging.Fields(fields).Iterator()
-		var written []zap.Field
-		for each.Next() {
-			name, value := each.At()
-			written = append(written, zap.Any(name, value))
-		}
-		entry.Write(written...)
-	})
-}
-
-// loggedAs has one line written per call, when it has ended. Requests and replies never stand in it, since ids of leases and
-// holds are secrets.
-func loggedAs(levels logging.CodeToLevel) []logging.Option {
-	return []logging.Option{
-		logging.WithLogOnEvents(logging.FinishCall),
-		logging.WithLevels(levels),
-		logging.WithDisableLoggingFields(logging.SystemTag[0], logging.ComponentFieldKey, logging.MethodTypeFieldKey),
-		logging.WithFieldsFromContext(func(ctx context.Context) logging.Fields {
-			return append(logging.Fields{"caller", caller.Of(ctx).Identity}, tracedAs(ctx)...)
-		}),
-		logging.WithErrorFields(reasonField),
-	}
-}
-
-func reasonField(err error) logging.Fields {
-	var told *answered
-	if errors.As(err, &told) && told.reason != "" {
-		return logging.Fields{"reason", told.reason}
-	}
-	return nil
-}
-
-// isFrequent says whether a call is one that programs make all the time.
-func isFrequent(_ context.Context, call interceptors.CallMeta) bool {
-	return call.Method == "Check" || call.Method == "Next" || call.FullMethod() == configv1.ConfigService_Get_FullMethodName
-}
-
-func isRare(ctx context.Context, call interceptors.CallMeta) bool {
-	return !isFrequent(ctx, call)
-}
-
-// quietLevelOf is levelOf for frequent calls: their good answers are details.
-func quietLevelOf(code codes.Code) logging.Level {
-	if code == codes.OK {
-		return logging.LevelDebug
-	}
-	return levelOf(code)
-}
-
-// levelOf is how much a call's end matters to whoever runs the sidecar: what callers did wrong or lost is normal.
-func levelOf(code codes.Code) logging.Level {
-	switch code {
-	case codes.Internal, codes.Unknown, codes.DataLoss, codes.Unimplemented:
-		return logging.LevelError
-	case codes.Unavailable, codes.ResourceExhausted:
-		return logging.LevelWarn
-	default:
-		return logging.LevelInfo
+		e.metrics.refused(told.status, told.reason)
 	}
 }

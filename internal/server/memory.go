@@ -85,6 +85,14 @@ func (m memory) spare() error {
 	return service.MemoryLimit(m.most)
 }
 
+// short is spare without a collection.
+func (m memory) short() error {
+	if m.most == 0 || min(m.inUse(), m.live()) <= m.most {
+		return nil
+	}
+	return service.MemoryLimit(m.most)
+}
+
 func (m memory) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
 	answer := func() (bytes int, err error) {
 		if reply, err = handler(ctx, request); err != nil {

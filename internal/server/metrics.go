@@ -11,6 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
 // Metrics counts what happens in one sidecar. It is the Events of its services, and takes the ensemble's part through
@@ -33,6 +37,7 @@ type Metrics struct {
 	requestTime             *prometheus.HistogramVec
 	requestsLost            *prometheus.CounterVec
 	callErrors              *prometheus.CounterVec
+	quotaRefusals           *prometheus.CounterVec
 }
 
 // Buckets, in seconds. Calls and requests take milliseconds; waits and holds anything up to days.
@@ -70,6 +75,8 @@ func NewMetrics() *Metrics {
 			shortTimes, "operation"),
 		requestsLost: f.counters("zookeeper_requests_lost_total", "Requests to the ensemble whose answer was lost, by operation.", "operation"),
 		callErrors:   f.counters("call_errors_total", "Calls that ended with an error, by reason.", "reason"),
+		quotaRefusals: f.counters("quota_refusals_total",
+			"Calls and connections refused because their caller had reached a limit of one caller, by limit.", "limit"),
 	}
 	registry.MustRegister(m.calls, collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -187,6 +194,24 @@ func (f factory) histogram(name, help string, buckets []float64) prometheus.Hist
 func (f factory) histograms(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
 	return f.NewHistogramVec(
 		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, []string{label})
+}
+
+// refused counts what a caller was told, and of which limit of its own.
+func (m *Metrics) refused(answer *status.Status, reason string) {
+	m.callErrors.WithLabelValues(reason).Inc()
+	if reason != quotaExceeded {
+		return
+	}
+	for _, detail := range answer.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			m.quotaRefusals.WithLabelValues(info.GetMetadata()["limit"]).Inc()
+		}
+	}
+}
+
+// limitReached counts a connection that was refused.
+func (m *Metrics) limitReached(limit policy.Limit) {
+	m.quotaRefusals.WithLabelValues(limit.String()).Inc()
 }
 
 // policyRefused says whether the policy's file cannot be used.

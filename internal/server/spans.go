@@ -3,9 +3,9 @@ package server
 import (
 	"context"
 
-	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/logging"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
 )
 
 // Where a call is traced, its context holds its span. Otherwise all here does nothing.
@@ -29,9 +29,9 @@ func tellNames(ctx context.Context, method string, request any) {
 }
 
 // tracedAs is what a line of the log says of the trace that its call belongs to.
-func tracedAs(ctx context.Context) logging.Fields {
+func tracedAs(ctx context.Context) zap.Field {
 	if of := trace.SpanContextFromContext(ctx); of.IsSampled() {
-		return logging.Fields{"trace_id", of.TraceID().String()}
+		return zap.Stringer("trace_id", of.TraceID())
 	}
-	return nil
+	return zap.Skip()
 }

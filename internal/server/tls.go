@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 
 	"go.uber.org/zap"
@@ -28,12 +29,21 @@ func (f TLSFiles) complete() (bool, error) {
 
 // openTLS is what a listener needs of the files. Later versions that cannot be read or do not fit together are logged and the last
 // good ones used.
-func openTLS(files TLSFiles, log *zap.Logger) (*tls.Config, error) {
-	kept, err := reload.Open(files.load, func(_ *tls.Config, trouble error) {
+func openTLS(files TLSFiles, trustDomains []string, log *zap.Logger) (*tls.Config, error) {
+	domains, err := parseTrustDomains(trustDomains)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{files.Certificate, files.Key, files.ClientCA}
+	for _, domain := range domains {
+		names = append(names, domain.file)
+	}
+	parse := func(contents [][]byte) (*tls.Config, error) { return files.load(contents, domains) }
+	kept, err := reload.Open(parse, func(_ *tls.Config, trouble error) {
 		if trouble != nil {
 			log.Error("TLS files not reloaded; the last valid ones are used", zap.Error(trouble))
 		}
-	}, files.Certificate, files.Key, files.ClientCA)
+	}, names...)
 	if err != nil {
 		return nil, err
 	}
@@ -44,22 +54,33 @@ func openTLS(files TLSFiles, log *zap.Logger) (*tls.Config, error) {
 	}, nil
 }
 
-func (f TLSFiles) load(contents [][]byte) (*tls.Config, error) {
+func (f TLSFiles) load(contents [][]byte, domains []trustDomain) (*tls.Config, error) {
 	own, err := certificate.Pair{Certificate: contents[0], Key: contents[1]}.Load(f.Certificate, f.Key)
 	if err != nil {
 		return nil, err
 	}
-	authorities, err := certificate.Pool(contents[2], f.ClientCA)
+	all, err := certificate.Pool(contents[2], f.ClientCA)
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{
+	trusted := trust{all.Clone(), map[string]*x509.CertPool{}}
+	for i, domain := range domains {
+		if trusted.bound[domain.name], err = certificate.Pool(contents[3+i], domain.file); err != nil {
+			return nil, err
+		}
+		all.AppendCertsFromPEM(contents[3+i])
+	}
+	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"h2"},
 		Certificates: []tls.Certificate{*own},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
-		ClientCAs:    authorities,
+		ClientCAs:    all,
 		// A resumed session would be one that the authorities of today have not verified.
 		SessionTicketsDisabled: true,
-	}, nil
+	}
+	if len(domains) > 0 {
+		config.VerifyConnection = trusted.verify
+	}
+	return config, nil
 }

@@ -31,7 +31,10 @@ func (s *Session) makeContainer(ctx context.Context, dir string) error {
 	if s.client.permanent[dir] {
 		return s.makePlain(ctx, dir)
 	}
-	err := s.makeNode(ctx, "createContainer", func(c *zk.Conn) (string, error) {
+	if err := s.client.reader.admit(asker{ctx: ctx, session: s}, recipes.Create(dir, nil)); err != nil {
+		return err
+	}
+	err := s.makeNode(ctx, "createContainer", dir, func(c *zk.Conn) (string, error) {
 		select {
 		case s.making <- struct{}{}:
 		case <-s.done:
@@ -48,20 +51,20 @@ func (s *Session) makeContainer(ctx context.Context, dir string) error {
 
 // makePlain makes a node that stays.
 func (s *Session) makePlain(ctx context.Context, dir string) error {
-	return s.makeNode(ctx, "create", func(c *zk.Conn) (string, error) {
+	return s.makeNode(ctx, "create", dir, func(c *zk.Conn) (string, error) {
 		return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
 	})
 }
 
 // makeNode makes a node, again as long as the reply is lost. That it is there is as good.
-func (s *Session) makeNode(ctx context.Context, operation string, create func(*zk.Conn) (string, error)) error {
+func (s *Session) makeNode(ctx context.Context, operation, dir string, create func(*zk.Conn) (string, error)) error {
 	for {
 		_, err := call(ctx, s, operation, create)
 		switch {
 		case errors.Is(err, recipes.ErrExists):
 			return nil
 		case !errors.Is(err, recipes.ErrOutcomeUnknown):
-			return err
+			return s.client.reader.concluded(asker{ctx: ctx, session: s}, err, recipes.Create(dir, nil))
 		}
 	}
 }

@@ -46,7 +46,12 @@ func experiments(quick bool) []experiment {
 		i = idle{leases: 200, seconds: 5}
 	}
 	title := fmt.Sprintf("Idle leases, %d of them", i.leases)
-	return append(all, experiment{"idle", title, i.run})
+	all = append(all, experiment{"idle", title, i.run})
+	a := attacked{rounds: 3, lasts: 20 * time.Second}
+	if quick {
+		a.rounds, a.lasts = 1, 6*time.Second
+	}
+	return append(all, experiment{"attacks", "One caller attacks its sidecar, others use it", a.run})
 }
 
 func memberships(quick bool) []experiment {

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 )
 
@@ -23,11 +24,14 @@ type settings struct {
 	sidecar  string
 	only     *regexp.Regexp
 	servers  *regexp.Regexp
+	attacks  *regexp.Regexp
 	quick    bool
 	markdown bool
 	extra    string
 	profiles string
 	echo     string
+	attack   string
+	victim   string
 }
 
 func main() {
@@ -49,6 +53,9 @@ func run(ctx context.Context, arguments []string, out, logged io.Writer) error {
 	if settings.echo != "" {
 		return serveEcho(settings.echo, os.Stdin)
 	}
+	if settings.attack != "" {
+		return serveAttack(settings.attack, settings.victim, os.Stdin, out)
+	}
 	for _, size := range []int{1, 3} {
 		if err := runOn(ctx, settings, size, out, logged); err != nil {
 			return err
@@ -59,17 +66,20 @@ func run(ctx context.Context, arguments []string, out, logged io.Writer) error {
 
 func parse(arguments []string, logged io.Writer) (settings, error) {
 	var s settings
-	var only, servers string
+	var only, servers, attacks string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(logged)
 	flags.StringVar(&s.sidecar, "sidecar", filepath.Join("bin", "sidekeeper"), "the program to measure")
-	flags.StringVar(&only, "run", "", "regular expression of the experiments to do: pairs-1, pairs-8, pairs-64, handover-2, handover-16, handover-128, sequence-1, sequence-8, sequence-64, joins-64, killed, watch-1, watch-100, watch-1000, idle")
+	flags.StringVar(&only, "run", "", "regular expression of the experiments to do: pairs-1, pairs-8, pairs-64, handover-2, handover-16, handover-128, sequence-1, sequence-8, sequence-64, joins-64, killed, watch-1, watch-100, watch-1000, idle, attacks")
 	flags.StringVar(&servers, "on", "", "regular expression of what to do them on: standalone, ensemble")
 	flags.BoolVar(&s.quick, "quick", false, "whether to do a fraction of it, to see that it works")
 	flags.BoolVar(&s.markdown, "markdown", false, "whether to print tables in Markdown")
 	flags.StringVar(&s.extra, "serve", "", "further flags for the sidecar, separated by blanks")
 	flags.StringVar(&s.profiles, "profiles", "", "directory to put a profile of the sidecar into, one for each experiment with lock pairs or joins; profiled figures are not to be quoted")
 	flags.StringVar(&s.echo, "echo", "", "serve bare gRPC on this socket until the input ends, and do nothing else; the bench starts itself so")
+	flags.StringVar(&attacks, "attacks", "", "regular expression of the attacks to make: "+strings.Join(namesOf(allAttacks()), ", "))
+	flags.StringVar(&s.attack, "attack", "", "attack a sidecar in this way until the input ends, and do nothing else; the bench starts itself so")
+	flags.StringVar(&s.victim, "victim", "", "what to attack, in JSON")
 	err := flags.Parse(arguments)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("%q: there are flags only", flags.Arg(0))
@@ -79,6 +89,9 @@ func parse(arguments []string, logged io.Writer) (settings, error) {
 	}
 	if err == nil {
 		s.servers, err = regexp.Compile("^(" + orAll(servers) + ")$")
+	}
+	if err == nil {
+		s.attacks, err = regexp.Compile("^(" + orAll(attacks) + ")$")
 	}
 	return s, err
 }

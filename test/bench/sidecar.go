@@ -99,18 +99,23 @@ func (s *sidecar) dial() (*grpc.ClientConn, error) {
 func (s *sidecar) processor() (time.Duration, error) { return processorTime(s.command.Process.Pid) }
 
 // resident is the bytes of memory the process occupies.
-func (s *sidecar) resident() (int64, error) {
+func (s *sidecar) resident() (int64, error) { return s.status("VmRSS:") }
+
+// peak is the most bytes of memory the process has occupied so far.
+func (s *sidecar) peak() (int64, error) { return s.status("VmHWM:") }
+
+func (s *sidecar) status(field string) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.command.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(status)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == field {
 			kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
 			return kilobytes << 10, err
 		}
 	}
-	return 0, fmt.Errorf("no VmRSS in the status of process %d", s.command.Process.Pid)
+	return 0, fmt.Errorf("no %s in the status of process %d", field, s.command.Process.Pid)
 }
 
 // get asks the sidecar for a profile.

@@ -21,3 +21,8 @@ func processorTime(process int) (time.Duration, error) {
 	}
 	return time.Duration(spent.Nano()), nil
 }
+
+// yieldProcessors gives a process the lowest priority.
+func yieldProcessors(process int) error {
+	return syscall.Setpriority(syscall.PRIO_PROCESS, process, 19)
+}

@@ -13,3 +13,5 @@ func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: tr
 func processorTime(int) (time.Duration, error) {
 	return 0, errors.New("the bench needs Linux")
 }
+
+func yieldProcessors(int) error { return errors.New("the bench needs Linux") }

@@ -28,7 +28,8 @@ var charters = []charter{
 	{folder: "internal/server", ours: []string{"service", "gen", "internal/caller", "internal/certificate", "internal/policy", "internal/reload"}, closed: zooKeeper},
 	{folder: "internal/caller", ours: []string{"internal/policy"}, closed: zooKeeper},
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "internal/zookeeper", ours: []string{"recipes"}, closed: wire},
+	{folder: "internal/quota", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/zookeeper", ours: []string{"recipes", "internal/quota"}, closed: wire},
 	{folder: "internal/jute"},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{
@@ -36,7 +37,7 @@ var charters = []charter{
 		closed: slices.Concat(wire, zooKeeper),
 	},
 	{folder: "internal/tracing", closed: zooKeeper},
-	{folder: "internal/doctor", ours: []string{"recipes", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/doctor", ours: []string{"recipes", "internal/quota", "internal/zookeeper"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/exit", ours: []string{"clients/go"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "internal/supervise", ours: []string{"internal/exit", "internal/show", "clients/go"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/top", ours: []string{"service", "internal/exit", "internal/show"}, closed: slices.Concat(wire, logs, zooKeeper)},

@@ -25,6 +25,7 @@ type claim struct {
 	parent    *claim             // whose validity it shares; nil if it has its own
 	cut       context.CancelFunc // ends the stream
 	followed  chan struct{}      // closed when the stream is not read any more
+	heard     atomic.Bool        // that the stream has said anything
 	suspended atomic.Bool
 	ending    sync.Once
 	kept      atomic.Bool // the stream outlives the claim until the caller gives it up

@@ -31,7 +31,7 @@ type JoinOptions struct {
 	Owner      string            // who the caller is, for people
 	Metadata   map[string]string // what others shall know, such as an address
 	OnConflict OnConflict        // what to do about a member of the same name; zero is RejectMember
-	Wait       *time.Duration    // with WaitForMember and ReplaceMember: for how long; nil waits for ever
+	Wait       *time.Duration    // how long to wait for the name, unless RejectMember; 0, nil and what is away as in LockOptions
 
 	OnSuspended func(remaining time.Duration) // contact with the ensemble is lost, the membership is not
 	OnResumed   func()
@@ -55,25 +55,39 @@ type Membership struct {
 
 // Join makes the caller a member of a group and returns when others can see it. The end of ctx ends the joining, and not a
 // membership that Join has returned. Errors that a caller can act on: ErrMemberExists, ErrWaitTimeout,
-// ErrEnsembleUnreachable.
+// ErrEnsembleUnreachable. While the sidecar or the ensemble is away, Join tries again, as Acquire does.
 func (c *Client) Join(ctx context.Context, group, member string, options JoinOptions) (*Membership, error) {
-	m := &Membership{client: c, lease: options.Lease, group: group, member: member, options: options}
-	if m.lease == nil {
-		lease, err := c.OpenLease(ctx, LeaseOptions{Owner: options.Owner})
-		if err != nil {
-			return nil, fmt.Errorf("join %s: %w", m.name(), err)
-		}
-		m.lease, m.single = lease, true
-	}
-	err := m.join(ctx)
-	if err != nil && m.single {
-		m.lease.abandon(ErrReleased)
-		<-m.lease.followed
-	}
+	var m *Membership
+	err := c.throughAbsence(ctx, "join "+group+"/"+member, options.Wait, options.Lease, func(wait *time.Duration) (heard bool, err error) {
+		options.Wait = wait
+		m = &Membership{client: c, lease: options.Lease, group: group, member: member, options: options}
+		err = m.begin(ctx)
+		return m.heard(), err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// begin makes one attempt.
+func (m *Membership) begin(ctx context.Context) (err error) {
+	if m.lease == nil {
+		m.single = true
+		if m.lease, err = m.client.openLease(ctx, LeaseOptions{Owner: m.options.Owner}); err != nil {
+			return fmt.Errorf("join %s: %w", m.name(), err)
+		}
+	}
+	if err = m.join(ctx); err != nil && m.single {
+		m.lease.abandon(ErrReleased)
+		<-m.lease.followed
+	}
+	return err
+}
+
+// heard says whether the sidecar has said anything since begin.
+func (m *Membership) heard() bool {
+	return m.single && m.lease.heard.Load() || m.claim != nil && m.claim.heard.Load()
 }
 
 func (m *Membership) name() string { return m.group + "/" + m.member }
@@ -84,7 +98,7 @@ func (m *Membership) join(ctx context.Context) error {
 	m.claim, streaming = m.client.newClaim(ctx, "member "+m.name())
 	m.parent = m.lease.claim
 	stream := heldStream[membershipv1.JoinResponse]{
-		claim: m.claim, handle: m.handle,
+		claim: m.claim, handle: m.handle, wait: m.options.Wait,
 		open: func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
 			return m.client.groups().Join(streaming, m.request())
 		},
@@ -97,10 +111,14 @@ func (m *Membership) join(ctx context.Context) error {
 }
 
 func (m *Membership) request() *membershipv1.JoinRequest {
-	return &membershipv1.JoinRequest{
+	request := &membershipv1.JoinRequest{
 		Group: m.group, Member: m.member, Metadata: m.options.Metadata, Owner: m.options.Owner, LeaseId: m.lease.id,
-		OnConflict: membershipv1.OnConflict(m.options.OnConflict), WaitTimeout: optionalDuration(m.options.Wait),
+		OnConflict: membershipv1.OnConflict(m.options.OnConflict),
 	}
+	if m.options.OnConflict > RejectMember { // otherwise it does not wait for the name
+		request.WaitTimeout = optionalDuration(m.options.Wait)
+	}
+	return request
 }
 
 // endOf is how something ends that stands on the lease, when the lease does.

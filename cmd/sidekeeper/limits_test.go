@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/internal/server"
+)
+
+// Whatever can be limited, by a flag or in the policy, stands in the one table of limits, and in that of the policy's fields.
+func TestTheTableOfLimitsHasEveryLimit(t *testing.T) {
+	content, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(content), "\n## Limits\n")
+	table, _, _ := strings.Cut(text, "\n## ")
+	_, text, _ = strings.Cut(string(content), "\n### Limits in the policy\n")
+	fields, _, _ := strings.Cut(text, "\n## ")
+	for _, name := range policy.LimitNames() {
+		if !hasRow(table, "(`"+name+"`)") || !hasRow(fields, "| `"+name+"` |") {
+			t.Errorf("docs/security.md lacks a row of %s", name)
+		}
+	}
+	new(settings).flags().VisitAll(func(flag *pflag.Flag) {
+		if (strings.HasPrefix(flag.Name, "max-") || flag.Name == "ephemeral-bytes") && !hasRow(table, "`--"+flag.Name+"`") {
+			t.Errorf("docs/security.md lacks a row of --%s", flag.Name)
+		}
+	})
+}
+
+func hasRow(table, part string) bool {
+	for line := range strings.Lines(table) {
+		if strings.HasPrefix(line, "|") && strings.Contains(line, part) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestServeGivesAnIdentityWhatThePolicySays(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "policy.yaml")
+	text := "rules: []\nlimits: [{identities: ['socket:one'], leases: 5, watched_nodes: 6}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := parsed(nil, "--zookeeper", "localhost:1", "--policy", file, "--max-leases", "100", "--max-watched", "1000",
+		"--listen", "unix://"+folder+"/a?identity=one", "--listen", "unix://"+folder+"/b?identity=two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := server.NewMetrics()
+	serving := s.serverOptions(zap.NewNop(), zap.NewNop(), metrics, traces{})
+	services := s.serviceOptions(zap.NewNop(), zap.NewNop(), metrics, serving.Limits)
+	content, err := policy.Parse(file, []byte(text), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving.Limits.Follow(func() *policy.Policy { return content })
+	got := [4]int{services.LeaseShare("socket:one"), services.WatchShare("socket:one"), services.LeaseShare("socket:two"), services.WatchShare("socket:two")}
+	if want := [4]int{5, 6, 75, 750}; got != want {
+		t.Errorf("got %v; want %v", got, want)
+	}
+}

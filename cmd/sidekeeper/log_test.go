@@ -1,0 +1,37 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/test/support/expect"
+)
+
+// Lines may wait for one another, but not for long, nor where somebody must see them, nor for ever.
+func TestLinesOfTheLogAreWrittenInBlocksInTheirOrder(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		log, end := (&settings{}).newLog(&out)
+		lines := func() (messages string) {
+			for _, found := range regexp.MustCompile(`"msg":"(\w+)"`).FindAllStringSubmatch(out.String(), -1) {
+				messages += " " + found[1]
+			}
+			return messages
+		}
+		log.Info("first")
+		expect.Same(t, "at first", lines(), "")
+		time.Sleep(2 * logDelay)
+		expect.Same(t, "after a while", lines(), " first")
+		log.Info("second")
+		log.Warn("third")
+		expect.Same(t, "with a warning", lines(), " first second third")
+		log.With(zap.Int("n", 1)).Info("fourth")
+		end()
+		expect.Same(t, "at the end", lines(), " first second third fourth")
+	})
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+)
+
+// A callLog writes one line per call, when it has ended. Requests and replies never stand in it, since ids of leases and holds are
+// secrets.
+type callLog struct{ log *zap.Logger }
+
+func (c callLog) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	began := time.Now()
+	reply, err := handler(ctx, request)
+	c.finished(ctx, info.FullMethod, began, err)
+	return reply, err
+}
+
+func (c callLog) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	began := time.Now()
+	err := handler(server, stream)
+	c.finished(stream.Context(), info.FullMethod, began, err)
+	return err
+}
+
+func (c callLog) finished(ctx context.Context, method string, began time.Time, err error) {
+	code := status.Code(err)
+	line := c.log.Check(levelOf(method, code), "finished call")
+	if line == nil {
+		return
+	}
+	call := caller.CallOf(ctx)
+	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	fields := [...]zap.Field{
+		call.Number(), zap.String("caller", caller.Of(ctx).Identity), zap.String("grpc.service", service), zap.String("grpc.method", name),
+		zap.Stringer("grpc.code", code), zap.Float64("grpc.time_ms", float64(time.Since(began).Microseconds())/1000),
+		call.Lease(), tracedAs(ctx), zap.Skip(), zap.Skip(),
+	}
+	if err != nil {
+		fields[8] = zap.String("grpc.error", err.Error())
+	}
+	if told, ok := errors.AsType[*answered](err); ok && told.reason != "" {
+		fields[9] = zap.String("reason", told.reason)
+	}
+	line.Write(fields[:]...)
+}
+
+// levelOf is how much a call's end matters to whoever runs the sidecar: what callers did wrong or lost is normal, and that all went well
+// with what programs do all the time is a detail. So a lock is one line, that of its Acquire.
+func levelOf(method string, code codes.Code) zapcore.Level {
+	switch code {
+	case codes.OK:
+		if isFrequent(method) {
+			return zap.DebugLevel
+		}
+		return zap.InfoLevel
+	case codes.Internal, codes.Unknown, codes.DataLoss, codes.Unimplemented:
+		return zap.ErrorLevel
+	case codes.Unavailable, codes.ResourceExhausted:
+		return zap.WarnLevel
+	default:
+		return zap.InfoLevel
+	}
+}
+
+// isFrequent says whether a method is one that programs call all the time.
+func isFrequent(method string) bool {
+	switch method {
+	case lockv1.LockService_Release_FullMethodName, sequencev1.SequenceService_Next_FullMethodName, configv1.ConfigService_Get_FullMethodName:
+		return true
+	default:
+		return strings.HasSuffix(method, "/Check")
+	}
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/service"
+)
+
+// What one caller gets of calls under way, over all its connections.
+const (
+	callConnections = 8    // connections' worth of its long-lived streams
+	fewCalls        = 1024 // whether there is memory or not
+)
+
+// callsUnderWay is a limit that no policy sets.
+const callsUnderWay = "calls_under_way"
+
+// How many calls of one caller are turned away in a second, and at once, until its connections are read more slowly.
+const (
+	turnedAway      = 1000
+	turnedAwayBurst = 4000
+	longestPause    = 2 * time.Second // before each piece that is read
+)
+
+// calls bounds the calls under way of each caller. It is asked when a call's headers have been read, before anything is made for it: a
+// goroutine for each of a million calls takes more memory than there is, though each would end at once.
+type calls struct {
+	most    int
+	streams int // long-lived, of one connection
+	limits  *caller.Limits
+	memory  memory
+	metrics *Metrics
+	methods map[string]bool // those there are, and whether they are long-lived streams
+}
+
+func newCalls(options Options, memory memory) *calls {
+	most := callConnections * options.MaxStreams
+	if IsForOne(options.Listen, options.TLS) {
+		most = math.MaxInt
+	}
+	return &calls{most: most, streams: options.MaxStreams, limits: options.Limits, memory: memory, metrics: options.Metrics, methods: map[string]bool{}}
+}
+
+// learn notes the methods of a server.
+func (c *calls) learn(server *grpc.Server) {
+	for name, of := range server.GetServiceInfo() {
+		for _, method := range of.Methods {
+			c.methods["/"+name+"/"+method.Name] = method.IsServerStream
+		}
+	}
+}
+
+// A countedCall counts among those of its caller until it is over.
+type countedCall struct {
+	under *atomic.Int64
+	over  atomic.Bool
+	never *time.Timer // ends one that had so little time that its handler never runs; nil if it had any time
+}
+
+type countedKey struct{}
+
+const neverRuns = time.Second // after the time of a call is over
+
+// begin is grpc-go's tap handle.
+func (c *calls) begin(ctx context.Context, info *tap.Info) (context.Context, error) {
+	slot := slotOf(caller.Of(ctx))
+	if slot.quota == nil {
+		return ctx, nil
+	}
+	err := c.admit(slot, caller.Of(ctx).Identity, info.FullMethodName)
+	if err != nil {
+		slot.quota.turnedAway.count()
+		return ctx, err
+	}
+	call := &countedCall{under: &slot.quota.calls}
+	if deadline, has := ctx.Deadline(); has {
+		call.never = time.AfterFunc(time.Until(deadline)+neverRuns, call.end)
+	}
+	return context.WithValue(ctx, countedKey{}, call), nil
+}
+
+func (c *calls) admit(slot *connSlot, identity, method string) error {
+	streams, known := c.methods[method]
+	if !known {
+		return status.Error(codes.Unimplemented, fmt.Sprintf("unknown method %q", method)) //nolint:forbidigo // gRPC's own answer
+	}
+	quota := slot.quota
+	under := quota.calls.Add(1)
+	var err error
+	switch {
+	case under > int64(c.most):
+		err = service.QuotaExceeded(callsUnderWay, c.most, identity, 0)
+	case under > fewCalls:
+		err = c.memory.short()
+	}
+	if err == nil && streams && quota.turnedAway.owes() {
+		err = c.hopeless(slot, identity, method)
+	}
+	if err == nil {
+		return nil
+	}
+	quota.calls.Add(-1)
+	answer, reason := service.StatusOf(err)
+	c.metrics.refused(answer, reason)
+	return answer.Err()
+}
+
+// hopeless says early what a stream of a caller who is turned away again and again would be told in the end, at a tenth of the cost.
+func (c *calls) hopeless(slot *connSlot, identity, method string) error {
+	if slot.streams.open.Load() >= int64(c.streams) {
+		return service.StreamLimit(c.streams)
+	}
+	if share := c.limits.Of(identity, policy.Streams); slot.quota.streams.open.Load() >= int64(orAny(share)) {
+		return service.QuotaExceeded(policy.Streams.String(), share, identity, 0)
+	}
+	most := c.limits.Of(identity, policy.IncompleteRequests)
+	if intake := slot.quota.intakeFor(method, most); intake.calls.Load() >= int64(cap(intake.reading)+mostUnread) {
+		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, identity, 0)
+	}
+	return nil
+}
+
+func (c *countedCall) end() {
+	if c.over.CompareAndSwap(false, true) {
+		c.under.Add(-1)
+	}
+}
+
+// TagRPC implements stats.Handler. It is called when a call's goroutine runs.
+func (*calls) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	if call, counted := ctx.Value(countedKey{}).(*countedCall); counted && call.never != nil {
+		call.never.Stop()
+	}
+	return ctx
+}
+
+// HandleRPC implements stats.Handler.
+func (*calls) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	if _, ended := event.(*stats.End); !ended {
+		return
+	}
+	if call, counted := ctx.Value(countedKey{}).(*countedCall); counted {
+		call.end()
+	}
+}
+
+// TagConn implements stats.Handler.
+func (*calls) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (*calls) HandleConn(context.Context, stats.ConnStats) {}
+
+func newTurnedAway() *pace { return newPace(rate.Limit(turnedAway), turnedAwayBurst) }
