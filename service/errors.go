@@ -151,12 +151,17 @@ func StreamLimit(most int) error { return limited(errStreamLimit, "max-streams",
 // QuotaExceeded says which limit of one caller is reached, at how many, and whose it is; and after how long the same would be
 // allowed, if that is a matter of time alone, else 0.
 func QuotaExceeded(limit string, most int, identity string, retry time.Duration) error {
-	return &detailedError{
+	made := &detailedError{
 		kind:  errQuotaExceeded,
 		facts: map[string]string{"limit": limit, "max": fmt.Sprint(most), "caller": identity},
 		text:  fmt.Sprintf("%s of %s: at most %d", limit, identity, most),
-		retry: retry,
 	}
+	if retry > 0 {
+		made.retry = (retry + time.Millisecond - 1).Truncate(time.Millisecond)
+		made.facts["retry_after_ms"] = fmt.Sprint(made.retry.Milliseconds())
+		made.text += ", again in " + made.retry.String()
+	}
+	return made
 }
 
 // MemoryLimit says that there is no memory for an answer.

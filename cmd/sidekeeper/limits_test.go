@@ -64,8 +64,9 @@ func TestServeGivesAnIdentityWhatThePolicySays(t *testing.T) {
 		t.Fatal(err)
 	}
 	serving.Limits.Follow(func() *policy.Policy { return content })
-	got := [4]int{services.LeaseShare("socket:one"), services.WatchShare("socket:one"), services.LeaseShare("socket:two"), services.WatchShare("socket:two")}
-	if want := [4]int{5, 6, 75, 750}; got != want {
-		t.Errorf("got %v; want %v", got, want)
+	for identity, want := range map[string][2]int{"socket:one": {5, 6}, "socket:two": {75, 750}} {
+		if got := [2]int{services.LeaseShare(identity), services.WatchShare(identity)}; got != want {
+			t.Errorf("%s: got %v; want %v", identity, got, want)
+		}
 	}
 }

@@ -63,7 +63,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.server.TLS.ClientCA, "tls-client-ca", "", "`file` with the CA certificates of client certificates, which every client over TCP then needs; reloaded when it changes")
 	f.StringSliceVar(&s.server.TrustDomains, "tls-trust-domain", nil, "SPIFFE trust domain with CA certificates of its own, as `DOMAIN=FILE`: they alone vouch for its identities, and for no others; repeatable; reloaded when they change")
 
-	f.StringVar(&s.server.Policy, "policy", "", "`file` with authorization rules for the client listeners: what no rule allows is denied; reloaded when it changes; without it, clients may call everything that is not for operators")
+	f.StringVar(&s.server.Policy, "policy", "", "`file` with authorization rules and limits for the client listeners: what no rule allows is denied; reloaded when it changes; without it, clients may call everything that is not for operators")
 	f.StringSliceVar(&s.ensemble.Servers, "zookeeper", nil, "the ensemble's servers, `host:port,…`; required")
 	f.DurationVar(&s.ensemble.SessionTimeout, "session-timeout", 15*time.Second, "how long a lease survives without the ensemble, unless its client requests another value; the sidecar does not start if it is too short for a liveness proof")
 	f.DurationVar(&s.ensemble.TickTime, "tick-time", 2*time.Second, "tickTime of the ensemble; a value smaller than the real one is unsafe")

@@ -203,7 +203,7 @@ func (m *Metrics) refused(answer *status.Status, reason string) {
 		return
 	}
 	for _, detail := range answer.Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetMetadata()["caller"] != "" { // else it is a quota of the ensemble
 			m.quotaRefusals.WithLabelValues(info.GetMetadata()["limit"]).Inc()
 		}
 	}

@@ -44,7 +44,7 @@ func (m *Metrics) begin() {
 		m.callErrors:    callReasons(),
 		m.requestsLost:  operations,
 		m.numbers:       {"RELAXED", "STRICT"},
-		m.quotaRefusals: append(policy.LimitNames(), requestSeconds),
+		m.quotaRefusals: append(policy.LimitNames(), callsUnderWay, requestSeconds),
 		m.writes:        {"committed", "conflict", "not_sent", "unknown"},
 	} {
 		for _, value := range values {

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
@@ -27,7 +28,8 @@ import (
 func newLimited(t *testing.T, limit string, change ...func(*Options)) (p *probe, one, other func() *grpc.ClientConn) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
-	must(t, os.WriteFile(file, []byte("rules: [{identities: ['*'], methods: ['sidekeeper.lock.v1.LockService/*']}]\n"+
+	methods := "['sidekeeper.lock.v1.LockService/*', 'sidekeeper.lock.v1.LockService/Break']"
+	must(t, os.WriteFile(file, []byte("rules: [{identities: ['*'], methods: "+methods+"}]\n"+
 		"limits: [{identities: ['socket:one'], "+limit+"}]\n"), 0o600))
 	p, _, _ = newTwo(t, append(change, func(o *Options) { o.Policy, o.MaxConnections = file, 100 })...)
 	p.acquire = func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
@@ -69,6 +71,7 @@ func TestACallerWithLittleIsRefusedAndAnotherIsNot(t *testing.T) {
 			info, retry := detailsOf(err)
 			same(t, "refused", outcome(err), "ResourceExhausted QUOTA_EXCEEDED")
 			same(t, "limit", info["limit"]+" "+info["max"]+" of "+info["caller"], c.refused+" of socket:one")
+			same(t, "the same time for those who read facts", info["retry_after_ms"] != "", retry > 0)
 			same(t, "with a time to retry after", retry > 0, !strings.HasPrefix(c.limit, "streams"))
 			granted, err := acquires(t, other(), c.name)
 			same(t, "another caller", fmt.Sprint(granted, " ", outcome(err)), "100 OK")
@@ -77,6 +80,19 @@ func TestACallerWithLittleIsRefusedAndAnotherIsNot(t *testing.T) {
 			same(t, "metric", strings.Contains(scrape(p.metrics), `sidekeeper_quota_refusals_total{limit="`+limit+`"} 1`), true)
 		})
 	}
+}
+
+func TestACallThatWritesIsRefusedAsAStreamIs(t *testing.T) {
+	t.Parallel()
+	_, one, other := newLimited(t, "writes_per_second: 2")
+	breaks := func(connection *grpc.ClientConn) (err error) {
+		for i := 0; i < 20 && err == nil; i++ {
+			_, err = lockv1.NewLockServiceClient(connection).Break(within(t), &lockv1.BreakRequest{})
+		}
+		return err
+	}
+	same(t, "the caller", outcome(breaks(one())), "ResourceExhausted QUOTA_EXCEEDED")
+	same(t, "another one", outcome(breaks(other())), "OK")
 }
 
 func TestACallerWithFewConnectionsIsRefusedAndAnotherIsNot(t *testing.T) {
@@ -123,22 +139,22 @@ func TestAPaceAllowsTheWorkOfTwoSecondsAtOnceAndTellsWhenMore(t *testing.T) {
 		spend := func(quota *callerQuota, of cost) string {
 			err := answerWith(quota.spend(limits, "uid:1", of), discardTrailer)
 			info, retry := detailsOf(err)
-			return strings.TrimSpace(fmt.Sprintln(outcome(err), info["limit"], retry))
+			return strings.TrimSpace(fmt.Sprintln(outcome(err), info["limit"], retry, info["retry_after_ms"]))
 		}
 		for range 20 {
 			same(t, "a session", spend(one, cost{1, 1, 100}), "OK  0s")
 		}
-		same(t, "one more", spend(one, cost{1, 1, 100}), "ResourceExhausted QUOTA_EXCEEDED sessions_per_second 100ms")
+		same(t, "one more", spend(one, cost{1, 1, 100}), "ResourceExhausted QUOTA_EXCEEDED sessions_per_second 100ms 100")
 		same(t, "has rested", one.hasRested(), false)
 		same(t, "writes that the refused one left", spend(one, cost{0, 180, 0}), "OK  0s")
-		same(t, "and no more", spend(one, cost{0, 1, 0}), "ResourceExhausted QUOTA_EXCEEDED writes_per_second 10ms")
+		same(t, "and no more", spend(one, cost{0, 1, 0}), "ResourceExhausted QUOTA_EXCEEDED writes_per_second 10ms 10")
 		same(t, "of another caller", spend(other, cost{1, 200, 2 << 20}), "OK  0s")
 		time.Sleep(100 * time.Millisecond)
 		same(t, "later", spend(one, cost{1, 1, 100}), "OK  0s")
 		time.Sleep(2 * time.Second)
 		same(t, "has rested in the end", one.hasRested(), true)
 		same(t, "more than is ever allowed at once", spend(one, cost{0, 5000, 0}), "OK  0s")
-		same(t, "after that", spend(one, cost{0, 1, 0}), "ResourceExhausted QUOTA_EXCEEDED writes_per_second 10ms")
+		same(t, "after that", spend(one, cost{0, 1, 0}), "ResourceExhausted QUOTA_EXCEEDED writes_per_second 10ms 10")
 	})
 }
 
@@ -196,6 +212,19 @@ func TestOnlyWhatWritesHasACost(t *testing.T) {
 			t.Errorf("%s is no method", method)
 		}
 	}
+}
+
+func TestAQuotaOfTheEnsembleCountsAsNoLimitOfACaller(t *testing.T) {
+	t.Parallel()
+	metrics := NewMetrics()
+	for _, facts := range []map[string]string{{"limit": "bytes", "path": "/a"}, {"limit": "leases", "caller": "uid:1"}} {
+		answer, err := status.New(codes.ResourceExhausted, "").WithDetails(&errdetails.ErrorInfo{Reason: quotaExceeded, Metadata: facts})
+		must(t, err)
+		metrics.refused(answer, quotaExceeded)
+	}
+	text := scrape(metrics)
+	same(t, "of the ensemble", strings.Contains(text, `quota_refusals_total{limit="bytes"}`), false)
+	same(t, "of a caller", strings.Contains(text, `quota_refusals_total{limit="leases"} 1`), true)
 }
 
 func TestWhereThereIsOneIdentityNoPaceHolds(t *testing.T) {

@@ -281,11 +281,11 @@ export enum Reason {
   /**
    * QUOTA_EXCEEDED - RESOURCE_EXHAUSTED: this caller has, or asks for, as much as one caller may; the others are not affected. Any rpc can end so, and
    * nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`; and, if it is one of what may be
-   * done in a second, after how long the same would be allowed, as `RetryInfo`. Or it is a quota of the ensemble for what lies at and below
-   * a path, whoever writes there: the details tell the `path`, the `limit` (`nodes` or `bytes`), how much is `used` and the `max`; only the
+   * done in a second, after how long the same would be allowed, as `RetryInfo` and as `retry_after_ms`. Or it is a quota of the ensemble for
+   * what lies at and below a path, whoever writes there: the details tell the `path`, the `limit` (`nodes` or `bytes`), how much is `used` and the `max`; only the
    * `path` of what could not be written if the ensemble did not say more.
    *
-   * What to do: ask for less at a time, wait if there is a `RetryInfo`, delete what is not needed, or have the limit raised: the sidecar's in
+   * What to do: ask for less at a time, wait if there is a `retry_after_ms`, delete what is not needed, or have the limit raised: the sidecar's in
    * its policy.
    */
   QUOTA_EXCEEDED = 42,
