@@ -61,7 +61,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.server.TLS.Certificate, "tls-cert", "", "`file` with the server certificate for clients over TCP, and its chain; requires --tls-key and --tls-client-ca; reloaded when it changes")
 	f.StringVar(&s.server.TLS.Key, "tls-key", "", "`file` with that certificate's key; reloaded when it changes")
 	f.StringVar(&s.server.TLS.ClientCA, "tls-client-ca", "", "`file` with the CA certificates of client certificates, which every client over TCP then needs; reloaded when it changes")
-	f.StringSliceVar(&s.server.TrustDomains, "tls-trust-domain", nil, "SPIFFE trust domain with CA certificates of its own, as `DOMAIN=FILE`: they alone vouch for its identities, and for no others; repeatable; reloaded when they change")
+	f.StringSliceVar(&s.server.TrustDomains, "tls-trust-domain", nil, "a SPIFFE trust domain with CA certificates of its own, as `DOMAIN=FILE`: they alone vouch for its identities, and for no others; repeatable; reloaded when they change")
 
 	f.StringVar(&s.server.Policy, "policy", "", "`file` with authorization rules and limits for the client listeners: what no rule allows is denied; reloaded when it changes; without it, clients may call everything that is not for operators")
 	f.StringSliceVar(&s.ensemble.Servers, "zookeeper", nil, "the ensemble's servers, `host:port,…`; required")

@@ -19,10 +19,10 @@ type heldStream[Event any] struct {
 	after  func()       // what to do when the claim is over and the stream is not read any more; nil, nothing
 	kept   bool         // a loss does not end the stream
 
-	wait *time.Duration // how long the sidecar was told to wait, if it was told
+	wait *time.Duration // how long the caller waits, if he said so
 }
 
-// answerTime is how much longer than it was told to wait a sidecar may take to answer. One that is frozen answers never.
+// answerTime is how much longer than the caller waits a sidecar may take to answer. One that is frozen answers never.
 const answerTime = 2 * time.Second
 
 var errSilent = &Error{Code: codes.Unavailable, Message: "the sidecar does not answer"}

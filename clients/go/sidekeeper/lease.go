@@ -32,7 +32,8 @@ type Lease struct {
 // as Acquire does.
 func (c *Client) OpenLease(ctx context.Context, options LeaseOptions) (*Lease, error) {
 	var lease *Lease
-	err := c.throughAbsence(ctx, "lease", options.Wait, nil, func(*time.Duration) (heard bool, err error) {
+	err := c.throughAbsence(ctx, "lease", options.Wait, nil, func(wait *time.Duration) (heard bool, err error) {
+		options.Wait = wait
 		lease, err = c.openLease(ctx, options)
 		return lease.heard.Load(), err
 	})
@@ -47,7 +48,7 @@ func (c *Client) openLease(ctx context.Context, options LeaseOptions) (*Lease, e
 	claim, streaming := c.newClaim(ctx, "lease")
 	l := &Lease{claim: claim, client: c}
 	stream := heldStream[leasev1.OpenResponse]{
-		claim: claim, handle: l.handle, keeper: c.leaseKeeper,
+		claim: claim, handle: l.handle, keeper: c.leaseKeeper, wait: options.Wait,
 		open: func() (grpc.ServerStreamingClient[leasev1.OpenResponse], error) {
 			return c.leases.Open(streaming, options.request())
 		},

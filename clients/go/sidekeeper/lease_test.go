@@ -207,3 +207,16 @@ func TestWhoWaitsWithALeaseThatEndsHasLostNothing(t *testing.T) {
 	result = acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{Lease: lease})
 	want(t, receive(t, result).err, "lock orders: Aborted (LEASE_LOST): expired")
 }
+
+func TestASidecarThatDoesNotAnswerHoldsNobodyUpForLongerThanTheyWaitForALease(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	result := make(chan error, 1)
+	go func() {
+		_, err := client.OpenLease(t.Context(), sidekeeper.LeaseOptions{Wait: new(time.Millisecond)})
+		result <- err
+	}()
+	call := server.NextOpen()
+	want(t, receive(t, result), "lease: Unavailable: the sidecar does not answer")
+	call.AwaitGone()
+}

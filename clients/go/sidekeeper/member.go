@@ -74,7 +74,7 @@ func (c *Client) Join(ctx context.Context, group, member string, options JoinOpt
 func (m *Membership) begin(ctx context.Context) (err error) {
 	if m.lease == nil {
 		m.single = true
-		if m.lease, err = m.client.openLease(ctx, LeaseOptions{Owner: m.options.Owner}); err != nil {
+		if m.lease, err = m.client.openLease(ctx, LeaseOptions{Owner: m.options.Owner, Wait: m.options.Wait}); err != nil {
 			return fmt.Errorf("join %s: %w", m.name(), err)
 		}
 	}

@@ -46,6 +46,18 @@ async def test_a_lock_that_is_held_is_not_waited_for(client: aio.Client) -> None
         pass
 
 
+async def test_a_sidecar_that_is_frozen_holds_nobody_up_for_longer_than_they_wait(client: aio.Client, sidecar: Sidecar) -> None:
+    async with client.lock("orders"):
+        pass
+    sidecar.send(signal.SIGSTOP)
+    with pytest.raises(sidekeeper.SidekeeperError, match="the sidecar does not answer") as caught:
+        await client.acquire("orders", wait=0.001)
+    sidecar.send(signal.SIGCONT)
+    assert caught.value.code is grpc.StatusCode.UNAVAILABLE
+    async with client.lock("orders"):
+        pass
+
+
 async def test_whoever_is_cancelled_while_waiting_gives_up_its_place(client: aio.Client) -> None:
     async with client.lock("orders"):
         with pytest.raises(TimeoutError):

@@ -15,7 +15,18 @@ import { Lease, type LeaseOptions, leaseKind } from "./lease.js";
 import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runWithLock } from "./lock.js";
 import { type JoinOptions, Membership } from "./membership.js";
 import { Sequence } from "./sequence.js";
-import { Backoff, type Stub, callIdempotent, isTransient, openChannel, reopened, start, stubOf, wasLost } from "./transport.js";
+import {
+  Backoff,
+  type Stub,
+  answered,
+  callIdempotent,
+  isTransient,
+  openChannel,
+  reopened,
+  start,
+  stubOf,
+  wasLost,
+} from "./transport.js";
 import {
   type Contender,
   type GroupView,
@@ -95,7 +106,7 @@ export class Client implements Disposable {
    * each time.
    */
   async acquire(name: string, options: LockOptions = {}): Promise<Lock> {
-    return acquire(this.lock, name, options);
+    return answered(options, async (waiting) => acquire(this.lock, name, waiting));
   }
 
   /**

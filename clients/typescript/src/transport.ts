@@ -39,6 +39,12 @@ export const CALL_TIMEOUT = 10;
  */
 export const ABSENCE_TIMEOUT = 10;
 
+/** Seconds that a sidecar may take to answer above those that it was told to wait. One that is frozen answers never. */
+export const ANSWER_TIME = 2;
+
+/** Milliseconds beyond which a timer fires at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
 // gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for a
 // sidecar that was restarted. Each client has a connection of its own.
 const OPTIONS = {
@@ -194,6 +200,36 @@ export function isTransient(error: unknown): boolean {
 }
 
 const LOSSES = [LeaseLostError, LeaseClosedError, LockBrokenError, LockRevokedError, SidecarStoppingError];
+
+/** What those may say who wait for something. */
+interface Waiting {
+  readonly wait?: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Gives what waits a signal that is also aborted if the sidecar does not answer soon after the time to wait; 0 and undefined say nothing of
+ * how long that takes.
+ */
+export async function answered<O extends Waiting, T>(options: O, waiting: (options: O) => Promise<T>): Promise<T> {
+  const { wait = 0, signal } = options;
+  const limit = (wait + ANSWER_TIME) * 1000;
+  if (wait === 0 || limit > LONGEST_TIMER) {
+    return waiting(options);
+  }
+  const silent = new AbortController();
+  const timer = setTimeout(() => silent.abort(), limit);
+  try {
+    return await waiting({
+      ...options,
+      signal: AbortSignal.any(signal === undefined ? [silent.signal] : [signal, silent.signal]),
+    });
+  } catch (error) {
+    throw silent.signal.aborted ? new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar does not answer" }) : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 /** Whether something was lost while it was waited for, or between its grant and the return to the caller. */
 export function wasLost(error: unknown): boolean {

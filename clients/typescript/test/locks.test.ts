@@ -48,6 +48,18 @@ void test("a body that goes on without its lock rejects with LostError", async (
   await assert.rejects(going, LostError);
 });
 
+void test("a sidecar that is frozen holds nobody up for longer than they wait", async (t) => {
+  const { client, sidecar } = await connected(t);
+  await (await client.acquire("orders")).release();
+  sidecar.send("SIGSTOP");
+  t.after(() => sidecar.send("SIGCONT"));
+  const refused = client.acquire("orders", { wait: 0.001 });
+  await assert.rejects(
+    refused,
+    (error) => error instanceof SidekeeperError && error.message.includes("the sidecar does not answer"),
+  );
+});
+
 void test("the caller's own signal stops the body", async (t) => {
   const { client } = await connected(t);
   const controller = new AbortController();

@@ -7,7 +7,7 @@ import ipaddress
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -37,6 +37,9 @@ CALL_TIMEOUT = 10.0
 ABSENCE_TIMEOUT = 10.0
 """Seconds for which a sidecar or an ensemble that is away is waited for, unless the caller says how long to wait."""
 
+ANSWER_TIME = 2.0
+"""Seconds that a sidecar may take to answer above those that it was told to wait. One that is frozen answers never."""
+
 # gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for
 # a sidecar that was restarted. Each client has a connection of its own.
 OPTIONS: list[tuple[str, int]] = [
@@ -56,6 +59,7 @@ OPTIONS: list[tuple[str, int]] = [
 END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # which the type stubs do not know
 
 Message = TypeVar("Message", covariant=True)
+T = TypeVar("T")
 
 
 class Stream(Protocol[Message]):
@@ -208,6 +212,19 @@ class Backoff:
     def reset(self) -> None:
         """Begins again with the shortest pause, after a success."""
         self._longest = 0.05
+
+
+async def answered(wait: float | None, waiting: Awaitable[T]) -> T:
+    """Ends what waits for so many seconds if the sidecar does not answer soon after; None and 0 say nothing of how long that takes."""
+    if not wait:
+        return await waiting
+    try:
+        async with asyncio.timeout(wait + ANSWER_TIME):
+            return await waiting
+    except TimeoutError as error:
+        if isinstance(error, SidekeeperError):
+            raise
+        raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar does not answer") from None
 
 
 def is_transient(error: SidekeeperError) -> bool:

@@ -96,7 +96,8 @@ class Client:
         While the sidecar or the ensemble is away, it tries again, at the queue's end, for as long as wait says; without wait, for 10
         seconds each time.
         """
-        return await _lock.acquire(self._lock, name, options)
+        wait = None if self._channel.is_inherited() else options.get("wait")  # a forked child has no loop, and is refused at once
+        return await _transport.answered(wait, _lock.acquire(self._lock, name, options))
 
     def lock(
         self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]
