@@ -44,7 +44,7 @@ func TestThoseThatDoNotAttendAreRemovedTogetherWhenTheTimeIsOver(t *testing.T) {
 	inBubble(t, func(w world) {
 		w.enlist("a")
 		w.attend(w.enlist("b"))
-		w.stranger("c", "")
+		w.foreignMember("c", "")
 		forced, took, err := w.dissolve()
 		if forced != 2 || took != forceAfter || err != nil {
 			w.Errorf("%d forced after %v, %v", forced, took, err)

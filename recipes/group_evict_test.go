@@ -40,7 +40,7 @@ func TestAMemberThatDoesNotAttendIsRemovedWhenItsTimeIsOver(t *testing.T) {
 
 func TestAForeignMemberIsNotWrittenTo(t *testing.T) {
 	inBubble(t, func(w world) {
-		path, _ := w.stranger("a", `{"theirs":true}`)
+		path, _ := w.foreignMember("a", `{"theirs":true}`)
 		o := w.evict("a")
 		<-time.After(forceAfter / 2)
 		node, err := w.Read(path)
@@ -58,7 +58,7 @@ func TestWhoeverJoinsInTheMeantimeIsLetBe(t *testing.T) {
 		join func(w world)
 	}{
 		{"ours", func(w world) { w.enlist("a") }},
-		{"not ours", func(w world) { w.stranger("a", "") }},
+		{"not ours", func(w world) { w.foreignMember("a", "") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(w world) {

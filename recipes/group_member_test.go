@@ -76,7 +76,7 @@ func TestAMemberSeesWhatBecomesOfItsNode(t *testing.T) {
 		{"a deletion", func(w world, _ member, path string) { w.delete(path) }, "removed by hand"},
 		{"a deletion and somebody else", func(w world, _ member, path string) {
 			w.delete(path)
-			w.stranger("a", "")
+			w.foreignMember("a", "")
 		}, "removed by hand"},
 		{"a replacement", func(w world, _ member, _ string) { w.evict("a") }, "replaced by uid:7: restarted"},
 	} {
@@ -125,7 +125,7 @@ func TestAnUpdateOfARemovedMemberChangesNobody(t *testing.T) {
 		m := w.enlist("a")
 		path := shop.Path + "/a"
 		w.delete(path)
-		w.stranger("a", "theirs")
+		w.foreignMember("a", "theirs")
 		if err := m.Update(w.living, map[string]string{"port": "2"}); !errors.Is(err, recipes.ErrNoMember) {
 			w.Errorf("updated with %v", err)
 		}

@@ -100,8 +100,8 @@ func (w world) wantInside(want string) {
 	}
 }
 
-// stranger makes a member that is not ours.
-func (w world) stranger(name, data string) (path string, session *standin.Session) {
+// foreignMember makes a member that is not ours.
+func (w world) foreignMember(name, data string) (path string, session *standin.Session) {
 	w.Helper()
 	session = w.session()
 	path, err := w.Create(shop.Path+"/"+name, []byte(data), embedded.Ephemeral, session.ID())

@@ -19,11 +19,11 @@ import (
 func TestAGroupsViewShowsItsMembersByName(t *testing.T) {
 	inBubble(t, func(w world) {
 		b := w.enlist("b", "port", "1")
-		w.stranger("c", "their host")
-		w.stranger("binary", "\xff")
-		w.stranger("long", strings.Repeat("é", 1000))
-		w.stranger("claims", `{"sidekeeper":1,"owner":"`+strings.Repeat("x", 20000)+`"}`)
-		w.stranger(strings.Repeat("n", 1025), "")
+		w.foreignMember("c", "their host")
+		w.foreignMember("binary", "\xff")
+		w.foreignMember("long", strings.Repeat("é", 1000))
+		w.foreignMember("claims", `{"sidekeeper":1,"owner":"`+strings.Repeat("x", 20000)+`"}`)
+		w.foreignMember(strings.Repeat("n", 1025), "")
 		if _, err := w.Create(shop.Path+"/persistent", nil, embedded.Persistent, 0); err != nil {
 			w.Fatal(err)
 		}

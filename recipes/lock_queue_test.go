@@ -112,7 +112,7 @@ func TestTheFrontOfTheQueueHolds(t *testing.T) {
 	}
 }
 
-func TestStrangersAreCountedAndNotMinded(t *testing.T) {
+func TestForeignChildrenAreCountedAndNotMinded(t *testing.T) {
 	names := append(standing("m1 m2"), "", "x", "_c_x", "\xff\xfe")
 	for i := range 5000 {
 		names = append(names, fmt.Sprintf("stranger-%010d", i))

@@ -207,7 +207,7 @@ func TestAPlaceIsLeftToItsSidecarUntilItsSessionMustHaveExpired(t *testing.T) {
 			if err != nil {
 				w.Fatal(err)
 			}
-			w.stranger("a", data)
+			w.foreignMember("a", data)
 			began := time.Now()
 			forced, err := orders.Break(w.Context(), w.NewReader(), node.Czxid, "ann", "stuck", until)
 			if took := time.Since(began); !forced || err != nil || took != want {

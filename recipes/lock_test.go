@@ -104,7 +104,7 @@ func TestAPlaceRemovedByHandIsLost(t *testing.T) {
 	})
 }
 
-func TestANodeOfTheSameNameFromSomebodyElseIsNotOurs(t *testing.T) {
+func TestANodeOfTheSameNameThatAnotherClientMadeIsNotOurs(t *testing.T) {
 	inBubble(t, func(w world) {
 		holder, waiter := w.join(recipes.Exclusive), w.session()
 		place, err := orders.Join(w.living, waiter, recipes.Exclusive, recipes.About{})

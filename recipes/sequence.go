@@ -96,13 +96,13 @@ func (s Sequence) Peek(ctx context.Context, tree Tree) (Count, error) {
 	}
 	last, err := decodeNumber(node.Data)
 	if isText(node.Data) {
-		last, err = s.judge(ctx, tree, last)
+		last, err = s.believe(ctx, tree, last)
 	}
 	return Count{Last: last, Incarnation: node.Czxid}, err
 }
 
-// judge believes in a number that could be text as well where there is a guard.
-func (s Sequence) judge(ctx context.Context, tree Tree, last int64) (int64, error) {
+// believe believes in a number that could be text as well where there is a guard.
+func (s Sequence) believe(ctx context.Context, tree Tree, last int64) (int64, error) {
 	guards, _, err := s.guards(ctx, tree)
 	if err == nil && len(guards) == 0 {
 		return 0, ErrMalformed

@@ -16,7 +16,7 @@ func (w world) setBack(to int64) {
 	}
 }
 
-func TestASequenceThatSomebodySetsBackRepeatsNothing(t *testing.T) {
+func TestASequenceThatIsSetBackRepeatsNothing(t *testing.T) {
 	for name, next := range map[string]func(world, *recipes.Issuer) (recipes.Numbers, error){
 		"strict": func(w world, issuer *recipes.Issuer) (recipes.Numbers, error) { return issuer.Next(w.Context(), 1) },
 		"relaxed": func(w world, issuer *recipes.Issuer) (recipes.Numbers, error) {

@@ -61,7 +61,7 @@ func told(b *broadcast[string, string]) string {
 	return fmt.Sprintf("%q seen %t stale %t: %v", s.view, s.seen, s.stale, s.err)
 }
 
-func TestABoardShowsWhatIsThere(t *testing.T) {
+func TestABroadcastShowsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -96,7 +96,7 @@ func TestABoardShowsWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestAThingIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
+func TestAKeyIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()
@@ -119,7 +119,7 @@ func TestAThingIsLookedAtOnceHoweverManyWatchIt(t *testing.T) {
 	})
 }
 
-func TestAThingThatNobodyWatchesIsNotLookedAt(t *testing.T) {
+func TestAKeyThatNobodyWatchesIsNotLookedAt(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		n := newNotice()

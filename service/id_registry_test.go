@@ -7,7 +7,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
 
-func TestABookRemembersEndsForTenMinutes(t *testing.T) {
+func TestAnIDRegistryRemembersEndsForTenMinutes(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		var b idRegistry[int]
@@ -29,7 +29,7 @@ func TestABookRemembersEndsForTenMinutes(t *testing.T) {
 	})
 }
 
-func TestABookForgetsTheOldestOfTooManyEnds(t *testing.T) {
+func TestAnIDRegistryForgetsTheOldestOfTooManyEnds(t *testing.T) {
 	t.Parallel()
 	var b idRegistry[int]
 	first, key := b.enter("me", 0)

@@ -18,7 +18,7 @@ func TestWhoHoldsIsWhoWasVerified(t *testing.T) {
 	who := fmt.Sprintf("uid:%d", os.Getuid())
 	about := map[string]string{"identity": "uid:0"}
 	s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", Owner: "uid:0", Metadata: about})
-	s.acquire(s.strangers, &lockv1.AcquireRequest{Name: "orders", Owner: who}).sees("queued 1")
+	s.acquire(s.others, &lockv1.AcquireRequest{Name: "orders", Owner: who}).sees("queued 1")
 	s.join(s.callers, &membershipv1.JoinRequest{Group: "shop", Member: "a"}).sees("joined")
 	_, err := s.ensemble.memory.Create("/locks/orders/_c_x-lock-", []byte(`{"identity":"uid:0"}`), embedded.PersistentSequential, 0)
 	s.must(err)

@@ -231,17 +231,17 @@ func TestHeadersComeAtOnce(t *testing.T) {
 	}
 }
 
-func TestIDsAreOfNoUseToSomebodyElse(t *testing.T) {
+func TestIDsAreOfNoUseToAnotherCaller(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
-	same(t, "Check", s.checked(s.strangers, a.hold), "NotFound HOLD_NOT_FOUND")
-	_, err := s.strangers.Release(s.context(), &lockv1.ReleaseRequest{HoldId: a.hold})
+	same(t, "Check", s.checked(s.others, a.hold), "NotFound HOLD_NOT_FOUND")
+	_, err := s.others.Release(s.context(), &lockv1.ReleaseRequest{HoldId: a.hold})
 	same(t, "Release", outcome(err), "NotFound HOLD_NOT_FOUND")
-	_, err = s.strangers.leases.Close(s.context(), &leasev1.CloseRequest{LeaseId: lease.id})
+	_, err = s.others.leases.Close(s.context(), &leasev1.CloseRequest{LeaseId: lease.id})
 	same(t, "Close", outcome(err), "NotFound LEASE_NOT_FOUND")
-	s.acquire(s.strangers, &lockv1.AcquireRequest{Name: "b", LeaseId: lease.id}).sees("NotFound LEASE_NOT_FOUND")
+	s.acquire(s.others, &lockv1.AcquireRequest{Name: "b", LeaseId: lease.id}).sees("NotFound LEASE_NOT_FOUND")
 	same(t, "Check by its caller", s.checked(s.callers, a.hold), "held")
 }
 

@@ -57,7 +57,7 @@ func (m *membershipService) Delete(
 	if err != nil {
 		return nil, err
 	}
-	order, err := m.parseOusting(ctx, request)
+	order, err := m.parseEviction(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func (m *membershipService) Delete(
 	return &membershipv1.DeleteResponse{Forced: int32(forced)}, err
 }
 
-// parseOusting reads how the members shall be removed, if they shall.
-func (m *membershipService) parseOusting(ctx context.Context, request *membershipv1.DeleteRequest) (recipes.Eviction, error) {
+// parseEviction reads how the members shall be removed, if they shall.
+func (m *membershipService) parseEviction(ctx context.Context, request *membershipv1.DeleteRequest) (recipes.Eviction, error) {
 	from := caller.Of(ctx)
 	if request.GetForce() && !caller.MayOperate(ctx) {
 		return recipes.Eviction{}, ErrOperatorOnly

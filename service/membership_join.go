@@ -147,7 +147,7 @@ func (j *memberStream) look(ctx context.Context) (nodeState, error) {
 // react acts on what a look has shown.
 func (j *memberStream) react(standing recipes.MemberState) error {
 	if standing.End != nil {
-		return ousted(standing)
+		return evicted(standing)
 	}
 	if !maps.Equal(standing.Metadata, j.known) {
 		j.known = standing.Metadata
@@ -165,8 +165,8 @@ func isAwaited(why error) bool {
 	return errors.Is(why, recipes.ErrReplaced) || errors.Is(why, recipes.ErrRemoved) || errors.Is(why, errHoldStopped)
 }
 
-// ousted says who has asked for the member's end.
-func ousted(standing recipes.MemberState) error {
+// evicted says who has asked for the member's end.
+func evicted(standing recipes.MemberState) error {
 	text := "asked for by " + quoted(standing.By)
 	if standing.Reason != "" {
 		text += ": " + quoted(standing.Reason)

@@ -33,7 +33,7 @@ type scene struct {
 	socket   string
 	callers
 	operators callers
-	strangers callers // over TCP, so that they are somebody else
+	others    callers // over TCP, so that they are somebody else
 	stop      func() error
 }
 
@@ -110,7 +110,7 @@ func newScene(t *testing.T, change ...func(*Options)) *scene {
 	tcp := s.serve()
 	s.callers = s.dial("unix:" + s.socket)
 	s.operators = s.dial("unix:" + filepath.Dir(s.socket) + "/operators")
-	s.strangers = s.dial(tcp)
+	s.others = s.dial(tcp)
 	return s
 }
 

@@ -15,8 +15,8 @@ func TestOneCallerCannotTakeAllLeases(t *testing.T) {
 		s.open(s.callers, &leasev1.OpenRequest{})
 	}
 	s.acquire(s.callers, &lockv1.AcquireRequest{Name: "orders"}).sees("ResourceExhausted QUOTA_EXCEEDED")
-	s.hold(s.strangers, &lockv1.AcquireRequest{Name: "orders"})
-	s.acquire(s.strangers, &lockv1.AcquireRequest{Name: "bills"}).sees("ResourceExhausted LEASE_LIMIT")
+	s.hold(s.others, &lockv1.AcquireRequest{Name: "orders"})
+	s.acquire(s.others, &lockv1.AcquireRequest{Name: "bills"}).sees("ResourceExhausted LEASE_LIMIT")
 	first.cancel()
 	for next := ""; next != "granted"; { // what a lease had counts until after its status
 		s.must(s.context().Err())
@@ -31,7 +31,7 @@ func TestOneCallerCannotHaveAllWatched(t *testing.T) {
 	s.watchGroup(s.callers, "shop").sees("a: +a") // three nodes
 	s.watchGroup(s.callers, "others").sees(":")
 	s.watchGroup(s.callers, "more").sees("ResourceExhausted QUOTA_EXCEEDED")
-	watch := s.watchGroup(s.strangers, "shop")
+	watch := s.watchGroup(s.others, "shop")
 	watch.sees("a: +a")
-	s.watchGroup(s.strangers, "more").sees(":")
+	s.watchGroup(s.others, "more").sees(":")
 }

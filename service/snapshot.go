@@ -168,8 +168,8 @@ func (s *snapshot) count(seen LeaseState) {
 func (s *snapshot) finish() State {
 	state := &s.state
 	for _, lock := range s.locks {
-		byPatience(lock.Holders)
-		byPatience(lock.Waiters)
+		longestFirst(lock.Holders)
+		longestFirst(lock.Waiters)
 		state.Locks = append(state.Locks, *lock)
 	}
 	slices.SortStableFunc(state.Leases, func(a, b LeaseState) int {
@@ -195,7 +195,7 @@ func (s *snapshot) finish() State {
 	return *state
 }
 
-func byPatience(parties []Party) {
+func longestFirst(parties []Party) {
 	slices.SortFunc(parties, func(a, b Party) int { return cmp.Or(-cmp.Compare(a.For, b.For), cmp.Compare(a.LogID, b.LogID)) })
 }
 

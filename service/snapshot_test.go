@@ -49,15 +49,15 @@ func TestTheStateTellsWhoHoldsAndWaitsAndNoID(t *testing.T) {
 
 func TestOfVeryManyLeasesTheStateListsSome(t *testing.T) {
 	t.Parallel()
-	services := crowded(t, 300)
+	services := manyHolders(t, 300)
 	state := services.Snapshot()
 	same(t, "counted", state.Counts.Leases, 300)
 	same(t, "listed", len(state.Leases), mostShown)
 	same(t, "locks listed", len(state.Locks), mostShown)
 }
 
-// crowded are services with so many leases, each of which holds a lock.
-func crowded(tb testing.TB, leases int) *Services {
+// manyHolders are services with so many leases, each of which holds a lock.
+func manyHolders(tb testing.TB, leases int) *Services {
 	tb.Helper()
 	memory := standin.New(standin.Options{Tick: time.Second})
 	tb.Cleanup(memory.Close)
@@ -76,7 +76,7 @@ func crowded(tb testing.TB, leases int) *Services {
 
 // What a look costs while somebody looks, once in a second.
 func BenchmarkStateOfAThousandLeases(b *testing.B) {
-	services := crowded(b, 1000)
+	services := manyHolders(b, 1000)
 	for b.Loop() {
 		if _, err := json.Marshal(services.Snapshot()); err != nil {
 			b.Fatal(err)

@@ -293,7 +293,7 @@ func TestOneFrozenHolderOfALeaseKeepsNothingOfTheOthers(t *testing.T) {
 	s.toldValid(frozen, stuck.hold)
 	held := s.hold(s.operators, &lockv1.AcquireRequest{Name: "others", LeaseId: lease.id})
 	counts := s.toldValid(s.operators, held.hold)
-	s.hold(s.strangers, &lockv1.AcquireRequest{Name: "third"})
+	s.hold(s.others, &lockv1.AcquireRequest{Name: "third"})
 	waiter := s.acquire(s.operators, &lockv1.AcquireRequest{Name: "third", LeaseId: lease.id})
 	waiter.sees("queued 1")
 	freeze()

@@ -54,7 +54,7 @@ type failingReader struct{ net.Conn }
 
 func (failingReader) Read([]byte) (int, error) { return 0, io.EOF }
 
-func TestTheFirstVerdictStands(t *testing.T) {
+func TestTheFirstFindingStands(t *testing.T) {
 	lost := newEnding()
 	lost.lose()
 	_, _ = (&tlsConn{failingReader{}, lost}).Read(nil)

@@ -41,7 +41,7 @@ type administration struct {
 	due  time.Time // of the next one
 }
 
-// A sheet is a tally sheet as it was at one moment.
+// A sheet is what was counted until one moment.
 type sheet struct {
 	at time.Time
 	bucketCounts

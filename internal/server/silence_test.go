@@ -117,7 +117,7 @@ func TestAResetOnThisMachineIsNotSilence(t *testing.T) {
 	same(t, "silent", receive(t, ended).FellSilent(), false)
 }
 
-func TestACallersLastStreamsShareTheVerdict(t *testing.T) {
+func TestACallersLastStreamsShareTheFinding(t *testing.T) {
 	t.Parallel()
 	p := newProbe(t)
 	ended := p.watchEnd()

@@ -20,8 +20,8 @@ var (
 	errRefused = errors.New("refused by the ensemble")
 )
 
-// verdicts are the answers that say for certain what became of a request.
-var verdicts = []struct{ library, ours error }{
+// translations are what the library calls the answers that say for certain what became of a request.
+var translations = []struct{ library, ours error }{
 	{zk.ErrNoNode, recipes.ErrNoNode},
 	{zk.ErrBadVersion, recipes.ErrBadVersion},
 	{zk.ErrNodeExists, recipes.ErrExists},
@@ -41,12 +41,12 @@ var noAnswers = []error{
 	zk.ErrShortBuffer, zk.ErrAPIError, zk.ErrUnhandledFieldType, zk.ErrUnknown,
 }
 
-// verdict translates the library's error.
-func verdict(err error) error {
+// translated is what an error of the library means.
+func translated(err error) error {
 	if err == nil || refused(err) {
 		return err
 	}
-	for _, v := range verdicts {
+	for _, v := range translations {
 		if errors.Is(err, v.library) {
 			return v.ours
 		}
@@ -98,7 +98,7 @@ func callOnce[T any](ctx context.Context, s *Session, operation string, request 
 	began := time.Now()
 	value, err := request(s.conn)
 	expired := errors.Is(err, zk.ErrSessionExpired)
-	err = verdict(err)
+	err = translated(err)
 	if err != nil && (operation != "delete" || !errors.Is(err, recipes.ErrNoNode)) {
 		s.doubtful.Store(true)
 	}

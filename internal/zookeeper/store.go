@@ -122,7 +122,7 @@ func multi(c *zk.Conn, operations ...any) ([]zk.MultiResponse, error) {
 		case errors.Is(result.Error, zk.ErrSessionExpired), errors.Is(result.Error, zk.ErrSessionMoved):
 			return nil, result.Error
 		default:
-			return nil, &recipes.Refusal{Index: i, Err: verdict(result.Error)}
+			return nil, &recipes.Refusal{Index: i, Err: translated(result.Error)}
 		}
 	}
 	if err == nil && !answersAll(operations, results) {

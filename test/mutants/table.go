@@ -54,7 +54,7 @@ var Table = []Mutant{
 	},
 	{
 		ID: "M6a", Bug: "a place's node is taken for one's own without a look at its owner",
-		Catchers: []Catcher{{Package: "recipes", Test: "TestANodeOfTheSameNameFromSomebodyElseIsNotOurs", Complaint: "grant: <nil>"}},
+		Catchers: []Catcher{{Package: "recipes", Test: "TestANodeOfTheSameNameThatAnotherClientMadeIsNotOurs", Complaint: "grant: <nil>"}},
 	},
 	{
 		ID: "M6b", Bug: "a member's node that is there after a lost reply is taken for one's own without a look at its owner",
@@ -146,7 +146,7 @@ var Table = []Mutant{
 	},
 	{
 		ID: "M23", Bug: "streams do not ask whose lease it is that they name; unary calls do",
-		Catchers: []Catcher{{Package: "service", Test: "TestIDsAreOfNoUseToSomebodyElse", Complaint: `want "NotFound LEASE_NOT_FOUND"`}},
+		Catchers: []Catcher{{Package: "service", Test: "TestIDsAreOfNoUseToAnotherCaller", Complaint: `want "NotFound LEASE_NOT_FOUND"`}},
 	},
 	{
 		ID: "M24", Bug: "names become paths as they come",
@@ -309,7 +309,7 @@ var Table = []Mutant{
 	},
 	{
 		ID: "S2", Bug: "a sequence that somebody has set back goes on from there",
-		Catchers: []Catcher{{Package: "recipes", Test: "TestASequenceThatSomebodySetsBackRepeatsNothing", Complaint: "behind 12"}},
+		Catchers: []Catcher{{Package: "recipes", Test: "TestASequenceThatIsSetBackRepeatsNothing", Complaint: "behind 12"}},
 	},
 	{
 		ID: "V9", Bug: "a leader's pings are taken to be never late",
