@@ -172,7 +172,8 @@ func ensembleLimit(limit interface {
 	error
 	Unwrap() error
 	Facts() map[string]string
-}) error {
+},
+) error {
 	text := strings.TrimPrefix(limit.Error(), limit.Unwrap().Error()+": ")
 	return &detailedError{kind: limit.Unwrap(), facts: limit.Facts(), text: text}
 }

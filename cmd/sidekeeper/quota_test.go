@@ -26,8 +26,10 @@ func TestQuotasAreSetListedAndRemovedByCommands(t *testing.T) {
 			"PATH                        NODES  MAX-NODES  BYTES  MAX-BYTES\n" +
 			"/sidekeeper/config/billing  0      -          0      2000\n" +
 			"/sidekeeper/config/stock    0      5          0      0\n"},
-		{"ls /sidekeeper/config/stock --output json", 0,
-			`[{"path":"/sidekeeper/config/stock","max":{"nodes":5,"bytes":0},"used":{"nodes":0,"bytes":0}}]` + "\n"},
+		{
+			"ls /sidekeeper/config/stock --output json", 0,
+			`[{"path":"/sidekeeper/config/stock","max":{"nodes":5,"bytes":0},"used":{"nodes":0,"bytes":0}}]` + "\n",
+		},
 		{"set /sidekeeper --nodes 5", 1, "sidekeeper: quotas cannot lie in one another: " + billing + " has one\n"},
 		{"rm " + billing, 0, ""},
 		{"rm " + billing, 1, "sidekeeper: no quota\n"},

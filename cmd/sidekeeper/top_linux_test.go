@@ -112,9 +112,14 @@ func TestTopScrollsAndLeavesItsTerminalAsItWas(t *testing.T) {
 			w := atTerminal(t, person)
 			w.sees("and 32 more\x1b")
 			for _, step := range []struct{ keys, sees string }{
-				{"j", "32 more, 1 of them above"}, {"\x1b[B", "32 more, 2 of them above"}, {"\x1b[6~", "32 more, 10 of them above"},
-				{strings.Repeat("\x1b[6~", 9), "owner-39"}, {"k", "32 more, 31 of them above"}, {"\x1b[A\x1b[5~", "32 more, 22 of them above"},
-				{strings.Repeat("\x1bOA", 30), "owner-00"}, {"x\x1b[1;5C", "and 32 more\x1b"},
+				{"j", "32 more, 1 of them above"},
+				{"\x1b[B", "32 more, 2 of them above"},
+				{"\x1b[6~", "32 more, 10 of them above"},
+				{strings.Repeat("\x1b[6~", 9), "owner-39"},
+				{"k", "32 more, 31 of them above"},
+				{"\x1b[A\x1b[5~", "32 more, 22 of them above"},
+				{strings.Repeat("\x1bOA", 30), "owner-00"},
+				{"x\x1b[1;5C", "and 32 more\x1b"},
 			} {
 				w.presses(step.keys)
 				w.sees(step.sees)

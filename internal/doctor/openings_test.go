@@ -68,11 +68,13 @@ func TestThePreflightTriesWhetherOthersReachTheEnsemble(t *testing.T) {
 			"zk.example:2281", "", map[string]port{"zk.example:2281": {closed, mode}, "zk.example:2181": {nil, mode}}, "in plain at zk.example:2181",
 		},
 		"one that answers no words": {
-			"zk.example:2281", "", map[string]port{"zk.example:2281": {open, refusal}, "zk.example:2181": {nil, refusal}},
+			"zk.example:2281", "",
+			map[string]port{"zk.example:2281": {open, refusal}, "zk.example:2181": {nil, refusal}},
 			"without a certificate, in plain at zk.example:2181",
 		},
 		"a plain port that it tells of": {
-			"zk.example:2281", "clientPort=2999\n", map[string]port{"zk.example:2281": {closed, mode}, "zk.example:2999": {nil, mode}},
+			"zk.example:2281", "clientPort=2999\n",
+			map[string]port{"zk.example:2281": {closed, mode}, "zk.example:2999": {nil, mode}},
 			"in plain at zk.example:2999",
 		},
 		"both on one port": {"zk.example:2281", "", map[string]port{"zk.example:2281": {nil, mode}}, "in plain at zk.example:2281"},

@@ -126,7 +126,7 @@ func stoppedFirst(t *testing.T) (stopped bool) {
 	ended := make(chan struct{})
 	trace(t, stranger, 0, func() {
 		defer close(ended)
-		for status := (syscall.WaitStatus)(0); !status.Signaled(); stopped = stopped || status.StopSignal() == unix.SIGSTOP {
+		for status := syscall.WaitStatus(0); !status.Signaled(); stopped = stopped || status.StopSignal() == unix.SIGSTOP {
 			if _, err := syscall.Wait4(stranger, &status, unix.WALL, nil); err != nil {
 				t.Error(err)
 				return
