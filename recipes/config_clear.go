@@ -76,7 +76,7 @@ func deleteEach(ctx context.Context, store Store, found []plannedDeletion) (keys
 			}
 		}
 		_, err := store.Commit(ctx, changes...)
-		if isOutdated(err) {
+		if isOvertaken(err) {
 			return keys, false, nil
 		}
 		if err != nil {
@@ -85,9 +85,4 @@ func deleteEach(ctx context.Context, store Store, found []plannedDeletion) (keys
 		keys += among
 	}
 	return keys, true, nil
-}
-
-// isOutdated says whether a transaction was refused for what others have changed.
-func isOutdated(err error) bool {
-	return errors.Is(err, ErrNoNode) || errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNotEmpty)
 }

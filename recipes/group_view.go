@@ -161,5 +161,6 @@ func clipped(text string, most int) string {
 
 // SaysTheSame says whether both say the same about themselves.
 func (m Member) SaysTheSame(other Member) bool {
-	return m.Owner == other.Owner && m.Foreign == other.Foreign && m.Text == other.Text && maps.Equal(m.Metadata, other.Metadata)
+	return m.Identity == other.Identity && m.Owner == other.Owner && m.Foreign == other.Foreign && m.Text == other.Text &&
+		maps.Equal(m.Metadata, other.Metadata)
 }

@@ -22,6 +22,7 @@ var (
 
 // About is what a contender says about itself.
 type About struct {
+	Identity string // as its sidecar verified it; empty if that tells nobody apart
 	Owner    string
 	Metadata map[string]string
 	Timeout  time.Duration // of its session; 0 if that is not known

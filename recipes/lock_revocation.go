@@ -36,6 +36,7 @@ const currentForm = 1
 // number tells it from the JSON of others.
 type aboutForm struct {
 	Form     int               `json:"sidekeeper"`
+	Identity string            `json:"identity,omitempty"`
 	Owner    string            `json:"owner,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Timeout  int64             `json:"timeout_ms,omitempty"` // of the session
@@ -43,11 +44,11 @@ type aboutForm struct {
 
 // form is what a contender or a member says about itself, as its node holds it.
 func (a About) form() aboutForm {
-	return aboutForm{Form: currentForm, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds()}
+	return aboutForm{Form: currentForm, Identity: a.Identity, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds()}
 }
 
 func (f aboutForm) about() About {
-	return About{Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout)}
+	return About{Identity: f.Identity, Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout)}
 }
 
 func (a About) encode() []byte { return encode(a.form()) }
@@ -137,7 +138,7 @@ func sooner(a, b *time.Duration) *time.Duration {
 
 // size is how many bytes it has.
 func (a About) size() int {
-	size := len(a.Owner)
+	size := len(a.Identity) + len(a.Owner)
 	for key, value := range a.Metadata {
 		size += len(key) + len(value)
 	}
@@ -152,7 +153,7 @@ func aboutIn(data []byte) (about About, foreign bool) {
 	if f, ours := decode(data); ours {
 		about := f.about()
 		if about.size() > maxAbout {
-			about.Owner, about.Metadata = "", nil
+			about.Identity, about.Owner, about.Metadata = "", "", nil
 		}
 		return about, false
 	}

@@ -9,7 +9,6 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -33,22 +32,12 @@ var (
 	ErrUnsafeTimeout = errors.New("session timeout too short to be proved")
 	// ErrTooManyBytes means that the session owns as many bytes of ephemeral paths as it may.
 	ErrTooManyBytes = errors.New("too many bytes of ephemeral paths in one session")
-	// ErrDirectoryTooLarge means that a node has so many children that their list is not read. Asking again does not help.
+	// ErrDirectoryTooLarge means that a node has so many children that their list is not read, or that it gets no more. Asking again
+	// does not help.
 	ErrDirectoryTooLarge = errors.New("too many names in one directory")
+	// ErrQuota means that there would be more at and below a path than its quota in the ensemble allows. Nothing was done.
+	ErrQuota = errors.New("quota exceeded")
 )
-
-// A LargeDirectory is an ErrDirectoryTooLarge that says which.
-type LargeDirectory struct {
-	Path       string
-	Bytes, Max int // of the list of its children
-}
-
-func (l *LargeDirectory) Error() string {
-	return fmt.Sprintf("%v: the list of %s takes %d bytes, and at most %d are read: delete names that are not needed, "+
-		"and spread new ones over several prefixes", ErrDirectoryTooLarge, l.Path, l.Bytes, l.Max)
-}
-
-func (l *LargeDirectory) Unwrap() error { return ErrDirectoryTooLarge }
 
 // A Node is what a read has shown of one znode.
 type Node struct {

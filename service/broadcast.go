@@ -154,6 +154,7 @@ func (b *broadcast[K, V]) show(change func(*shown[V])) {
 func relay[K comparable, V, M any](
 	ctx context.Context, b *broadcast[K, V], drain *drain, box *outbox[M], tell func(now shown[V]) error,
 ) error {
+	permission := caller.PermissionOf(ctx)
 	for {
 		now, changed := b.now()
 		if now.err != nil {
@@ -170,6 +171,8 @@ func relay[K comparable, V, M any](
 			return ctx.Err()
 		case <-drain.notice:
 			return errStopping
+		case <-permission.Withdrawn():
+			return permission.Why()
 		case <-box.slow:
 			return errSlowReader
 		}
@@ -196,7 +199,7 @@ func (w *watchCount) note(looking context.Context, identity string, nodes int) e
 		return limited(errWatchLimit, "max-watched", w.most)
 	}
 	if !w.shares.Add(identity, more) {
-		return QuotaExceeded("watched keys and members", w.shares.Most(), identity)
+		return QuotaExceeded("watched_nodes", w.shares.Most(identity), identity, 0)
 	}
 	if _, known := w.nodes[looking]; !known {
 		context.AfterFunc(looking, func() { w.forget(looking, identity) })

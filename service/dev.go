@@ -108,7 +108,7 @@ func (d *devService) holders(lock string) ([]*lease, error) {
 	}
 	var holders []*lease
 	for _, lease := range d.services.leases.all() {
-		if lease.possessions()[resource{kindLock, held.text}] {
+		if lease.possessions()[resource{kindLock, held.text}].held {
 			holders = append(holders, lease)
 		}
 	}

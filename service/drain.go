@@ -8,26 +8,24 @@ import (
 
 // A drain is how far the sidecar's stopping has come.
 type drain struct {
-	notice   chan struct{} // closed when it has begun: nothing new begins, and nobody waits any longer
-	deadline time.Time     // of the holders; set before notice is closed
-	over     chan struct{} // closed when the holders' streams must end
-
-	stopping context.Context //nolint:containedctx // is notice, for calls that take a context; ends with errStopping
+	stopping context.Context //nolint:containedctx // ends with errStopping when it has begun: nothing new begins, and nobody waits any longer
 	stop     context.CancelCauseFunc
-
-	begun, finished sync.Once
+	notice   <-chan struct{} // closed when stopping ends
+	begun    sync.Once
+	deadline time.Time // of the holders; set before stopping ends
+	end      *latch
+	over     <-chan struct{} // closed when the holders' streams must end
 }
 
 func newDrain() *drain {
-	d := &drain{notice: make(chan struct{}), over: make(chan struct{})}
-	d.stopping, d.stop = context.WithCancelCause(context.Background())
-	return d
+	stopping, stop := context.WithCancelCause(context.Background())
+	end := newLatch()
+	return &drain{stopping: stopping, stop: stop, notice: stopping.Done(), end: end, over: end.closed}
 }
 
 func (d *drain) begin(timeout time.Duration) {
 	d.begun.Do(func() {
 		d.deadline = time.Now().Add(timeout)
-		close(d.notice)
 		d.stop(errStopping)
 	})
 }
@@ -42,16 +40,9 @@ func (d *drain) bound(ctx context.Context) (bounded context.Context, release fun
 	}
 }
 
-func (d *drain) finish() { d.finished.Do(func() { close(d.over) }) }
+func (d *drain) finish() { d.end.close() }
 
-func (d *drain) hasBegun() bool {
-	select {
-	case <-d.notice:
-		return true
-	default:
-		return false
-	}
-}
+func (d *drain) hasBegun() bool { return isClosed(d.notice) }
 
 // An openCount counts what is open.
 type openCount struct {

@@ -104,6 +104,7 @@ var answers = []answer{
 	{recipes.ErrConnectionLimit, codes.ResourceExhausted, errorsv1.Reason_REASON_CONNECTION_LIMIT},
 	{recipes.ErrTooManyBytes, codes.ResourceExhausted, errorsv1.Reason_REASON_EPHEMERAL_BYTES_LIMIT},
 	{recipes.ErrDirectoryTooLarge, codes.ResourceExhausted, errorsv1.Reason_REASON_DIRECTORY_TOO_LARGE},
+	{recipes.ErrQuota, codes.ResourceExhausted, errorsv1.Reason_REASON_QUOTA_EXCEEDED},
 	{recipes.ErrDenied, codes.PermissionDenied, errorsv1.Reason_REASON_ENSEMBLE_DENIED},
 	{recipes.ErrOutcomeUnknown, codes.Aborted, errorsv1.Reason_REASON_OUTCOME_UNKNOWN},
 	{recipes.ErrUnreachable, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},
@@ -119,6 +120,7 @@ type detailedError struct {
 	kind  error
 	facts map[string]string // for ErrorInfo
 	text  string            // for people; empty if kind says it all
+	retry time.Duration     // for RetryInfo; 0 for none
 }
 
 func (f *detailedError) Error() string { return strings.TrimSuffix(f.kind.Error()+": "+f.text, ": ") }
@@ -146,22 +148,33 @@ func limited(kind error, limit string, most int) error {
 // StreamLimit says that a connection carries as many long-lived streams as it may.
 func StreamLimit(most int) error { return limited(errStreamLimit, "max-streams", most) }
 
-// QuotaExceeded says which limit of one caller is reached, at how many, and whose it is.
-func QuotaExceeded(limit string, most int, identity string) error {
-	return &detailedError{
+// QuotaExceeded says which limit of one caller is reached, at how many, and whose it is; and after how long the same would be
+// allowed, if that is a matter of time alone, else 0.
+func QuotaExceeded(limit string, most int, identity string, retry time.Duration) error {
+	made := &detailedError{
 		kind:  errQuotaExceeded,
 		facts: map[string]string{"limit": limit, "max": fmt.Sprint(most), "caller": identity},
 		text:  fmt.Sprintf("%s of %s: at most %d", limit, identity, most),
 	}
+	if retry > 0 {
+		made.retry = (retry + time.Millisecond - 1).Truncate(time.Millisecond)
+		made.facts["retry_after_ms"] = fmt.Sprint(made.retry.Milliseconds())
+		made.text += ", again in " + made.retry.String()
+	}
+	return made
 }
 
 // MemoryLimit says that there is no memory for an answer.
 func MemoryLimit(most int) error { return limited(errMemoryLimit, "max-memory", most) }
 
-func directoryTooLarge(large *recipes.LargeDirectory) error {
-	text := strings.TrimPrefix(large.Error(), recipes.ErrDirectoryTooLarge.Error()+": ")
-	facts := map[string]string{"directory": large.Path, "bytes": fmt.Sprint(large.Bytes), "max": fmt.Sprint(large.Max)}
-	return &detailedError{kind: recipes.ErrDirectoryTooLarge, facts: facts, text: text}
+// ensembleLimit is what a limit in the ensemble says of itself.
+func ensembleLimit(limit interface {
+	error
+	Unwrap() error
+	Facts() map[string]string
+}) error {
+	text := strings.TrimPrefix(limit.Error(), limit.Unwrap().Error()+": ")
+	return &detailedError{kind: limit.Unwrap(), facts: limit.Facts(), text: text}
 }
 
 // PolicyDenied is the same answer whatever is stored under the name. It tells the caller as whom it was seen.
@@ -230,8 +243,12 @@ func StatusOf(err error) (*status.Status, string) {
 	if made, ok := err.(interface{ GRPCStatus() *status.Status }); ok {
 		return made.GRPCStatus(), ""
 	}
-	if large, ok := errors.AsType[*recipes.LargeDirectory](err); ok {
-		err = directoryTooLarge(large)
+	if limit, ok := errors.AsType[interface {
+		error
+		Unwrap() error
+		Facts() map[string]string
+	}](err); ok {
+		err = ensembleLimit(limit)
 	}
 	known := answerTo(err)
 	reason := reasonText(known.reason)
@@ -259,6 +276,9 @@ func detailsOf(err error, known answer) []protoadapt.MessageV1 {
 	details := []protoadapt.MessageV1{info}
 	if of, ok := errors.AsType[*detailedError](err); ok {
 		maps.Copy(facts, of.facts)
+		if of.retry > 0 {
+			details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(of.retry)})
+		}
 	}
 	if known.reason == errorsv1.Reason_REASON_INVALID_FIELD {
 		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{

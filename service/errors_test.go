@@ -143,4 +143,22 @@ func TestADirectoryThatIsTooLargeIsNamedWithItsSizeAndWhatToDo(t *testing.T) {
 		"delete names that are not needed, and spread new ones over several prefixes")
 	facts := told.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
 	same(t, "facts", fmt.Sprint(facts), "map[bytes:5000000 directory:/sidekeeper/sequences max:4194304]")
+	full := &recipes.FullDirectory{Path: "/sidekeeper/groups", Limit: "max-children", Used: 50001, Max: 50000}
+	told, reason = StatusOf(fmt.Errorf("create: %w", full))
+	same(t, "reason", reason, "DIRECTORY_TOO_LARGE")
+	same(t, "message", told.Message(), "DIRECTORY_TOO_LARGE: too many names in one directory: "+
+		"max-children of /sidekeeper/groups: 50001, and at most 50000: delete names that are not needed, and spread new ones over several prefixes")
+	facts = told.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
+	same(t, "facts", fmt.Sprint(facts), "map[directory:/sidekeeper/groups limit:max-children max:50000 used:50001]")
+}
+
+func TestAQuotaOfTheEnsembleIsNamedWithItsLimitAndWhose(t *testing.T) {
+	t.Parallel()
+	exceeded := &recipes.QuotaExceeded{Path: "/sidekeeper/config/billing", Limit: "bytes", Used: 990, Wanted: 20, Max: 1000}
+	told, reason := StatusOf(&recipes.Refusal{Err: exceeded})
+	same(t, "reason", told.Code().String()+" "+reason, "ResourceExhausted QUOTA_EXCEEDED")
+	same(t, "message", told.Message(), "QUOTA_EXCEEDED: quota exceeded: bytes at and below /sidekeeper/config/billing: "+
+		"990 are used and 20 more are wanted, and at most 1000 allowed: delete what is not needed, or have the quota raised")
+	facts := told.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
+	same(t, "facts", fmt.Sprint(facts), "map[limit:bytes max:1000 path:/sidekeeper/config/billing used:990]")
 }

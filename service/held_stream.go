@@ -84,11 +84,12 @@ type nodeState struct {
 // A heldStream takes a lease, takes a place, waits for its turn, holds, ends with a reason, and gives up what it has taken after
 // its status, however it ends. P is its place, and M what it sends.
 type heldStream[P heldPlace, M any] struct {
-	recipe   heldRecipe[M]
-	services *Services
-	caller   caller.Caller
-	left     <-chan struct{} // closed when the caller has ended the stream
-	box      *outbox[M]
+	recipe     heldRecipe[M]
+	services   *Services
+	caller     caller.Caller
+	left       <-chan struct{} // closed when the caller has ended the stream
+	permission *caller.Permission
+	box        *outbox[M]
 
 	lease  *lease
 	single bool // the lease is this stream's alone
@@ -115,7 +116,8 @@ type heldStream[P heldPlace, M any] struct {
 func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStreamingServer[M]) *heldStream[P, *M] {
 	ctx := stream.Context()
 	return &heldStream[P, *M]{
-		services: services, caller: caller.Of(ctx), left: ctx.Done(), box: newOutbox(stream.Send), acknowledged: newLatch(),
+		services: services, caller: caller.Of(ctx), left: ctx.Done(), permission: caller.PermissionOf(ctx),
+		box: newOutbox(stream.Send), acknowledged: newLatch(),
 	}
 }
 
@@ -185,6 +187,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 // about is what the caller says about itself in its request, and for the rest what it said of its lease.
 func (s *heldStream[P, M]) about() recipes.About {
 	about := s.recipe.about
+	about.Identity = s.caller.Distinct()
 	if about.Owner == "" {
 		about.Owner = s.lease.about.Owner
 	}
@@ -240,6 +243,8 @@ func (s *heldStream[P, M]) pause(ctx context.Context, first <-chan struct{}, oth
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-s.permission.Withdrawn():
+		return s.permission.Why()
 	case <-s.lease.session.Done():
 		return recipes.ErrSessionEnded
 	case <-s.lease.ended:
@@ -304,6 +309,8 @@ func (s *heldStream[P, M]) next(ctx, looks context.Context) (over bool, why erro
 		return true, s.broken()
 	case <-s.forced:
 		return true, s.recipe.revoked
+	case <-s.permission.Withdrawn():
+		return true, s.permission.Why()
 	case <-s.services.drain.over:
 		return true, errHoldStopped
 	case <-s.box.slow:

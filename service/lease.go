@@ -116,6 +116,7 @@ func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*lea
 
 // watchOver returns when the lease must end, with the reason.
 func (l *leaseService) watchOver(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
+	permission := caller.PermissionOf(ctx)
 	connectivity := newConnectivity(opened.session)
 	defer connectivity.stop()
 	if connectivity.suspended {
@@ -131,6 +132,8 @@ func (l *leaseService) watchOver(ctx context.Context, opened *lease, box *outbox
 			return opened.lost()
 		case <-l.services.drain.over:
 			return errHoldStopped
+		case <-permission.Withdrawn():
+			return permission.Why()
 		case <-box.slow:
 			return errSlowReader
 		case <-connectivity.changed:
@@ -229,13 +232,13 @@ func (l *lease) described() *leasev1.Lease {
 		state = leasev1.State_STATE_SUSPENDED
 	}
 	described := &leasev1.Lease{
-		Owner: l.about.Owner, Metadata: l.about.Metadata, State: state,
+		Identity: caller.Caller{Identity: l.identity}.Distinct(), Owner: l.about.Owner, Metadata: l.about.Metadata, State: state,
 		Age: durationpb.New(time.Since(l.opened)), ValidFor: durationpb.New(l.validFor()),
 		Ttl: durationpb.New(l.session.Timeout()),
 	}
 	var possessions []*leasev1.Possession
-	for of, held := range l.possessions() {
-		possessions = append(possessions, &leasev1.Possession{Kind: of.kind, Name: of.name, Held: held})
+	for of, had := range l.possessions() {
+		possessions = append(possessions, &leasev1.Possession{Kind: of.kind, Name: of.name, Held: had.held})
 	}
 	slices.SortFunc(possessions, func(a, b *leasev1.Possession) int {
 		return cmp.Or(cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(a.GetKind(), b.GetKind()))

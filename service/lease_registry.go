@@ -155,7 +155,7 @@ func (l *leases) begin(ctx context.Context, from caller.Caller, about recipes.Ab
 // admit makes room for one more session. Who was admitted is dismissed.
 func (l *leases) admit(identity string) error {
 	if !l.shares.Add(identity, 1) {
-		return QuotaExceeded("leases", l.shares.Most(), identity)
+		return QuotaExceeded("leases", l.shares.Most(identity), identity, 0)
 	}
 	if !l.sessions.enter(l.options.MostLeases) {
 		l.shares.Add(identity, -1)

@@ -93,13 +93,13 @@ func (l *lease) drop(of resource) {
 	delete(l.resources, of)
 }
 
-// possessions is a copy of what the lease waits for and (true) has.
-func (l *lease) possessions() map[resource]bool {
+// possessions is a copy of what the lease has and waits for.
+func (l *lease) possessions() map[resource]possession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held := make(map[resource]bool, len(l.resources))
-	for of, possession := range l.resources {
-		held[of] = possession.held
+	all := make(map[resource]possession, len(l.resources))
+	for of, had := range l.resources {
+		all[of] = *had
 	}
-	return held
+	return all
 }

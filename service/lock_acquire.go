@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,8 +147,16 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews) error {
 // heldBy says who else holds the lock, which whoever waits is told, too.
 func (a *lockStream) heldBy(holders []recipes.Contender) error {
 	for _, holder := range holders {
+		text := ""
 		if holder.Owner != "" {
-			return &detailedError{kind: errLockHeld, facts: map[string]string{"holder": holder.Owner}, text: quoted(holder.Owner)}
+			text = quoted(holder.Owner)
+		}
+		if holder.Identity != "" {
+			text = strings.TrimPrefix(text+", identity "+quoted(holder.Identity), ", ")
+		}
+		if text != "" {
+			facts := map[string]string{"holder": holder.Owner, "identity": holder.Identity}
+			return &detailedError{kind: errLockHeld, facts: facts, text: text}
 		}
 	}
 	return errLockHeld

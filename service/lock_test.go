@@ -2,6 +2,8 @@ package service
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -111,8 +113,9 @@ func TestWhoTriesOnceIsToldWhoHolds(t *testing.T) {
 	}
 	seen := status.Convert(err)
 	info, _ := detail[*errdetails.ErrorInfo](seen)
-	same(t, "status", seen.Message()+" "+info.GetMetadata()["holder"],
-		`LOCK_HELD: the lock is held by another caller: "node-1/4711" node-1/4711`)
+	who := fmt.Sprintf("uid:%d", os.Getuid())
+	same(t, "status", fmt.Sprint(seen.Message(), " ", info.GetMetadata()),
+		`LOCK_HELD: the lock is held by another caller: "node-1/4711", identity "`+who+`" map[holder:node-1/4711 identity:`+who+`]`)
 }
 
 func TestALeaseContendsForANameOnce(t *testing.T) {

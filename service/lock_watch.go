@@ -102,7 +102,7 @@ func each[From, To any](list []From, onWire func(From) To) []To {
 
 func contenderOnWire(contender recipes.Contender) *lockv1.Contender {
 	return &lockv1.Contender{
-		Mode: modeOnWire(contender.Mode), Owner: contender.Owner, Metadata: contender.Metadata,
+		Mode: modeOnWire(contender.Mode), Identity: contender.Identity, Owner: contender.Owner, Metadata: contender.Metadata,
 		FencingToken: contender.Token, Age: durationpb.New(contender.Age), Foreign: contender.Foreign,
 		RevocationRequested: contender.Revoked,
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ func TestGetShowsWhoIsInAGroup(t *testing.T) {
 	same(t, "group", response.GetView().GetGroup(), "team/shop")
 	same(t, "members", members, []*membershipv1.Member{
 		{Member: "A member", Incarnation: members[0].GetIncarnation(), Foreign: true, Text: "jvm"},
-		{Member: "b", Incarnation: j.incarnation, Owner: "pod-7", Metadata: about},
+		{Member: "b", Incarnation: j.incarnation, Owner: "pod-7", Metadata: about, Identity: fmt.Sprintf("uid:%d", os.Getuid())},
 	})
 	response, err = s.groups.Get(s.context(), &membershipv1.GetRequest{Group: "nobody"})
 	s.must(err)

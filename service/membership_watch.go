@@ -143,7 +143,7 @@ func groupViewOnWire(of name, view recipes.GroupView) *membershipv1.View {
 	onWire := &membershipv1.View{Group: of.text, MembersOmitted: int32(view.Omitted), Permanent: view.Permanent}
 	for _, member := range view.Members {
 		onWire.Members = append(onWire.Members, &membershipv1.Member{
-			Member: member.Name, Incarnation: member.Incarnation, Owner: member.Owner, Metadata: member.Metadata,
+			Member: member.Name, Incarnation: member.Incarnation, Identity: member.Identity, Owner: member.Owner, Metadata: member.Metadata,
 			Age: durationpb.New(member.Age + time.Since(member.Read)), Foreign: member.Foreign, Text: member.Text,
 		})
 	}

@@ -28,21 +28,21 @@ import (
 
 // Options is how the services behave. Zero values mean what stands behind them.
 type Options struct {
-	LockRoot       string        // where locks lie; "/sidekeeper/locks"
-	NestedLocks    bool          // a name's segments are nodes, for directories that foreign clients made
-	SequenceRoot   string        // where sequences lie; "/sidekeeper/sequences"
-	GroupRoot      string        // where groups lie; "/sidekeeper/groups"
-	ConfigRoot     string        // where the configuration lies; "/sidekeeper/config"
-	SessionTimeout time.Duration // of leases that ask for none; Break assumes it of others'; 15 s
-	TickTime       time.Duration // the ensemble's; 2 s
-	MostLeases     int           // per sidecar; 10,000
-	MostWaiters    int           // per lock and sidecar; 1,000
-	MostWatched    int           // keys and members that are watched at the same time; 100,000
-	LeaseShare     int           // how many of the leases one caller may have; all
-	WatchShare     int           // how many of those that are watched; all
-	Log            *zap.Logger   // nowhere
-	Audit          *zap.Logger   // for what docs/audit.md tells; nowhere
-	Events         Events        // nobody
+	LockRoot       string                    // where locks lie; "/sidekeeper/locks"
+	NestedLocks    bool                      // a name's segments are nodes, for directories that foreign clients made
+	SequenceRoot   string                    // where sequences lie; "/sidekeeper/sequences"
+	GroupRoot      string                    // where groups lie; "/sidekeeper/groups"
+	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
+	SessionTimeout time.Duration             // of leases that ask for none; Break assumes it of others'; 15 s
+	TickTime       time.Duration             // the ensemble's; 2 s
+	MostLeases     int                       // per sidecar; 10,000
+	MostWaiters    int                       // per lock and sidecar; 1,000
+	MostWatched    int                       // keys and members that are watched at the same time; 100,000
+	LeaseShare     func(identity string) int // how many of the leases one caller may have, 0 for all; all
+	WatchShare     func(identity string) int // how many of those that are watched; all
+	Log            *zap.Logger               // nowhere
+	Audit          *zap.Logger               // for what docs/audit.md tells; nowhere
+	Events         Events                    // nobody
 }
 
 // Events is told what happens to leases and locks, for metrics. Its methods return at once.

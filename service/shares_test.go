@@ -9,7 +9,7 @@ import (
 
 func TestOneCallerCannotTakeAllLeases(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.MostLeases, o.LeaseShare = 4, 3 })
+	s := newScene(t, func(o *Options) { o.MostLeases, o.LeaseShare = 4, func(string) int { return 3 } })
 	first := s.open(s.callers, &leasev1.OpenRequest{})
 	for range 2 {
 		s.open(s.callers, &leasev1.OpenRequest{})
@@ -26,7 +26,7 @@ func TestOneCallerCannotTakeAllLeases(t *testing.T) {
 
 func TestOneCallerCannotHaveAllWatched(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.MostWatched, o.WatchShare = 100, 4 })
+	s := newScene(t, func(o *Options) { o.MostWatched, o.WatchShare = 100, func(string) int { return 4 } })
 	s.joined(s.callers, "a")
 	s.watchGroup(s.callers, "shop").sees("a: +a") // three nodes
 	s.watchGroup(s.callers, "others").sees(":")

@@ -57,7 +57,7 @@ type play struct {
 type simulatedEnsemble struct{ *zookeeper.Client }
 
 func (e simulatedEnsemble) Open(ctx context.Context, timeout time.Duration) (Session, error) {
-	session, err := e.Client.Open(ctx, timeout)
+	session, err := e.OpenPooled(ctx, timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -74,6 +74,7 @@ type MemberState struct {
 type Party struct {
 	LogID    string  `json:"lease"`
 	Owner    string  `json:"owner"`
+	Caller   string  `json:"caller"`
 	For      float64 `json:"for"`      // since when it has it, or waits
 	ValidFor float64 `json:"validFor"` // how long it certainly has it
 	Token    string  `json:"token"`    // the fencing token, or a member's incarnation; empty for those who wait
@@ -122,8 +123,8 @@ func (s *snapshot) take(open *lease) {
 		LogID: open.logID, Owner: open.about.Owner, Caller: open.identity, Suspended: suspended,
 		ValidFor: open.validFor().Seconds(), TTL: open.session.Timeout().Seconds(), Age: s.now.Sub(open.opened).Seconds(),
 	}
-	for of, had := range open.holdings() {
-		party := Party{LogID: seen.LogID, Owner: seen.Owner, For: s.now.Sub(had.since).Seconds(), ValidFor: seen.ValidFor}
+	for of, had := range open.possessions() {
+		party := Party{LogID: seen.LogID, Owner: seen.Owner, Caller: seen.Caller, For: s.now.Sub(had.since).Seconds(), ValidFor: seen.ValidFor}
 		if had.held {
 			party.Token = strconv.FormatInt(had.token, 10)
 		}
@@ -196,24 +197,6 @@ func (s *snapshot) finish() State {
 
 func byPatience(parties []Party) {
 	slices.SortFunc(parties, func(a, b Party) int { return cmp.Or(-cmp.Compare(a.For, b.For), cmp.Compare(a.LogID, b.LogID)) })
-}
-
-// A holding is what a lease has of a resource, as it was at one moment.
-type holding struct {
-	held  bool
-	since time.Time
-	token int64
-}
-
-// holdings is a copy of what the lease has and waits for.
-func (l *lease) holdings() map[resource]holding {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := make(map[resource]holding, len(l.resources))
-	for of, had := range l.resources {
-		all[of] = holding{had.held, had.since, had.token}
-	}
-	return all
 }
 
 // A LeaseSummary sums up the leases of a sidecar at one moment.

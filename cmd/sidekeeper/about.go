@@ -29,7 +29,7 @@ func newLeasesCommand(reach *reach) *cobra.Command {
 
 func (r *reach) showLeases(to io.Writer, entries []*sidekeeper.LeaseInfo) error {
 	leases := each(entries, wireLease)
-	return tabulate(r, to, &leasev1.ListResponse{Leases: leases}, "OWNER STATE AGE VALID TTL HOLDS METADATA", leases, leaseRow)
+	return tabulate(r, to, &leasev1.ListResponse{Leases: leases}, "OWNER IDENTITY STATE AGE VALID TTL HOLDS METADATA", leases, leaseRow)
 }
 
 func leaseRow(lease *leasev1.Lease) []string {
@@ -41,8 +41,8 @@ func leaseRow(lease *leasev1.Lease) []string {
 		return word
 	})
 	return []string{
-		show.Printable(lease.GetOwner()), show.Enum(lease.GetState()), show.Age(lease.GetAge()), show.Age(lease.GetValidFor()),
-		show.Age(lease.GetTtl()), show.Printable(strings.Join(holds, ", ")), show.Metadata(lease.GetMetadata()),
+		show.Printable(lease.GetOwner()), show.Printable(lease.GetIdentity()), show.Enum(lease.GetState()), show.Age(lease.GetAge()),
+		show.Age(lease.GetValidFor()), show.Age(lease.GetTtl()), show.Printable(strings.Join(holds, ", ")), show.Metadata(lease.GetMetadata()),
 	}
 }
 

@@ -32,6 +32,7 @@ var elsewhereInTheChart = map[string]string{
 	"tls-cert":            "callers are in the pod",
 	"tls-key":             "callers are in the pod",
 	"tls-client-ca":       "callers are in the pod",
+	"tls-trust-domain":    "callers are in the pod",
 	"zookeeper":           "zookeeper.servers",
 	"zookeeper-auth-file": "zookeeper.auth",
 	"zookeeper-tls-ca":    "zookeeper.tls",

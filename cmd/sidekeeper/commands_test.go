@@ -35,7 +35,7 @@ func view() *lockv1.View {
 	return &lockv1.View{
 		Name: "orders",
 		Holders: []*lockv1.Contender{{
-			Mode: lockv1.Mode_MODE_WRITE, Owner: "billing", Metadata: map[string]string{"pod": "b-1", "az": "x"},
+			Mode: lockv1.Mode_MODE_WRITE, Owner: "billing", Metadata: map[string]string{"pod": "b-1", "az": "x"}, Identity: "uid:7",
 			FencingToken: 4294967321, Age: durationpb.New(83 * time.Second), RevocationRequested: true,
 		}},
 		Waiters: []*lockv1.Contender{{
@@ -52,14 +52,14 @@ func TestLockShowShowsTheQueue(t *testing.T) {
 		return &lockv1.GetResponse{View: view()}, nil
 	}
 	wantOutput(t, server, 0, ""+
-		"STATE    MODE   TOKEN       OWNER      AGE    METADATA      NOTES\n"+
-		"held     write  4294967321  billing    1m23s  az=x,pod=b-1  revocation requested\n"+
-		"waiting  read   4294967330  \"\\x1b[2J\"  1.2s   -             not Sidekeeper's\n"+
+		"STATE    MODE   TOKEN       OWNER      IDENTITY  AGE    METADATA      NOTES\n"+
+		"held     write  4294967321  billing    uid:7     1m23s  az=x,pod=b-1  revocation requested\n"+
+		"waiting  read   4294967330  \"\\x1b[2J\"  -         1.2s   -             not Sidekeeper's\n"+
 		"and 4 more\n", "lock", "show", "orders")
 	wantOutput(t, server, 0, `{"name":"orders","holders":[{"mode":"MODE_WRITE","owner":"billing",`+
 		`"metadata":{"az":"x","pod":"b-1"},"fencingToken":"4294967321","age":"83s","foreign":false,`+
-		`"revocationRequested":true}],"waiters":[{"mode":"MODE_READ","owner":"\u001b[2J","metadata":{},`+
-		`"fencingToken":"4294967330","age":"1.234s","foreign":true,"revocationRequested":false}],"waitersOmitted":4}`+
+		`"revocationRequested":true,"identity":"uid:7"}],"waiters":[{"mode":"MODE_READ","owner":"\u001b[2J","metadata":{},`+
+		`"fencingToken":"4294967330","age":"1.234s","foreign":true,"revocationRequested":false,"identity":""}],"waitersOmitted":4}`+
 		"\n", "lock", "show", "orders", "--output", "json")
 }
 
@@ -133,7 +133,7 @@ func TestLeasesListsWhatEachHolds(t *testing.T) {
 	server := scripted.Start(t)
 	server.Leases = func(context.Context, *leasev1.ListRequest) (*leasev1.ListResponse, error) {
 		return &leasev1.ListResponse{Leases: []*leasev1.Lease{{
-			Owner: "billing", State: leasev1.State_STATE_SUSPENDED, Age: durationpb.New(time.Hour),
+			Owner: "billing", Identity: "uid:8", State: leasev1.State_STATE_SUSPENDED, Age: durationpb.New(time.Hour),
 			ValidFor: durationpb.New(4 * time.Second), Ttl: durationpb.New(15 * time.Second),
 			Possessions: []*leasev1.Possession{
 				{Kind: "lock", Name: "orders", Held: true}, {Kind: "lock", Name: "users"},
@@ -141,8 +141,8 @@ func TestLeasesListsWhatEachHolds(t *testing.T) {
 		}}}, nil
 	}
 	wantOutput(t, server, 0, ""+
-		"OWNER    STATE      AGE     VALID  TTL  HOLDS                              METADATA\n"+
-		"billing  suspended  1h0m0s  4s     15s  lock orders, lock users (waiting)  -\n", "leases")
+		"OWNER    IDENTITY  STATE      AGE     VALID  TTL  HOLDS                              METADATA\n"+
+		"billing  uid:8     suspended  1h0m0s  4s     15s  lock orders, lock users (waiting)  -\n", "leases")
 }
 
 func TestHealthTellsTheProcessFromTheEnsembleByItsExitCode(t *testing.T) {

@@ -58,8 +58,7 @@ func (r *reach) showEntry(to io.Writer, entry sidekeeper.Entry) error {
 	if r.json() {
 		return show.Message(to, configsync.Wire(entry))
 	}
-	_, err := to.Write(entry.Value)
-	return err
+	return show.Raw(to, entry.Value)
 }
 
 func newConfigListCommand(reach *reach) *cobra.Command {

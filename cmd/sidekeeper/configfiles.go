@@ -57,17 +57,9 @@ func newConfigSyncCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use: "sync PREFIX FOLDER", Short: "Keep a folder of files equal to a prefix",
 		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
-		RunE: func(command *cobra.Command, args []string) (err error) {
-			if s.Client, err = reach.dial(reach.address); err != nil {
-				return err
-			}
-			defer s.Client.Close()
-			s.Address, s.Timeout = reach.address, reach.timeout
+		RunE: func(command *cobra.Command, args []string) error {
 			s.Prefix, s.Folder, s.Mode = prefixOf(args), args[1], fs.FileMode(mode)
-			s.Stdout, s.Stderr = command.OutOrStdout(), command.ErrOrStderr()
-			ctx, stop := untilSignal(command.Context())
-			defer stop()
-			return s.Run(ctx)
+			return reach.follow(command, &s.Sidecar, s.Run)
 		},
 	}
 	command.Flags().BoolVar(&s.Once, "once", false, "write the folder once and exit, within --timeout")
@@ -96,22 +88,29 @@ func newConfigWatchCommand(reach *reach) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: reach.completeKey,
-		RunE: func(command *cobra.Command, args []string) (err error) {
-			if w.Client, err = reach.dial(reach.address); err != nil {
-				return err
-			}
-			defer w.Client.Close()
-			w.Address, w.Timeout, w.JSON = reach.address, reach.timeout, reach.json()
-			w.Stdout, w.Stderr = command.OutOrStdout(), command.ErrOrStderr()
-			if w.Prefix = prefixOf(args); exact {
+		RunE: func(command *cobra.Command, args []string) error {
+			if w.Prefix, w.JSON = prefixOf(args), reach.json(); exact {
 				w.Keys = args
 			}
-			ctx, stop := untilSignal(command.Context())
-			defer stop()
-			return w.Run(ctx)
+			return reach.follow(command, &w.Sidecar, w.Run)
 		},
 	}
 	command.Flags().BoolVar(&exact, "exact", false, "only these keys, not what lies below them")
 	command.Flags().StringVar(&w.Exec, "exec", "", "command to run instead of printing")
 	return command
+}
+
+// follow runs what follows the configuration until a signal ends it.
+func (r *reach) follow(command *cobra.Command, sidecar *configsync.Sidecar, run func(context.Context) error) error {
+	client, err := r.dial(r.address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	*sidecar = configsync.Sidecar{
+		Client: client, Address: r.address, Timeout: r.timeout, Stdout: command.OutOrStdout(), Stderr: command.ErrOrStderr(),
+	}
+	ctx, stop := untilSignal(command.Context())
+	defer stop()
+	return run(ctx)
 }

@@ -95,7 +95,8 @@ func (s *settings) forDoctor(recheckAfter time.Duration) doctor.Settings {
 	return doctor.Settings{
 		Servers: s.ensemble.Servers, SessionTimeout: s.ensemble.SessionTimeout, TickTime: s.ensemble.TickTime, SyncLimit: s.ensemble.SyncLimit,
 		Observers: s.ensemble.Observers, Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
-		Validity: s.validity(), MostLeases: s.service.MostLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"), RecheckAfter: recheckAfter,
+		Validity: s.validity(), MostLeases: s.service.MostLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"),
+		Directories: s.directories(), RecheckAfter: recheckAfter,
 	}
 }
 

@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/certificate"
 	"github.com/sidekeeper/sidekeeper/internal/reload"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
@@ -22,7 +22,7 @@ type ensemble struct{ *zookeeper.Client }
 
 // Open opens a session; see service.Ensemble.
 func (e ensemble) Open(ctx context.Context, timeout time.Duration) (service.Session, error) {
-	session, err := e.Client.Open(ctx, timeout)
+	session, err := e.OpenPooled(ctx, timeout)
 	if err != nil {
 		return nil, err // and not a nil *Session in an interface
 	}
@@ -40,6 +40,7 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces
 		return ensemble{}, err
 	}
 	config := s.zookeeperConfig()
+	config.Quotas = len(directories) > 0
 	config.Directories, config.Auth, config.TLS, config.Log = directories, auth, secure, log
 	config.Observe, config.Late = traces.observer(metrics), metrics.HeartbeatLate
 	client, err := zookeeper.New(config)
@@ -122,18 +123,16 @@ func (s *settings) ensembleTLS(log *zap.Logger) (func() *tls.Config, error) {
 
 // parseTLS makes a configuration of the authorities' certificates and, if there is one, ours with its key.
 func (s *settings) parseTLS(contents [][]byte) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool(), ServerName: s.tlsServerName}
-	if !config.RootCAs.AppendCertsFromPEM(contents[0]) {
-		return nil, fmt.Errorf("%s: no certificate in it", s.tlsCA)
+	authorities, err := certificate.Pool(contents[0], s.tlsCA)
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities, ServerName: s.tlsServerName}
+	if err != nil || len(contents) == 1 {
+		return config, err
 	}
-	if len(contents) == 1 {
-		return config, nil
-	}
-	pair, err := tls.X509KeyPair(contents[1], contents[2])
+	own, err := certificate.Pair{Certificate: contents[1], Key: contents[2]}.Load(s.tlsCert, s.tlsKey)
 	if err != nil {
-		return nil, fmt.Errorf("%s with %s: %w", s.tlsCert, s.tlsKey, err)
+		return nil, err
 	}
-	config.Certificates = []tls.Certificate{pair}
+	config.Certificates = []tls.Certificate{*own}
 	return config, nil
 }
 

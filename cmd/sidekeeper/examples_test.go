@@ -176,18 +176,29 @@ var trials = map[string]trial{
 	"sidekeeper seq create orders --first 100000 --output json": {
 		says: `^\{"incarnation":"\d+"\}\n$`, then: `test "$(sidekeeper seq next orders)" = 100000`,
 	},
-	"sidekeeper seq advance invoices 250000":                      {before: "sidekeeper seq create invoices", says: "^250000\n$"},
-	"sidekeeper seq advance offsets -- -100":                      {before: "sidekeeper seq create offsets --first -1000", says: "^-100\n$"},
-	"sidekeeper seq rm invoices":                                  {before: "sidekeeper seq create invoices", silently: true},
-	"sidekeeper leases":                                           {beside: held, says: `(?m) lock reports +`},
-	"sidekeeper leases --output json":                             {beside: held, says: `"kind":"lock","name":"reports","held":true`},
-	"sidekeeper top":                                              {says: "(?i)leases"},
-	"sidekeeper top --once --admin 127.0.0.1:7182":                {says: "(?i)leases"},
-	"sidekeeper top --output json":                                {says: `^\{`},
-	"sidekeeper health":                                           {says: "^serving\n$"},
-	"sidekeeper health --ready --timeout 2s":                      {says: "^serving\n$"},
-	"sidekeeper health --ready --output json":                     {says: `^\{"serving":true\}\n$`},
-	"sidekeeper doctor --zookeeper zk-1:2181,zk-2:2181,zk-3:2181": {says: "^note: --tick-time: tickTime is 1s"},
+	"sidekeeper seq advance invoices 250000":       {before: "sidekeeper seq create invoices", says: "^250000\n$"},
+	"sidekeeper seq advance offsets -- -100":       {before: "sidekeeper seq create offsets --first -1000", says: "^-100\n$"},
+	"sidekeeper seq rm invoices":                   {before: "sidekeeper seq create invoices", silently: true},
+	"sidekeeper leases":                            {beside: held, says: `(?m) lock reports +`},
+	"sidekeeper leases --output json":              {beside: held, says: `"kind":"lock","name":"reports","held":true`},
+	"sidekeeper top":                               {says: "(?i)leases"},
+	"sidekeeper top --once --admin 127.0.0.1:7182": {says: "(?i)leases"},
+	"sidekeeper top --output json":                 {says: `^\{`},
+	"sidekeeper health":                            {says: "^serving\n$"},
+	"sidekeeper health --ready --timeout 2s":       {says: "^serving\n$"},
+	"sidekeeper health --ready --output json":      {says: `^\{"serving":true\}\n$`},
+
+	"sidekeeper quota set /sidekeeper/config/billing --nodes 1000 --zookeeper zk-1:2181":                  {silently: true},
+	"sidekeeper quota ls --zookeeper zk-1:2181":                                                           {says: `^PATH +NODES `},
+	"sidekeeper quota set /sidekeeper/config/billing --nodes 1000 --bytes 10000000 --zookeeper zk-1:2181": {silently: true},
+	"sidekeeper quota ls /sidekeeper/config --zookeeper zk-1:2181 --output json":                          {says: `^\[\]\n$`},
+	"sidekeeper quota rm /sidekeeper/config/billing --zookeeper zk-1:2181": {
+		alone: func(s *stage) {
+			s.shell(strings.NewReplacer(s.replaced...).Replace("sidekeeper quota set /sidekeeper/config/billing --nodes 1 --zookeeper zk-1:2181"))
+		}, silently: true,
+	},
+
+	"sidekeeper doctor --zookeeper zk-1:2181,zk-2:2181,zk-3:2181":                              {says: "^note: --tick-time: tickTime is 1s"},
 	"sidekeeper doctor --zookeeper zk-1:2181 --tick-time 1s --session-timeout 10s shop/orders": {says: "^no problems found\n$"},
 	"SIDEKEEPER_ZOOKEEPER=zk-1:2181 sidekeeper doctor --output json":                           {says: `^\[\{"severity":"note"`},
 	"sidekeeper inject-webhook --pattern pattern.json --tls-cert tls.crt --tls-key tls.key --shutdown-delay 0s": {

@@ -73,7 +73,7 @@ func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {
 	if omitted := view.GetWaitersOmitted(); omitted > 0 {
 		rows = append(rows, []string{fmt.Sprintf("and %d more", omitted)})
 	}
-	return show.Table(to, "STATE MODE TOKEN OWNER AGE METADATA NOTES", rows)
+	return show.Table(to, "STATE MODE TOKEN OWNER IDENTITY AGE METADATA NOTES", rows)
 }
 
 func contenderRow(state string) func(*lockv1.Contender) []string {
@@ -87,7 +87,7 @@ func contenderRow(state string) func(*lockv1.Contender) []string {
 		}
 		return []string{
 			state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10), show.Printable(c.GetOwner()),
-			show.Age(c.GetAge()), show.Metadata(c.GetMetadata()), strings.Join(notes, ", "),
+			show.Printable(c.GetIdentity()), show.Age(c.GetAge()), show.Metadata(c.GetMetadata()), strings.Join(notes, ", "),
 		}
 	}
 }

@@ -47,7 +47,7 @@ func showMembers(to io.Writer, view *membershipv1.View) error {
 		_, err := fmt.Fprintf(to, "%s has no members\n", show.Printable(view.GetGroup()))
 		return err
 	}
-	return show.Table(to, "MEMBER INCARNATION OWNER AGE METADATA NOTES", rows)
+	return show.Table(to, "MEMBER INCARNATION OWNER IDENTITY AGE METADATA NOTES", rows)
 }
 
 func memberRow(member *membershipv1.Member) []string {
@@ -57,7 +57,7 @@ func memberRow(member *membershipv1.Member) []string {
 	}
 	return []string{
 		show.Printable(member.GetMember()), strconv.FormatInt(member.GetIncarnation(), 10), show.Printable(member.GetOwner()),
-		show.Age(member.GetAge()), about, notes,
+		show.Printable(member.GetIdentity()), show.Age(member.GetAge()), about, notes,
 	}
 }
 
@@ -115,7 +115,7 @@ func showChanges(to io.Writer, change *membershipv1.WatchResponse) error {
 		for _, reference := range part.of {
 			about := ""
 			if part.word != "left" {
-				about = " " + memberRow(members[reference.GetMember()])[4]
+				about = " " + memberRow(members[reference.GetMember()])[5]
 			}
 			_, err := fmt.Fprintf(to, "%s %s %d%s\n", part.word, show.Printable(reference.GetMember()), reference.GetIncarnation(), about)
 			if err != nil {

@@ -18,7 +18,7 @@ func groupView() *membershipv1.View {
 		Group: "web",
 		Members: []*membershipv1.Member{
 			{
-				Member: "web-1", Incarnation: 4294967321, Owner: "host/7", Age: durationpb.New(83 * time.Second),
+				Member: "web-1", Incarnation: 4294967321, Owner: "host/7", Identity: "uid:7", Age: durationpb.New(83 * time.Second),
 				Metadata: map[string]string{"port": "80", "az": "x"},
 			},
 			{Member: "web-2", Incarnation: 4294967330, Age: durationpb.New(time.Second), Foreign: true, Text: "\x1b[2J"},
@@ -36,9 +36,9 @@ func TestMembersLsShowsAGroup(t *testing.T) {
 		return &membershipv1.GetResponse{View: &membershipv1.View{Group: r.GetGroup()}}, nil
 	}
 	wantOutput(t, server, 0, ""+
-		"MEMBER  INCARNATION  OWNER   AGE    METADATA      NOTES\n"+
-		"web-1   4294967321   host/7  1m23s  az=x,port=80  -\n"+
-		"web-2   4294967330   -       1s     \"\\x1b[2J\"     not Sidekeeper's\n"+
+		"MEMBER  INCARNATION  OWNER   IDENTITY  AGE    METADATA      NOTES\n"+
+		"web-1   4294967321   host/7  uid:7     1m23s  az=x,port=80  -\n"+
+		"web-2   4294967330   -       -         1s     \"\\x1b[2J\"     not Sidekeeper's\n"+
 		"and 4 more\n", "members", "ls", "web")
 	wantOutput(t, server, 0, "nobody has no members\n", "members", "ls", "nobody")
 	wantOutput(t, server, 0, `{"group":"nobody","members":[],"membersOmitted":0,"permanent":false}`+"\n",
@@ -74,8 +74,8 @@ func TestMembersWatchShowsWhatChanges(t *testing.T) {
 		return scripted.Status(codes.Unavailable, "SIDECAR_STOPPING", "the sidecar is going down")
 	}
 	wantOutput(t, server, 69, ""+
-		"MEMBER  INCARNATION  OWNER  AGE  METADATA  NOTES\n"+
-		"a       7            -      0s   port=1    -\n"+
+		"MEMBER  INCARNATION  OWNER  IDENTITY  AGE  METADATA  NOTES\n"+
+		"a       7            -      -         0s   port=1    -\n"+
 		"changed a 7 port=2\n"+
 		"left a 7\njoined a 8 port=2\n"+
 		"no contact with the ensemble: others may have joined or left\n"+

@@ -63,6 +63,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newTopCommand(reach),
 		newHealthCommand(reach),
 		newDoctorCommand(reach),
+		newQuotaCommand(reach),
 		newInjectWebhookCommand(),
 		newVersionCommand(reach),
 	)

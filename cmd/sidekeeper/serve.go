@@ -15,7 +15,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -97,14 +99,15 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	if err != nil {
 		return exit.UsageError(err)
 	}
-	services := service.New(s.serviceOptions(log, audit, metrics), ensemble)
+	serving := s.serverOptions(log, audit, metrics, traces)
+	services := service.New(s.serviceOptions(log, audit, metrics, serving.Limits), ensemble)
 	if s.strict {
 		if err := s.refuseRisks(ctx, ensemble, logged); err != nil {
 			ensemble.Close()
 			return err
 		}
 	}
-	sidecar, err := server.New(s.serverOptions(log, audit, metrics, traces), services, ensemble)
+	sidecar, err := server.New(serving, services, ensemble)
 	if err != nil {
 		ensemble.Close()
 		return exit.UsageError(err)
@@ -121,29 +124,22 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	return nil
 }
 
-func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metrics) service.Options {
+func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metrics, limits *caller.Limits) service.Options {
 	options := s.service
 	options.LockRoot, options.SequenceRoot = s.place(s.lockRoot, "locks"), s.place(s.sequenceRoot, "sequences")
 	options.GroupRoot, options.ConfigRoot = s.place(s.groupRoot, "groups"), s.place(s.configRoot, "config")
 	options.NestedLocks = s.lockLayout.String() == "nested"
 	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime
-	options.LeaseShare, options.WatchShare = s.shareOf(options.MostLeases), s.shareOf(options.MostWatched)
+	options.LeaseShare, options.WatchShare = limits.Share(policy.Leases), limits.Share(policy.WatchedNodes)
 	options.Log, options.Audit, options.Events = log, audit, metrics
 	return options
-}
-
-// shareOf is how much of so many one caller gets: three quarters, and all where there cannot be a second one.
-func (s *settings) shareOf(most int) int {
-	if server.IsForOne(s.server.Listen, s.server.TLS) {
-		return most
-	}
-	return most - most/4
 }
 
 func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics, traces traces) server.Options {
 	options := s.server
 	options.SocketMode, options.MaxMemory = fs.FileMode(s.socketMode), int(s.maxMemory)
 	options.SilenceTimeout = s.ensemble.SessionTimeout
+	options.Limits = server.NewLimits(options, s.service.MostLeases, s.service.MostWatched)
 	options.Log, options.Audit, options.Metrics, options.Traces = log, audit, metrics, traces.ofCalls()
 	return options
 }

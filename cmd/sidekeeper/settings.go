@@ -61,8 +61,9 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.server.TLS.Certificate, "tls-cert", "", "`file` with the server certificate for clients over TCP, and its chain; requires --tls-key and --tls-client-ca; reloaded when it changes")
 	f.StringVar(&s.server.TLS.Key, "tls-key", "", "`file` with that certificate's key; reloaded when it changes")
 	f.StringVar(&s.server.TLS.ClientCA, "tls-client-ca", "", "`file` with the CA certificates of client certificates, which every client over TCP then needs; reloaded when it changes")
+	f.StringSliceVar(&s.server.TrustDomains, "tls-trust-domain", nil, "SPIFFE trust domain with CA certificates of its own, as `DOMAIN=FILE`: they alone vouch for its identities, and for no others; repeatable; reloaded when they change")
 
-	f.StringVar(&s.server.Policy, "policy", "", "`file` with authorization rules for the client listeners: what no rule allows is denied; reloaded when it changes; without it, clients may call everything that is not for operators")
+	f.StringVar(&s.server.Policy, "policy", "", "`file` with authorization rules and limits for the client listeners: what no rule allows is denied; reloaded when it changes; without it, clients may call everything that is not for operators")
 	f.StringSliceVar(&s.ensemble.Servers, "zookeeper", nil, "the ensemble's servers, `host:port,…`; required")
 	f.DurationVar(&s.ensemble.SessionTimeout, "session-timeout", 15*time.Second, "how long a lease survives without the ensemble, unless its client requests another value; the sidecar does not start if it is too short for a liveness proof")
 	f.DurationVar(&s.ensemble.TickTime, "tick-time", 2*time.Second, "tickTime of the ensemble; a value smaller than the real one is unsafe")
@@ -88,6 +89,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.IntVar(&s.service.MostLeases, "max-leases", 1000, "maximum number of leases of this sidecar, of which one identity gets at most three quarters, unless there cannot be a second one")
 	f.IntVar(&s.service.MostWaiters, "max-waiters", 1000, "maximum number of waiters per lock at this sidecar")
 	f.IntVar(&s.service.MostWatched, "max-watched", 100000, "maximum number of keys and members watched at the same time, of which one identity gets at most three quarters, as of leases")
+	f.IntVar(&s.ensemble.MaxChildren, "max-children", 50000, "maximum number of names side by side in one directory of the ensemble, such as keys below one key, sequences, groups or locks; it then gets no more, also where their names take 2MiB")
 	f.IntVar(&s.server.MaxStreams, "max-streams", 1024, "maximum number of long-lived streams per connection; one identity gets four times as many over all its connections")
 	f.IntVar(&s.server.MaxConnections, "max-connections", 1000, "maximum number of client connections, of which one identity (a uid or a certificate) gets at most three quarters; further ones are closed at once")
 	f.Var(preset(&s.maxMemory, 128<<20), "max-memory", "memory in use above which responses of more than 64KiB are refused, because clients are not reading them, and new streams of a connection that has 64")

@@ -11,7 +11,7 @@ type settingGroup struct {
 // settingGroups are all settings of the sidecar.
 var settingGroups = []settingGroup{
 	{"Listening", []string{"listen", "socket-mode", "operator-listen", "metrics-listen", "admin-listen"}},
-	{"TLS and authorization", []string{"tls-cert", "tls-key", "tls-client-ca", "policy"}},
+	{"TLS and authorization", []string{"tls-cert", "tls-key", "tls-client-ca", "tls-trust-domain", "policy"}},
 	{"The ensemble", []string{
 		"zookeeper", "tick-time", "sync-limit", "behind-observers", "zookeeper-auth-file", "zookeeper-tls-ca", "zookeeper-tls-cert",
 		"zookeeper-tls-key", "zookeeper-tls-server-name",
@@ -21,7 +21,7 @@ var settingGroups = []settingGroup{
 		"root", "lock-root", "sequence-root", "group-root", "config-root", "lock-layout", "acl",
 	}},
 	{"Limits", []string{
-		"max-leases", "max-waiters", "max-watched", "max-streams", "max-connections", "max-memory", "ephemeral-bytes",
+		"max-leases", "max-waiters", "max-watched", "max-children", "max-streams", "max-connections", "max-memory", "ephemeral-bytes",
 	}},
 	{"Keepalive and shutdown", []string{"keepalive-time", "keepalive-timeout", "drain-timeout"}},
 	{"Logs, traces and other settings", []string{"log-level", "log-format", "audit-log", "otlp-endpoint", "trace-ratio", "strict", "reflection"}},

@@ -21,7 +21,7 @@ func newTopCommand(reach *reach) *cobra.Command {
 			options.Timeout, options.JSON = reach.timeout, reach.json()
 			ctx, stop := untilSignal(command.Context())
 			defer stop()
-			return top.Run(ctx, options, command.OutOrStdout())
+			return top.Run(ctx, options, command.InOrStdin(), command.OutOrStdout())
 		},
 	}
 	command.Flags().StringVar(&options.Admin, "admin", fromEnvironment(adminVariable, defaultAdminAddress),

@@ -28,8 +28,8 @@ func wireView(view *sidekeeper.View) *lockv1.View {
 
 func wireContender(c *sidekeeper.Contender) *lockv1.Contender {
 	return &lockv1.Contender{
-		Mode: lockv1.Mode(c.Mode), Owner: c.Owner, Metadata: c.Metadata, FencingToken: c.FencingToken, Age: durationpb.New(c.Age),
-		Foreign: c.Foreign, RevocationRequested: c.RevocationRequested,
+		Mode: lockv1.Mode(c.Mode), Identity: c.Identity, Owner: c.Owner, Metadata: c.Metadata, FencingToken: c.FencingToken,
+		Age: durationpb.New(c.Age), Foreign: c.Foreign, RevocationRequested: c.RevocationRequested,
 	}
 }
 
@@ -43,8 +43,8 @@ func wireLease(lease *sidekeeper.LeaseInfo) *leasev1.Lease {
 		state = leasev1.State_STATE_SUSPENDED
 	}
 	return &leasev1.Lease{
-		Owner: lease.Owner, Metadata: lease.Metadata, State: state, Age: durationpb.New(lease.Age), ValidFor: durationpb.New(lease.ValidFor),
-		Ttl: durationpb.New(lease.TTL), Possessions: each(lease.Possessions, func(p sidekeeper.Possession) *leasev1.Possession {
+		Identity: lease.Identity, Owner: lease.Owner, Metadata: lease.Metadata, State: state, Age: durationpb.New(lease.Age),
+		ValidFor: durationpb.New(lease.ValidFor), Ttl: durationpb.New(lease.TTL), Possessions: each(lease.Possessions, func(p sidekeeper.Possession) *leasev1.Possession {
 			return &leasev1.Possession{Kind: p.Kind, Name: p.Name, Held: p.Held}
 		}),
 	}
@@ -58,7 +58,7 @@ func wireGroupView(view *sidekeeper.GroupView) *membershipv1.View {
 
 func wireMember(member *sidekeeper.GroupMember) *membershipv1.Member {
 	return &membershipv1.Member{
-		Member: member.Member, Incarnation: member.Incarnation, Owner: member.Owner, Metadata: member.Metadata,
+		Member: member.Member, Incarnation: member.Incarnation, Identity: member.Identity, Owner: member.Owner, Metadata: member.Metadata,
 		Age: durationpb.New(member.Age), Foreign: member.Foreign, Text: member.Text,
 	}
 }

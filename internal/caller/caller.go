@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"google.golang.org/grpc/peer"
+
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
 // A Caller is who stands at the other end of the connection that a call came over. Leases and holds are bound to its
@@ -17,6 +19,14 @@ type Caller struct {
 
 	Ending *Ending
 	Slot   Slot // that its connection takes
+}
+
+// Distinct is the caller's identity as it is shown to others: empty if it tells nobody apart, as of any process on loopback.
+func (c Caller) Distinct() string {
+	if c.Identity == policy.Loopback {
+		return ""
+	}
+	return c.Identity
 }
 
 // Of returns who calls. A context without a connection has the zero caller, which is nobody.

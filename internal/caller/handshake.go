@@ -70,7 +70,7 @@ func (h Handshake) meet(raw *rawConn) (net.Conn, Caller, error) {
 		return nil, Caller{}, err
 	}
 	certificate := info.(credentials.TLSInfo).State.PeerCertificates[0]
-	identity, err := identityOf(certificate)
+	identity, err := IdentityOf(certificate)
 	if err != nil {
 		return nil, Caller{}, err
 	}

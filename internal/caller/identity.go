@@ -12,10 +12,10 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
-// identityOf names the subject of a verified certificate in words that outlive its renewal: its SPIFFE id, else the first of its
+// IdentityOf names the subject of a verified certificate in words that outlive its renewal: its SPIFFE id, else the first of its
 // DNS names, else its common name if that is printable ASCII, else its key. What begins the identity says which, so that no
 // certificate passes for one of another kind.
-func identityOf(certificate *x509.Certificate) (string, error) {
+func IdentityOf(certificate *x509.Certificate) (string, error) {
 	identity, err := spiffeOf(certificate)
 	switch {
 	case err != nil || identity != "":

@@ -34,7 +34,7 @@ func TestACertificateWhoseNameCouldBeMisreadIsNobodys(t *testing.T) {
 			must(t, err)
 			certificate.URIs = append(certificate.URIs, uri)
 		}
-		got, err := identityOf(certificate)
+		got, err := IdentityOf(certificate)
 		rule, refused := strings.CutPrefix(want, "error: ")
 		if refused && (err == nil || !strings.Contains(err.Error(), rule)) || !refused && got != want {
 			t.Errorf("%s: got %q, %v; want %s", id, got, err, want)
@@ -44,7 +44,7 @@ func TestACertificateWhoseNameCouldBeMisreadIsNobodys(t *testing.T) {
 
 func TestACommonNameThatCannotBeReadIsReplacedByTheKey(t *testing.T) {
 	for _, name := range []string{"", " app", "M\u00fcller", "line\nbreak", "nul\x00"} {
-		got, err := identityOf(&x509.Certificate{Subject: pkix.Name{CommonName: name}, RawSubjectPublicKeyInfo: []byte("key")})
+		got, err := IdentityOf(&x509.Certificate{Subject: pkix.Name{CommonName: name}, RawSubjectPublicKeyInfo: []byte("key")})
 		if err != nil || !strings.HasPrefix(got, "key:") {
 			t.Errorf("%q: %q, %v", name, got, err)
 		}

@@ -2,6 +2,7 @@ package configsync
 
 import (
 	"context"
+	"io"
 	"iter"
 	"maps"
 	"math/rand/v2"
@@ -11,7 +12,22 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 )
+
+// A Sidecar is where configuration is followed, and who hears of it.
+type Sidecar struct {
+	Client         *sidekeeper.Client
+	Address        string        // for messages
+	Timeout        time.Duration // of the first state
+	Stdout, Stderr io.Writer
+}
+
+// sayTrouble tells people about errors that are no end.
+func (s *Sidecar) sayTrouble(err error) {
+	show.Notes(s.Stderr)("%s; trying again", exit.Explain(err, s.Address))
+}
 
 // What events are called.
 const (

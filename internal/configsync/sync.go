@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"maps"
@@ -21,14 +20,12 @@ import (
 
 // A Sync keeps a folder equal to a prefix.
 type Sync struct {
-	Client         *sidekeeper.Client
-	Address        string // of the sidecar, for messages
+	Sidecar
+
 	Prefix, Folder string
-	Mode           fs.FileMode   // of the files
-	Once           bool          // make the folder equal and end, within Timeout
-	Timeout        time.Duration // for Once
-	Signal, Exec   string        // what to do after each change
-	Stdout, Stderr io.Writer
+	Mode           fs.FileMode // of the files
+	Once           bool        // make the folder equal and end, within Timeout
+	Signal, Exec   string      // what to do after each change
 
 	news chan struct{}
 	mu   sync.Mutex
@@ -70,7 +67,7 @@ func (s *Sync) keep(ctx context.Context, config *sidekeeper.Config, folder *fold
 		watch: func(ctx context.Context) iter.Seq2[sidekeeper.ConfigEvent, error] {
 			return config.WatchPrefix(ctx, s.Prefix)
 		},
-		say: sayTrouble(s.Stderr, s.Address),
+		say: s.sayTrouble,
 	}
 	following.tell = func(events []event) error {
 		s.see(following, events)
@@ -154,7 +151,7 @@ func (s *Sync) write(ctx context.Context, config *sidekeeper.Config, folder *fol
 		case s.final(err):
 			return err
 		case err != nil:
-			show.Notes(s.Stderr)("%s; trying again", exit.Explain(err, s.Address))
+			s.sayTrouble(err)
 			pause = min(2*pause, longestPause)
 		}
 		select {

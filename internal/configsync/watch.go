@@ -5,31 +5,26 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"iter"
 	"strconv"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
-	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
 // A Watch tells what is stored and then each change, or runs a command for it, until it is stopped.
 type Watch struct {
-	Client         *sidekeeper.Client
-	Address        string        // of the sidecar, for messages
-	Timeout        time.Duration // of the first state
-	Keys           []string      // these alone; or nil
-	Prefix         string        // all at and below it, if there are no Keys
-	Exec           string        // command to run instead of printing
-	JSON           bool
-	Stdout, Stderr io.Writer
+	Sidecar
+
+	Keys   []string // these alone; or nil
+	Prefix string   // all at and below it, if there are no Keys
+	Exec   string   // command to run instead of printing
+	JSON   bool
 
 	mu      sync.Mutex
 	state   []sidekeeper.Entry // for the command
@@ -46,7 +41,7 @@ func (w *Watch) Run(ctx context.Context) error {
 		watch: func(ctx context.Context) iter.Seq2[sidekeeper.ConfigEvent, error] {
 			return w.watch(ctx, w.Client.Config())
 		},
-		say:     sayTrouble(w.Stderr, w.Address),
+		say:     w.sayTrouble,
 		timeout: w.Timeout,
 	}
 	if w.Exec == "" {
@@ -71,12 +66,6 @@ func (w *Watch) watch(ctx context.Context, config *sidekeeper.Config) iter.Seq2[
 		return config.Watch(ctx, w.Keys[0], w.Keys[1:]...)
 	}
 	return config.WatchPrefix(ctx, w.Prefix)
-}
-
-// sayTrouble tells people about errors that are no end.
-func sayTrouble(stderr io.Writer, address string) func(error) {
-	say := show.Notes(stderr)
-	return func(err error) { say("%s; trying again", exit.Explain(err, address)) }
 }
 
 // note takes down what the next run of the command is about, and says whether there is anything.

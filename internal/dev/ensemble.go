@@ -18,20 +18,20 @@ type ensemble struct {
 
 // Open implements service.Ensemble.
 func (e ensemble) Open(ctx context.Context, timeout time.Duration) (service.Session, error) {
-	opened, err := e.Client.Open(ctx, timeout)
+	opened, err := e.OpenPooled(ctx, timeout)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Session: opened, faults: e.faults}
+	s := &session{PooledSession: opened, faults: e.faults}
 	if age := e.faults.ExpireAfter; age > 0 {
 		s.aging = time.AfterFunc(age, s.expire)
 	}
 	return s, nil
 }
 
-// A session is a zookeeper.Session to which faults happen.
+// A session is a zookeeper.PooledSession to which faults happen.
 type session struct {
-	*zookeeper.Session
+	*zookeeper.PooledSession
 
 	faults  *faults
 	aging   *time.Timer // nil if it does not expire by itself
@@ -50,8 +50,11 @@ func (s *session) Close(ctx context.Context) {
 	if s.aging != nil {
 		s.aging.Stop()
 	}
-	s.Session.Close(ctx)
+	if !s.expired.Load() {
+		s.PooledSession.Close(ctx)
+	}
 	if s.expired.Load() {
+		s.Session.Close(ctx)
 		_ = s.faults.memory.Expire(s.ID()) // it is over already
 	}
 }
@@ -63,7 +66,7 @@ func (s *session) Prove(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.Session.Prove(ctx)
+	return s.PooledSession.Prove(ctx)
 }
 
 func (s *session) wait(ctx context.Context, pause time.Duration) error {

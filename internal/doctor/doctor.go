@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -56,7 +57,11 @@ type Settings struct {
 	MostLeases     int
 	Root           string
 	LockRoot       string
+	Directories    []string      // in which all things lie
 	RecheckAfter   time.Duration // when empty directories are looked at again; 0 for not at all
+
+	// Dial tries whether others reach the servers; nil for net.Dialer's.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // An examination is one look at everything.
@@ -72,11 +77,18 @@ type examination struct {
 func Examine(ctx context.Context, ensemble Ensemble, settings Settings, locks []string) ([]Finding, error) {
 	e := &examination{Settings: settings, ensemble: ensemble}
 	e.servers(ctx)
+	e.openings(ctx)
 	e.validity()
 	if err := e.members(ctx); err != nil {
 		return e.findings, err
 	}
 	if err := e.root(ctx); err != nil {
+		return e.findings, err
+	}
+	if err := e.quotas(ctx); err != nil {
+		return e.findings, err
+	}
+	if err := e.names(ctx); err != nil {
 		return e.findings, err
 	}
 	if err := e.locks(ctx, locks); err != nil {
@@ -93,6 +105,7 @@ func Preflight(ctx context.Context, ensemble Ensemble, settings Settings) ([]Fin
 	e.servers(ctx)
 	e.validity()
 	e.protection()
+	e.openings(ctx)
 	err := e.members(ctx)
 	if err == nil {
 		err = e.root(ctx)

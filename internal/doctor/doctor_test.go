@@ -160,6 +160,27 @@ func TestEmptyDirectoriesThatStayAreTold(t *testing.T) {
 	}
 }
 
+func TestDirectoriesOfManyNamesAreTold(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.Directories = []string{"/sidekeeper", "/sidekeeper/sequences", "/sidekeeper/groups"}
+	p.make("/sidekeeper/groups", embedded.Persistent)
+	p.make("/sidekeeper/sequences", embedded.Persistent)
+	p.make("/sidekeeper/sequences/few", embedded.Persistent)
+	for _, c := range []struct{ directory, want string }{
+		{"/sidekeeper/groups", "warning /sidekeeper/groups: has 5400 names of 1101600"},
+		{"/sidekeeper/sequences/few", "warning /sidekeeper/sequences/few: has 5400 names of 1101600"},
+	} {
+		for i := range 5400 {
+			p.make(fmt.Sprintf("%s/%0200d", c.directory, i), embedded.Persistent)
+		}
+		told := slices.DeleteFunc(p.says(), func(line string) bool { return line != c.want })
+		if len(told) != 1 {
+			t.Errorf("%q, not %q once", told, c.want)
+		}
+	}
+}
+
 func TestAServerThatIsNotThereIsTold(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -177,6 +198,7 @@ func TestCredentialsWithoutSecrecyAndAnOpenRootAreTold(t *testing.T) {
 		"warning --zookeeper-auth-file: the password is sent in",
 		"warning /sidekeeper: every client may change it",
 		"warning /sidekeeper/locks: every client may change it",
+		"warning /zookeeper/quota: every client may change it",
 	}
 	if diff := cmp.Diff(want, p.says()); diff != "" {
 		t.Error(diff)

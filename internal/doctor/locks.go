@@ -72,7 +72,7 @@ func (e *examination) locks(ctx context.Context, paths []string) error {
 // directories are the nodes below path that could be a lock's, with path's own depth not bounded: names may be nested.
 func (e *examination) directories(ctx context.Context, below string) (found []string, _ error) {
 	children, err := e.ensemble.Children(ctx, below)
-	if errors.Is(err, recipes.ErrNoNode) {
+	if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrDirectoryTooLarge) { // see names
 		return nil, nil
 	}
 	if err != nil {

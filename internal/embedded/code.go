@@ -30,45 +30,38 @@ const (
 	codeNoWatcher        Code = -121
 )
 
-var codeTexts = map[Code]string{
-	codeRuntimeInconsist: "another operation of the multi failed",
-	codeMarshalling:      "request cannot be read",
-	codeUnimplemented:    "not implemented",
-	codeBadArguments:     "bad arguments",
-	codeReconfigDisabled: "reconfiguration is disabled",
-	codeNoNode:           "no such node",
-	codeNoAuth:           "denied by access control",
-	codeBadVersion:       "node has another version",
-	codeNoChildren:       "ephemeral nodes have no children",
-	codeNodeExists:       "node exists",
-	codeNotEmpty:         "node has children",
-	codeSessionExpired:   "session expired",
-	codeInvalidACL:       "invalid access control list",
-	codeAuthFailed:       "authentication failed",
-	codeNoWatcher:        "no such watch",
+// codes are what the codes mean, and the recipes' names of those that recipes know.
+var codes = map[Code]struct {
+	text   string
+	recipe error
+}{
+	codeRuntimeInconsist: {text: "another operation of the multi failed"},
+	codeMarshalling:      {text: "request cannot be read"},
+	codeUnimplemented:    {text: "not implemented"},
+	codeBadArguments:     {text: "bad arguments"},
+	codeReconfigDisabled: {text: "reconfiguration is disabled"},
+	codeNoNode:           {"no such node", recipes.ErrNoNode},
+	codeNoAuth:           {"denied by access control", recipes.ErrDenied},
+	codeBadVersion:       {"node has another version", recipes.ErrBadVersion},
+	codeNoChildren:       {"ephemeral nodes have no children", recipes.ErrNoChildren},
+	codeNodeExists:       {"node exists", recipes.ErrExists},
+	codeNotEmpty:         {"node has children", recipes.ErrNotEmpty},
+	codeSessionExpired:   {"session expired", recipes.ErrSessionEnded},
+	codeInvalidACL:       {text: "invalid access control list"},
+	codeAuthFailed:       {text: "authentication failed"},
+	codeNoWatcher:        {text: "no such watch"},
 }
 
 // Error gives the code's meaning.
 func (c Code) Error() string {
-	if text, known := codeTexts[c]; known {
-		return text
+	if code, known := codes[c]; known {
+		return code.text
 	}
 	return fmt.Sprintf("ZooKeeper error %d", int32(c))
 }
 
-// recipeErrors are the recipes' names of codes.
-var recipeErrors = map[Code]error{
-	codeNoNode:         recipes.ErrNoNode,
-	codeBadVersion:     recipes.ErrBadVersion,
-	codeNoAuth:         recipes.ErrDenied,
-	codeNodeExists:     recipes.ErrExists,
-	codeNotEmpty:       recipes.ErrNotEmpty,
-	codeNoChildren:     recipes.ErrNoChildren,
-	codeSessionExpired: recipes.ErrSessionEnded,
-}
-
 // Is makes errors.Is find the recipes' name of a code.
-func (c Code) Is(target error) bool { return target != nil && recipeErrors[c] == target }
+func (c Code) Is(target error) bool { return target != nil && codes[c].recipe == target }
 
 // codeOf is the code that an error carries.
 func codeOf(err error) Code {

@@ -139,11 +139,10 @@ func (c *connection) readOne(op opcode, in *decoder, out *encoder) error {
 	}
 	out.done(op)
 	if op == opGetChildren {
-		out.strings(n.Names())
-		return nil
+		answerNames(out, n)
+	} else {
+		answerData(out, n)
 	}
-	out.bytes(n.data)
-	out.stat(n.Describe())
 	return nil
 }
 

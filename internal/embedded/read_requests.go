@@ -11,63 +11,50 @@ func (c *connection) readable(path string, permission int32) (*node, error) {
 	return n, permitted(n.acl, permission, c.identities)
 }
 
-// readNamed reads the path and the watch flag that most reads have and finds the node.
-func (c *connection) readNamed(in *decoder) (path string, watch bool, n *node, err error) {
-	path, watch = in.Text(), in.Bool()
-	if in.Failed() {
-		return "", false, nil, codeMarshalling
+// reading handles a read that has a path and a watch flag. The watch is one of the node or of its list of children.
+func reading(list bool, answer func(*encoder, *node)) handler {
+	return func(c *connection, in *decoder, out *encoder) error {
+		path, watch := in.Text(), in.Bool()
+		if in.Failed() {
+			return codeMarshalling
+		}
+		n, err := c.readable(path, permRead)
+		if err != nil {
+			return err
+		}
+		if watch {
+			c.server.ensemble.watches(list).add(path, c, watchOnce)
+		}
+		answer(out, n)
+		return nil
 	}
-	n, err = c.readable(path, permRead)
-	return path, watch, n, err
+}
+
+func answerData(out *encoder, n *node) {
+	out.bytes(n.data)
+	out.stat(n.Describe())
+}
+
+func answerNames(out *encoder, n *node) { out.strings(n.Names()) }
+
+func answerNamesAndStat(out *encoder, n *node) {
+	out.strings(n.Names())
+	out.stat(n.Describe())
 }
 
 func handleExists(c *connection, in *decoder, out *encoder) error {
-	path, watch, n, err := c.readNamed(in)
+	path, watch := in.Text(), in.Bool()
+	if in.Failed() {
+		return codeMarshalling
+	}
 	if strings.IndexByte(path, 0) >= 0 {
 		return codeBadArguments
 	}
+	n, err := c.readable(path, permRead)
 	if watch && (err == nil || codeOf(err) == codeNoNode) {
 		c.server.ensemble.nodeWatches.add(path, c, watchOnce)
 	}
 	if err == nil {
-		out.stat(n.Describe())
-	}
-	return err
-}
-
-func handleGetData(c *connection, in *decoder, out *encoder) error {
-	path, watch, n, err := c.readNamed(in)
-	if err != nil {
-		return err
-	}
-	if watch {
-		c.server.ensemble.nodeWatches.add(path, c, watchOnce)
-	}
-	out.bytes(n.data)
-	out.stat(n.Describe())
-	return nil
-}
-
-func (c *connection) listChildren(in *decoder) (*node, error) {
-	path, watch, n, err := c.readNamed(in)
-	if err == nil && watch {
-		c.server.ensemble.childWatches.add(path, c, watchOnce)
-	}
-	return n, err
-}
-
-func handleGetChildren(c *connection, in *decoder, out *encoder) error {
-	n, err := c.listChildren(in)
-	if err == nil {
-		out.strings(n.Names())
-	}
-	return err
-}
-
-func handleGetChildren2(c *connection, in *decoder, out *encoder) error {
-	n, err := c.listChildren(in)
-	if err == nil {
-		out.strings(n.Names())
 		out.stat(n.Describe())
 	}
 	return err

@@ -1,11 +1,8 @@
 package embedded
 
-func handleSetWatches(c *connection, in *decoder, _ *encoder) error {
-	return c.setWatches(in, false)
-}
-
-func handleSetWatches2(c *connection, in *decoder, _ *encoder) error {
-	return c.setWatches(in, true)
+// settingWatches handles setWatches, which the later of two operations has for watches that stay as well.
+func settingWatches(persistent bool) handler {
+	return func(c *connection, in *decoder, _ *encoder) error { return c.setWatches(in, persistent) }
 }
 
 // setWatches sets the watches that a client had on an earlier connection, and fires those whose change it missed: it

@@ -36,8 +36,8 @@ func brokenRule(what, value string, rule error) string {
 }
 
 // wishOf reads the annotations. Those with our prefix that mean nothing are refused, since somebody meant something by them.
-func (p *Pattern) wishOf(annotations map[string]string) (wish, error) {
-	asked := wish{settings: map[string]string{}}
+func (p *Pattern) wishOf(annotations map[string]string, namespace string) (wish, error) {
+	asked := wish{settings: p.ofNamespace(namespace)}
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		setting, ours := strings.CutPrefix(name, annotationPrefix)
 		if !ours {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/certificate"
 )
 
 // An API says where Kubernetes' API is and who calls it. The zero value is what pods find: the variables that the kubelet sets,
@@ -72,9 +73,9 @@ func newClient(api API, secret, webhook string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(authorities) {
-		return nil, fmt.Errorf("%s: no certificate in it", api.CAFile)
+	pool, err := certificate.Pool(authorities, api.CAFile)
+	if err != nil {
+		return nil, err
 	}
 	transport := &http.Transport{
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool},

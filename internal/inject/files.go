@@ -3,7 +3,6 @@ package inject
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -25,11 +24,7 @@ type keyFile struct {
 func newKeyFile(certificate, key string, log *zap.Logger, metrics *metrics) (k *keyFile, err error) {
 	k = &keyFile{log: log, metrics: metrics}
 	k.files, err = reload.Open(func(contents [][]byte) (*tls.Certificate, error) {
-		loaded, err := pair{contents[0], contents[1]}.load()
-		if err != nil {
-			return nil, fmt.Errorf("%s with %s: %w", certificate, key, err)
-		}
-		return loaded, nil
+		return pair{Certificate: contents[0], Key: contents[1]}.Load(certificate, key)
 	}, k.report, certificate, key)
 	if err != nil {
 		return nil, err

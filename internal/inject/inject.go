@@ -22,12 +22,13 @@ type operation struct {
 // Patch is the change, a JSON Patch, that gives a pod what it asks for: nothing if it asks for nothing or has it. What it asks
 // for and cannot have is a [Refusal]. A pod that is shown again, since others have changed it meanwhile, gets what is missing. The
 // warning, if any, is for whoever makes the pod.
-func (p *Pattern) Patch(object []byte, check Check) (patch []byte, warning string, err error) {
+// The namespace is the one that the API server names, whatever the pod says.
+func (p *Pattern) Patch(object []byte, namespace string, check Check) (patch []byte, warning string, err error) {
 	shown, err := readPod(object)
 	if err != nil {
 		return nil, "", err
 	}
-	operations, warning, err := p.change(shown, check)
+	operations, warning, err := p.change(shown, namespace, check)
 	if err != nil || len(operations) == 0 {
 		return nil, warning, err
 	}
@@ -35,10 +36,13 @@ func (p *Pattern) Patch(object []byte, check Check) (patch []byte, warning strin
 	return patch, warning, err
 }
 
-func (p *Pattern) change(shown pod, check Check) (operations []operation, warning string, err error) {
-	asked, err := p.wishOf(shown.annotations())
+func (p *Pattern) change(shown pod, namespace string, check Check) (operations []operation, warning string, err error) {
+	asked, err := p.wishOf(shown.annotations(), namespace)
 	if err != nil || !asked.sidecar {
 		return nil, "", err
+	}
+	if p.RootPerNamespace != "" && namespace == "" {
+		return nil, "", refuse("the pod's namespace", "", "its root is that of its namespace")
 	}
 	existing := shown.sidecar()
 	if existing != nil && shown.annotations()[injectedAnnotation] != "true" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -100,9 +99,9 @@ func (k *Keeper) lookOnce(ctx context.Context) error {
 
 // serve uses a pair from now on. Connections that are open go on.
 func (k *Keeper) serve(current pair) error {
-	loaded, err := current.load()
+	loaded, err := current.Load("the Secret's "+currentCertificate, currentKey)
 	if err != nil {
-		return fmt.Errorf("the Secret's %s: %w", currentCertificate, err)
+		return err
 	}
 	before := k.serving.Swap(loaded)
 	if before == nil || before.Leaf.SerialNumber.Cmp(loaded.Leaf.SerialNumber) != 0 {

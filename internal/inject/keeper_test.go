@@ -201,7 +201,7 @@ func TestASecretThatSomebodyHasSpoiledIsMadeAnew(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			data[currentCertificate], data[currentKey], data[bundleKey] = made.certificate, made.key, authority
+			data[currentCertificate], data[currentKey], data[bundleKey] = made.Certificate, made.Key, authority
 		},
 	} {
 		cluster := &kubernetes{secret: map[string][]byte{}}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -17,16 +18,18 @@ type metrics struct {
 }
 
 func newMetrics() *metrics {
+	registry := prometheus.NewRegistry()
+	factory := promauto.With(registry)
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
+		registry: registry,
+		reviews: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "sidekeeper_injector_reviews_total", Help: "Pods that API servers have asked about, by outcome.",
 		}, []string{"outcome"}),
-		expiry: prometheus.NewGauge(prometheus.GaugeOpts{
+		expiry: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "sidekeeper_injector_certificate_remaining_seconds",
 			Help: "For how long the certificate in use is still valid, as of the last look at it.",
 		}),
-		failures: prometheus.NewCounter(prometheus.CounterOpts{
+		failures: factory.NewCounter(prometheus.CounterOpts{
 			Name: "sidekeeper_injector_certificate_failures_total",
 			Help: "Looks at the certificate that failed: at its Secret, the webhook configuration or its files.",
 		}),
@@ -34,8 +37,7 @@ func newMetrics() *metrics {
 	for _, outcome := range outcomes {
 		m.reviews.WithLabelValues(outcome)
 	}
-	m.registry.MustRegister(m.reviews, m.expiry, m.failures, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

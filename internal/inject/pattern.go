@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strings"
 )
@@ -25,6 +26,9 @@ type Pattern struct {
 	Labels      map[string]string `json:"labels"`
 	Each        Each              `json:"each"`
 	Annotations []string          `json:"annotations"` // the sidecar's settings that pods may choose
+
+	// RootPerNamespace is the path below which each namespace has a root of its own; empty for the same root in all namespaces.
+	RootPerNamespace string `json:"rootPerNamespace"`
 }
 
 // Each is what comes with each container that calls the sidecar.
@@ -41,8 +45,8 @@ type Each struct {
 type Check func(arguments []string) (flag string, err error)
 
 // ReadPattern reads a pattern from a file, and refuses one whose sidecar would not start.
-func ReadPattern(path string, check Check) (*Pattern, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // whoever starts the injector names the file
+func ReadPattern(file string, check Check) (*Pattern, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // whoever starts the injector names the file
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +55,10 @@ func ReadPattern(path string, check Check) (*Pattern, error) {
 	decoder.DisallowUnknownFields()
 	pattern := &Pattern{}
 	if err := decoder.Decode(pattern); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if err := pattern.validate(check); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return pattern, nil
 }
@@ -66,7 +70,11 @@ func (p *Pattern) validate(check Check) error {
 	if !strings.Contains(p.Each.Argument, placeholder) {
 		return fmt.Errorf("each.argument is %q: %s must stand for the container's name in it", p.Each.Argument, placeholder)
 	}
-	arguments, err := p.arguments()
+	chosen := slices.IndexFunc(p.Annotations, func(setting string) bool { return strings.HasSuffix(setting, rootSetting) })
+	if p.RootPerNamespace != "" && chosen >= 0 {
+		return fmt.Errorf("annotations[%d] is %s: with rootPerNamespace, pods cannot choose it", chosen, p.Annotations[chosen])
+	}
+	arguments, err := p.with(p.ofNamespace("default"), nil)
 	if err != nil {
 		return err
 	}
@@ -74,6 +82,17 @@ func (p *Pattern) validate(check Check) error {
 		return fmt.Errorf("container.args: %s", brokenRule("--"+flag, valueOf(arguments, flag), err))
 	}
 	return nil
+}
+
+// rootSetting is the flag that says below which path all data are; those that say so of some end with it.
+const rootSetting = "root"
+
+// ofNamespace are the settings that a pod's namespace decides.
+func (p *Pattern) ofNamespace(namespace string) map[string]string {
+	if p.RootPerNamespace == "" {
+		return map[string]string{}
+	}
+	return map[string]string{rootSetting: path.Join(p.RootPerNamespace, namespace)}
 }
 
 // arguments is the sidecar's command line, its first word included.

@@ -66,6 +66,8 @@ func TestAPatternWhoseSidecarWouldNotStartIsRefused(t *testing.T) {
 		{`CONTAINER?identity=CONTAINER`, `web`, `each.argument is "--listen=unix:///web": CONTAINER must stand`},
 		{`"annotations"`, `"annotation"`, `unknown field "annotation"`},
 		{`"each": {`, `"each": [`, "invalid character"},
+		{`"labels"`, `"rootPerNamespace": "/all", "labels"`, "annotations[0] is root: with rootPerNamespace, pods cannot choose it"},
+		{`"labels"`, `"rootPerNamespace": "all", "labels"`, "annotations[0] is root: with"},
 	} {
 		path := patternFile(t, strings.Replace(patternText, bad.text, bad.by, 1))
 		_, err := ReadPattern(path, rooted)
@@ -89,10 +91,38 @@ func TestFlagsStandInTheirOrderAndChosenOnesReplaceTheirs(t *testing.T) {
 	}
 }
 
+func TestANamespaceHasARootOfItsOwnThatNoPodChooses(t *testing.T) {
+	text := strings.Replace(patternText, `["root", "session-timeout"]`, `["session-timeout"], "rootPerNamespace": "/all"`, 1)
+	own, err := ReadPattern(patternFile(t, text), rooted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ namespace, annotations, want string }{
+		{"shop", "", `"--root=/all/shop"`},
+		{"cart", "", `"--root=/all/cart"`},
+		{"shop", `, "sidekeeper.io/session-timeout": "20s"`, `"--root=/all/shop","--session-timeout=20s"`},
+		{"shop", `, "sidekeeper.io/root": "/all/cart"`, "annotation sidekeeper.io/root: there is no such one"},
+		{"", "", `the pod's namespace is ""`},
+	} {
+		metadata := strings.Replace(podWith(asks+c.annotations, ""), `"metadata": {`, `"metadata": {"namespace": "elsewhere", `, 1)
+		patch, _, err := own.Patch([]byte(metadata), c.namespace, rooted)
+		if got := string(patch) + fmt.Sprint(err); !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %s, want %s", c.namespace, got, c.want)
+		}
+		if strings.Count(string(patch), "--root=") > 1 {
+			t.Errorf("%s: %s", c.namespace, patch)
+		}
+	}
+	text = strings.Replace(text, `"/all"`, `"all"`, 1)
+	if _, err := ReadPattern(patternFile(t, text), rooted); err == nil || !strings.Contains(err.Error(), `--root is "`) {
+		t.Errorf("a bad path: %v", err)
+	}
+}
+
 // change is what the pattern makes of a pod, in short: the operations' paths, or the refusal.
 func change(t *testing.T, text string) string {
 	t.Helper()
-	patch, warning, err := pattern(t).Patch([]byte(text), rooted)
+	patch, warning, err := pattern(t).Patch([]byte(text), "shop", rooted)
 	if err != nil {
 		if refusal := (*Refusal)(nil); !errors.As(err, &refusal) {
 			t.Fatalf("%s: no refusal: %v", text, err)
@@ -207,7 +237,7 @@ func TestASidecarThatSomebodyElsePutThereStays(t *testing.T) {
 func TestAVariableOfTheContainersOwnStays(t *testing.T) {
 	pod := `{"metadata": {"annotations": {` + asks + `}}, "spec": {"containers":
 		[{"name": "web", "env": [{"name": "SIDEKEEPER_ADDRESS", "value": "mine"}]}]}}`
-	patch, _, err := pattern(t).Patch([]byte(pod), rooted)
+	patch, _, err := pattern(t).Patch([]byte(pod), "shop", rooted)
 	if err != nil || !strings.Contains(string(patch), `"value":[{"name":"SIDEKEEPER_ADDRESS","value":"mine"}]`) {
 		t.Errorf("got %s, %v", patch, err)
 	}
@@ -223,7 +253,7 @@ func FuzzPatch(f *testing.F) {
 	}
 	read := pattern(f)
 	f.Fuzz(func(t *testing.T, text string) {
-		patch, _, err := read.Patch([]byte(text), rooted)
+		patch, _, err := read.Patch([]byte(text), "shop", rooted)
 		if err == nil && patch != nil && !json.Valid(patch) {
 			t.Errorf("%q gives %q", text, patch)
 		}

@@ -65,7 +65,7 @@ func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 }
 
 func (r *reviewer) answer(request *reviewRequest) *reviewResponse {
-	answer, outcome, err := r.judge(request.Object)
+	answer, outcome, err := r.judge(request)
 	answer.UID = request.UID
 	r.metrics.reviews.WithLabelValues(outcome).Inc()
 	r.log.Info("pod reviewed", zap.String("namespace", request.Namespace), zap.String("pod", nameOf(request.Object)),
@@ -95,8 +95,8 @@ const (
 
 var outcomes = []string{injected, unchanged, denied, failed}
 
-func (r *reviewer) judge(object []byte) (answer *reviewResponse, outcome string, err error) {
-	patch, warning, err := r.pattern.Patch(object, r.check)
+func (r *reviewer) judge(request *reviewRequest) (answer *reviewResponse, outcome string, err error) {
+	patch, warning, err := r.pattern.Patch(request.Object, request.Namespace, r.check)
 	if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
 		return denial(http.StatusUnprocessableEntity, "Invalid", err), denied, err
 	}

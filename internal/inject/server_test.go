@@ -28,7 +28,7 @@ func files(t *testing.T, folder string) (made pair, certificate, key string) {
 		t.Fatal(err)
 	}
 	certificate, key = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
-	for path, text := range map[string][]byte{certificate: made.certificate, key: made.key} {
+	for path, text := range map[string][]byte{certificate: made.Certificate, key: made.Key} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestACertificateInFilesIsReadAgainAndABadOneIsNot(t *testing.T) {
 }
 
 func sameCertificate(serving *tls.Certificate, made pair) bool {
-	block, _ := pem.Decode(made.certificate)
+	block, _ := pem.Decode(made.Certificate)
 	parsed, err := x509.ParseCertificate(block.Bytes)
 	return err == nil && parsed.Equal(serving.Leaf)
 }
@@ -183,7 +183,7 @@ func TestTheClientTellsConflictsFromOtherRefusals(t *testing.T) {
 	defer api.Close()
 	folder := t.TempDir()
 	authorities, token := filepath.Join(folder, "ca"), filepath.Join(folder, "token")
-	for path, text := range map[string][]byte{authorities: encode("CERTIFICATE", api.Certificate().Raw), token: []byte("secret\n")} {
+	for path, text := range map[string][]byte{authorities: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw}), token: []byte("secret\n")} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package inject
 
 import (
 	"bytes"
-	"crypto/tls"
 	"slices"
 	"time"
 )
@@ -28,8 +27,8 @@ const (
 func vaultOf(data map[string][]byte) vault {
 	since, err := time.Parse(time.RFC3339Nano, string(data[nextSince]))
 	v := vault{
-		current: pair{data[currentCertificate], data[currentKey]},
-		next:    pair{data[nextCertificate], data[nextKey]},
+		current: pair{Certificate: data[currentCertificate], Key: data[currentKey]},
+		next:    pair{Certificate: data[nextCertificate], Key: data[nextKey]},
 		since:   since,
 		bundle:  data[bundleKey],
 	}
@@ -41,10 +40,10 @@ func vaultOf(data map[string][]byte) vault {
 
 func (v vault) data() map[string][]byte {
 	data := map[string][]byte{
-		currentCertificate: v.current.certificate, currentKey: v.current.key, bundleKey: v.bundle,
+		currentCertificate: v.current.Certificate, currentKey: v.current.Key, bundleKey: v.bundle,
 	}
-	if v.next.key != nil {
-		data[nextCertificate], data[nextKey] = v.next.certificate, v.next.key
+	if v.next.Key != nil {
+		data[nextCertificate], data[nextKey] = v.next.Certificate, v.next.Key
 		data[nextSince] = []byte(v.since.UTC().Format(time.RFC3339Nano))
 	}
 	return data
@@ -92,12 +91,8 @@ func (s schedule) turn(v vault, now time.Time) (vault, bool, error) {
 
 // expiry is when a pair's validity ends, and whether it is any good until then.
 func (s schedule) expiry(p pair, now time.Time) (time.Time, bool) {
-	var loaded *tls.Certificate
-	var err error
-	if p.key != nil {
-		loaded, err = p.load()
-	}
-	if loaded == nil || err != nil || loaded.Leaf.VerifyHostname(s.host) != nil {
+	loaded, err := p.Load(currentCertificate, currentKey)
+	if err != nil || loaded.Leaf.VerifyHostname(s.host) != nil {
 		return time.Time{}, false
 	}
 	return loaded.Leaf.NotAfter, loaded.Leaf.NotAfter.After(now)

@@ -31,7 +31,7 @@ func Parse(file string, content []byte, actions []Action, brokenRule func(name s
 	if err != nil {
 		return nil, err
 	}
-	fields, err := p.fields(root, "the policy", "rules")
+	fields, err := p.fields(root, "the policy", "rules", "limits")
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +46,19 @@ func Parse(file string, content []byte, actions []Action, brokenRule func(name s
 			return nil, err
 		}
 		policy.rules = append(policy.rules, rule)
+	}
+	if fields["limits"] == nil {
+		return policy, nil
+	}
+	if list, err = p.list(fields, root, "limits", "limits"); err != nil {
+		return nil, err
+	}
+	for i, node := range list {
+		entry, err := p.limiting(node, fmt.Sprintf("limits[%d]", i))
+		if err != nil {
+			return nil, err
+		}
+		policy.limits = append(policy.limits, entry)
 	}
 	return policy, nil
 }
@@ -67,7 +80,7 @@ func (p parser) document(content []byte) (*yaml.Node, error) {
 }
 
 func (p parser) rule(node *yaml.Node, at string) (rule, error) {
-	fields, err := p.fields(node, at, "identities", "methods", "prefixes")
+	fields, err := p.fields(node, at, "identities", "methods", "prefixes", "members")
 	if err != nil {
 		return rule{}, err
 	}
@@ -80,14 +93,48 @@ func (p parser) rule(node *yaml.Node, at string) (rule, error) {
 		return rule{}, err
 	}
 	parsed.actions = p.expand(methods)
-	if fields["prefixes"] == nil {
-		return parsed, nil
+	if parsed.prefixes, err = p.names(fields, node, at, "prefixes", p.prefix); err != nil {
+		return rule{}, err
 	}
-	parsed.prefixes, err = p.texts(fields, node, at, "prefixes", p.prefix)
-	if slices.Contains(parsed.prefixes, everything) {
-		parsed.prefixes = nil
+	if parsed.members, err = p.names(fields, node, at, "members", p.member); err != nil {
+		return rule{}, err
 	}
-	return parsed, err
+	if fields["members"] != nil && !slices.ContainsFunc(p.actions, func(a Action) bool { return a.Member && parsed.actions[a.Name] }) {
+		return rule{}, p.broken(fields["members"], at+".members", "of no use", "for rules with a method about members of groups")
+	}
+	if broken := parsed.brokenPlaceholder(); broken != "" {
+		return rule{}, p.broken(fields["identities"], at+".identities", strings.Join(parsed.identities, ", "), broken)
+	}
+	return parsed, nil
+}
+
+// names is an optional field that is a list of names; none for every name.
+func (p parser) names(
+	fields map[string]*yaml.Node, node *yaml.Node, at, name string, brokenRule func(text string) string,
+) ([]string, error) {
+	if fields[name] == nil {
+		return nil, nil
+	}
+	names, err := p.texts(fields, node, at, name, brokenRule)
+	if slices.Contains(names, everything) {
+		names = nil
+	}
+	return names, err
+}
+
+// brokenPlaceholder says which rule of the placeholder a rule breaks: no two of its callers may have the same name.
+func (r rule) brokenPlaceholder() string {
+	if !slices.ContainsFunc(slices.Concat(r.prefixes, r.members), func(text string) bool { return strings.Contains(text, placeholder) }) {
+		return ""
+	}
+	form, _, _ := strings.Cut(r.identities[0], ":")
+	begins := form + ":"
+	isOther := func(identity string) bool { return !strings.HasPrefix(identity, begins) }
+	isBelow := strings.HasSuffix(r.identities[0], "/*") && len(r.identities) == 1
+	if slices.ContainsFunc(r.identities, isOther) || r.identities[0] == Loopback || (begins+"//" == SPIFFE) && !isBelow {
+		return "with " + placeholder + ", identities that begin alike, as uid:1 and uid:2, or a single SPIFFE path with /* at its end"
+	}
+	return ""
 }
 
 // identity says which rule a pattern of identities breaks.
@@ -136,7 +183,15 @@ func (p parser) prefix(text string) string {
 	if text == everything {
 		return ""
 	}
-	return p.isName(text)
+	return p.isName(strings.ReplaceAll(text, placeholder, "x"))
+}
+
+// member says which rule a name of members breaks.
+func (p parser) member(text string) string {
+	if strings.Contains(text, "/") {
+		return "one segment, without /"
+	}
+	return p.prefix(text)
 }
 
 // expand finds the actions that good patterns name.

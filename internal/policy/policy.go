@@ -5,6 +5,12 @@
 //	  - identities: ["uid:1000", "spiffe://prod.example/ns/web/*"]
 //	    methods: ["sidekeeper.lock.v1.LockService/*"]
 //	    prefixes: ["billing"]
+//
+// It also says how much some callers may have of what is limited for each:
+//
+//	limits:
+//	  - identities: ["uid:1000"]
+//	    leases: 50
 package policy
 
 import (
@@ -17,16 +23,21 @@ import (
 type Action struct {
 	Name     string
 	Operator bool // only rules that name it allow it: the * behind a service leaves it out
+	Member   bool // it is about a member of a group
 }
 
-// A Policy is rules. It is not modified.
-type Policy struct{ rules []rule }
+// A Policy is rules and limits. It is not modified.
+type Policy struct {
+	rules  []rule
+	limits []limiting
+}
 
 // A rule allows some callers some actions on some names.
 type rule struct {
 	identities []string
 	actions    map[string]bool
 	prefixes   []string // none for every name
+	members    []string // none for every member
 }
 
 // everybody, and every name.
@@ -36,10 +47,13 @@ const everything = "*"
 func (p *Policy) Size() int { return len(p.rules) }
 
 // Allows says whether the caller may do this to all of these names. A listing has the prefix asked for as its name, which is empty
-// for one of everything. An action about nothing that has a name comes with no names.
-func (p *Policy) Allows(identity, action string, names []string) bool {
+// for one of everything. An action about nothing that has a name comes with no names. One about a member, of the group that is its
+// name, comes with that, too.
+func (p *Policy) Allows(identity, action string, names []string, member ...string) bool {
 	for _, name := range names {
-		if !p.some(func(r rule) bool { return r.covers(name) && r.grants(identity, action) }) {
+		if !p.some(func(r rule) bool {
+			return r.grants(identity, action) && r.covers(identity, name) && (len(member) == 0 || r.admits(identity, member[0]))
+		}) {
 			return false
 		}
 	}
@@ -51,8 +65,10 @@ func (p *Policy) some(such func(rule) bool) bool { return slices.ContainsFunc(p.
 
 func (r rule) grants(identity, action string) bool { return r.actions[action] && r.isAbout(identity) }
 
-func (r rule) isAbout(identity string) bool {
-	return slices.ContainsFunc(r.identities, func(pattern string) bool { return matches(pattern, identity) })
+func (r rule) isAbout(identity string) bool { return anyMatches(r.identities, identity) }
+
+func anyMatches(patterns []string, identity string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(pattern, identity) })
 }
 
 // matches compares an identity with a pattern, which may end in /* for all SPIFFE ids below.
@@ -63,9 +79,34 @@ func matches(pattern, identity string) bool {
 	return pattern == everything || pattern == identity
 }
 
-// covers says whether the rule is about a name: if it lies under one of the prefixes, by whole segments.
-func (r rule) covers(name string) bool {
-	return len(r.prefixes) == 0 || slices.ContainsFunc(r.prefixes, func(prefix string) bool {
-		return name == prefix || strings.HasPrefix(name, prefix+"/")
+// covers says whether the rule is about a name: if that lies under one of the prefixes, by whole segments.
+func (r rule) covers(identity, name string) bool {
+	return len(r.prefixes) == 0 || slices.ContainsFunc(r.prefixes, func(pattern string) bool {
+		prefix, ok := r.filled(pattern, identity)
+		return ok && (name == prefix || strings.HasPrefix(name, prefix+"/"))
 	})
+}
+
+// admits says whether the rule is about a member of this name.
+func (r rule) admits(identity, member string) bool {
+	return len(r.members) == 0 || slices.ContainsFunc(r.members, func(pattern string) bool {
+		name, ok := r.filled(pattern, identity)
+		return ok && name == member
+	})
+}
+
+// placeholder stands in prefixes and members for the caller's own name.
+const placeholder = "{identity}"
+
+// filled puts the caller's own name where the placeholder stands: what follows the beginning of its identity or, of SPIFFE ids below a
+// path, what stands for the *. It is one segment, so that nobody's own name lies in another's; ok is false for who has none.
+func (r rule) filled(pattern, identity string) (filled string, ok bool) {
+	if !strings.Contains(pattern, placeholder) {
+		return pattern, true
+	}
+	_, own, _ := strings.Cut(identity, ":")
+	if strings.HasPrefix(identity, SPIFFE) {
+		own = strings.TrimPrefix(identity, strings.TrimSuffix(r.identities[0], everything))
+	}
+	return strings.ReplaceAll(pattern, placeholder, own), own != "" && !strings.Contains(own, "/")
 }

@@ -26,32 +26,45 @@ func isOpen(method string) bool {
 }
 
 // An authorizer decides whether a call may be made. Every request of every call passes it before anything else sees it.
-type authorizer struct{ policy *policyFile }
+type authorizer struct {
+	policy *policyFile
+	open   *openStreams
+}
 
-// A decision is what an authorizer has decided about a call.
-type decision struct{ operates bool } // whether the caller may do what operators do with it
+// A question is who asks for what, without the request that asks for it.
+type question struct {
+	from   caller.Caller
+	method string
+	action policy.Action
+	names  []string
+	member []string
+}
 
-// authorize says whether the caller may make this request. Without a policy, and on the operators' listener, that depends on the method
+func questionOf(from caller.Caller, method string, request any) question {
+	action := methodPolicies[method].action(method, request)
+	return question{from, method, action, namesIn(method, request), memberIn(method, request)}
+}
+
+// judge says whether the caller may make this request. Without a policy, and on the operators' listener, that depends on the method
 // alone; the handlers of methods that only some requests use as operators do ask caller.MayOperate.
-func (a authorizer) authorize(from caller.Caller, method string, request any) (decision, error) {
-	of, known := methodPolicies[method]
+func (a authorizer) judge(asked question) error {
+	of, known := methodPolicies[asked.method]
 	switch {
-	case isOpen(method):
-		return decision{}, nil
-	case from.Operator:
-		return decision{operates: true}, nil
+	case isOpen(asked.method), asked.from.Operator:
+		return nil
 	case a.policy == nil && of.operator:
-		return decision{}, service.ErrOperatorOnly
+		return service.ErrOperatorOnly
 	case a.policy == nil:
-		return decision{}, nil
-	case !known:
-		return decision{}, service.PolicyDenied(from.Identity, strings.TrimPrefix(method, "/"))
+		return nil
+	case !known || !a.policy.Last().Allows(asked.from.Identity, asked.action.Name, asked.names, asked.member...):
+		return service.PolicyDenied(asked.from.Identity, asked.action.Name)
 	}
-	action := of.action(method, request)
-	if !a.policy.Last().Allows(from.Identity, action.Name, namesIn(method, request)) {
-		return decision{}, service.PolicyDenied(from.Identity, action.Name)
-	}
-	return decision{operates: action.Operator}, nil
+	return nil
+}
+
+// operates says whether the caller may do what operators do with a call that it may make.
+func (a authorizer) operates(asked question) bool {
+	return asked.from.Operator || a.policy != nil && asked.action.Operator
 }
 
 // policyActions are all that a policy can speak of.

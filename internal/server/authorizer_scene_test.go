@@ -46,7 +46,13 @@ type policyScene struct {
 
 func newPolicyScene(t *testing.T, policy string) *policyScene {
 	t.Helper()
-	memory := standin.New(standin.Options{Tick: 100 * time.Millisecond})
+	return newPolicySceneOf(t, policy, 100*time.Millisecond)
+}
+
+// newPolicySceneOf starts a sidecar whose leases last for 20 ticks.
+func newPolicySceneOf(t *testing.T, policy string, tick time.Duration) *policyScene {
+	t.Helper()
+	memory := standin.New(standin.Options{Tick: tick})
 	t.Cleanup(memory.Close)
 	folder, err := os.MkdirTemp("", "policy")
 	must(t, err)
@@ -62,7 +68,7 @@ func newPolicyScene(t *testing.T, policy string) *policyScene {
 	authority.writeClientCA(files)
 	ensemble := &memoryEnsemble{Reader: memory.NewReader(), memory: memory, opened: s.opened}
 	s.services = service.New(service.Options{
-		SessionTimeout: 2 * time.Second, TickTime: 100 * time.Millisecond, Log: s.book.Logger(), Audit: s.record.Logger(),
+		SessionTimeout: 20 * tick, TickTime: tick, Log: s.book.Logger(), Audit: s.record.Logger(),
 	}, ensemble)
 	s.server, err = New(Options{
 		Listen: []string{

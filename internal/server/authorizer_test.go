@@ -128,7 +128,7 @@ func TestEveryMethodSaysWhatItIsAboutAndIsDeniedToWhoIsNotListed(t *testing.T) {
 		}
 	}
 	same(t, "methods", len(s.methods()), len(methodPolicies))
-	_, err := authorizer{s.server.policy}.authorize(caller.Caller{Identity: "uid:1"}, "/sidekeeper.new.v1.NewService/Call", nil)
+	err := authorizer{policy: s.server.policy}.judge(questionOf(caller.Caller{Identity: "uid:1"}, "/sidekeeper.new.v1.NewService/Call", nil))
 	same(t, "a method that nothing is known of", outcomeOf(err), denied)
 }
 
@@ -260,10 +260,6 @@ func TestANewPolicyIsForNewCallsAndABadOneForNone(t *testing.T) {
 	const locks = `rules: [{identities: ["socket:app"], methods: ["sidekeeper.lock.v1.LockService/*"], prefixes: [orders]}]`
 	s := newPolicyScene(t, locks)
 	client := lockv1.NewLockServiceClient(s.callers["socket:app"])
-	hold, err := client.Acquire(within(t), &lockv1.AcquireRequest{Name: "orders"})
-	must(t, err)
-	_, err = hold.Recv()
-	must(t, err)
 	get := func() string {
 		_, err := client.Get(within(t), &lockv1.GetRequest{Name: "orders"})
 		return outcome(err)
@@ -271,14 +267,21 @@ func TestANewPolicyIsForNewCallsAndABadOneForNone(t *testing.T) {
 	same(t, "by the first policy", get(), "OK")
 	s.write("rules: []")
 	awaitThat(t, "the new policy", func() bool { return get() == denied })
+	complaints := func() int { return strings.Count(s.book.Text(), `identities[0] is \"app\": an identity is`) }
 	s.write("rules: [{identities: [app]}]")
-	awaitThat(t, "the complaint", func() bool { return strings.Contains(s.book.Text(), `identities[0] is \"app\": an identity is`) })
+	awaitThat(t, "the complaint", func() bool { return complaints() == 1 })
 	same(t, "by a bad policy", get(), denied)
 	same(t, "metric", strings.Contains(scrape(s.metrics), "sidekeeper_policy_refused 1"), true)
 	s.write(locks)
 	awaitThat(t, "the first policy again", func() bool { return get() == "OK" })
 	same(t, "metric", strings.Contains(scrape(s.metrics), "sidekeeper_policy_refused 0"), true)
 
+	hold, err := client.Acquire(within(t), &lockv1.AcquireRequest{Name: "orders"})
+	must(t, err)
+	_, err = hold.Recv()
+	must(t, err)
+	s.write("rules: [{identities: [app]}]")
+	awaitThat(t, "the complaint again", func() bool { return complaints() == 2 })
 	_, err = lockv1.NewLockServiceClient(s.callers["operator"]).Revoke(within(t), &lockv1.RevokeRequest{Name: "orders", Reason: "through it all"})
 	must(t, err)
 	event, err := hold.Recv()
@@ -318,7 +321,7 @@ func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
 	t.Parallel()
 	s := newPolicyScene(t, "rules: []")
 	ctx := context.Background()
-	admission := admission{mostStreams: 1, authorizer: authorizer{s.server.policy}, denials: denials{noLog()}}
+	admission := admission{mostStreams: 1, limits: &caller.Limits{}, authorizer: authorizer{s.server.policy, &openStreams{}}, denials: denials{noLog()}}
 	request, err := proto.Marshal(&lockv1.AcquireRequest{Name: "orders"})
 	must(t, err)
 	info := &grpc.StreamServerInfo{FullMethod: lockv1.LockService_Acquire_FullMethodName}

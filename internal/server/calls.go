@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -23,6 +24,9 @@ const (
 	callConnections = 8    // connections' worth of its long-lived streams
 	fewCalls        = 1024 // whether there is memory or not
 )
+
+// callsUnderWay is a limit that no policy sets.
+const callsUnderWay = "calls_under_way"
 
 // How many calls of one caller are turned away in a second, and at once, until its connections are read more slowly.
 const (
@@ -36,6 +40,7 @@ const (
 type calls struct {
 	most    int
 	streams int // long-lived, of one connection
+	limits  *caller.Limits
 	memory  memory
 	metrics *Metrics
 	methods map[string]bool // those there are, and whether they are long-lived streams
@@ -46,7 +51,7 @@ func newCalls(options Options, memory memory) *calls {
 	if IsForOne(options.Listen, options.TLS) {
 		most = math.MaxInt
 	}
-	return &calls{most: most, streams: options.MaxStreams, memory: memory, metrics: options.Metrics, methods: map[string]bool{}}
+	return &calls{most: most, streams: options.MaxStreams, limits: options.Limits, memory: memory, metrics: options.Metrics, methods: map[string]bool{}}
 }
 
 // learn notes the methods of a server.
@@ -97,32 +102,33 @@ func (c *calls) admit(slot *connSlot, identity, method string) error {
 	var err error
 	switch {
 	case under > int64(c.most):
-		err = service.QuotaExceeded("calls under way", c.most, identity)
+		err = service.QuotaExceeded(callsUnderWay, c.most, identity, 0)
 	case under > fewCalls:
 		err = c.memory.short()
 	}
 	if err == nil && streams && quota.turnedAway.owes() {
-		err = c.hopeless(slot, identity)
+		err = c.hopeless(slot, identity, method)
 	}
 	if err == nil {
 		return nil
 	}
 	quota.calls.Add(-1)
 	answer, reason := service.StatusOf(err)
-	c.metrics.callErrors.WithLabelValues(reason).Inc()
+	c.metrics.refused(answer, reason)
 	return answer.Err()
 }
 
 // hopeless says early what a stream of a caller who is turned away again and again would be told in the end, at a tenth of the cost.
-func (c *calls) hopeless(slot *connSlot, identity string) error {
+func (c *calls) hopeless(slot *connSlot, identity, method string) error {
 	if slot.streams.open.Load() >= int64(c.streams) {
 		return service.StreamLimit(c.streams)
 	}
-	if share := streamConnections * c.streams; c.most != math.MaxInt && slot.quota.streams.open.Load() >= int64(share) {
-		return service.QuotaExceeded("long-lived streams", share, identity)
+	if share := c.limits.Of(identity, policy.Streams); slot.quota.streams.open.Load() >= int64(orAny(share)) {
+		return service.QuotaExceeded(policy.Streams.String(), share, identity, 0)
 	}
-	if most := mostIncomplete + mostUnread; slot.quota.intake.calls.Load() >= int64(most) {
-		return service.QuotaExceeded("incomplete requests", most, identity)
+	most := c.limits.Of(identity, policy.IncompleteRequests)
+	if intake := slot.quota.intakeFor(method, most); intake.calls.Load() >= int64(cap(intake.reading)+mostUnread) {
+		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, identity, 0)
 	}
 	return nil
 }

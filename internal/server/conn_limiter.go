@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"errors"
 	"io"
-	"math"
 	"net"
 	"os"
 	"strconv"
@@ -25,8 +24,10 @@ import (
 // that they take none from anybody, and the oldest of them makes room for the newest, since a caller shows it at once; some places are kept
 // for root and the sidecar's own user.
 type connLimiter struct {
-	most, share, greetings, kept int
-	log                          *zap.Logger
+	most, greetings, kept int
+	limits                *caller.Limits // of one caller
+	refused               func(limit policy.Limit)
+	log                   *zap.Logger
 
 	mu     sync.Mutex
 	open   int                     // whose callers are known
@@ -42,13 +43,12 @@ type connLimiter struct {
 
 var errTooManyConnections = errors.New("too many connections")
 
-// newConnLimiter makes one, which lets any number in if most is 0.
-func newConnLimiter(most int, log *zap.Logger) *connLimiter {
-	if most == 0 {
-		most = math.MaxInt
-	}
+// newConnLimiter makes one, which lets any number in if most is 0, and tells of limits of callers that were reached.
+func newConnLimiter(most int, limits *caller.Limits, refused func(policy.Limit), log *zap.Logger) *connLimiter {
+	most = orAny(most)
 	return &connLimiter{
-		most: most, share: most - most/4, greetings: most - most/2, kept: most / keptIn, log: log, quotas: map[string]*callerQuota{},
+		most: most, greetings: most - most/2, kept: most / keptIn, limits: limits, refused: refused, log: log,
+		quotas:   map[string]*callerQuota{},
 		refusals: newPace(refusals, refusalsBurst), evictions: newPace(evictions, evictions), warnings: rate.NewLimiter(warnings, warningsBurst),
 	}
 }
@@ -98,18 +98,23 @@ const (
 type callerQuota struct {
 	open     int // connections; the limiter's
 	arrivals *rate.Limiter
-	intake   *intake
+	talks    atomic.Int64 // streams in both directions that are open for a further request
 	streams  streamCount
 	reads    *reads
 	denials  *denialPace
 
 	calls      atomic.Int64 // under way
 	turnedAway *pace
+
+	mu     sync.Mutex
+	intake *intake
+	urgent *intake // of the requests that wait for no others
+	spent  spending
 }
 
 func newCallerQuota() *callerQuota {
 	return &callerQuota{
-		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), intake: newIntake(), reads: newReads(), denials: newDenialPace(),
+		arrivals: rate.NewLimiter(arrivals, arrivalsBurst), reads: newReads(), denials: newDenialPace(),
 		turnedAway: newTurnedAway(),
 	}
 }
@@ -198,8 +203,9 @@ func (s *connSlot) queue(identity string) (time.Duration, error) {
 	if l.open >= l.most || l.open >= l.most-l.kept && !isOwn(identity) {
 		return 0, l.refuse("max-connections", l.most-l.kept, identity)
 	}
-	if quota.open >= l.share {
-		return 0, l.refuse("connections per caller", l.share, identity)
+	if share := l.limits.Of(identity, policy.Connections); quota.open >= orAny(share) {
+		l.refused(policy.Connections)
+		return 0, l.refuse("connections per caller", share, identity)
 	}
 	place := quota.arrivals.Reserve()
 	if place.Delay() > longestQueue {
@@ -225,7 +231,7 @@ func (l *connLimiter) quota(identity string) *callerQuota {
 		return known
 	}
 	for name, known := range l.quotas {
-		if known.open == 0 && known.arrivals.Tokens() >= arrivalsBurst {
+		if known.open == 0 && known.hasRested() {
 			delete(l.quotas, name)
 		}
 	}

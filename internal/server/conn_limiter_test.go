@@ -15,13 +15,19 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 )
+
+// newLimiterOf makes a limiter with the limits that hold by default.
+func newLimiterOf(most int, log *zap.Logger) *connLimiter {
+	return newConnLimiter(most, NewLimits(Options{MaxConnections: most}, 0, 0), func(policy.Limit) {}, log)
+}
 
 func TestAQuarterOfTheConnectionsIsKeptFreeOfAnyOneCaller(t *testing.T) {
 	t.Parallel()
 	core, logged := observer.New(zap.WarnLevel)
-	d := newConnLimiter(8, zap.New(core))
+	d := newLimiterOf(8, zap.New(core))
 	var slots []*connSlot
 	come := func(identity string) string {
 		v, err := d.enter(nil)
@@ -95,7 +101,7 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		core, logged := observer.New(zap.WarnLevel)
-		d := newConnLimiter(0, zap.New(core))
+		d := newLimiterOf(0, zap.New(core))
 		come := func(identity string) (waited time.Duration, err error) {
 			began := time.Now()
 			v, err := d.enter(nil)
@@ -141,7 +147,7 @@ func TestWhoConnectsAgainAndAgainHasToWait(t *testing.T) {
 func TestConnectionsWaitOutsideWhenManyAreRefused(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		d := newConnLimiter(1, zap.NewNop())
+		d := newLimiterOf(1, zap.NewNop())
 		inside, err := d.enter(nil)
 		same(t, "the first", errors.Join(err, inside.Identify("uid:1")), nil)
 		defer inside.Leave()
@@ -196,7 +202,7 @@ func TestAConnectionWhoseCallsAreTakenBackIsReadMoreSlowly(t *testing.T) {
 
 func TestConnectionsThatDoNotSayWhoseTheyAreTakeNoPlaces(t *testing.T) {
 	t.Parallel()
-	d := newConnLimiter(8, zap.NewNop())
+	d := newLimiterOf(8, zap.NewNop())
 	var slots []*connSlot
 	conns := make([]closing, 5)
 	for i := range conns {
@@ -233,7 +239,7 @@ func (c *closing) Close() error {
 
 func TestPlacesAreKeptForRootAndTheSidecarsUser(t *testing.T) {
 	t.Parallel()
-	d := newConnLimiter(100, zap.NewNop())
+	d := newLimiterOf(100, zap.NewNop())
 	come := func(identity string) error {
 		slot, err := d.enter(nil)
 		if err != nil {

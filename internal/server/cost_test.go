@@ -42,7 +42,7 @@ func BenchmarkCallCost(b *testing.B) {
 	if err := os.WriteFile(path, []byte(rules.String()), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	twenty, err := openPolicy(path, zap.NewNop(), zap.NewNop(), func(bool) {})
+	twenty, err := openPolicy(path, zap.NewNop(), zap.NewNop(), func(bool) {}, func() {})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func BenchmarkCallCost(b *testing.B) {
 	}{{"without a policy", nil}, {"with twenty rules", twenty}} {
 		b.Run(way.name, func(b *testing.B) {
 			b.ReportAllocs()
-			benchmarkAdmission(b, admission{authorizer: authorizer{way.file}, denials: denials{zap.NewNop()}})
+			benchmarkAdmission(b, admission{limits: &caller.Limits{}, authorizer: authorizer{way.file, &openStreams{}}, denials: denials{zap.NewNop()}})
 		})
 	}
 }

@@ -69,7 +69,7 @@ func FuzzTLSFiles(f *testing.F) {
 	f.Add(good[0], good[2], good[1])
 	f.Add(append(good[2], good[0]...), good[1], append([]byte("x"), good[2]...))
 	f.Fuzz(func(t *testing.T, certificate, key, authorities []byte) {
-		config, err := files.load([][]byte{certificate, key, authorities})
+		config, err := files.load([][]byte{certificate, key, authorities}, nil)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), folder) {
 				t.Errorf("%v: names no file", err)

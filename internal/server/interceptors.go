@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -24,7 +25,7 @@ const reasonTrailer = "sidekeeper-reason"
 func interceptorsOf(options Options, authorizer authorizer, reception reception) []grpc.ServerOption {
 	log, counted := callLog{options.Log}, errorCount{options.Metrics}
 	memory := reception.memory
-	admission := admission{options.MaxStreams, memory, authorizer, denials{options.Audit}}
+	admission := admission{options.MaxStreams, reception.limits, memory, authorizer, denials{options.Audit}}
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
@@ -48,9 +49,10 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 	}
 }
 
-// admission decides who may make a call, and how many at once.
+// admission decides who may make a call, how many at once, and how many in a second.
 type admission struct {
-	mostStreams int
+	mostStreams int // of one connection
+	limits      *caller.Limits
 	memory      memory
 	authorizer  authorizer
 	denials     denials
@@ -62,12 +64,16 @@ func (a admission) unary(
 	from := caller.Of(ctx)
 	tellNames(ctx, info.FullMethod, request)
 	defer func() { a.denials.answered(from, func() attempt { return attemptOf(info.FullMethod, request) }, err) }()
-	decision, err := a.authorizer.authorize(from, info.FullMethod, request)
-	if err != nil {
+	asked := questionOf(from, info.FullMethod, request)
+	if err := a.authorizer.judge(asked); err != nil {
 		return nil, err
 	}
-	defer slotOf(from).pace.withdrawn(ctx)
-	if decision.operates {
+	slot := slotOf(from)
+	if err := slot.quota.spend(a.limits, from.Identity, costOf(info.FullMethod, request)); err != nil {
+		return nil, err
+	}
+	defer slot.pace.withdrawn(ctx)
+	if a.authorizer.operates(asked) {
 		ctx = caller.Operating(ctx)
 	}
 	return handler(ctx, request)
@@ -76,34 +82,20 @@ func (a admission) unary(
 func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	from := caller.Of(stream.Context())
 	slot := slotOf(from)
-	if err := slot.beginStream(a.mostStreams, from.Identity, a.memory); err != nil {
+	share := a.limits.Of(from.Identity, policy.Streams)
+	if err := slot.beginStream(a.mostStreams, share, from.Identity, a.memory); err != nil {
 		return err
 	}
 	defer slot.endStream()
 	defer slot.pace.withdrawn(stream.Context())
-	authorized := &authorizedStream{ServerStream: stream, authorizer: a.authorizer, method: info.FullMethod}
+	authorized := &authorizedStream{
+		ServerStream: stream, authorizer: a.authorizer, limits: a.limits, method: info.FullMethod, permission: caller.NewPermission(),
+	}
+	if a.authorizer.policy != nil {
+		defer a.authorizer.open.leave(authorized)
+	}
 	err := handler(server, authorized)
 	a.denials.answered(from, func() attempt { return authorized.last }, err)
-	return err
-}
-
-// An authorizedStream hands no request to its handler that the authorizer does not let pass.
-type authorizedStream struct {
-	grpc.ServerStream
-
-	authorizer authorizer
-	method     string
-	last       attempt
-}
-
-// RecvMsg implements grpc.ServerStream.
-func (s *authorizedStream) RecvMsg(request any) error {
-	if err := s.ServerStream.RecvMsg(request); err != nil {
-		return err
-	}
-	s.last = attemptOf(s.method, request)
-	tellNames(s.Context(), s.method, request)
-	_, err := s.authorizer.authorize(caller.Of(s.Context()), s.method, request)
 	return err
 }
 
@@ -166,6 +158,6 @@ func (e errorCount) count(ctx context.Context, err error) {
 	}
 	if told.reason != "" {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String(reasonAttribute, told.reason))
-		e.metrics.callErrors.WithLabelValues(told.reason).Inc()
+		e.metrics.refused(told.status, told.reason)
 	}
 }

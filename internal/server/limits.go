@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -56,25 +57,25 @@ func (c *streamCount) enter(most int) error {
 
 func (c *streamCount) leave() { c.open.Add(-1) }
 
-// What one caller gets of long-lived streams over all its connections.
+// What there may be of long-lived streams.
 const (
-	streamConnections = 4  // connections' worth of them
+	streamConnections = 4  // connections' worth of them for one caller over all its connections, where there are others
 	fewStreams        = 64 // of one connection, whether there is memory or not
 )
 
-// beginStream admits one more long-lived stream of the connection and of its caller. Who was admitted calls endStream. When memory is
-// short, a connection that has many streams gets no more, and the others do.
-func (s *connSlot) beginStream(most int, identity string, memory memory) error {
+// beginStream admits one more long-lived stream of the connection, and of its caller, which may have so many as share says, or any number
+// if it is 0. Who was admitted calls endStream. When memory is short, a connection that has many streams gets no more, and the others do.
+func (s *connSlot) beginStream(most, share int, identity string, memory memory) error {
 	if err := s.streams.enter(most); err != nil {
 		return err
 	}
 	if s.quota == nil {
 		return nil
 	}
-	err := s.quota.streams.enter(streamConnections * most)
+	err := s.quota.streams.enter(orAny(share))
 	if err != nil {
 		s.streams.leave()
-		return service.QuotaExceeded("long-lived streams", streamConnections*most, identity)
+		return service.QuotaExceeded(policy.Streams.String(), share, identity, 0)
 	}
 	if s.streams.open.Load() > fewStreams {
 		if err = memory.spare(); err != nil {

@@ -35,8 +35,14 @@ func newMemory(most int) memory {
 }
 
 // heapInUse counts what the process has allocated and not freed yet.
-func heapInUse() int {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+func heapInUse() int { return sampled("/memory/classes/heap/objects:bytes") }
+
+// heapLive counts what was still in use after the last collection.
+func heapLive() int { return sampled("/gc/heap/live:bytes") }
+
+// sampled is what the runtime measures under this name.
+func sampled(name string) int {
+	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
 	return int(sample[0].Value.Uint64())
 }
@@ -85,13 +91,6 @@ func (m memory) short() error {
 		return nil
 	}
 	return service.MemoryLimit(m.most)
-}
-
-// heapLive counts what was still in use after the last collection.
-func heapLive() int {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	return int(sample[0].Value.Uint64())
 }
 
 func (m memory) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {

@@ -14,6 +14,7 @@ import (
 // A methodPolicy is how a policy sees the calls of one method. A method that has none is denied to everybody whom a policy applies to.
 type methodPolicy struct {
 	names    func(request any) []string // that a call is about; nil for methods about the caller's own leases and holds
+	member   bool                       // whether it is about a member of the group that it names
 	operator bool                       // whether only operators call it
 	use      string                     // what makes a call an operator's that is not one otherwise
 	isUse    func(request any) bool
@@ -42,8 +43,8 @@ var methodPolicies = map[string]methodPolicy{
 	sequencev1.SequenceService_Delete_FullMethodName:    {names: nameIn},
 	sequencev1.SequenceService_List_FullMethodName:      {names: prefixIn},
 
-	membershipv1.MembershipService_Join_FullMethodName:   {names: groupIn},
-	membershipv1.MembershipService_Update_FullMethodName: {names: groupIn},
+	membershipv1.MembershipService_Join_FullMethodName:   {names: groupIn, member: true},
+	membershipv1.MembershipService_Update_FullMethodName: {names: groupIn, member: true},
 	membershipv1.MembershipService_Get_FullMethodName:    {names: groupIn},
 	membershipv1.MembershipService_List_FullMethodName:   {names: prefixIn},
 	membershipv1.MembershipService_Watch_FullMethodName:  {names: groupIn},
@@ -111,12 +112,20 @@ func namesIn(method string, request any) []string {
 	return nil
 }
 
+// memberIn is the member that a request is about; none for most methods.
+func memberIn(method string, request any) []string {
+	if methodPolicies[method].member {
+		return []string{request.(interface{ GetMember() string }).GetMember()}
+	}
+	return nil
+}
+
 // actionsOf are what a policy can speak of, in the order of their names' bytes.
 func actionsOf(methods []string) (actions []policy.Action) {
 	for _, method := range methods {
 		of := methodPolicies[method]
 		name := strings.TrimPrefix(method, "/")
-		actions = append(actions, policy.Action{Name: name, Operator: of.operator})
+		actions = append(actions, policy.Action{Name: name, Operator: of.operator, Member: of.member})
 		if of.use != "" {
 			actions = append(actions, policy.Action{Name: name + ":" + of.use, Operator: true})
 		}

@@ -8,8 +8,13 @@ import (
 	grpcprometheus "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
 // Metrics counts what happens in one sidecar. It is the Events of its services, and takes the ensemble's part through
@@ -32,6 +37,7 @@ type Metrics struct {
 	requestTime             *prometheus.HistogramVec
 	requestsLost            *prometheus.CounterVec
 	callErrors              *prometheus.CounterVec
+	quotaRefusals           *prometheus.CounterVec
 }
 
 // Buckets, in seconds. Calls and requests take milliseconds; waits and holds anything up to days.
@@ -42,36 +48,37 @@ var (
 
 // NewMetrics makes the metrics of one sidecar.
 func NewMetrics() *Metrics {
+	registry := prometheus.NewRegistry()
+	f := factory{promauto.With(registry)}
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
+		registry: registry,
 		calls:    grpcprometheus.NewServerMetrics(),
 
-		leases:         gauge("leases_open", "Open leases."),
-		holds:          gauge("holds", "Locks held through this sidecar."),
-		waiters:        gauge("waiters", "Callers waiting for a lock."),
-		leaseTime:      histogram("lease_seconds", "Lifetime of leases that have ended.", longTimes),
-		holdTime:       histogram("hold_seconds", "Duration of holds that have ended.", longTimes),
-		waitTime:       histograms("wait_seconds", "How long callers waited for a lock.", longTimes, "granted"),
-		leaseLosses:    counters("lease_losses_total", "Leases that ended without their caller asking, by reason.", "reason"),
-		holdLosses:     counters("hold_losses_total", "Holds that ended without their caller asking, by reason.", "reason"),
-		members:        gauge("members", "Members of groups that have joined through this sidecar."),
-		memberTime:     histogram("member_seconds", "Duration of memberships that have ended.", longTimes),
-		memberLosses:   counters("member_losses_total", "Members that ended without their caller asking, by reason.", "reason"),
-		numbers:        counters("sequence_numbers_total", "Sequence numbers issued, by ordering.", "ordering"),
-		writes:         counters("sequence_writes_total", "Writes of sequences, by outcome.", "outcome"),
-		keyWatches:     gauge("key_watches", "Callers that watch configuration keys."),
-		watched:        gauge("watched_nodes", "Nodes watched for callers that watch groups and keys."),
-		heartbeatsLate: counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
-		refusedPolicy:  gauge("policy_refused", "1 while the policy file is invalid and its last valid version is in force, else 0."),
-		requestTime: histograms("zookeeper_request_seconds", "Time until the ensemble answered, by operation.",
+		leases:         f.gauge("leases_open", "Open leases."),
+		holds:          f.gauge("holds", "Locks held through this sidecar."),
+		waiters:        f.gauge("waiters", "Callers waiting for a lock."),
+		leaseTime:      f.histogram("lease_seconds", "Lifetime of leases that have ended.", longTimes),
+		holdTime:       f.histogram("hold_seconds", "Duration of holds that have ended.", longTimes),
+		waitTime:       f.histograms("wait_seconds", "How long callers waited for a lock.", longTimes, "granted"),
+		leaseLosses:    f.counters("lease_losses_total", "Leases that ended without their caller asking, by reason.", "reason"),
+		holdLosses:     f.counters("hold_losses_total", "Holds that ended without their caller asking, by reason.", "reason"),
+		members:        f.gauge("members", "Members of groups that have joined through this sidecar."),
+		memberTime:     f.histogram("member_seconds", "Duration of memberships that have ended.", longTimes),
+		memberLosses:   f.counters("member_losses_total", "Members that ended without their caller asking, by reason.", "reason"),
+		numbers:        f.counters("sequence_numbers_total", "Sequence numbers issued, by ordering.", "ordering"),
+		writes:         f.counters("sequence_writes_total", "Writes of sequences, by outcome.", "outcome"),
+		keyWatches:     f.gauge("key_watches", "Callers that watch configuration keys."),
+		watched:        f.gauge("watched_nodes", "Nodes watched for callers that watch groups and keys."),
+		heartbeatsLate: f.counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
+		refusedPolicy:  f.gauge("policy_refused", "1 while the policy file is invalid and its last valid version is in force, else 0."),
+		requestTime: f.histograms("zookeeper_request_seconds", "Time until the ensemble answered, by operation.",
 			shortTimes, "operation"),
-		requestsLost: counters("zookeeper_requests_lost_total", "Requests to the ensemble whose answer was lost, by operation.", "operation"),
-		callErrors:   counters("call_errors_total", "Calls that ended with an error, by reason.", "reason"),
+		requestsLost: f.counters("zookeeper_requests_lost_total", "Requests to the ensemble whose answer was lost, by operation.", "operation"),
+		callErrors:   f.counters("call_errors_total", "Calls that ended with an error, by reason.", "reason"),
+		quotaRefusals: f.counters("quota_refusals_total",
+			"Calls and connections refused because their caller had reached a limit of one caller, by limit.", "limit"),
 	}
-	m.registry.MustRegister(m.calls, m.leases, m.holds, m.waiters, m.leaseTime, m.holdTime, m.waitTime, m.leaseLosses,
-		m.holdLosses, m.members, m.memberTime, m.memberLosses, m.numbers, m.writes, m.keyWatches, m.watched, m.heartbeatsLate,
-		m.requestTime, m.requestsLost, m.callErrors, m.refusedPolicy)
-	m.registry.MustRegister(collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
+	registry.MustRegister(m.calls, collectors.NewBuildInfoCollector(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.begin()
 	return m
@@ -165,32 +172,49 @@ func (m *Metrics) RequestDone(_ context.Context, operation string, took time.Dur
 
 const namespace = "sidekeeper"
 
-func gauge(name, help string) prometheus.Gauge {
-	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+// A factory makes metrics that a registry has from the start.
+type factory struct{ promauto.Factory }
+
+func (f factory) gauge(name, help string) prometheus.Gauge {
+	return f.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
 }
 
-func counter(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+func (f factory) counter(name, help string) prometheus.Counter {
+	return f.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
 }
 
-func counters(name, help, label string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, []string{label})
+func (f factory) counters(name, help, label string) *prometheus.CounterVec {
+	return f.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, []string{label})
 }
 
-func histogram(name, help string, buckets []float64) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
+func (f factory) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return f.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
 }
 
-func histograms(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(
+func (f factory) histograms(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
+	return f.NewHistogramVec(
 		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, []string{label})
+}
+
+// refused counts what a caller was told, and of which limit of its own.
+func (m *Metrics) refused(answer *status.Status, reason string) {
+	m.callErrors.WithLabelValues(reason).Inc()
+	if reason != quotaExceeded {
+		return
+	}
+	for _, detail := range answer.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetMetadata()["caller"] != "" { // else it is a quota of the ensemble
+			m.quotaRefusals.WithLabelValues(info.GetMetadata()["limit"]).Inc()
+		}
+	}
+}
+
+// limitReached counts a connection that was refused.
+func (m *Metrics) limitReached(limit policy.Limit) {
+	m.quotaRefusals.WithLabelValues(limit.String()).Inc()
 }
 
 // policyRefused says whether the policy's file cannot be used.
 func (m *Metrics) policyRefused(refused bool) {
-	if refused {
-		m.refusedPolicy.Set(1)
-		return
-	}
-	m.refusedPolicy.Set(0)
+	m.refusedPolicy.Set(oneIf(refused))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	errorsv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
 // The values of labels. They are there from the start, with a count of 0: a series that began with its first event would hide
@@ -21,6 +22,8 @@ var (
 	}
 )
 
+var quotaExceeded = strings.TrimPrefix(errorsv1.Reason_REASON_QUOTA_EXCEEDED.String(), "REASON_")
+
 // callReasons are all reasons of errors.proto.
 func callReasons() []string {
 	var reasons []string
@@ -35,13 +38,14 @@ func callReasons() []string {
 // begin gives every series its first value.
 func (m *Metrics) begin() {
 	for counted, values := range map[*prometheus.CounterVec][]string{
-		m.leaseLosses:  leaseLossReasons,
-		m.holdLosses:   holdLossReasons,
-		m.memberLosses: memberLossReasons,
-		m.callErrors:   callReasons(),
-		m.requestsLost: operations,
-		m.numbers:      {"RELAXED", "STRICT"},
-		m.writes:       {"committed", "conflict", "not_sent", "unknown"},
+		m.leaseLosses:   leaseLossReasons,
+		m.holdLosses:    holdLossReasons,
+		m.memberLosses:  memberLossReasons,
+		m.callErrors:    callReasons(),
+		m.requestsLost:  operations,
+		m.numbers:       {"RELAXED", "STRICT"},
+		m.quotaRefusals: append(policy.LimitNames(), callsUnderWay, requestSeconds),
+		m.writes:        {"committed", "conflict", "not_sent", "unknown"},
 	} {
 		for _, value := range values {
 			counted.WithLabelValues(value)

@@ -14,11 +14,11 @@ import (
 const policyPause = time.Second
 
 // A policyFile is the policy that lies in a file, read again when its content has changed. A version that cannot be used is
-// reported, and the last good one stays in force. What was decided by an earlier version stands: streams that are open go on.
+// reported, and the last good one stays in force. A new version is for calls that are made then, and for streams that are open.
 type policyFile = reload.Files[*policy.Policy]
 
 // openPolicy reads the file for the first time; without a name there is no policy, which is nil.
-func openPolicy(name string, log, audit *zap.Logger, refused func(bool)) (*policyFile, error) {
+func openPolicy(name string, log, audit *zap.Logger, refused func(bool), applied func()) (*policyFile, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -33,6 +33,7 @@ func openPolicy(name string, log, audit *zap.Logger, refused func(bool)) (*polic
 			return
 		}
 		audit.Info("policy", zap.String("file", name), zap.Int("rules", parsed.Size()), zap.String("outcome", "OK"))
+		applied()
 		log.Info("policy applied", zap.String("file", name), zap.Int("rules", parsed.Size()))
 	}
 	file, err := reload.Open(parse, report, name)

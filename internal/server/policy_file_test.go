@@ -36,7 +36,8 @@ func newFollowedPolicy(t *testing.T, path string) *followedPolicy {
 	t.Helper()
 	f := &followedPolicy{t: t, book: &logbook{}}
 	log := f.book.Logger()
-	file, err := openPolicy(path, log, zap.NewNop(), func(refused bool) { f.state = map[bool]string{true: "refused", false: "good"}[refused] })
+	refused := func(refused bool) { f.state = map[bool]string{true: "refused", false: "good"}[refused] }
+	file, err := openPolicy(path, log, zap.NewNop(), refused, func() {})
 	must(t, err)
 	f.policyFile = file
 	return f

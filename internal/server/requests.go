@@ -10,13 +10,17 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
 // What one caller may have of requests that have not come as a whole, over all its connections.
 const (
 	mostIncomplete = 64               // that are read at once, each of which may take as much memory as the longest message
+	urgentIn       = 4                // a quarter as many beside them, of the calls that keep and let go what the caller has
 	mostUnread     = 1024             // that wait for their turn, each of which may take as much as the window of a stream
 	longestRequest = 10 * time.Second // from a call's headers to the end of its request
 )
@@ -27,13 +31,14 @@ type intake struct {
 	calls   atomic.Int64 // that are read or wait
 }
 
-func newIntake() *intake { return &intake{reading: make(chan struct{}, mostIncomplete)} }
+// newIntake makes one that reads so many requests at once.
+func newIntake(most int) *intake { return &intake{reading: make(chan struct{}, most)} }
 
 // enter waits for the turn of a call. Whoever was admitted leaves.
 func (i *intake) enter(ctx context.Context, identity string, memory memory) error {
-	if i.calls.Add(1) > mostIncomplete+mostUnread {
+	if most := cap(i.reading) + mostUnread; i.calls.Add(1) > int64(most) {
 		i.calls.Add(-1)
-		return service.QuotaExceeded("incomplete requests", mostIncomplete+mostUnread, identity)
+		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, identity, 0)
 	}
 	err := i.turn(ctx, identity, memory)
 	if err != nil {
@@ -57,7 +62,7 @@ func (i *intake) turn(ctx context.Context, identity string, memory memory) error
 	case i.reading <- struct{}{}:
 		return nil
 	case <-late.C:
-		return service.QuotaExceeded("incomplete requests", mostIncomplete, identity)
+		return service.QuotaExceeded(policy.IncompleteRequests.String(), cap(i.reading), identity, 0)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -79,13 +84,20 @@ var errCompressed = status.Error(codes.Unimplemented, "compressed requests are n
 
 // A reception reads requests for their callers: uncompressed ones, so many at a time, each within a time.
 type reception struct {
+	limits   *caller.Limits
 	memory   memory
 	metrics  *Metrics
 	complete time.Duration
 }
 
-// read reads one request.
-func (r reception) read(ctx context.Context, read func() error) error {
+// urgent are the methods with which callers keep what they have and let it go. Their requests wait for no others.
+var urgent = []string{
+	lockv1.LockService_Check_FullMethodName, lockv1.LockService_Release_FullMethodName,
+	leasev1.LeaseService_Check_FullMethodName, leasev1.LeaseService_Close_FullMethodName,
+}
+
+// read reads the first request of a call.
+func (r reception) read(ctx context.Context, method string, read func() error) error {
 	raw, ok := grpc.ServerTransportStreamFromContext(ctx).(rawStream)
 	if !ok {
 		return read()
@@ -98,10 +110,11 @@ func (r reception) read(ctx context.Context, read func() error) error {
 	if quota == nil {
 		return read()
 	}
-	if err := quota.intake.enter(ctx, from.Identity, r.memory); err != nil {
+	intake := quota.intakeFor(method, r.limits.Of(from.Identity, policy.IncompleteRequests))
+	if err := intake.enter(ctx, from.Identity, r.memory); err != nil {
 		return r.told(ctx, err).Err()
 	}
-	defer quota.intake.leave()
+	defer intake.leave()
 	late := time.AfterFunc(r.complete, func() { _ = raw.WriteStatus(r.told(ctx, tooSlow(r.complete, from))) }) // fails for who has gone
 	if err := read(); late.Stop() {
 		return err
@@ -109,8 +122,26 @@ func (r reception) read(ctx context.Context, read func() error) error {
 	return errTooSlow
 }
 
+// readOn reads a further request of a stream. So many streams of one caller may be open for one at a time.
+func (r reception) readOn(ctx context.Context, read func() error) error {
+	from := caller.Of(ctx)
+	quota := slotOf(from).quota
+	if quota == nil {
+		return read()
+	}
+	if most := r.limits.Of(from.Identity, policy.IncompleteRequests); quota.talks.Add(1) > int64(most) {
+		quota.talks.Add(-1)
+		return service.QuotaExceeded(policy.IncompleteRequests.String(), most, from.Identity, 0)
+	}
+	defer quota.talks.Add(-1)
+	return read()
+}
+
+// requestSeconds is the limit that no policy sets.
+const requestSeconds = "request_seconds"
+
 func tooSlow(most time.Duration, from caller.Caller) error {
-	return service.QuotaExceeded("seconds until a request is complete", int(most/time.Second), from.Identity)
+	return service.QuotaExceeded(requestSeconds, int(most/time.Second), from.Identity, 0)
 }
 
 // errTooSlow ends a call whose caller has its status already.
@@ -123,7 +154,7 @@ func (r reception) told(ctx context.Context, err error) *status.Status {
 	answer, reason := service.StatusOf(err)
 	if reason != "" {
 		_ = grpc.SetTrailer(ctx, metadata.Pairs(reasonTrailer, reason)) // fails only for a call that has ended
-		r.metrics.callErrors.WithLabelValues(reason).Inc()
+		r.metrics.refused(answer, reason)
 	}
 	return answer
 }
@@ -140,10 +171,10 @@ func (r receptionist) RegisterService(description *grpc.ServiceDesc, handlers an
 	watched := *description
 	watched.Methods = nil
 	for _, method := range description.Methods {
-		answer := method.Handler
+		answer, name := method.Handler, "/"+description.ServiceName+"/"+method.MethodName
 		method.Handler = func(server any, ctx context.Context, decode func(any) error, through grpc.UnaryServerInterceptor) (any, error) {
 			return answer(server, ctx, func(request any) error {
-				return r.reception.read(ctx, func() error { return decode(request) })
+				return r.reception.read(ctx, name, func() error { return decode(request) })
 			}, through)
 		}
 		watched.Methods = append(watched.Methods, method)
@@ -151,18 +182,25 @@ func (r receptionist) RegisterService(description *grpc.ServiceDesc, handlers an
 	r.ServiceRegistrar.RegisterService(&watched, handlers)
 }
 
-func (r reception) stream(server any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	return handler(server, receivedStream{stream, r})
+func (r reception) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return handler(server, &receivedStream{ServerStream: stream, reception: r, method: info.FullMethod})
 }
 
-// A receivedStream has its requests read by a reception.
+// A receivedStream has its first request read by a reception. Further ones, which only callers of streams in both directions send, have
+// any time and take no place of the others.
 type receivedStream struct {
 	grpc.ServerStream
 
 	reception reception
+	method    string
+	begun     bool
 }
 
 // RecvMsg implements grpc.ServerStream.
-func (s receivedStream) RecvMsg(request any) error {
-	return s.reception.read(s.Context(), func() error { return s.ServerStream.RecvMsg(request) })
+func (s *receivedStream) RecvMsg(request any) error {
+	if !s.begun {
+		s.begun = true
+		return s.reception.read(s.Context(), s.method, func() error { return s.ServerStream.RecvMsg(request) })
+	}
+	return s.reception.readOn(s.Context(), func() error { return s.ServerStream.RecvMsg(request) })
 }

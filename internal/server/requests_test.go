@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding/gzip"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
@@ -86,7 +88,7 @@ func TestACallerHasOnlySoManyIncompleteRequests(t *testing.T) {
 func TestARequestThatWaitsForItsTurnIsRefusedInTheEnd(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		requests, none := newIntake(), newMemory(0)
+		requests, none := newIntake(mostIncomplete), newMemory(0)
 		for range mostIncomplete {
 			must(t, requests.enter(t.Context(), "uid:1", none))
 		}
@@ -122,6 +124,86 @@ func TestACallerHasOnlySoManyStreamsOverAllItsConnections(t *testing.T) {
 	p.begin(within(t), other)
 }
 
+func TestWhereThereIsOneCallerItHasAllStreamsOfItsConnections(t *testing.T) {
+	t.Parallel()
+	p := newProbe(t, func(o *Options) { o.Listen, o.MaxStreams = []string{o.Listen[0] + "?identity=one"}, 1 })
+	p.acquire = func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
+		if err := stream.Send(&lockv1.AcquireResponse{}); err != nil {
+			return err
+		}
+		<-stream.Context().Done()
+		return stream.Context().Err()
+	}
+	for range streamConnections + 1 {
+		p.begin(within(t), p.dial(p.address()))
+	}
+}
+
+func TestCheckAndReleaseDoNotWaitForIncompleteRequests(t *testing.T) {
+	t.Parallel()
+	p, one, _ := newTwo(t, func(o *Options) { o.completeWithin = time.Hour })
+	for range mostIncomplete {
+		incomplete(t, one, lockv1.LockService_Get_FullMethodName)
+	}
+	until(t, mostIncomplete, &quotaOf(p, "socket:one").intakeFor("", mostIncomplete).calls)
+	waits, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := lockv1.NewLockServiceClient(one).Get(waits, &lockv1.GetRequest{})
+	same(t, "a Get of the same caller", outcome(err), "DeadlineExceeded")
+	locks := lockv1.NewLockServiceClient(p.dial(p.address()))
+	_, err = locks.Check(within(t), &lockv1.CheckRequest{})
+	same(t, "a Check", outcome(err), "Unimplemented") // by the probe, which has read it
+	_, err = locks.Release(within(t), &lockv1.ReleaseRequest{})
+	same(t, "a Release", outcome(err), "Unimplemented")
+}
+
+func TestAStreamInBothDirectionsMayBeSilentAndTakesNoPlaceOfRequests(t *testing.T) {
+	t.Parallel()
+	p, one, other := newTwo(t, func(o *Options) { o.Reflection, o.completeWithin = true, 100*time.Millisecond })
+	begin := func(connection *grpc.ClientConn) reflectionpb.ServerReflection_ServerReflectionInfoClient {
+		stream, err := reflectionpb.NewServerReflectionClient(connection).ServerReflectionInfo(within(t))
+		must(t, err)
+		must(t, stream.Send(askServices))
+		_, err = stream.Recv()
+		must(t, err)
+		return stream
+	}
+	first := begin(one)
+	for range mostIncomplete - 1 {
+		begin(one)
+	}
+	same(t, "a request of the same caller", get(t, one), "OK")
+	late := incomplete(t, one, lockv1.LockService_Get_FullMethodName)
+	same(t, "a request that does not come, which takes longer than the streams were silent", receive(t, late), "ResourceExhausted QUOTA_EXCEEDED")
+	must(t, first.Send(askServices))
+	_, err := first.Recv()
+	must(t, err)
+	until(t, mostIncomplete, &quotaOf(p, "socket:one").talks)
+	more, err := reflectionpb.NewServerReflectionClient(one).ServerReflectionInfo(within(t))
+	must(t, err)
+	must(t, more.Send(askServices))
+	for err == nil {
+		_, err = more.Recv()
+	}
+	same(t, "one too many", outcome(err), "ResourceExhausted QUOTA_EXCEEDED")
+	begin(other)
+}
+
+func quotaOf(p *probe, identity string) *callerQuota {
+	p.server.limiter.mu.Lock()
+	defer p.server.limiter.mu.Unlock()
+	return p.server.limiter.quotas[identity]
+}
+
+func until(t *testing.T, want int64, count *atomic.Int64) {
+	t.Helper()
+	for ctx := within(t); count.Load() != want; runtime.Gosched() {
+		must(t, ctx.Err())
+	}
+}
+
+var askServices = &reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}
+
 func TestAConnectionWithManyStreamsGetsNoMoreWhileThereIsNoMemory(t *testing.T) {
 	t.Parallel()
 	used, live := 0, 0
@@ -129,7 +211,7 @@ func TestAConnectionWithManyStreamsGetsNoMoreWhileThereIsNoMemory(t *testing.T) 
 	m.inUse, m.live = func() int { return used }, func() int { return live }
 	many, few := &connSlot{quota: newCallerQuota()}, &connSlot{quota: newCallerQuota()}
 	begin := func(slot *connSlot) string {
-		return outcome(answerWith(slot.beginStream(1024, "uid:1", m), discardTrailer))
+		return outcome(answerWith(slot.beginStream(1024, 4096, "uid:1", m), discardTrailer))
 	}
 	for range fewStreams {
 		same(t, "few", begin(many), "OK")

@@ -39,6 +39,7 @@ type Options struct {
 	MetricsListen  string      // for scrapers and probes, over HTTP
 	AdminListen    string      // for the page of what there is, and pprof, over HTTP; loopback or a Unix socket only
 	TLS            TLSFiles    // of every TCP address in Listen; without them these are loopback only
+	TrustDomains   []string    // SPIFFE trust domains with authorities of their own, each DOMAIN=FILE
 
 	KeepaliveTime    time.Duration // without a word from a caller until it is pinged
 	KeepaliveTimeout time.Duration // until an unanswered ping ends the connection
@@ -51,6 +52,8 @@ type Options struct {
 	Policy           string        // file with who may do what; empty for everybody everything that is not for operators
 	AnyAddress       bool          // whether TCP without TLS is served beyond loopback; for development and tests only
 	AllOperate       bool          // whether every caller is an operator; for development and tests only
+
+	Limits *caller.Limits // of one caller; those of NewLimits, but for leases and watched nodes, if nil
 
 	completeWithin time.Duration // longestRequest if 0; for tests
 
@@ -78,6 +81,7 @@ type Server struct {
 	ensemble  service.Reachability
 	health    *health.Server
 	policy    *policyFile
+	streams   openStreams
 	limiter   *connLimiter
 	admin     *administration // nil without a listener
 	listeners []listener
@@ -104,8 +108,11 @@ func New(options Options, handlers Handlers, ensemble service.Reachability) (*Se
 	}
 	s := &Server{
 		options: options, handlers: handlers, ensemble: ensemble, health: health.NewServer(),
-		limiter: newConnLimiter(options.MaxConnections, options.Log),
 	}
+	if s.options.Limits == nil {
+		s.options.Limits = NewLimits(options, 0, 0)
+	}
+	s.limiter = newConnLimiter(options.MaxConnections, s.options.Limits, options.Metrics.limitReached, options.Log)
 	if err := errors.Join(options.Metrics.registry.Register(gauges{s}), s.open()); err != nil {
 		for _, listener := range s.listeners {
 			err = errors.Join(err, listener.listener.Close())
@@ -143,8 +150,12 @@ const (
 )
 
 func (s *Server) open() (err error) {
-	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused); err != nil {
+	applied := func() { s.streams.judge(authorizer{s.policy, &s.streams}) }
+	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused, applied); err != nil {
 		return fmt.Errorf("--policy: %w", err)
+	}
+	if s.policy != nil {
+		s.options.Limits.Follow(s.policy.Last)
 	}
 	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
 }
@@ -156,7 +167,7 @@ func (s *Server) openCallers() error {
 		return err
 	}
 	if secure {
-		config, err := openTLS(s.options.TLS, s.options.Log)
+		config, err := openTLS(s.options.TLS, s.options.TrustDomains, s.options.Log)
 		if err != nil {
 			return err
 		}
@@ -225,9 +236,12 @@ func (s *Server) add(purpose, address string, opened net.Listener, err error, se
 }
 
 func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
-	reception := reception{newMemory(s.options.MaxMemory), s.options.Metrics, cmp.Or(s.options.completeWithin, longestRequest)}
+	reception := reception{
+		limits: s.options.Limits, memory: newMemory(s.options.MaxMemory), metrics: s.options.Metrics,
+		complete: cmp.Or(s.options.completeWithin, longestRequest),
+	}
 	calls := newCalls(s.options, reception.memory)
-	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy}, reception),
+	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy, &s.streams}, reception),
 		[]grpc.ServerOption{
 			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.begin), grpc.StatsHandler(calls),
 		})

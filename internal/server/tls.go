@@ -4,10 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/certificate"
 	"github.com/sidekeeper/sidekeeper/internal/reload"
 )
 
@@ -29,12 +29,21 @@ func (f TLSFiles) complete() (bool, error) {
 
 // openTLS is what a listener needs of the files. Later versions that cannot be read or do not fit together are logged and the last
 // good ones used.
-func openTLS(files TLSFiles, log *zap.Logger) (*tls.Config, error) {
-	kept, err := reload.Open(files.load, func(_ *tls.Config, trouble error) {
+func openTLS(files TLSFiles, trustDomains []string, log *zap.Logger) (*tls.Config, error) {
+	domains, err := parseTrustDomains(trustDomains)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{files.Certificate, files.Key, files.ClientCA}
+	for _, domain := range domains {
+		names = append(names, domain.file)
+	}
+	parse := func(contents [][]byte) (*tls.Config, error) { return files.load(contents, domains) }
+	kept, err := reload.Open(parse, func(_ *tls.Config, trouble error) {
 		if trouble != nil {
 			log.Error("TLS files not reloaded; the last valid ones are used", zap.Error(trouble))
 		}
-	}, files.Certificate, files.Key, files.ClientCA)
+	}, names...)
 	if err != nil {
 		return nil, err
 	}
@@ -45,22 +54,33 @@ func openTLS(files TLSFiles, log *zap.Logger) (*tls.Config, error) {
 	}, nil
 }
 
-func (f TLSFiles) load(contents [][]byte) (*tls.Config, error) {
-	certificate, err := tls.X509KeyPair(contents[0], contents[1])
+func (f TLSFiles) load(contents [][]byte, domains []trustDomain) (*tls.Config, error) {
+	own, err := certificate.Pair{Certificate: contents[0], Key: contents[1]}.Load(f.Certificate, f.Key)
 	if err != nil {
-		return nil, fmt.Errorf("%s with %s: %w", f.Certificate, f.Key, err)
+		return nil, err
 	}
-	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(contents[2]) {
-		return nil, fmt.Errorf("%s: no certificate in it", f.ClientCA)
+	all, err := certificate.Pool(contents[2], f.ClientCA)
+	if err != nil {
+		return nil, err
 	}
-	return &tls.Config{
+	trusted := trust{all.Clone(), map[string]*x509.CertPool{}}
+	for i, domain := range domains {
+		if trusted.bound[domain.name], err = certificate.Pool(contents[3+i], domain.file); err != nil {
+			return nil, err
+		}
+		all.AppendCertsFromPEM(contents[3+i])
+	}
+	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"h2"},
-		Certificates: []tls.Certificate{certificate},
+		Certificates: []tls.Certificate{*own},
 		ClientAuth:   tls.RequireAndVerifyClientCert,
-		ClientCAs:    authorities,
+		ClientCAs:    all,
 		// A resumed session would be one that the authorities of today have not verified.
 		SessionTicketsDisabled: true,
-	}, nil
+	}
+	if len(domains) > 0 {
+		config.VerifyConnection = trusted.verify
+	}
+	return config, nil
 }

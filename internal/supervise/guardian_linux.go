@@ -42,91 +42,86 @@ func adoptOrphans() {
 
 // killAll kills whatever the command has started, and what is left of its group. What is started meanwhile is left for the next time.
 func (g *guardian) killAll() {
+	g.signalGroup(unix.SIGSTOP) // all at once, so that none of it starts anything while the others are looked for
 	killOffspring()
+	g.signalGroup(unix.SIGKILL)
+}
+
+// signalGroup signals the command's group for as long as that has its number.
+func (g *guardian) signalGroup(number syscall.Signal) {
 	if g.status == nil || g.groupLives() {
-		_ = syscall.Kill(-g.group, syscall.SIGKILL)
+		_ = syscall.Kill(-g.group, number)
 	}
 }
 
 const (
-	// mostLooks bounds how often is looked for what was started since the look before.
-	mostLooks = 5
-	// dyingTime is how long one attempt to kill waits for what it has killed.
-	dyingTime = 50 * time.Millisecond
+	// killingTime is for how long one attempt to kill, with its looks, waits for what it has killed.
+	killingTime = KillTime * 4 / 5
+	// leastLooks are what an attempt takes to kill anything.
+	leastLooks = 2
 )
 
 // killOffspring kills all that descend from this process. They are stopped before, so that none starts another, and each is killed when
-// those are dead that descend from it: there may be a guardian among them, whose connection ends with it. What takes long to die is
-// left for the next time, with its ancestors.
+// those are dead that descend from it: there may be a guardian among them, whose connection ends with it. A process that is being
+// started is not found before it is there; so nothing is killed that had descendants until they were dead before a look that finds no
+// other. What takes long to die is left for the next time, with its ancestors.
 func killOffspring() {
-	var found, before []relative
-	for range mostLooks {
-		if found, before = offspring(os.Getpid()), found; slices.Equal(found, before) {
-			break
+	var found family
+	for looks, over := 0, time.Now().Add(killingTime); looks < leastLooks || time.Now().Before(over); looks++ {
+		before := found.youngest()
+		found = offspring(os.Getpid())
+		youngest := found.youngest()
+		if len(youngest) == 0 {
+			return
 		}
 		for _, r := range found {
-			_ = unix.Close(r.signal(unix.SIGSTOP))
-		}
-	}
-	parents, dying, over := map[int]bool{}, []int(nil), time.Now().Add(dyingTime)
-	for _, r := range slices.Backward(found) {
-		if parents[r.process] {
-			dead := awaitDeaths(dying, over)
-			if dying = nil; !dead {
-				return
+			if before[r] && youngest[r] {
+				r.signal(unix.SIGKILL)
+			} else {
+				r.signal(unix.SIGSTOP)
 			}
 		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// A family is what was found to descend from this process, in the order of generations.
+type family []relative
+
+// youngest says of those that live whether none of their descendants does.
+func (f family) youngest() map[relative]bool {
+	parents, youngest := map[int]bool{}, map[relative]bool{}
+	for _, r := range slices.Backward(f) {
+		if _, dead := look(r.process); dead && !parents[r.process] {
+			continue
+		}
 		parents[r.parent] = true
-		dying = append(dying, r.signal(unix.SIGKILL))
+		youngest[r] = !parents[r.process]
 	}
-	awaitDeaths(dying, over)
-}
-
-// awaitDeaths closes the descriptors. It says whether the processes behind them were dead by then.
-func awaitDeaths(descriptors []int, by time.Time) (dead bool) {
-	dead = true
-	for _, descriptor := range descriptors {
-		if descriptor >= 0 {
-			dead = awaitDeath(int32(descriptor), by) && dead
-			_ = unix.Close(descriptor)
-		}
-	}
-	return dead
-}
-
-func awaitDeath(descriptor int32, by time.Time) bool {
-	for {
-		left := max(0, time.Until(by))
-		ready, err := unix.Poll([]unix.PollFd{{Fd: descriptor, Events: unix.POLLIN}}, int(left.Milliseconds()))
-		if !errors.Is(err, unix.EINTR) {
-			return ready > 0
-		}
-	}
+	return youngest
 }
 
 // A relative is a process that was found to descend from this one.
 type relative struct{ process, parent int }
 
 // signal sends a signal, but not to a process that has another parent than the one that was found: the number may be another's by now.
-// It returns a descriptor of the process, or −1 if it was sent none. Whoever is stopped takes along the group that it leads.
-func (r relative) signal(number syscall.Signal) (descriptor int) {
+// Whoever is stopped takes along the group that it leads.
+func (r relative) signal(number syscall.Signal) {
 	descriptor, err := unix.PidfdOpen(r.process, 0) // since Linux 5.3
-	if parentOf(strconv.Itoa(r.process)) != r.parent {
-		_ = unix.Close(descriptor)
-		return -1
+	if err == nil {
+		defer unix.Close(descriptor)
+	}
+	if parent, _ := look(r.process); parent != r.parent {
+		return
 	}
 	if group, _ := unix.Getpgid(r.process); number == unix.SIGSTOP && group == r.process {
 		_ = syscall.Kill(-group, number)
 	}
 	if err != nil {
 		_ = syscall.Kill(r.process, number)
-		return -1
+		return
 	}
-	if unix.PidfdSendSignal(descriptor, number, nil, 0) != nil { // it has ended, or has become another user's
-		_ = unix.Close(descriptor)
-		return -1
-	}
-	return descriptor
+	_ = unix.PidfdSendSignal(descriptor, number, nil, 0) // it may have ended, or have become another user's
 }
 
 // endGuardian ends a guardian that does not do what it is told: the kernel kills its command, and endOffspring the rest.
@@ -147,29 +142,32 @@ func endOffspring() {
 }
 
 // offspring are all processes that this one, or one of them, is the parent of, in the order of generations.
-func offspring(ancestor int) []relative {
+func offspring(ancestor int) family {
 	children := map[int][]relative{}
 	entries, _ := os.ReadDir("/proc") // without it there is the group
 	for _, entry := range entries {
 		if process, err := strconv.Atoi(entry.Name()); err == nil {
-			parent := parentOf(entry.Name())
+			parent, _ := look(process)
 			children[parent] = append(children[parent], relative{process, parent})
 		}
 	}
-	found := slices.Clone(children[ancestor])
+	found := family(slices.Clone(children[ancestor]))
 	for i := 0; i < len(found); i++ {
 		found = append(found, children[found[i].process]...)
 	}
 	return found
 }
 
-// parentOf reads a process's line: number, (name), state, parent, … The name may have any character in it.
-func parentOf(process string) int {
-	line, _ := os.ReadFile("/proc/" + process + "/stat") //nolint:gosec // the kernel's; it may be gone
+// look reads a process's line: number, (name), state, parent, … The name may have any character in it. Dead is a process that is gone,
+// or of which nothing is left but its status.
+func look(process int) (parent int, dead bool) {
+	const state, parentNumber, threads = 0, 1, 17                      // behind the name
+	line, _ := os.ReadFile("/proc/" + strconv.Itoa(process) + "/stat") // the kernel's; it may be gone
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
-	if len(fields) < 2 {
-		return 0
+	if len(fields) <= threads {
+		return 0, true
 	}
-	parent, _ := strconv.Atoi(string(fields[1]))
-	return parent
+	parent, _ = strconv.Atoi(string(fields[parentNumber]))
+	left, _ := strconv.Atoi(string(fields[threads]))
+	return parent, left <= 1 && bytes.ContainsAny(fields[state], "ZX") // which is the first thread's
 }

@@ -14,7 +14,10 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/show"
@@ -41,13 +44,13 @@ type top struct {
 	client *http.Client
 }
 
-// Run shows it until ctx ends, or once where the output is no terminal.
-func Run(ctx context.Context, options Options, out io.Writer) error {
+// Run shows it until ctx ends or a person quits, or once where the output is no terminal. Keys are read where the input is a terminal.
+func Run(ctx context.Context, options Options, in io.Reader, out io.Writer) error {
 	t := &top{Options: options}
 	if err := t.connect(); err != nil {
 		return exit.UsageError(err)
 	}
-	return t.run(ctx, out)
+	return t.run(ctx, in, out)
 }
 
 // connect reads the address.
@@ -68,11 +71,11 @@ func (t *top) connect() error {
 	return nil
 }
 
-func (t *top) run(ctx context.Context, out io.Writer) error {
+func (t *top) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if t.JSON {
 		return t.copyState(ctx, out)
 	}
-	terminal := screenOf(out)
+	terminal := screenOf(in, out)
 	if t.Once || terminal == nil {
 		return t.writeOnce(ctx, out)
 	}
@@ -132,37 +135,75 @@ func (t *top) writeOnce(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// follow redraws the screen with each state until ctx ends. A sidecar that goes away is waited for, once it was seen.
+// news is a state, or why there is none.
+type news struct {
+	state   *service.State
+	absence string
+}
+
+// follow redraws the screen with each state and each key until ctx ends or a person quits. A sidecar that goes away is waited for, once it
+// was seen.
 func (t *top) follow(ctx context.Context, screen *screen) error {
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	body, err := t.get(ctx, "/events")
 	if err != nil {
 		return err
 	}
+	told, pressed := make(chan news), make(chan key)
+	reading.Go(func() { t.read(ctx, body, told) })
 	screen.enter()
 	defer screen.leave()
+	if screen.cooked != nil {
+		go readKeys(ctx, screen.keyboard, pressed)
+	}
 	for {
-		news := "no answer from " + t.Admin + " any more; this is what was seen last"
-		if err != nil {
-			news = err.Error()
-		} else {
-			draw(body, screen)
-			body.Close()
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		screen.note(news)
 		select {
-		case <-time.After(retryPause):
+		case news := <-told:
+			if news.state != nil {
+				screen.show(news.state)
+			} else {
+				screen.note(news.absence)
+			}
+		case key := <-pressed:
+			if key == quit {
+				return nil
+			}
+			screen.scroll(key)
 		case <-ctx.Done():
 			return nil
 		}
-		body, err = t.get(ctx, "/events")
 	}
 }
 
-// draw shows each state of a stream, until the stream ends or is none of a sidecar's.
-func draw(body io.Reader, screen *screen) {
+// read tells each state of a stream, and of the next one when it has ended, until ctx ends.
+func (t *top) read(ctx context.Context, body io.ReadCloser, told chan<- news) {
+	tell := func(news news) {
+		select {
+		case told <- news:
+		case <-ctx.Done():
+		}
+	}
+	for err := error(nil); ctx.Err() == nil; body, err = t.get(ctx, "/events") {
+		absence := "no answer from " + t.Admin + " any more; this is what was seen last"
+		if err != nil {
+			absence = err.Error()
+		} else {
+			states(body, func(state *service.State) { tell(news{state: state}) })
+			body.Close()
+		}
+		tell(news{absence: absence})
+		select {
+		case <-time.After(retryPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// states tells each state of a stream, until the stream ends or is none of a sidecar's.
+func states(body io.Reader, tell func(*service.State)) {
 	events := bufio.NewScanner(body)
 	events.Buffer(nil, maxStateBytes)
 	for events.Scan() {
@@ -174,12 +215,12 @@ func draw(body io.Reader, screen *screen) {
 		if json.Unmarshal(text, &state) != nil {
 			return
 		}
-		screen.show(&state)
+		tell(&state)
 	}
 }
 
-// screenOf is the terminal behind an output; nil if it is none.
-func screenOf(out io.Writer) *screen {
+// screenOf is the terminal behind an output, with the one behind an input; nil if the former is none.
+func screenOf(in io.Reader, out io.Writer) *screen {
 	file, ok := out.(*os.File)
 	if !ok {
 		return nil
@@ -187,6 +228,9 @@ func screenOf(out io.Writer) *screen {
 	s := &screen{file: file}
 	if width, _ := s.size(); width == 0 {
 		return nil
+	}
+	if keyboard, is := in.(*os.File); is && term.IsTerminal(int(keyboard.Fd())) {
+		s.keyboard = keyboard
 	}
 	return s
 }

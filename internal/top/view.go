@@ -17,6 +17,9 @@ type view struct {
 	state  *service.State
 	width  int  // 0 for any
 	colors bool // for terminals
+	skip   int  // how many rows are left out at the top of tables that are too long
+	last   int  // the largest skip that changes anything, since lines
+	page   int  // the largest number of rows of a table that is too long, since lines
 }
 
 func newView(state *service.State, width int) *view {
@@ -65,6 +68,9 @@ func (v *view) lines(height int) []string {
 		most := len(table.rows)
 		if height > 0 {
 			most = min(most, max(1, (height-len(v.head())-8)*table.share/100))
+		}
+		if hidden := len(table.rows) - most; hidden > 0 {
+			v.last, v.page = max(v.last, hidden), max(v.page, most)
 		}
 		lines = append(lines, "")
 		lines = append(lines, v.tabulate(table, most)...)
@@ -121,17 +127,17 @@ func bar(part float64) string {
 }
 
 func (v *view) locks() table {
-	t := table{header: "LOCK HELD-BY FOR TOKEN WAITING", nothing: "no locks held or waited for", share: 30}
+	t := table{header: "LOCK HELD-BY CALLER FOR TOKEN WAITING", nothing: "no locks held or waited for", share: 30}
 	for _, lock := range v.state.Locks {
-		holder, held, token := "-", "-", "-"
+		holder, by, held, token := "-", "-", "-", "-"
 		if len(lock.Holders) > 0 {
 			first := lock.Holders[0]
-			holder, held, token = partyWords(first), seconds(first.For), first.Token
+			holder, by, held, token = partyWords(first), show.Printable(first.Caller), seconds(first.For), first.Token
 			if others := len(lock.Holders) - 1; others > 0 {
 				holder += fmt.Sprintf(" and %d more", others)
 			}
 		}
-		t.rows = append(t.rows, row{levelNone, []string{show.Printable(lock.Name), holder, held, token, waiterWords(lock.Waiters)}})
+		t.rows = append(t.rows, row{levelNone, []string{show.Printable(lock.Name), holder, by, held, token, waiterWords(lock.Waiters)}})
 	}
 	return t
 }
@@ -153,13 +159,15 @@ func waiterWords(waiters []service.Party) string {
 }
 
 func (v *view) members() table {
-	t := table{header: "MEMBER OWNER FOR", nothing: "no members", share: 10, all: v.state.Counts.Members}
+	t := table{header: "MEMBER OWNER CALLER FOR", nothing: "no members", share: 10, all: v.state.Counts.Members}
 	for _, member := range v.state.Members {
 		since := "joining"
 		if member.Joined {
 			since = seconds(member.For)
 		}
-		t.rows = append(t.rows, row{levelNone, []string{show.Printable(member.Name), partyWords(member.Party), since}})
+		t.rows = append(t.rows, row{levelNone, []string{
+			show.Printable(member.Name), partyWords(member.Party), show.Printable(member.Caller), since,
+		}})
 	}
 	return t
 }
@@ -196,7 +204,8 @@ func (v *view) tabulate(t table, most int) []string {
 		return []string{v.line(levelHead, strings.Fields(t.header)[0]), v.line(levelQuiet, t.nothing)}
 	}
 	header := row{levelHead, strings.Fields(t.header)}
-	rows := append([]row{header}, t.rows[:most]...)
+	above := min(v.skip, len(t.rows)-most)
+	rows := append([]row{header}, t.rows[above:above+most]...)
 	widths := make([]int, len(header.cells))
 	for _, row := range rows {
 		for i, cell := range row.cells {
@@ -208,7 +217,11 @@ func (v *view) tabulate(t table, most int) []string {
 		lines = append(lines, v.line(row.level, aligned(row.cells, widths)))
 	}
 	if hidden := max(t.all, len(t.rows)) - most; hidden > 0 {
-		lines = append(lines, v.line(levelQuiet, fmt.Sprintf("and %d more", hidden)))
+		words := fmt.Sprintf("and %d more", hidden)
+		if above > 0 {
+			words += fmt.Sprintf(", %d of them above", above)
+		}
+		lines = append(lines, v.line(levelQuiet, words))
 	}
 	return lines
 }

@@ -31,7 +31,7 @@ var verdicts = []struct{ library, ours error }{
 	{zk.ErrAuthFailed, recipes.ErrDenied},
 	{zk.ErrNoChildrenForEphemerals, recipes.ErrNoChildren},
 	{zk.ErrNothing, errThrottled},
-	{zk.ErrReconfigDisabled, recipes.ErrDirectoryTooLarge}, // see codeSkipped
+	{zk.ErrReconfigDisabled, recipes.ErrQuota}, // see nameable, and listOnce for lists
 }
 
 // noAnswers are the errors that are no answer, or none that could be read. A session that has moved is one whose connection
@@ -99,6 +99,9 @@ func callOnce[T any](ctx context.Context, s *Session, operation string, request 
 	value, err := request(s.conn)
 	expired := errors.Is(err, zk.ErrSessionExpired)
 	err = verdict(err)
+	if err != nil && (operation != "delete" || !errors.Is(err, recipes.ErrNoNode)) {
+		s.doubtful.Store(true)
+	}
 	s.client.config.Observe(ctx, operation, time.Since(began), expired || errors.Is(err, recipes.ErrOutcomeUnknown))
 	if expired {
 		s.lose(errExpired)

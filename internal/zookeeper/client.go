@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/quota"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -36,6 +37,8 @@ type Client struct {
 	lateClosings  gate
 	deadlineWatch *deadlineWatch
 	silentServers *silentServers
+	pool          sessionPool
+	quotas        *quota.Keeper // or nil
 	random        *rand.Rand
 	life          context.Context //nolint:containedctx // ends with Close
 	stop          context.CancelFunc
@@ -66,14 +69,19 @@ func New(config Config) (*Client, error) {
 	c.life, c.stop = ctx, stop
 	c.tree = tree{reader: &reader{client: c, changed: make(chan struct{})}}
 	c.work.Go(func() { c.reader.run(ctx) })
+	if config.Quotas {
+		c.quotas = quota.NewKeeper(config.Directories)
+		c.work.Go(func() { c.quotas.Run(ctx, c) })
+	}
 	if config.Auth != nil {
 		c.work.Go(func() { c.followCredentials(ctx) })
 	}
 	return c, nil
 }
 
-// Close ends the reader and waits until every session's connection has been closed.
+// Close closes idle sessions, ends the reader, and waits until every session's connection has been closed.
 func (c *Client) Close() {
+	c.pool.close()
 	c.stop()
 	c.work.Wait()
 }

@@ -41,6 +41,8 @@ type Config struct {
 	TLS            func() *tls.Config // towards the ensemble, asked for at each connection; nil for none
 	ACL            string             // of new nodes: empty, `creator`, `open`, or `scheme:id:permissions` joined by commas
 	EphemeralBytes int                // most bytes of ephemeral paths one session may own
+	Quotas         bool               // the ensemble's quotas of what lies in Directories are obeyed
+	MaxChildren    int                // most children of one directory, save of locks, whose children are counted elsewhere; 0: any number
 
 	Log     *zap.Logger
 	Observe Observer // told of each request to the ensemble, or nil

@@ -31,43 +31,42 @@ func (s *Session) makeContainer(ctx context.Context, dir string) error {
 	if s.client.permanent[dir] {
 		return s.makePlain(ctx, dir)
 	}
-	for {
-		err := s.makeNode(ctx, "createContainer", func(c *zk.Conn) (string, error) {
-			select {
-			case s.making <- struct{}{}:
-			case <-s.done:
-				return "", zk.ErrClosing
-			}
-			defer func() { <-s.making }()
-			return c.CreateContainer(dir, nil, zk.FlagContainer, s.client.config.acl)
-		})
-		switch {
-		case errors.Is(err, errRefused):
-			return s.makePlain(ctx, dir)
-		case !errors.Is(err, recipes.ErrOutcomeUnknown):
-			return err
-		}
+	if err := s.client.reader.admit(asker{ctx: ctx, session: s}, recipes.Create(dir, nil)); err != nil {
+		return err
 	}
+	err := s.makeNode(ctx, "createContainer", dir, func(c *zk.Conn) (string, error) {
+		select {
+		case s.making <- struct{}{}:
+		case <-s.done:
+			return "", zk.ErrClosing
+		}
+		defer func() { <-s.making }()
+		return c.CreateContainer(dir, nil, zk.FlagContainer, s.client.config.acl)
+	})
+	if errors.Is(err, errRefused) {
+		return s.makePlain(ctx, dir)
+	}
+	return err
 }
 
 // makePlain makes a node that stays.
 func (s *Session) makePlain(ctx context.Context, dir string) error {
-	for {
-		err := s.makeNode(ctx, "create", func(c *zk.Conn) (string, error) {
-			return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
-		})
-		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
-			return err
-		}
-	}
+	return s.makeNode(ctx, "create", dir, func(c *zk.Conn) (string, error) {
+		return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
+	})
 }
 
-func (s *Session) makeNode(ctx context.Context, operation string, create func(*zk.Conn) (string, error)) error {
-	_, err := call(ctx, s, operation, create)
-	if errors.Is(err, recipes.ErrExists) {
-		return nil
+// makeNode makes a node, again as long as the reply is lost. That it is there is as good.
+func (s *Session) makeNode(ctx context.Context, operation, dir string, create func(*zk.Conn) (string, error)) error {
+	for {
+		_, err := call(ctx, s, operation, create)
+		switch {
+		case errors.Is(err, recipes.ErrExists):
+			return nil
+		case !errors.Is(err, recipes.ErrOutcomeUnknown):
+			return s.client.reader.concluded(asker{ctx: ctx, session: s}, err, recipes.Create(dir, nil))
+		}
 	}
-	return err
 }
 
 // makePermanent makes the configured directories. If the session fails on the way it is over anyway.

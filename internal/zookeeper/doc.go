@@ -105,4 +105,9 @@
 //
 // A session that was closed without contact is closed there in the same way, but as soon as contact is back: whoever calls Close gives
 // up what it owns, also while contact is there.
+//
+// A session that is closed may be kept for the next lease; see PooledSession. What a validity rests on is not touched by that: the proof
+// goes on, of the same session over the same connection. What the lease before was granted is gone from the ensemble by then, for its
+// deletion was answered, and nothing that it asked for can come to be there later: a request that was answered is not carried out again,
+// and one that was not bars the session.
 package zookeeper

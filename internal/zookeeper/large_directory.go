@@ -1,7 +1,9 @@
 package zookeeper
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,7 +18,7 @@ const (
 	skippedAtOnce  = 1 << 20          // bytes of it, for which there is a deadline of their own
 	largeFor       = 30 * time.Second // how long a directory that was too large is not listed again
 
-	codeSkipped = -123 // zk.ErrReconfigDisabled, which no server answers to a list
+	codeRefused = -123 // zk.ErrReconfigDisabled, which no server answers to what sidecars ask
 )
 
 // largeDirectories remembers which directories' lists were too long, so that nobody has them sent again and again.
@@ -58,18 +60,19 @@ func (v *view) listOnce(path string, list func() ([]string, error)) ([]string, e
 		return nil, err
 	}
 	names, err := list()
-	if tooLarge := large.check(path); err != nil && tooLarge != nil {
-		err = tooLarge
+	if errors.Is(err, recipes.ErrQuota) { // see skip
+		err = cmp.Or(large.check(path), recipes.ErrDirectoryTooLarge)
 	}
 	return names, err
 }
 
-// isTooLong says whether an answer is one that is read over: the reader's, to a list.
+// isTooLong says whether an answer is one that is not taken in: the reader's, to a list.
 func (w *wire) isTooLong(length int) bool {
-	return w.replies > 0 && w.session.brief && length > readerBuffer && length <= longestSkipped
+	return w.replies > 0 && w.session.brief && length > readerBuffer
 }
 
-// skip reads over a list that is too long, and hands the library an error in its place, so that it fails whoever asked and nobody else.
+// skip hands the library an error in place of a list that is too long, so that it fails whoever asked and nobody else. The directory is
+// known before the rest of the list comes: whatever becomes of that, nobody has it sent again.
 func (w *wire) skip(length int) error {
 	frame := make([]byte, frameLength+replyHead)
 	if _, err := io.ReadFull(w.input, frame); err != nil {
@@ -81,20 +84,28 @@ func (w *wire) skip(length int) error {
 	if due.xid != xid || due.kind != opGetChildren2 {
 		return w.refuse(fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, length, due.kind))
 	}
-	for left := int64(length - replyHead); left > 0; {
+	w.session.client.reader.large.add(due.path, length)
+	binary.BigEndian.PutUint32(frame, replyHead)
+	skipped := int32(codeRefused)
+	binary.BigEndian.PutUint32(head[12:], uint32(skipped))
+	w.reply(head)
+	w.ahead, w.skipped = frame, length-replyHead
+	return nil
+}
+
+// readOver reads what was not taken in of the reply before.
+func (w *wire) readOver() error {
+	if w.skipped > longestSkipped {
+		return w.refuse(fmt.Errorf("%w: a list of %d bytes", recipes.ErrDirectoryTooLarge, w.skipped))
+	}
+	for w.skipped > 0 {
 		_ = w.Conn.SetReadDeadline(time.Now().Add(w.session.timeout() * 2 / 3)) // fails only once the connection is closed
-		n, err := io.CopyN(io.Discard, w.input, min(left, skippedAtOnce))
+		n, err := io.CopyN(io.Discard, w.input, int64(min(w.skipped, skippedAtOnce)))
 		if err != nil {
 			return err
 		}
-		left -= n
+		w.skipped -= int(n)
 	}
-	w.session.client.reader.large.add(due.path, length)
-	binary.BigEndian.PutUint32(frame, replyHead)
-	skipped := int32(codeSkipped)
-	binary.BigEndian.PutUint32(head[12:], uint32(skipped))
-	w.reply(head)
-	w.ahead = frame
 	return nil
 }
 

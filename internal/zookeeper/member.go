@@ -17,11 +17,15 @@ func (s *Session) Create(ctx context.Context, member string, data []byte) (recip
 	if err := fits(member, data); err != nil {
 		return recipes.Node{}, nil, err
 	}
+	asks, creation := asker{ctx: ctx, session: s}, recipes.Create(member, data)
+	if err := s.client.reader.admit(asks, creation); err != nil {
+		return recipes.Node{}, nil, err
+	}
 	if err := s.reserve(len(member)); err != nil {
 		return recipes.Node{}, nil, err
 	}
 	stat, sent, err := s.createMember(ctx, member, data)
-	if err != nil {
+	if err = s.client.reader.concluded(asks, err, creation); err != nil {
 		s.unreserve(len(member))
 		return recipes.Node{}, nil, err
 	}
@@ -105,6 +109,7 @@ func (s *Session) Update(ctx context.Context, member string, data []byte, versio
 // Delete deletes a node that Create made, and no other.
 func (s *Session) Delete(ctx context.Context, member string) {
 	s.release(member, func() error { return s.deleteOwn(ctx, member) })
+	s.client.reader.counts.changed(member, -1)
 }
 
 // deleteOwn deletes a member once it is certain that it is this session's.

@@ -30,11 +30,15 @@ func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) 
 	if size > maxPathBytes || len(data) > maxPlaceData {
 		return "", nil, fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, size, len(data))
 	}
+	asks, creation := asker{ctx: ctx, session: s}, recipes.Create(dir+"/"+prefix, data)
+	if err := s.client.reader.admitQuota(asks, creation); err != nil {
+		return "", nil, err
+	}
 	if err := s.reserve(size); err != nil {
 		return "", nil, err
 	}
 	name, unasked, err := s.create(ctx, dir, prefix, data)
-	if err != nil {
+	if err = s.client.reader.concluded(asks, err, creation); err != nil {
 		s.unreserve(size)
 		return "", nil, err
 	}

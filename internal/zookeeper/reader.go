@@ -19,6 +19,7 @@ import (
 type reader struct {
 	client *Client
 	large  largeDirectories
+	counts childCounts
 
 	mu      sync.Mutex
 	view    *view // nil while there is none

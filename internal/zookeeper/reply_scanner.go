@@ -31,6 +31,7 @@ const (
 
 	codeThrottled = -127 // as KeeperException numbers them
 	codeNothing   = -117
+	codeQuota     = -125
 
 	statBytes        = 68
 	passwordBytes    = 16
@@ -74,20 +75,26 @@ func (w *wire) check(reply []byte) error {
 	case xid >= 0 && code == 0:
 		body.reply(due.kind)
 	}
-	if int32(code) == codeThrottled {
-		nameable(reply)
-	}
+	nameable(reply[12:])
 	if body.bad {
 		return fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, len(reply), due.kind)
 	}
 	return nil
 }
 
-// nameable gives a reply that says THROTTLEDOP, which the library has no name for, a code that it has one for and that no server
-// sends: zk.ErrNothing.
-func nameable(reply []byte) {
-	nothing := int32(codeNothing)
-	binary.BigEndian.PutUint32(reply[12:], uint32(nothing))
+// nameable gives an error that the library has no name for, THROTTLEDOP or QUOTAEXCEEDED, a code that it has one for and that no server
+// sends: zk.ErrNothing, zk.ErrReconfigDisabled.
+func nameable(code []byte) {
+	named := int32(0)
+	switch int32(binary.BigEndian.Uint32(code)) {
+	case codeThrottled:
+		named = codeNothing
+	case codeQuota:
+		named = codeRefused
+	default:
+		return
+	}
+	binary.BigEndian.PutUint32(code, uint32(named))
 }
 
 // checkGreeting wants a password of the usual length and, with a session, a time that can be kept.
@@ -177,6 +184,9 @@ func (s *replyScanner) results() {
 		case kind == opSetData:
 			s.skip(statBytes)
 		case kind == opError:
+			if from := s.rest; len(from) >= 4 {
+				nameable(from)
+			}
 			s.skip(4)
 		case kind != opDelete && kind != opCheck:
 			s.bad = true

@@ -52,6 +52,9 @@ type Session struct {
 	err        error
 	ended      instant // when err was set
 
+	lentUntil chan struct{} // closed with done; nil unless the session is lent. See PooledSession
+	doubtful  atomic.Bool   // a request was not answered, or not carried out
+
 	making   chan struct{} // held while the library makes a container; see quit
 	quitting atomic.Bool
 	quitted  chan struct{} // closed when the library's connection is
@@ -138,6 +141,9 @@ func (s *Session) lose(err error) {
 	s.change()
 	s.client.discard(s) // announced before anybody can learn of the end and close the client
 	close(s.done)
+	if s.lentUntil != nil {
+		close(s.lentUntil)
+	}
 	s.mu.Unlock()
 	if w != nil {
 		w.drop()

@@ -21,7 +21,10 @@ func (t tree) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.
 	}
 	a, cancel := t.asker(ctx)
 	defer cancel()
-	return write(t.reader, a, "multi", func(c *zk.Conn) ([]recipes.Node, error) {
+	if err := t.reader.admit(a, changes...); err != nil {
+		return nil, err
+	}
+	nodes, err := write(t.reader, a, "multi", func(c *zk.Conn) ([]recipes.Node, error) {
 		results, err := multi(c, operations...)
 		if err != nil {
 			return nil, err
@@ -35,18 +38,19 @@ func (t tree) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.
 		}
 		return nodes, nil
 	})
+	return nodes, t.reader.concluded(a, err, changes...)
 }
 
 // MakeDirectory makes a directory and what it lies in; see recipes.Store.
-func (t tree) MakeDirectory(ctx context.Context, path string) error {
-	if err := fits(path, nil); err != nil {
+func (t tree) MakeDirectory(ctx context.Context, directory string) error {
+	if err := fits(directory, nil); err != nil {
 		return err
 	}
 	a, cancel := t.asker(ctx)
 	defer cancel()
 	_, err := ask(t.reader, a, func(v *view) (struct{}, error) {
 		return wait(a, newFuture[struct{}]().launch(v.session, func() (struct{}, error) {
-			return struct{}{}, v.session.makeParents(a.ctx, path)
+			return struct{}{}, v.session.makeParents(a.ctx, directory)
 		}))
 	})
 	return err
@@ -138,9 +142,9 @@ func answersAll(operations []any, results []zk.MultiResponse) bool {
 }
 
 // fits refuses what is too long for a lease session's buffers.
-func fits(path string, data []byte) error {
-	if len(path) > maxPathBytes || len(data) > maxPlaceData {
-		return fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, len(path), len(data))
+func fits(node string, data []byte) error {
+	if len(node) > maxPathBytes || len(data) > maxPlaceData {
+		return fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, len(node), len(data))
 	}
 	return nil
 }

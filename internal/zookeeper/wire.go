@@ -38,9 +38,10 @@ type wire struct {
 	session *Session
 	release func() // gives the handshake's place at the gate back
 
-	input *bufio.Reader
-	frame []byte // of the newest reply
-	ahead []byte // the part of it that the library has not read yet
+	input   *bufio.Reader
+	frame   []byte // of the newest reply
+	ahead   []byte // the part of it that the library has not read yet
+	skipped int    // bytes of it that nobody is to read
 
 	handshake exchange // sent is set by the first Write, answered by the first reply
 
@@ -111,6 +112,9 @@ func (w *wire) Read(buffer []byte) (int, error) {
 
 // next waits for a reply and looks at it. One that is malformed is not handed over.
 func (w *wire) next() error {
+	if err := w.readOver(); err != nil {
+		return err
+	}
 	head, err := w.input.Peek(frameLength)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func TestTheInjectorMakesOfAnAnnotatedPodWhatTheTemplatesMake(t *testing.T) {
 	annotated := manifest.At(deployment, "spec", "template").(map[string]any)
 
 	values := manifest.At(manifest.All(t, read(t, root+"/examples/kubernetes/values.yaml"))[0], "sidekeeper").(map[string]any)
-	values["settings"] = map[string]any{"root": "/chosen-by-nobody"} // the pod chooses its own
+	values["settings"] = map[string]any{"sessionTimeout": "19s"} // the pod chooses its own
 	for name, more := range map[string]map[string]any{
 		"as the example has it": {},
 		"with credentials, identities and metrics": {
@@ -90,7 +90,7 @@ func apply(t *testing.T, pod map[string]any, pattern *inject.Pattern) map[string
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, warning, err := pattern.Patch(encoded, anything)
+	patch, warning, err := pattern.Patch(encoded, "shop", anything)
 	if err != nil || warning != "" {
 		t.Fatal(warning, err)
 	}

@@ -98,6 +98,8 @@ func TestValuesThatCannotBeAreRefusedWithFieldAndRule(t *testing.T) {
 		"settings.socketMode=rw":                                          "'/settings/socketMode': 'rw' does not match pattern",
 		"injector.certificates.issuer.kind=Vault,injector.enabled=true":   "'/injector/certificates/issuer/kind': value must be one of",
 		"injector.timeoutSeconds=60,injector.certificates.lifetime=2160h": "'/injector/timeoutSeconds': maximum",
+
+		"injector.enabled=true,injector.rootPerNamespace=true,injector.annotations={lock-root}": "injector.annotations: lock-root cannot be chosen",
 	} {
 		_, err := helm(t, "template", chart, "--set", servers, "--set", set)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -132,10 +132,16 @@ type stage struct {
 	revocations map[string]sidekeeper.Revocation
 }
 
-// pending is a lock that is waited for in the background.
+// pending is a claim that is waited for in the background.
 type pending struct {
 	cancel context.CancelFunc
-	result <-chan acquired
+	result chan made
+}
+
+// made is what asking for a claim has come to.
+type made struct {
+	claim claim
+	err   error
 }
 
 // A job runs in the background: a body, a leader, a member that stays.
@@ -334,25 +340,42 @@ func (s *stage) lockOptions(of step) sidekeeper.LockOptions {
 	case "write":
 		options.Mode = sidekeeper.Write
 	}
-	if of.Lease != "" {
-		options.Lease = s.claims[of.Lease].(*sidekeeper.Lease)
-	}
+	options.Lease = s.lease(of)
 	options.OnQueued = func(queued sidekeeper.Queued) { s.locked(func() { s.positions[of.As] = queued.Position }) }
 	options.OnRevocation = func(asked sidekeeper.Revocation) { s.locked(func() { s.revocations[of.As] = asked }) }
 	return options
 }
 
+func (s *stage) lease(of step) *sidekeeper.Lease {
+	lease, _ := s.claims[of.Lease].(*sidekeeper.Lease)
+	return lease
+}
+
+// ask asks for a claim, in the background if it is for later.
+func (s *stage) ask(of step, call func(context.Context, *sidekeeper.Client) (claim, error)) {
+	s.t.Helper()
+	client := s.client(of)
+	if !of.Later {
+		claim, err := call(s.t.Context(), client)
+		s.ended(of, err)
+		s.claims[of.As] = claim
+		return
+	}
+	ctx, cancel := context.WithCancel(s.t.Context())
+	result := make(chan made, 1)
+	s.pending[of.As] = &pending{cancel, result}
+	go func() {
+		claim, err := call(ctx, client)
+		result <- made{claim, err}
+	}()
+}
+
 var doing = map[string]func(*stage, step){
 	"acquire": func(s *stage, of step) {
-		client := s.client(of)
-		if of.Later {
-			ctx, cancel := context.WithCancel(s.t.Context())
-			s.pending[of.As] = &pending{cancel, acquiring(ctx, client, of.Lock, s.lockOptions(of))}
-			return
-		}
-		lock, err := client.Acquire(s.t.Context(), of.Lock, s.lockOptions(of))
-		s.ended(of, err)
-		s.claims[of.As] = lock
+		options := s.lockOptions(of)
+		s.ask(of, func(ctx context.Context, client *sidekeeper.Client) (claim, error) {
+			return client.Acquire(ctx, of.Lock, options)
+		})
 	},
 	"connect": (*stage).connect,
 	"cancel": func(s *stage, of step) {
@@ -363,13 +386,13 @@ var doing = map[string]func(*stage, step){
 	},
 	"release": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Lock).Release(s.t.Context())) },
 	"open lease": func(s *stage, of step) {
-		options := sidekeeper.LeaseOptions{}
+		options := sidekeeper.LeaseOptions{Wait: optional(of.Wait)}
 		if of.TTL != nil {
 			options.TTL = seconds(*of.TTL)
 		}
-		lease, err := s.client(of).OpenLease(s.t.Context(), options)
-		s.ended(of, err)
-		s.claims[of.As] = lease
+		s.ask(of, func(ctx context.Context, client *sidekeeper.Client) (claim, error) {
+			return client.OpenLease(ctx, options)
+		})
 	},
 	"close lease": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Lease).Close(s.t.Context())) },
 	"close":       func(s *stage, of step) { must(s.t, s.client(of).Close()) },
@@ -483,11 +506,10 @@ var doing = map[string]func(*stage, step){
 	},
 	"join": func(s *stage, of step) {
 		conflicts := map[string]sidekeeper.OnConflict{"wait": sidekeeper.WaitForMember, "replace": sidekeeper.ReplaceMember}
-		membership, err := s.client(of).Join(s.t.Context(), of.Group, of.Member, sidekeeper.JoinOptions{
-			OnConflict: conflicts[of.OnConflict], Wait: optional(of.Wait),
+		options := sidekeeper.JoinOptions{Lease: s.lease(of), OnConflict: conflicts[of.OnConflict], Wait: optional(of.Wait)}
+		s.ask(of, func(ctx context.Context, client *sidekeeper.Client) (claim, error) {
+			return client.Join(ctx, of.Group, of.Member, options)
 		})
-		s.ended(of, err)
-		s.claims[of.As] = membership
 	},
 	"leave": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Membership).Leave(s.t.Context())) },
 	"put": func(s *stage, of step) {
@@ -632,7 +654,7 @@ var expecting = map[string]func(*stage, step){
 	"granted": func(s *stage, of step) {
 		got := s.outcome(of)
 		must(s.t, got.err)
-		s.claims[of.Of] = got.lock
+		s.claims[of.Of] = got.claim
 	},
 	"failed": func(s *stage, of step) { s.isError(of, s.outcome(of).err) },
 	"larger token": func(s *stage, of step) {
@@ -712,8 +734,8 @@ var expecting = map[string]func(*stage, step){
 	"stale": func(s *stage, of step) { s.until(of, func() bool { return s.views[of.Of].Age() > 0 }) },
 }
 
-// outcome waits for a lock that was asked for in the background.
-func (s *stage) outcome(of step) (got acquired) {
+// outcome waits for a claim that was asked for in the background.
+func (s *stage) outcome(of step) (got made) {
 	s.t.Helper()
 	s.until(of, func() bool {
 		select {

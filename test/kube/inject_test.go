@@ -85,7 +85,7 @@ func TestABadAnnotationIsRefusedByNameValueAndRule(t *testing.T) {
 	for _, bad := range []struct{ annotation, value, want string }{
 		{"sidekeeper.io/inject", "yes", `annotation sidekeeper.io/inject is "yes": it must be "true" or "false"`},
 		{"sidekeeper.io/rot", "/a", "annotation sidekeeper.io/rot: there is no such one; pods may have sidekeeper.io/inject"},
-		{"sidekeeper.io/root", "a", `annotation sidekeeper.io/root is "a": an absolute path in the ensemble`},
+		{"sidekeeper.io/root", "/a", "annotation sidekeeper.io/root: there is no such one; pods may have sidekeeper.io/inject"},
 		{
 			"sidekeeper.io/session-timeout", "3s",
 			`annotation sidekeeper.io/session-timeout is "3s": an ensemble grants no less than two ticks`,

@@ -274,6 +274,14 @@ var Table = []Mutant{
 		}},
 	},
 	{
+		ID: "P1", Bug: "a session is used again by another lease though the ensemble has not carried out all that was asked on it",
+		Catchers: []Catcher{simulated("TestASessionIsUsedAgainIfItIsClean/with_a_request_that_was_refused").saying("used again: true")},
+	},
+	{
+		ID: "P2", Bug: "a session is used again by another lease over another connection than its first",
+		Catchers: []Catcher{simulated("TestASessionIsUsedAgainIfItIsClean/with_another_connection_than_at_first").saying("used again: true")},
+	},
+	{
 		ID: "C1", Bug: "the Go client acknowledges the end of a hold before it is over for its caller",
 		Catchers: []Catcher{{
 			Package: "clients/go/sidekeeper", Test: "TestAHoldThatEndedOtherwiseThanByItsCallerIsAcknowledgedOnceAndWhenItIsOver",

@@ -10,12 +10,42 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// A caller comes for locks again and again, each time with a session of its own.
+// A caller comes for locks again and again, each time with a session of its own, which may have been another's before.
 type caller struct {
 	*stage
 	client *zookeeper.Client
 	host   int
+	pooled bool
 	dice   *rand.Rand
+}
+
+// A leased session is a caller's until it is closed.
+type leased interface {
+	recipes.MemberSession
+	believing
+	Close(ctx context.Context)
+}
+
+// open opens a session, or takes one that is idle. Nobody can tell the one from the other by what it owns.
+func (c *caller) open() (leased, error) {
+	if !c.pooled {
+		session, err := c.client.Open(c.over, 0)
+		if err == nil {
+			c.watch(session)
+		}
+		return session, err
+	}
+	session, err := c.client.OpenPooled(c.over, 0)
+	if err != nil {
+		return nil, err
+	}
+	if c.watch(session.Session) {
+		c.total.reused.Add(1)
+	}
+	if owned := c.Owned(session.ID()); len(owned) > 0 {
+		c.accusef("session %x is handed out and owns %q", session.ID(), owned)
+	}
+	return session, nil
 }
 
 // upTo is a random duration below limit.
@@ -41,11 +71,10 @@ func (c *caller) live() {
 
 // visit opens a session, waits for a lock, holds it and leaves. A patient visitor does not go before it is granted.
 func (c *caller) visit(patient bool) (held bool, err error) {
-	session, err := c.client.Open(c.over, 0)
+	session, err := c.open()
 	if err != nil {
 		return false, err
 	}
-	c.watch(session)
 	defer c.close(session)
 	lock := locks[c.dice.IntN(len(locks))]
 	place, err := lock.Join(context.Background(), session, recipes.Exclusive, recipes.About{Owner: "caller"})
@@ -110,7 +139,7 @@ func granted(hold *recipes.Hold, err error) (int64, error) {
 }
 
 // hold holds until it has had enough, is cancelled, or has lost the lock, and says so before it leaves.
-func (c *caller) hold(ctx context.Context, lock recipes.Lock, token int64, session *zookeeper.Session) {
+func (c *caller) hold(ctx context.Context, lock recipes.Lock, token int64, session leased) {
 	c.total.grants.Add(1)
 	held := c.board.enter(c.stage, lock, token, session)
 	defer c.board.exit(held)

@@ -83,6 +83,18 @@ func (e *Ensemble) Stat(path string) (embedded.Stat, bool) {
 	return e.truth.Stat(path)
 }
 
+// Owned are the nodes that live with a session, as they are committed.
+func (e *Ensemble) Owned(session int64) (paths []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, path := range e.truth.Paths() {
+		if stat, _ := e.truth.Stat(path); stat.Owner == session {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // Sessions is how many sessions are alive.
 func (e *Ensemble) Sessions() int {
 	e.mu.Lock()

@@ -12,14 +12,18 @@ import (
 )
 
 // refusing is a client to which some requests are refused.
-func refusing(t *testing.T, e *simulation.Ensemble, by *refuser) *zookeeper.Client {
+func refusing(t *testing.T, e *simulation.Ensemble, by *refuser, adjust ...func(*zookeeper.Config)) *zookeeper.Client {
 	t.Helper()
 	began := time.Now()
-	c, err := zookeeper.New(zookeeper.Config{
+	config := zookeeper.Config{
 		Servers: e.Addresses(), SessionTimeout: 15 * time.Second, TickTime: 2 * time.Second, SyncLimit: 5,
 		Heartbeat: 2 * time.Second, Directories: []string{"/locks"}, Dial: by.dialer(e.Dialer(0)),
 		Clock: func() time.Duration { return time.Since(began) },
-	})
+	}
+	for _, each := range adjust {
+		each(&config)
+	}
+	c, err := zookeeper.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ var (
 )
 
 // tally counts what the schedules brought about, so that they cannot become harmless unnoticed.
-type tally struct{ grants, losses, expired, virtual atomic.Int64 }
+type tally struct{ grants, losses, expired, reused, virtual atomic.Int64 }
 
 const theSchedules = "TestNobodyHoldsBesideAnotherWhateverFails"
 
@@ -48,9 +48,10 @@ func TestNobodyHoldsBesideAnotherWhateverFails(t *testing.T) {
 			t.Logf("replay: go test ./test/simulation -run %s -cpu 1 -seeds 1 -seed %d", theSchedules, seed)
 		}
 	}
-	t.Logf("schedules from %d: %v of virtual time, %d grants, %d holds lost, %d sessions expired", *firstSeed,
-		time.Duration(total.virtual.Load()).Round(time.Minute), total.grants.Load(), total.losses.Load(), total.expired.Load())
-	if played := int64(*seeds / max(1, *step)); played >= 25 && (total.grants.Load() < played*5 || total.losses.Load() < played/5) {
+	t.Logf("schedules from %d: %v of virtual time, %d grants, %d holds lost, %d sessions expired, %d used again", *firstSeed,
+		time.Duration(total.virtual.Load()).Round(time.Minute), total.grants.Load(), total.losses.Load(), total.expired.Load(), total.reused.Load())
+	played := int64(*seeds / max(1, *step))
+	if played >= 25 && (total.grants.Load() < played*5 || total.losses.Load() < played/5 || total.reused.Load() < played) {
 		t.Error("too little happens")
 	}
 }
@@ -117,7 +118,7 @@ func newStage(t *testing.T, e *simulation.Ensemble, w *witness, timeout time.Dur
 	t.Helper()
 	s := &stage{T: t, Ensemble: e, witness: w, timeout: timeout, total: &tally{}, board: newBoard(w)}
 	s.healed, s.heal = context.WithCancel(context.Background())
-	s.over, s.end = context.WithTimeoutCause(context.Background(), 4*time.Minute, errStuck)
+	s.over, s.end = context.WithTimeoutCause(context.Background(), 6*time.Minute, errStuck)
 	return s
 }
 
@@ -129,8 +130,8 @@ func (s *stage) run(dice *rand.Rand, hosts int, live func(*caller)) {
 	var callers, clients sync.WaitGroup
 	for host := range hosts {
 		client := s.sidecar(host, dice)
-		for range 2 + dice.IntN(2) {
-			caller := &caller{stage: s, client: client, host: host, dice: rand.New(rand.NewPCG(dice.Uint64(), 1))}
+		for i := range 2 + dice.IntN(2) {
+			caller := &caller{stage: s, client: client, host: host, pooled: i%2 == 0, dice: rand.New(rand.NewPCG(dice.Uint64(), 1))}
 			callers.Go(func() { live(caller) })
 		}
 		clients.Go(func() {

@@ -53,10 +53,13 @@ func (w *witness) accusef(format string, details ...any) {
 	w.broken = append(w.broken, fmt.Sprintf(format, details...))
 }
 
-func (w *witness) watch(s *zookeeper.Session) {
+// watch says whether the session was watched before.
+func (w *witness) watch(s *zookeeper.Session) (again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	_, again = w.sessions[s.ID()]
 	w.sessions[s.ID()] = s
+	return again
 }
 
 func (w *witness) ended(session int64) {
@@ -82,8 +85,12 @@ func (w *witness) ended(session int64) {
 	}
 }
 
-// close closes a session.
-func (w *witness) close(s *zookeeper.Session) {
+// close closes a session, or gives it back.
+func (w *witness) close(s interface {
+	ID() int64
+	Close(ctx context.Context)
+},
+) {
 	w.mu.Lock()
 	w.closing[s.ID()] = true
 	w.mu.Unlock()

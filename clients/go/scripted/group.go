@@ -28,10 +28,6 @@ func newGroups(t testing.TB) Groups {
 	g.Update = func(context.Context, *membershipv1.UpdateRequest) (*membershipv1.UpdateResponse, error) {
 		return &membershipv1.UpdateResponse{}, nil
 	}
-	g.Get, g.List, g.Create, g.Delete = unscripted, unscripted, unscripted, unscripted
-	g.Watch = func(*membershipv1.WatchRequest, grpc.ServerStreamingServer[membershipv1.WatchResponse]) error {
-		return errUnscripted
-	}
 	return g
 }
 
@@ -53,7 +49,7 @@ func (j *Join) Admit(incarnation int64) {
 }
 
 type groupServer struct {
-	membershipv1.UnsafeMembershipServiceServer
+	membershipv1.UnimplementedMembershipServiceServer
 	g *Groups
 }
 
@@ -65,26 +61,8 @@ func (g groupServer) Join(
 	return join.wait()
 }
 
-func (g groupServer) Update(ctx context.Context, r *membershipv1.UpdateRequest) (*membershipv1.UpdateResponse, error) {
-	return g.g.Update(ctx, r)
-}
-
-func (g groupServer) Get(ctx context.Context, r *membershipv1.GetRequest) (*membershipv1.GetResponse, error) {
-	return g.g.Get(ctx, r)
-}
-
-func (g groupServer) List(ctx context.Context, r *membershipv1.ListRequest) (*membershipv1.ListResponse, error) {
-	return g.g.List(ctx, r)
-}
-
-func (g groupServer) Watch(r *membershipv1.WatchRequest, stream grpc.ServerStreamingServer[membershipv1.WatchResponse]) error {
-	return g.g.Watch(r, stream)
-}
-
-func (g groupServer) Create(ctx context.Context, r *membershipv1.CreateRequest) (*membershipv1.CreateResponse, error) {
-	return g.g.Create(ctx, r)
-}
-
-func (g groupServer) Delete(ctx context.Context, r *membershipv1.DeleteRequest) (*membershipv1.DeleteResponse, error) {
-	return g.g.Delete(ctx, r)
+func (g groupServer) Watch(
+	request *membershipv1.WatchRequest, server grpc.ServerStreamingServer[membershipv1.WatchResponse],
+) error {
+	return watched(g.g.Watch, request, server)
 }

@@ -90,16 +90,12 @@ func Start(t testing.TB) *Server {
 func newServer(t testing.TB, target string) *Server {
 	t.Helper()
 	s := &Server{
-		Target: target, Health: health.NewServer(), t: t, grpc: grpc.NewServer(),
+		Target: target, Health: health.NewServer(), Groups: newGroups(t), t: t,
 		acquires: make(chan *Acquire, 100), opens: make(chan *Open, 100),
 		holds: map[string]*Acquire{}, leases: map[string]*Open{},
 	}
 	s.CheckHolds, s.CheckLease, s.Release, s.Close = s.holdsAreValid, s.leaseIsValid, s.releaseHold, s.closeLease
-	s.Get, s.List, s.Revoke, s.Break, s.Leases = unscripted, unscripted, unscripted, unscripted, unscripted
-	s.Watch = func(*lockv1.WatchRequest, grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
-		return errUnscripted
-	}
-	s.Groups = newGroups(t)
+	s.grpc = grpc.NewServer(grpc.UnaryInterceptor(s.answers().intercept))
 	lockv1.RegisterLockServiceServer(s.grpc, lockServer{s: s})
 	membershipv1.RegisterMembershipServiceServer(s.grpc, groupServer{g: &s.Groups})
 	leasev1.RegisterLeaseServiceServer(s.grpc, leaseServer{s: s})
@@ -107,11 +103,48 @@ func newServer(t testing.TB, target string) *Server {
 	return s
 }
 
-var errUnscripted = status.Error(codes.Unimplemented, "not scripted")
+// answers are the test's functions for calls with one answer, by the calls' full names. What is not among them is answered by whoever
+// is registered for it.
+type answers map[string]func(ctx context.Context, request any) (any, error)
 
-func unscripted[Request, Response any](context.Context, *Request) (*Response, error) {
-	return nil, errUnscripted
+func (s *Server) answers() answers {
+	g := &s.Groups
+	return answers{
+		lockv1.LockService_Check_FullMethodName:              scripted(&s.CheckHolds),
+		lockv1.LockService_Release_FullMethodName:            scripted(&s.Release),
+		lockv1.LockService_Get_FullMethodName:                scripted(&s.Get),
+		lockv1.LockService_List_FullMethodName:               scripted(&s.List),
+		lockv1.LockService_Revoke_FullMethodName:             scripted(&s.Revoke),
+		lockv1.LockService_Break_FullMethodName:              scripted(&s.Break),
+		leasev1.LeaseService_Check_FullMethodName:            scripted(&s.CheckLease),
+		leasev1.LeaseService_Close_FullMethodName:            scripted(&s.Close),
+		leasev1.LeaseService_List_FullMethodName:             scripted(&s.Leases),
+		membershipv1.MembershipService_Update_FullMethodName: scripted(&g.Update),
+		membershipv1.MembershipService_Get_FullMethodName:    scripted(&g.Get),
+		membershipv1.MembershipService_List_FullMethodName:   scripted(&g.List),
+		membershipv1.MembershipService_Create_FullMethodName: scripted(&g.Create),
+		membershipv1.MembershipService_Delete_FullMethodName: scripted(&g.Delete),
+	}
 }
+
+// scripted answers as the function does that a test has put there by the time of the call.
+func scripted[Request, Response any](by *func(context.Context, *Request) (*Response, error)) func(context.Context, any) (any, error) {
+	return func(ctx context.Context, request any) (any, error) {
+		if *by == nil {
+			return nil, errUnscripted
+		}
+		return (*by)(ctx, request.(*Request))
+	}
+}
+
+func (a answers) intercept(ctx context.Context, request any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if answer, found := a[call.FullMethod]; found {
+		return answer(ctx, request)
+	}
+	return handle(ctx, request)
+}
+
+var errUnscripted = status.Error(codes.Unimplemented, "not scripted")
 
 // Stop breaks every connection, as the death of a sidecar does.
 func (s *Server) Stop() { s.grpc.Stop() }

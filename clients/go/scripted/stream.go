@@ -142,7 +142,7 @@ func (o *Open) Accept(id string) {
 }
 
 type lockServer struct {
-	lockv1.UnsafeLockServiceServer
+	lockv1.UnimplementedLockServiceServer
 	s *Server
 }
 
@@ -154,38 +154,22 @@ func (l lockServer) Acquire(
 	return call.wait()
 }
 
-func (l lockServer) Check(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
-	return l.s.CheckHolds(ctx, request)
+func (l lockServer) Watch(request *lockv1.WatchRequest, server grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
+	return watched(l.s.Watch, request, server)
 }
 
-func (l lockServer) Release(ctx context.Context, request *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
-	return l.s.Release(ctx, request)
-}
-
-func (l lockServer) Revoke(ctx context.Context, request *lockv1.RevokeRequest) (*lockv1.RevokeResponse, error) {
-	return l.s.Revoke(ctx, request)
-}
-
-func (l lockServer) Break(ctx context.Context, request *lockv1.BreakRequest) (*lockv1.BreakResponse, error) {
-	return l.s.Break(ctx, request)
-}
-
-func (l lockServer) Get(ctx context.Context, request *lockv1.GetRequest) (*lockv1.GetResponse, error) {
-	return l.s.Get(ctx, request)
-}
-
-func (l lockServer) List(ctx context.Context, request *lockv1.ListRequest) (*lockv1.ListResponse, error) {
-	return l.s.List(ctx, request)
-}
-
-func (l lockServer) Watch(
-	request *lockv1.WatchRequest, server grpc.ServerStreamingServer[lockv1.WatchResponse],
+// watched is a watch as the test's function has it.
+func watched[Request, Event any](
+	by func(*Request, grpc.ServerStreamingServer[Event]) error, request *Request, server grpc.ServerStreamingServer[Event],
 ) error {
-	return l.s.Watch(request, server)
+	if by == nil {
+		return errUnscripted
+	}
+	return by(request, server)
 }
 
 type leaseServer struct {
-	leasev1.UnsafeLeaseServiceServer
+	leasev1.UnimplementedLeaseServiceServer
 	s *Server
 }
 
@@ -195,16 +179,4 @@ func (l leaseServer) Open(
 	call := &Open{newStream(l.s.t, server), request, l.s}
 	l.s.opens <- call
 	return call.wait()
-}
-
-func (l leaseServer) Check(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
-	return l.s.CheckLease(ctx, request)
-}
-
-func (l leaseServer) Close(ctx context.Context, request *leasev1.CloseRequest) (*leasev1.CloseResponse, error) {
-	return l.s.Close(ctx, request)
-}
-
-func (l leaseServer) List(ctx context.Context, request *leasev1.ListRequest) (*leasev1.ListResponse, error) {
-	return l.s.Leases(ctx, request)
 }

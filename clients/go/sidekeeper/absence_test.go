@@ -42,7 +42,7 @@ func TestAnAbsentSidecarIsTriedForAsLongAsTheCallerSaid(t *testing.T) {
 				if c.wait < 0 {
 					wait = nil
 				}
-				err := (&Client{}).throughAbsence(t.Context(), "lock orders", wait, func(wait *time.Duration) (bool, error) {
+				err := (&Client{}).throughAbsence(t.Context(), "lock orders", wait, nil, func(wait *time.Duration) (bool, error) {
 					return false, a.fail(wait)
 				})
 				if err == nil || err.Error() != "lock orders: Unavailable: connection refused" {
@@ -67,7 +67,7 @@ func TestAnAbsentSidecarIsTriedForAsLongAsTheCallerSaid(t *testing.T) {
 func TestTheTimeForAnAbsenceBeginsAnewWhenTheSidecarWasHeard(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		a := &away{begun: time.Now()}
-		_ = (&Client{}).throughAbsence(t.Context(), "lock orders", nil, func(wait *time.Duration) (bool, error) {
+		_ = (&Client{}).throughAbsence(t.Context(), "lock orders", nil, nil, func(wait *time.Duration) (bool, error) {
 			if heard := len(a.took) == 0; heard { // and then it waited for an hour
 				time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
 				return true, a.fail(wait)
@@ -85,7 +85,7 @@ func TestTheEndOfTheContextEndsTheTrying(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		a := &away{begun: time.Now()}
 		time.AfterFunc(3*time.Second, func() { cancel(errors.New("no longer needed")) })
-		err := (&Client{}).throughAbsence(ctx, "lock orders", nil, func(wait *time.Duration) (bool, error) { return false, a.fail(wait) })
+		err := (&Client{}).throughAbsence(ctx, "lock orders", nil, nil, func(wait *time.Duration) (bool, error) { return false, a.fail(wait) })
 		if err == nil || err.Error() != "lock orders: no longer needed" || time.Since(a.begun) != 3*time.Second {
 			t.Error(err, time.Since(a.begun))
 		}
@@ -93,21 +93,23 @@ func TestTheEndOfTheContextEndsTheTrying(t *testing.T) {
 }
 
 func TestOnlyAnAbsenceIsWaitedFor(t *testing.T) {
-	lostLease := &loss{&claim{what: "lease"}, errAway}
 	inBubble(t, func(t *testing.T) {
+		lost, cancel := context.WithCancel(t.Context())
+		cancel()
 		for _, c := range []struct {
 			client *Client
+			lease  *Lease
 			err    error
 		}{
-			{&Client{noRetries: true}, errAway},
-			{&Client{}, lostLease},
-			{&Client{}, &Error{Code: codes.FailedPrecondition, Reason: "LOCK_HELD"}},
-			{&Client{}, &Error{Code: codes.Canceled, Message: "the client connection is closing"}},
+			{&Client{noRetries: true}, nil, errAway},
+			{&Client{}, &Lease{claim: &claim{context: lost}}, errAway},
+			{&Client{}, nil, &Error{Code: codes.FailedPrecondition, Reason: "LOCK_HELD"}},
+			{&Client{}, nil, &Error{Code: codes.Canceled, Message: "the client connection is closing"}},
 		} {
 			calls := 0
-			err := c.client.throughAbsence(t.Context(), "lock orders", nil, func(*time.Duration) (bool, error) {
+			err := c.client.throughAbsence(t.Context(), "lock orders", nil, c.lease, func(*time.Duration) (bool, error) {
 				calls++
-				return true, c.err
+				return false, c.err
 			})
 			if calls != 1 || !errors.Is(err, c.err) {
 				t.Error(calls, err)

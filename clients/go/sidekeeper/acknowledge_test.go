@@ -250,3 +250,24 @@ func TestWhoWaitsForALockWhoseEndReleaseAcknowledgesIsRefusedWithItsLease(t *tes
 	want(t, receive(t, result).err, "lock orders: Aborted (LEASE_LOST): expired", sidekeeper.ErrLeaseLost)
 	call.AwaitGone()
 }
+
+// The sidecar keeps the place of a hold that ended so, and the next attempt would wait behind it.
+func TestAHoldThatEndedBeforeItsCallerHadItIsAcknowledged(t *testing.T) {
+	for _, onRelease := range []bool{false, true} {
+		server := scripted.Start(t)
+		server.CheckHolds = func(_ context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
+			return &lockv1.CheckResponse{Holds: []*lockv1.CheckedHold{{HoldId: request.GetHoldIds()[0], Reason: "LOCK_BROKEN"}}}, nil
+		}
+		acknowledged := make(chan string, 2)
+		releases(server, func(id string) { acknowledged <- id })
+		client, _ := dial(t, server)
+		result := acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{AcknowledgeOnRelease: onRelease})
+		id := server.NextAcquire().Grant(7)
+		if got := receive(t, result); got.lock != nil || !errors.Is(got.err, sidekeeper.ErrLockBroken) {
+			t.Errorf("acquired: %v, %v", got.lock, got.err)
+		}
+		if got := receive(t, acknowledged); got != id {
+			t.Errorf("%s is acknowledged, not %s", got, id)
+		}
+	}
+}

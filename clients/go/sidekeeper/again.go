@@ -22,10 +22,17 @@ const (
 // reset is for what has succeeded.
 func (p *pause) reset() { p.next = 0 }
 
-// wait waits, and fails with the cause of ctx's end.
-func (p *pause) wait(ctx context.Context) error {
+// grow is how long to wait this time.
+func (p *pause) grow() time.Duration {
 	p.next = min(max(2*p.next, firstPause), longestPause)
-	timer := time.NewTimer(p.next/2 + rand.N(p.next/2)) //nolint:gosec // jitter is no secret
+	return p.next/2 + rand.N(p.next/2) //nolint:gosec // jitter is no secret
+}
+
+// wait waits, and fails with the cause of ctx's end.
+func (p *pause) wait(ctx context.Context) error { return rest(ctx, p.grow()) }
+
+func rest(ctx context.Context, duration time.Duration) error {
+	timer := time.NewTimer(duration)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -43,13 +50,15 @@ func (p *pause) after(ctx context.Context, err error) error {
 	return p.wait(ctx)
 }
 
-// AbsenceTimeout is for how long Acquire tries to reach a sidecar or an ensemble that is away, if nothing says how long to wait.
+// AbsenceTimeout is for how long Acquire, OpenLease and Join try to reach a sidecar or an ensemble that is away, if nothing says how long
+// to wait.
 const AbsenceTimeout = 10 * time.Second
 
 // throughAbsence makes attempts until one succeeds or fails for a reason that time does not heal: for as long as wait says, and without
-// it until nothing has been heard for AbsenceTimeout. An attempt gets what is left of wait, and says whether it has heard anything.
+// it until nothing has been heard for AbsenceTimeout; with a lease to stand on, no longer than that lives. An attempt gets what is left of
+// wait, and says whether it has heard anything.
 func (c *Client) throughAbsence(
-	ctx context.Context, what string, wait *time.Duration, attempt func(wait *time.Duration) (heard bool, err error),
+	ctx context.Context, what string, wait *time.Duration, lease *Lease, attempt func(wait *time.Duration) (heard bool, err error),
 ) error {
 	var again pause
 	var until time.Time
@@ -58,7 +67,7 @@ func (c *Client) throughAbsence(
 	}
 	for {
 		heard, err := attempt(wait)
-		if err == nil || c.noRetries || !isTransient(err) || errors.Is(err, ErrLost) { // of the lease that it was to stand on
+		if err == nil || c.noRetries || !isTransient(err) || lease != nil && lease.context.Err() != nil {
 			return err
 		}
 		if heard {

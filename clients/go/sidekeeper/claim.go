@@ -22,8 +22,10 @@ type claim struct {
 	clock     clock
 	context   context.Context //nolint:containedctx // ends with the claim: what Context and Done hand out
 	finish    context.CancelCauseFunc
+	parent    *claim             // whose validity it shares; nil if it has its own
 	cut       context.CancelFunc // ends the stream
 	followed  chan struct{}      // closed when the stream is not read any more
+	heard     atomic.Bool        // that the stream has said anything
 	suspended atomic.Bool
 	ending    sync.Once
 	kept      atomic.Bool // the stream outlives the claim until the caller gives it up
@@ -67,9 +69,12 @@ func (c *claim) ValidFor() time.Duration {
 	if c.context.Err() != nil {
 		return 0
 	}
+	if c.parent != nil {
+		return c.parent.ValidFor()
+	}
 	_, until := c.proof()
 	left := until - c.clock.now()
-	if left <= 0 && until != 0 { // of a membership it is always 0: its lease's counts
+	if left <= 0 && until != 0 { // it has begun
 		c.lose(outlived())
 	}
 	return max(left, 0)
@@ -112,7 +117,11 @@ func (c *claim) AwaitRisk(ctx context.Context, left time.Duration) error {
 	return nil
 }
 
+// proof is what the newest answers say, which for a claim without a validity of its own are its parent's.
 func (c *claim) proof() (asked, until time.Duration) {
+	if c.parent != nil {
+		return c.parent.proof()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked, c.until

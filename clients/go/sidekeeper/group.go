@@ -27,6 +27,7 @@ type MemberReference struct {
 // A GroupMember is in a group.
 type GroupMember struct {
 	MemberReference
+	Identity string            // as the sidecar that made it verified it; empty where callers are not told apart
 	Owner    string            // as given to Join
 	Metadata map[string]string // as given to Join, or last to Update
 	Age      time.Duration     // how long it has been a member, by the ensemble's clock
@@ -38,7 +39,7 @@ type GroupMember struct {
 type GroupChange struct {
 	View           *GroupView
 	Joined, Left   []MemberReference
-	Changed        []MemberReference // their owner, metadata or text is another now
+	Changed        []MemberReference // their identity, owner, metadata or text is another now
 	ChangesOmitted bool              // those three are incomplete; the view is whole
 	Stale          bool              // the ensemble is out of contact: the view may be old
 }
@@ -59,7 +60,8 @@ func groupViewFrom(wire *membershipv1.View) *GroupView {
 
 func groupMemberFrom(wire *membershipv1.Member) *GroupMember {
 	return &GroupMember{
-		MemberReference: MemberReference{wire.GetMember(), wire.GetIncarnation()}, Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
+		MemberReference: MemberReference{wire.GetMember(), wire.GetIncarnation()},
+		Identity:        wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
 		Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(), Text: wire.GetText(),
 	}
 }

@@ -2,8 +2,10 @@ package sidekeeper
 
 import (
 	"context"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 )
 
 // A heldStream is a call that stays open for as long as the caller has something: a lease, a hold, a membership. It is started; an event
@@ -16,11 +18,23 @@ type heldStream[Event any] struct {
 	keeper *keeper      // asks for its validity; nil if it is valid for as long as another claim
 	after  func()       // what to do when the claim is over and the stream is not read any more; nil, nothing
 	kept   bool         // a loss does not end the stream
+
+	wait *time.Duration // how long the sidecar was told to wait, if it was told
 }
+
+// answerTime is how much longer than it was told to wait a sidecar may take to answer. One that is frozen answers never.
+const answerTime = 2 * time.Second
+
+var errSilent = &Error{Code: codes.Unavailable, Message: "the sidecar does not answer"}
 
 // begin starts the stream, and returns when it has begun and is certainly valid for some time to come. The end of ctx ends the beginning,
 // and not what has begun: that goes on until the stream's end, which is the claim's.
 func (h *heldStream[Event]) begin(ctx context.Context, c *Client) error {
+	if h.wait != nil && *h.wait > 0 { // 0 takes as long as the ensemble takes
+		bounded, cancel := context.WithDeadlineCause(ctx, time.Now().Add(*h.wait).Add(answerTime), errSilent)
+		defer cancel()
+		ctx = bounded
+	}
 	stopWaiting := context.AfterFunc(ctx, func() { h.claim.abandon(context.Cause(ctx)) })
 	defer stopWaiting()
 	err := h.start(c)
@@ -50,7 +64,7 @@ func (h *heldStream[Event]) start(c *Client) error {
 	for err == nil && h.claim.id == "" {
 		var event *Event
 		if event, err = stream.Recv(); err == nil {
-			h.handle(event)
+			h.hear(event)
 		}
 	}
 	if err != nil {
@@ -73,8 +87,13 @@ func (h *heldStream[Event]) follow(stream grpc.ServerStreamingClient[Event]) {
 			h.claim.streamEnded(err)
 			return
 		}
-		h.handle(event)
+		h.hear(event)
 	}
+}
+
+func (h *heldStream[Event]) hear(event *Event) {
+	h.claim.heard.Store(true)
+	h.handle(event)
 }
 
 // standOn has the claim end by callback when the other one does, before the sidecar learns of it.

@@ -16,6 +16,7 @@ type LeaseOptions struct {
 	TTL      time.Duration // how long the ensemble keeps it when it hears nothing of it: 1 ms to 24 h; 0, what the sidecar is set to
 	Owner    string        // who the caller is, for people
 	Metadata map[string]string
+	Wait     *time.Duration // how long to wait for a sidecar or an ensemble that is away: 0 tries once; nil, AbsenceTimeout
 }
 
 // A Lease owns what is acquired in its name: when it ends, all of that is given up at once. Its holder must Close it,
@@ -27,8 +28,22 @@ type Lease struct {
 }
 
 // OpenLease opens a lease. The end of ctx ends the opening, and not a lease that OpenLease has returned. ErrLeaseLimit,
-// ErrEnsembleUnreachable; ErrInvalidField for a TTL that is out of range.
+// ErrEnsembleUnreachable; ErrInvalidField for a TTL that is out of range. While the sidecar or the ensemble is away, OpenLease tries again,
+// as Acquire does.
 func (c *Client) OpenLease(ctx context.Context, options LeaseOptions) (*Lease, error) {
+	var lease *Lease
+	err := c.throughAbsence(ctx, "lease", options.Wait, nil, func(*time.Duration) (heard bool, err error) {
+		lease, err = c.openLease(ctx, options)
+		return lease.heard.Load(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return lease, nil
+}
+
+// openLease makes one attempt. It returns the lease also with an error.
+func (c *Client) openLease(ctx context.Context, options LeaseOptions) (*Lease, error) {
 	claim, streaming := c.newClaim(ctx, "lease")
 	l := &Lease{claim: claim, client: c}
 	stream := heldStream[leasev1.OpenResponse]{
@@ -37,10 +52,7 @@ func (c *Client) OpenLease(ctx context.Context, options LeaseOptions) (*Lease, e
 			return c.leases.Open(streaming, options.request())
 		},
 	}
-	if err := stream.begin(ctx, c); err != nil {
-		return nil, err
-	}
-	return l, nil
+	return l, stream.begin(ctx, c)
 }
 
 func (o LeaseOptions) request() *leasev1.OpenRequest {

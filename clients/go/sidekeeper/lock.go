@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -82,7 +81,6 @@ type Lock struct {
 	revocations   chan Revocation
 	releaseOnce   sync.Once
 	releaseResult error
-	heard         atomic.Bool // that the stream has said anything
 }
 
 // Acquire waits for its turn and returns when the lock is certainly the caller's for some time to come. The end of ctx
@@ -93,7 +91,7 @@ type Lock struct {
 // AbsenceTimeout each time, and not at all WithoutRepetition. What an attempt was granted ends before the next one.
 func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
 	var lock *Lock
-	err := c.throughAbsence(ctx, "lock "+name, options.Wait, func(wait *time.Duration) (heard bool, err error) {
+	err := c.throughAbsence(ctx, "lock "+name, options.Wait, options.Lease, func(wait *time.Duration) (heard bool, err error) {
 		options.Wait = wait
 		lock, err = c.acquire(ctx, name, options)
 		return lock.heard.Load(), err
@@ -112,7 +110,7 @@ func (c *Client) acquire(ctx context.Context, name string, options LockOptions) 
 		l.standOn(lease.claim, func() { l.lose(lease.why()) })
 	}
 	stream := heldStream[lockv1.AcquireResponse]{
-		claim: claim, handle: l.handle, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease,
+		claim: claim, handle: l.handle, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait,
 		open: func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
 			return c.locks.Acquire(streaming, options.request(name))
 		},
@@ -120,7 +118,11 @@ func (c *Client) acquire(ctx context.Context, name string, options LockOptions) 
 	if !options.AcknowledgeOnRelease {
 		stream.after = l.acknowledge
 	}
-	return l, stream.begin(ctx, c)
+	err := stream.begin(ctx, c)
+	if err != nil && options.AcknowledgeOnRelease && l.id != "" { // nobody will release what nobody has had
+		c.following.Go(l.acknowledge)
+	}
+	return l, err
 }
 
 func (o LockOptions) request(name string) *lockv1.AcquireRequest {
@@ -148,7 +150,6 @@ func (l *Lock) acknowledge() {
 }
 
 func (l *Lock) handle(event *lockv1.AcquireResponse) {
-	l.heard.Store(true)
 	switch event := event.GetEvent().(type) {
 	case *lockv1.AcquireResponse_Queued:
 		call(l.options.OnQueued, Queued{int(event.Queued.GetPosition()), each(event.Queued.GetHolders(), contenderFrom)})

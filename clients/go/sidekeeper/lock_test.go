@@ -400,3 +400,20 @@ func TestALockOfALeaseNamesIt(t *testing.T) {
 	call.Grant(1)
 	receive(t, result)
 }
+
+func TestASidecarThatDoesNotAnswerHoldsNobodyUpForLongerThanTheyWait(t *testing.T) {
+	for name, answer := range map[string]func(*scripted.Acquire){
+		"at all": func(*scripted.Acquire) {}, "when the lock is granted": func(call *scripted.Acquire) { call.Grant(7) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := scripted.Start(t)
+			server.CheckHolds = scripted.Frozen[lockv1.CheckRequest, lockv1.CheckResponse]
+			result := acquiring(t.Context(), dialWith(t, server), "orders", sidekeeper.LockOptions{Wait: new(time.Millisecond)})
+			call := server.NextAcquire()
+			answer(call)
+			want(t, receive(t, result).err, "lock orders: Unavailable: the sidecar does not answer")
+			call.AwaitGone()
+		})
+	}
+}

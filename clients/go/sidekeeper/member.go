@@ -31,7 +31,7 @@ type JoinOptions struct {
 	Owner      string            // who the caller is, for people
 	Metadata   map[string]string // what others shall know, such as an address
 	OnConflict OnConflict        // what to do about a member of the same name; zero is RejectMember
-	Wait       *time.Duration    // with WaitForMember and ReplaceMember: for how long; nil waits for ever
+	Wait       *time.Duration    // how long to wait for the name, unless RejectMember; 0, nil and what is away as in LockOptions
 
 	OnSuspended func(remaining time.Duration) // contact with the ensemble is lost, the membership is not
 	OnResumed   func()
@@ -39,9 +39,10 @@ type JoinOptions struct {
 }
 
 // A Membership is a member of a group that is this program. Its holder must Leave, also after it was lost. It ends in time
-// even if the sidecar is frozen: it is valid for as long as its lease is.
+// even if the sidecar is frozen: it is valid for as long as its lease is. When another caller or an operator has ended it, Err wraps
+// ErrMemberReplaced or ErrMemberRemoved.
 type Membership struct {
-	claim         *claim
+	*claim
 	client        *Client
 	lease         *Lease
 	single        bool // the lease is the membership's alone
@@ -54,25 +55,39 @@ type Membership struct {
 
 // Join makes the caller a member of a group and returns when others can see it. The end of ctx ends the joining, and not a
 // membership that Join has returned. Errors that a caller can act on: ErrMemberExists, ErrWaitTimeout,
-// ErrEnsembleUnreachable.
+// ErrEnsembleUnreachable. While the sidecar or the ensemble is away, Join tries again, as Acquire does.
 func (c *Client) Join(ctx context.Context, group, member string, options JoinOptions) (*Membership, error) {
-	m := &Membership{client: c, lease: options.Lease, group: group, member: member, options: options}
-	if m.lease == nil {
-		lease, err := c.OpenLease(ctx, LeaseOptions{Owner: options.Owner})
-		if err != nil {
-			return nil, fmt.Errorf("join %s: %w", m.name(), err)
-		}
-		m.lease, m.single = lease, true
-	}
-	err := m.join(ctx)
-	if err != nil && m.single {
-		m.lease.abandon(ErrReleased)
-		<-m.lease.followed
-	}
+	var m *Membership
+	err := c.throughAbsence(ctx, "join "+group+"/"+member, options.Wait, options.Lease, func(wait *time.Duration) (heard bool, err error) {
+		options.Wait = wait
+		m = &Membership{client: c, lease: options.Lease, group: group, member: member, options: options}
+		err = m.begin(ctx)
+		return m.heard(), err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// begin makes one attempt.
+func (m *Membership) begin(ctx context.Context) (err error) {
+	if m.lease == nil {
+		m.single = true
+		if m.lease, err = m.client.openLease(ctx, LeaseOptions{Owner: m.options.Owner}); err != nil {
+			return fmt.Errorf("join %s: %w", m.name(), err)
+		}
+	}
+	if err = m.join(ctx); err != nil && m.single {
+		m.lease.abandon(ErrReleased)
+		<-m.lease.followed
+	}
+	return err
+}
+
+// heard says whether the sidecar has said anything since begin.
+func (m *Membership) heard() bool {
+	return m.single && m.lease.heard.Load() || m.claim != nil && m.claim.heard.Load()
 }
 
 func (m *Membership) name() string { return m.group + "/" + m.member }
@@ -81,8 +96,9 @@ func (m *Membership) name() string { return m.group + "/" + m.member }
 func (m *Membership) join(ctx context.Context) error {
 	var streaming context.Context
 	m.claim, streaming = m.client.newClaim(ctx, "member "+m.name())
+	m.parent = m.lease.claim
 	stream := heldStream[membershipv1.JoinResponse]{
-		claim: m.claim, handle: m.handle,
+		claim: m.claim, handle: m.handle, wait: m.options.Wait,
 		open: func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
 			return m.client.groups().Join(streaming, m.request())
 		},
@@ -90,15 +106,19 @@ func (m *Membership) join(ctx context.Context) error {
 	if err := stream.begin(ctx, m.client); err != nil {
 		return err
 	}
-	m.claim.standOn(m.lease.claim, func() { m.claim.abandon(m.lease.endOf(m.claim.what)) })
+	m.standOn(m.lease.claim, func() { m.abandon(m.lease.endOf(m.what)) })
 	return nil
 }
 
 func (m *Membership) request() *membershipv1.JoinRequest {
-	return &membershipv1.JoinRequest{
+	request := &membershipv1.JoinRequest{
 		Group: m.group, Member: m.member, Metadata: m.options.Metadata, Owner: m.options.Owner, LeaseId: m.lease.id,
-		OnConflict: membershipv1.OnConflict(m.options.OnConflict), WaitTimeout: optionalDuration(m.options.Wait),
+		OnConflict: membershipv1.OnConflict(m.options.OnConflict),
 	}
+	if m.options.OnConflict > RejectMember { // otherwise it does not wait for the name
+		request.WaitTimeout = optionalDuration(m.options.Wait)
+	}
+	return request
 }
 
 // endOf is how something ends that stands on the lease, when the lease does.
@@ -112,14 +132,14 @@ func (l *Lease) endOf(what string) error {
 func (m *Membership) handle(event *membershipv1.JoinResponse) {
 	switch event := event.GetEvent().(type) {
 	case *membershipv1.JoinResponse_Joined:
-		if m.claim.id == "" { // others read them by now
+		if m.id == "" { // others read them by now
 			m.incarnation = event.Joined.GetIncarnation()
-			m.claim.id = strconv.FormatInt(m.incarnation, 10)
+			m.id = strconv.FormatInt(m.incarnation, 10)
 		}
 	case *membershipv1.JoinResponse_Suspended:
-		m.claim.suspend(event.Suspended.GetRemaining(), m.options.OnSuspended)
+		m.suspend(event.Suspended.GetRemaining(), m.options.OnSuspended)
 	case *membershipv1.JoinResponse_Resumed:
-		m.claim.resume(m.options.OnResumed)
+		m.resume(m.options.OnResumed)
 	case *membershipv1.JoinResponse_Updated:
 		call(m.options.OnUpdated, event.Updated.GetMetadata())
 	}
@@ -127,46 +147,6 @@ func (m *Membership) handle(event *membershipv1.JoinResponse) {
 
 // Incarnation tells this member from all that have or had its name.
 func (m *Membership) Incarnation() int64 { return m.incarnation }
-
-// Done is closed when the caller is not a member any more: lost, or left.
-func (m *Membership) Done() <-chan struct{} { return m.claim.Done() }
-
-// Context ends when Done is closed, with Err as its cause, or ErrReleased.
-func (m *Membership) Context() context.Context { return m.claim.Context() }
-
-// Err says why the membership was lost: an error that wraps ErrLost. It is nil as long as it is valid, and if the
-// caller left. ErrMemberReplaced and ErrMemberRemoved say that another caller or an operator ended it.
-func (m *Membership) Err() error {
-	m.ValidFor() // which ends it when its lease's time is over
-	return m.claim.Err()
-}
-
-// Valid says whether the caller is certainly a member at this moment.
-func (m *Membership) Valid() bool { return m.ValidFor() > 0 }
-
-// ValidFor says for how long the caller is certainly still a member if the sidecar is not heard of again; 0 if it is not.
-func (m *Membership) ValidFor() time.Duration {
-	if m.claim.context.Err() != nil {
-		return 0
-	}
-	return m.lease.ValidFor()
-}
-
-// Suspended says whether the sidecar has lost contact with the ensemble and not regained it yet.
-func (m *Membership) Suspended() bool { return m.claim.Suspended() }
-
-// AwaitRisk returns nil when less than left is left of the validity, or it has ended; otherwise, the cause of ctx's end.
-func (m *Membership) AwaitRisk(ctx context.Context, left time.Duration) error {
-	waiting, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	unlink := context.AfterFunc(m.claim.context, func() { cancel(ErrReleased) }) //nolint:contextcheck // it ends by itself
-	defer unlink()
-	err := m.lease.AwaitRisk(waiting, left)
-	if m.claim.context.Err() != nil {
-		return nil
-	}
-	return err
-}
 
 // Update replaces what others know of the member. When it returns nil the new metadata is stored. Updating again with the
 // same is harmless.
@@ -186,7 +166,7 @@ func (m *Membership) Leave(ctx context.Context) error {
 }
 
 func (m *Membership) leave(ctx context.Context) error {
-	err := m.claim.giveUp(ctx, nil)
+	err := m.giveUp(ctx, nil)
 	if !m.single {
 		return err
 	}

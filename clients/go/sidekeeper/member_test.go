@@ -222,3 +222,13 @@ func TestAnUpdateNamesTheLease(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestASidecarThatDoesNotAnswerHoldsNobodyUpForLongerThanTheyWaitForAName(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	result := joining(t.Context(), client, sidekeeper.JoinOptions{OnConflict: sidekeeper.WaitForMember, Wait: new(time.Millisecond)})
+	server.NextOpen().Accept(leaseID)
+	call := server.Groups.NextJoin()
+	want(t, receive(t, result).err, "member shop/a: Unavailable: the sidecar does not answer")
+	call.AwaitGone()
+}

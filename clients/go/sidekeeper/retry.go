@@ -3,7 +3,6 @@ package sidekeeper
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"google.golang.org/grpc"
@@ -68,25 +67,15 @@ func repeated(
 	ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	mayRetry := retryable[method]
-	for next := firstPause; ; next = min(2*next, longestPause) {
+	var again pause
+	for {
 		err := invoke(ctx, method, request, reply, connection, options...)
-		if err == nil || mayRetry == nil || !mayRetry(fromStatus(err)) || !rest(ctx, next/2+rand.N(next/2)) { //nolint:gosec // jitter is no secret
+		if err == nil || mayRetry == nil || !mayRetry(fromStatus(err)) {
 			return err
 		}
-	}
-}
-
-// rest lets a time pass, and says whether there is any left before ctx ends.
-func rest(ctx context.Context, duration time.Duration) bool {
-	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= duration {
-		return false
-	}
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+		pausing := again.grow()
+		if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= pausing || rest(ctx, pausing) != nil {
+			return err
+		}
 	}
 }

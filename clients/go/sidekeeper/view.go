@@ -23,6 +23,7 @@ type View struct {
 // A Contender holds a lock or waits for it.
 type Contender struct {
 	Mode                Mode
+	Identity            string            // as the sidecar that made it verified it; empty where callers are not told apart
 	Owner               string            // as given to Acquire; of one that is foreign, what it wrote about itself, if that is text
 	Metadata            map[string]string // as given to Acquire
 	FencingToken        int64             // with which it holds the lock, or will
@@ -39,6 +40,7 @@ type LockEntry struct {
 
 // A LeaseInfo is one lease in a list.
 type LeaseInfo struct {
+	Identity    string            // as the sidecar verified it; empty where callers are not told apart
 	Owner       string            // as given to OpenLease, or to the call that the lease is for
 	Metadata    map[string]string // as given there
 	Suspended   bool              // a heartbeat is late: what it owns is the caller's until the validity runs out
@@ -63,8 +65,8 @@ func viewFrom(wire *lockv1.View) *View {
 
 func contenderFrom(wire *lockv1.Contender) *Contender {
 	return &Contender{
-		Mode: Mode(wire.GetMode()), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(), FencingToken: wire.GetFencingToken(),
-		Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(), RevocationRequested: wire.GetRevocationRequested(),
+		Mode: Mode(wire.GetMode()), Identity: wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
+		FencingToken: wire.GetFencingToken(), Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(), RevocationRequested: wire.GetRevocationRequested(),
 	}
 }
 
@@ -74,8 +76,8 @@ func lockEntryFrom(wire *lockv1.Lock) *LockEntry {
 
 func leaseInfoFrom(wire *leasev1.Lease) *LeaseInfo {
 	return &LeaseInfo{
-		Owner: wire.GetOwner(), Metadata: wire.GetMetadata(), Suspended: wire.GetState() == leasev1.State_STATE_SUSPENDED,
-		Age: wire.GetAge().AsDuration(), ValidFor: wire.GetValidFor().AsDuration(), TTL: wire.GetTtl().AsDuration(),
+		Identity: wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
+		Suspended: wire.GetState() == leasev1.State_STATE_SUSPENDED, Age: wire.GetAge().AsDuration(), ValidFor: wire.GetValidFor().AsDuration(), TTL: wire.GetTtl().AsDuration(),
 		Possessions: each(wire.GetPossessions(), func(wire *leasev1.Possession) Possession {
 			return Possession{Kind: wire.GetKind(), Name: wire.GetName(), Held: wire.GetHeld()}
 		}),

@@ -28,11 +28,11 @@ Step = dict[str, Any]
 
 
 class Pending:
-    """A lock that is waited for in the background."""
+    """Something that is waited for in the background."""
 
     def __init__(self) -> None:
         self.position = 0
-        self.task: asyncio.Task[aio.Lock] | None = None
+        self.task: asyncio.Task[Any] | None = None
 
 
 class Job:
@@ -141,13 +141,17 @@ class Stage:
         options = self.lock_options(step)
         if "as" in step:
             options["on_revocation"] = lambda asked: self.revocations.__setitem__(step["as"], asked)
-        if not step.get("later"):
-            await self.attempt(step, self.client(step).acquire(step["lock"], **options))
-            return
         pending = Pending()
         options["on_queued"] = lambda queued: setattr(pending, "position", queued.position)
-        pending.task = self.background(self.client(step).acquire(step["lock"], **options))
-        self.things[step["as"]] = pending
+        await self.ask(step, self.client(step).acquire(step["lock"], **options), pending)
+
+    async def ask(self, step: Step, work: Any, pending: Pending) -> None:
+        """Asks for something, in the background if it is for later."""
+        if step.get("later"):
+            pending.task = self.background(work)
+            self.things[step["as"]] = pending
+        else:
+            await self.attempt(step, work)
 
     async def do_connect(self, step: Step) -> None:
         foreign = Sidecar(self.sidecar.program, self.sidecar.directory / "foreign")
@@ -171,7 +175,7 @@ class Stage:
         await self.attempt(step, self.things[step["of"]].release())
 
     async def do_open_lease(self, step: Step) -> None:
-        await self.attempt(step, self.client(step).open_lease(ttl=step.get("ttl")))
+        await self.ask(step, self.client(step).open_lease(ttl=step.get("ttl"), wait=step.get("wait")), Pending())
 
     async def do_close_lease(self, step: Step) -> None:
         await self.attempt(step, self.things[step["of"]].close())
@@ -306,8 +310,9 @@ class Stage:
 
     async def do_join(self, step: Step) -> None:
         conflict = sidekeeper.OnConflict[step.get("on conflict", "reject").upper()]
-        joining = self.client(step).join(step["group"], step["member"], on_conflict=conflict, wait=step.get("wait"))
-        await self.attempt(step, joining)
+        lease, wait = self.things.get(step.get("lease", "")), step.get("wait")
+        joining = self.client(step).join(step["group"], step["member"], lease=lease, on_conflict=conflict, wait=wait)
+        await self.ask(step, joining, Pending())
 
     async def do_leave(self, step: Step) -> None:
         await self.attempt(step, self.things[step["of"]].leave())

@@ -13,7 +13,7 @@ import pytest
 import sidekeeper
 from sidekeeper import _claim, _held
 from sidekeeper._claim import Answer
-from sidekeeper._held import HeldStream, Kind, Streams
+from sidekeeper._held import Attempt, HeldStream, Kind, Streams
 
 RECIPES = {
     *("lock", "locks", "group", "groups", "member", "members", "membership", "joined", "semaphore", "permit", "permits"),
@@ -77,7 +77,7 @@ async def test_a_recipe_that_it_has_never_heard_of_is_held() -> None:
     kind = Kind(streams, lambda _: script, "seated", give_up=give_up, checker=checker, acknowledged=True)
     for event in (Event("waiting"), Event("seated", 3)):
         script.events.put_nowait(event)
-    permit = await Permit(kind, "permit orders")._open(None)
+    permit = await Permit(kind, "permit orders")._open(None, Attempt(None))
     assert (permit.seats, permit.valid, permit.suspended) == (3, True, False)
     assert 2.9 < permit.valid_for <= 3
 

@@ -10,7 +10,7 @@ import { LeaseServiceService } from "./gen/sidekeeper/lease/v1/lease.js";
 import { LockServiceService } from "./gen/sidekeeper/lock/v1/lock.js";
 import { MembershipServiceService } from "./gen/sidekeeper/membership/v1/membership.js";
 import { SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
-import { Streams } from "./held.js";
+import { type Attempt, Streams, throughAbsence } from "./held.js";
 import { Lease, type LeaseOptions, leaseKind } from "./lease.js";
 import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runWithLock } from "./lock.js";
 import { type JoinOptions, Membership } from "./membership.js";
@@ -76,10 +76,13 @@ export class Client implements Disposable {
     this.close();
   }
 
-  /** Opens a lease. */
+  /** Opens a lease. While the sidecar or the ensemble is away, it tries again for as long as wait says; without wait, for 10 seconds. */
   async openLease(options: LeaseOptions = {}): Promise<Lease> {
-    const { ttl, owner = "", metadata = {}, signal } = options;
-    return new Lease(this.lease, "lease").open({ ttl: duration(ttl), owner, metadata }, signal);
+    return throughAbsence(this.streams, options, async (attempt) => this.openOnce(options, attempt));
+  }
+
+  private async openOnce({ ttl, owner = "", metadata = {}, signal }: LeaseOptions, attempt: Attempt): Promise<Lease> {
+    return new Lease(this.lease, "lease").open({ ttl: duration(ttl), owner, metadata }, signal, attempt);
   }
 
   /**
@@ -182,16 +185,22 @@ export class Client implements Disposable {
 
   /**
    * Makes the caller a member of a group, and settles when other callers can see it. Rejects with MemberExistsError, WaitTimeoutError,
-   * EnsembleUnreachableError.
+   * EnsembleUnreachableError. While the sidecar or the ensemble is away, it tries again, as acquire does.
    */
   async join(group: string, member: string, options: JoinOptions = {}): Promise<Membership> {
-    const { owner = "", metadata = {}, onConflict = "reject", wait, signal } = options;
-    const own = options.lease ?? (await this.openLease({ owner, ...(signal === undefined ? {} : { signal }) }));
+    return throughAbsence(this.streams, options, async (attempt) => this.joinOnce(group, member, options, attempt));
+  }
+
+  private async joinOnce(group: string, member: string, options: JoinOptions, attempt: Attempt): Promise<Membership> {
+    const { owner = "", metadata = {}, onConflict = "reject", signal } = options;
+    const own = options.lease ?? (await this.openOnce({ owner, ...(signal === undefined ? {} : { signal }) }, attempt));
     const membership = new Membership(this.streams, this.groups, group, member, own, options.lease === undefined);
+    const waitTimeout = onConflict === "reject" ? undefined : duration(attempt.wait);
     try {
       return await membership.open(
-        { group, member, metadata, owner, leaseId: own.id, onConflict: conflicts[onConflict], waitTimeout: duration(wait) },
+        { group, member, metadata, owner, leaseId: own.id, onConflict: conflicts[onConflict], waitTimeout },
         signal,
+        attempt,
       );
     } catch (error) {
       if (options.lease === undefined) {

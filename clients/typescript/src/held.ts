@@ -8,7 +8,7 @@ import { type ClientReadableStream, status } from "@grpc/grpc-js";
 import { type Ask, Checker, Claim } from "./claim.js";
 import { sleep } from "./clock.js";
 import { LostError, SidekeeperError } from "./errors.js";
-import { listen } from "./transport.js";
+import { ABSENCE_TIMEOUT, Backoff, isTransient, listen } from "./transport.js";
 import type { Logger } from "./types.js";
 
 /** Seconds that a call which gives something up may take. */
@@ -58,6 +58,60 @@ export class Streams {
   }
 }
 
+/** One attempt to get something. */
+export interface Attempt {
+  /** What it may wait for a grant, in seconds; undefined for without a limit. */
+  readonly wait: number | undefined;
+  /** Whether the sidecar has said anything. */
+  heard: boolean;
+}
+
+/** What those may say who wait for something. */
+export interface Waiting {
+  readonly wait?: number;
+  readonly lease?: { readonly signal: AbortSignal };
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Makes attempts while the sidecar or the ensemble is away: for as long as the caller waits; if that has no limit, until nothing has been
+ * heard for ABSENCE_TIMEOUT. What depends on a lease is tried no longer than that lives. What an attempt was granted has ended before the
+ * next one.
+ */
+export async function throughAbsence<T>(
+  streams: Streams,
+  { wait, lease, signal }: Waiting,
+  attempt: (attempt: Attempt) => Promise<T>,
+): Promise<T> {
+  const now = (): number => performance.now() / 1000;
+  let until = wait === undefined ? undefined : now() + wait;
+  let left = wait;
+  const backoff = new Backoff();
+  for (;;) {
+    const one: Attempt = { wait: left, heard: false };
+    let pause: number;
+    try {
+      return await attempt(one);
+    } catch (error) {
+      if (!isTransient(error) || lease?.signal.aborted === true || streams.closed) {
+        throw error;
+      }
+      if (one.heard) {
+        backoff.reset();
+      }
+      if (until === undefined || (wait === undefined && one.heard)) {
+        until = now() + ABSENCE_TIMEOUT;
+      }
+      pause = backoff.next();
+      if (now() + pause >= until) {
+        throw error;
+      }
+    }
+    await sleep(pause, signal);
+    left = wait === undefined ? undefined : Math.max(until - now(), 0.001); // 0 would be an attempt that does not wait
+  }
+}
+
 /** One event of a stream, as the generated code has it. */
 interface Tagged {
   readonly $case: string;
@@ -86,8 +140,6 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   readonly claim: Claim;
   /** @internal Is called when a suspension begins or ends. */
   onSuspension: (suspended: boolean) => void = () => undefined;
-  /** @internal Whether the stream has said anything. */
-  heard = false;
   private readonly controller = new AbortController();
   private key = "";
   private givingUp: Promise<void> | undefined;
@@ -144,9 +196,9 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   }
 
   /** @internal Opens the stream, and settles when it is granted and valid. */
-  async open(request: Request, signal: AbortSignal | undefined): Promise<this> {
+  async open(request: Request, signal: AbortSignal | undefined, attempt: Attempt): Promise<this> {
     try {
-      await this.begin(request, signal);
+      await this.begin(request, signal, attempt);
       await this.kind.checker?.begin(this.key, this.claim);
       signal?.throwIfAborted();
       return this;
@@ -159,7 +211,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   }
 
   /** Settles when it is granted. The stream is read until its end, which is the end of the claim. */
-  private async begin(request: Request, signal: AbortSignal | undefined): Promise<void> {
+  private async begin(request: Request, signal: AbortSignal | undefined, attempt: Attempt): Promise<void> {
     signal?.throwIfAborted();
     const { streams } = this.kind;
     const stream = this.kind.open(request);
@@ -177,6 +229,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
       listen(
         stream,
         ({ event }) => {
+          attempt.heard = true;
           this.hear(event);
           if (this.key !== "") {
             signal?.removeEventListener("abort", abort);
@@ -199,7 +252,6 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   }
 
   private hear(event: Event | undefined): void {
-    this.heard = true;
     if (event?.$case === this.kind.granted && this.key === "") {
       this.key = this.grant(event as Named<Event, Granted>);
     }

@@ -16,6 +16,8 @@ export interface LeaseOptions {
   /** Who the caller is, for people: at most 128 bytes. */
   readonly owner?: string;
   readonly metadata?: Labels;
+  /** Seconds to wait for a sidecar or an ensemble that is away, by default 10: 0 tries once. */
+  readonly wait?: number;
   /** Stops the waiting; it does not end a lease that was returned. */
   readonly signal?: AbortSignal;
 }

@@ -1,7 +1,6 @@
 /** Locks. */
 
 import type { Answer } from "./claim.js";
-import { sleep } from "./clock.js";
 import { HoldNotFoundError, SuspendedError, named } from "./errors.js";
 import {
   type AcquireRequest,
@@ -10,9 +9,9 @@ import {
   type Granted,
   type LockServiceService,
 } from "./gen/sidekeeper/lock/v1/lock.js";
-import { GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams } from "./held.js";
+import { type Attempt, GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams, throughAbsence } from "./held.js";
 import type { Lease } from "./lease.js";
-import { ABSENCE_TIMEOUT, Backoff, type Stub, call, isTransient, start } from "./transport.js";
+import { type Stub, call, start } from "./transport.js";
 import { type Labels, type Mode, type Queued, type Revocation, contenderFrom, duration, modes, seconds } from "./types.js";
 
 const MAX_HOLDS_PER_CHECK = 1000;
@@ -66,10 +65,11 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
   }
 
   /** @internal */
-  async acquire(wait: number | undefined): Promise<this> {
+  async acquire(attempt: Attempt): Promise<this> {
     const { lease, mode = "exclusive", owner = "", metadata = {}, signal } = this.options;
     const leaseId = lease?.id ?? "";
-    return this.open({ name: this.name, mode: modes[mode], leaseId, waitTimeout: duration(wait), owner, metadata }, signal);
+    const request = { name: this.name, mode: modes[mode], leaseId, waitTimeout: duration(attempt.wait), owner, metadata };
+    return this.open(request, signal, attempt);
   }
 
   protected grant({ value }: { value: Granted }): string {
@@ -113,39 +113,9 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
   }
 }
 
-/**
- * Acquires a lock, trying again while the sidecar or the ensemble is away: for as long as the caller waits; if that has no limit, until
- * nothing has been heard for ABSENCE_TIMEOUT. What an attempt was granted has ended before the next one.
- */
+/** Acquires a lock, also from a sidecar that is away for a time. */
 export async function acquire(kind: Kind<AcquireRequest, Event, "granted">, name: string, options: LockOptions): Promise<Lock> {
-  const now = (): number => performance.now() / 1000;
-  const { lease, signal } = options;
-  let { wait } = options;
-  let until = wait === undefined ? undefined : now() + wait;
-  const backoff = new Backoff();
-  for (;;) {
-    const lock = new Lock(kind, name, options);
-    let pause: number;
-    try {
-      return await lock.acquire(wait);
-    } catch (error) {
-      if (!isTransient(error) || lease?.signal.aborted === true || kind.streams.closed) {
-        throw error;
-      }
-      if (lock.heard) {
-        backoff.reset();
-      }
-      if (until === undefined || (wait === undefined && lock.heard)) {
-        until = now() + ABSENCE_TIMEOUT;
-      }
-      pause = backoff.next();
-      if (now() + pause >= until) {
-        throw error;
-      }
-    }
-    await sleep(pause, signal);
-    wait = wait === undefined ? undefined : Math.max(until - now(), 0.001); // 0 would be an attempt that does not wait
-  }
+  return throughAbsence(kind.streams, options, async (attempt) => new Lock(kind, name, options).acquire(attempt));
 }
 
 /** Runs a body while a lock is held, with a signal that is aborted when the body should stop, and releases the lock. */

@@ -21,7 +21,10 @@ export interface JoinOptions {
   readonly metadata?: Labels;
   /** By default reject. */
   readonly onConflict?: OnConflict;
-  /** With wait and replace: the seconds to wait; by default without a limit. */
+  /**
+   * Seconds to wait for a sidecar or an ensemble that is away and, with wait and replace, for the name: 0 tries once. By default a sidecar
+   * or an ensemble that is away is waited for 10 seconds each time, and the name without a limit.
+   */
   readonly wait?: number;
   /** Stops the waiting; it does not end a membership that was returned. */
   readonly signal?: AbortSignal;

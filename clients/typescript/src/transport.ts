@@ -35,7 +35,7 @@ export const ADDRESS_VARIABLE = "SIDEKEEPER_ADDRESS";
 export const CALL_TIMEOUT = 10;
 
 /**
- * Seconds for which a lock is tried to be acquired from a sidecar or an ensemble that is away, unless the caller says how long to wait.
+ * Seconds for which a sidecar or an ensemble that is away is waited for, unless the caller says how long to wait.
  */
 export const ABSENCE_TIMEOUT = 10;
 

@@ -42,6 +42,8 @@ export type Labels = Readonly<Record<string, string>>;
 /** A holder or waiter of a lock. */
 export interface Contender {
   readonly mode: Mode;
+  /** Of its caller, as the sidecar that made it verified it; empty where callers are not told apart. */
+  readonly identity: string;
   readonly owner: string;
   readonly metadata: Labels;
   readonly fencingToken: bigint;
@@ -94,6 +96,8 @@ export interface GroupMember {
   readonly member: string;
   /** Distinguishes it from all members that have or had its name. */
   readonly incarnation: bigint;
+  /** Of its caller, as the sidecar that made it verified it; empty where callers are not told apart. */
+  readonly identity: string;
   readonly owner: string;
   readonly metadata: Labels;
   /** Seconds since it joined, by the ensemble's clock. */
@@ -164,6 +168,7 @@ export function contenderFrom(wire: WireContender): Contender {
   const mode = (Object.keys(modes) as Mode[]).find((name) => modes[name] === wire.mode);
   return {
     mode: mode ?? "exclusive",
+    identity: wire.identity,
     owner: wire.owner,
     metadata: wire.metadata,
     fencingToken: wire.fencingToken,
@@ -199,6 +204,7 @@ export function groupViewFrom(wire: WireGroup | undefined, stale: boolean): Grou
     {
       member: m.member,
       incarnation: m.incarnation,
+      identity: m.identity,
       owner: m.owner,
       metadata: m.metadata,
       age: seconds(m.age),

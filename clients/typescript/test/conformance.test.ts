@@ -85,12 +85,16 @@ const scenarios = parse(readFileSync(path.join(ROOT, "clients/conformance/scenar
 }) as Scenario[];
 const played = scenarios.filter(({ only }) => only?.includes("typescript") ?? true);
 
-/** A lock that is waited for in the background. */
+/** Something that is waited for in the background. */
 interface Pending {
   readonly controller: AbortController;
-  readonly result: Promise<Lock>;
+  readonly result: Promise<Lock | Lease | Membership>;
   position: number;
   settled: boolean;
+}
+
+function waiting({ wait }: Step): { readonly wait?: number } {
+  return wait === undefined ? {} : { wait: Number(wait) };
 }
 
 /** Something that runs in the background: a body, a leader, a member that stays. */
@@ -266,25 +270,36 @@ class Stage {
     return found;
   }
 
+  /** Asks for something, in the background if it is for later. */
+  private async ask(
+    step: Step,
+    work: (client: Client, signal: AbortSignal) => Promise<Lock | Lease | Membership>,
+  ): Promise<void> {
+    const controller = new AbortController();
+    const result = work(this.client(step), controller.signal);
+    if (step.later !== true) {
+      this.keep(step, await this.attempt(step, result));
+      return;
+    }
+    const pending: Pending = { controller, result, position: 0, settled: false };
+    const settle = (): void => {
+      pending.settled = true;
+    };
+    result.then(settle, settle);
+    this.pending.set(step.as ?? "", pending);
+  }
+
   private readonly doing: Record<string, (step: Step) => Promise<void> | void> = {
-    acquire: async (step) => {
-      if (step.later !== true) {
-        this.keep(step, await this.attempt(step, this.client(step).acquire(step.lock ?? "", this.lockOptions(step))));
-        return;
-      }
-      const controller = new AbortController();
-      const onQueued = ({ position }: { position: number }): void => {
-        pending.position = position;
-      };
-      const options = { ...this.lockOptions(step), signal: controller.signal, onQueued };
-      const result = this.client(step).acquire(step.lock ?? "", options);
-      const pending: Pending = { controller, result, position: 0, settled: false };
-      const settle = (): void => {
-        pending.settled = true;
-      };
-      result.then(settle, settle);
-      this.pending.set(step.as ?? "", pending);
-    },
+    acquire: async (step) =>
+      this.ask(step, async (client, signal) => {
+        const onQueued = ({ position }: { position: number }): void => {
+          const pending = this.pending.get(step.as ?? "");
+          if (pending !== undefined) {
+            pending.position = position;
+          }
+        };
+        return client.acquire(step.lock ?? "", { ...this.lockOptions(step), signal, onQueued });
+      }),
     cancel: async (step) => {
       const pending = this.pending.get(step.of ?? "");
       pending?.controller.abort(new Error("cancelled"));
@@ -294,8 +309,8 @@ class Stage {
       await this.attempt(step, this.lock(step.of).release());
     },
     "open lease": async (step) => {
-      const options = step.ttl === undefined ? {} : { ttl: Number(step.ttl) };
-      this.keep(step, await this.attempt(step, this.client(step).openLease(options)));
+      const ttl = step.ttl === undefined ? {} : { ttl: Number(step.ttl) };
+      await this.ask(step, async (client, signal) => client.openLease({ ...ttl, ...waiting(step), signal }));
     },
     "close lease": async (step) => {
       const lease = this.thing(step.of);
@@ -397,11 +412,11 @@ class Stage {
       assert.equal(new Set(taken).size, Number(step.count));
     },
     join: async (step) => {
-      const joining = this.client(step).join(step.group ?? "", step.member ?? "", {
-        onConflict: step["on conflict"] ?? "reject",
-        ...(step.wait === undefined ? {} : { wait: Number(step.wait) }),
-      });
-      this.keep(step, await this.attempt(step, joining));
+      const lease = step.lease === undefined ? {} : { lease: this.thing(step.lease) as Lease };
+      const onConflict = step["on conflict"] ?? "reject";
+      await this.ask(step, async (client, signal) =>
+        client.join(step.group ?? "", step.member ?? "", { ...lease, ...waiting(step), onConflict, signal }),
+      );
     },
     leave: async (step) => {
       const membership = this.thing(step.of);

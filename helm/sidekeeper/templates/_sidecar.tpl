@@ -206,5 +206,11 @@ each of those, for one by the name CONTAINER, which no real one can have. Takes 
 {{- $_ := set $pattern "container" (include "sidekeeper.container" $none | fromYamlArray | first) -}}
 {{- $_ := set $pattern "volumes" (include "sidekeeper.volumes" $none | fromYamlArray) -}}
 {{- $_ := set $pattern "labels" (include "sidekeeper.labels" . | fromYaml) -}}
+{{- if .injector.rootPerNamespace -}}
+{{- range $setting := .injector.annotations }}{{ if hasSuffix "root" $setting -}}
+{{- fail (printf "injector.annotations: %s cannot be chosen by pods with injector.rootPerNamespace" $setting) -}}
+{{- end }}{{ end -}}
+{{- $_ := set $pattern "rootPerNamespace" (.settings.root | default "/sidekeeper") -}}
+{{- end -}}
 {{- toPrettyJson $pattern -}}
 {{- end -}}

@@ -80,15 +80,16 @@ function lines(parties, words, most) {
 function locks(state) {
   fill("locks", state.locks.map((lock) => [
     cell(lock.name), lock.holders.length ? cell(lines(lock.holders, party, 3)) : cell("not held here", "none"),
+    cell(lines(lock.holders, (one) => visible(one.caller), 3)),
     cell(lines(lock.holders, (one) => time(one.for), 3), "n"), cell(lines(lock.holders, (one) => one.token, 3), "mono"),
     lock.waiters.length ? cell(lines(lock.waiters, (one) => `${party(one)}, for ${time(one.for)}`, 5)) : cell("–", "none"),
-  ]), 5, "No lock is held or waited for.");
+  ]), 6, "No lock is held or waited for.");
 }
 
 function members(state) {
   fill("members", state.members.map((member) => [
-    cell(member.name), cell(visible(member.owner)), cell(member.joined ? time(member.for) : "joining", "n"),
-  ]), 3, "No member.");
+    cell(member.name), cell(visible(member.owner)), cell(visible(member.caller)), cell(member.joined ? time(member.for) : "joining", "n"),
+  ]), 4, "No member.");
 }
 
 function losses(state) {

@@ -142,7 +142,7 @@ func (t *TLS) config(s *Server) []string {
 // flags is the arguments of a server's Java virtual machine.
 func (o Options) flags(s *Server, classPath string) []string {
 	flags := []string{
-		"-Xmx96m",
+		"-Xmx96m", "-XX:+ExitOnOutOfMemoryError",
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", // start sooner
 		"-Djavax.net.ssl.trustStore=NONE", // read at every start and used by nothing here
 		"-Djava.net.preferIPv4Stack=true",

@@ -6,16 +6,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import grpc
 
 from sidekeeper import _fork, _transport
 from sidekeeper._claim import Ask, Checker, Claim, log, quiet
 from sidekeeper._errors import ForkedError, LostError, SidekeeperError
+
+T = TypeVar("T")
 
 GIVE_UP_ATTEMPTS = 3
 GIVE_UP_TIMEOUT = 5.0
@@ -84,6 +87,42 @@ class Kind:
     """Whether the sidecar may keep the place after a loss until it is given up."""
 
 
+class Attempt:
+    """One attempt to get something."""
+
+    def __init__(self, wait: float | None) -> None:
+        self.wait = wait
+        """What it may wait for a grant, in seconds; None, without a limit."""
+        self.heard = False
+        """Whether the sidecar has said anything."""
+
+
+async def through_absence(streams: Streams, wait: float | None, lease: HeldStream | None, attempt: Callable[[Attempt], Awaitable[T]]) -> T:
+    """Makes attempts while the sidecar or the ensemble is away: for as long as the caller waits; if that has no limit, until nothing has
+    been heard for ABSENCE_TIMEOUT. What depends on a lease is tried no longer than that lives. What an attempt was granted has ended
+    before the next one."""
+    until = None if wait is None else time.monotonic() + wait
+    backoff, left = _transport.Backoff(), wait
+    while True:
+        this = Attempt(left)
+        try:
+            return await attempt(this)
+        except SidekeeperError as error:
+            lost = lease is not None and lease._claim.over()
+            if not _transport.is_transient(error) or lost or streams.closed:
+                raise
+            if this.heard:
+                backoff.reset()
+            if until is None or (wait is None and this.heard):
+                until = time.monotonic() + _transport.ABSENCE_TIMEOUT
+            pause = backoff.next()
+            if time.monotonic() + pause >= until:
+                raise
+        await asyncio.sleep(pause)
+        if wait is not None:
+            left = max(until - time.monotonic(), 0.001)  # 0 would be an attempt that does not wait
+
+
 class Held:
     """What all that is held has in common, for threads and for asyncio."""
 
@@ -118,7 +157,6 @@ class HeldStream(Held):
         self._lease = lease
         self._claim = Claim(what, lease._claim if lease and kind.checker is None else None)
         self._key = ""
-        self._heard = False
         self._reader: asyncio.Task[None] | None = None
         self._giving_up: asyncio.Task[None] | None = None
         self._on_suspension: list[Callable[[bool], None]] = []
@@ -135,7 +173,7 @@ class HeldStream(Held):
         if not self._claim.over():
             await self._claim.ended.wait()
 
-    async def _open(self, request: object) -> Self:
+    async def _open(self, request: object, attempt: Attempt) -> Self:
         """Opens the stream, and returns when it is granted and valid."""
         stream = _transport.start(self._kind.open_stream, request)
         self._claim.cancels(stream.cancel)
@@ -147,6 +185,7 @@ class HeldStream(Held):
                 event = await _transport.next_of(stream)
                 if event is None:
                     raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar ended the stream without a reason")
+                attempt.heard = True
                 self._handle(event)
             reading = asyncio.create_task(self._read(stream), name=f"sidekeeper: {self._claim.what}")
             self._reader = self._kind.streams.read(reading)
@@ -161,7 +200,6 @@ class HeldStream(Held):
         return self
 
     def _handle(self, event: Any) -> None:
-        self._heard = True
         kind = event.WhichOneof("event")
         content = kind and getattr(event, kind)
         if kind == self._kind.granted:

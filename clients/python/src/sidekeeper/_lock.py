@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -12,7 +11,7 @@ from typing import Any
 from sidekeeper import _transport
 from sidekeeper._claim import Answer, notify
 from sidekeeper._errors import ForkedError, HoldNotFoundError, LostError, SidekeeperError, SuspendedError, named
-from sidekeeper._held import GIVE_UP_TIMEOUT, HeldStream, Kind, Streams, leave_body
+from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Streams, leave_body, through_absence
 from sidekeeper._lease import Lease
 from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, seconds
 from sidekeeper.lock.v1 import lock_pb2
@@ -41,17 +40,17 @@ class Lock(HeldStream):
         """The latest request to release the lock; None if there was none."""
         self._options = options
 
-    async def _acquire(self, wait: float | None) -> Lock:
+    async def _acquire(self, attempt: Attempt) -> Lock:
         options, lease = self._options, self._options.get("lease")
         request = lock_pb2.AcquireRequest(
             name=self.name,
             mode=lock_pb2.Mode.Name(options.get("mode", Mode.EXCLUSIVE)),
             lease_id=lease.id if lease else "",
-            wait_timeout=duration(wait),
+            wait_timeout=duration(attempt.wait),
             owner=options.get("owner", ""),
             metadata=options.get("metadata"),
         )
-        return await self._open(request)
+        return await self._open(request, attempt)
 
     def _grant(self, granted: lock_pb2.Granted) -> str:
         self.hold_id, self.fencing_token = granted.hold_id, Token(granted.fencing_token)
@@ -88,29 +87,12 @@ class Lock(HeldStream):
 
 
 async def acquire(kind: Kind, name: str, options: LockOptions) -> Lock:
-    """Acquires a lock, trying again while the sidecar or the ensemble is away: for as long as the caller waits; if that has no limit, until
-    nothing has been heard for ABSENCE_TIMEOUT. What an attempt was granted has ended before the next one."""
-    wait, lease = options.get("wait"), options.get("lease")
-    until = None if wait is None else time.monotonic() + wait
-    backoff = _transport.Backoff()
-    while True:
-        lock = Lock(kind, name, options)
-        try:
-            return await lock._acquire(wait)
-        except SidekeeperError as error:
-            lost = lease is not None and lease._claim.over()
-            if not _transport.is_transient(error) or lost or kind.streams.closed:
-                raise
-            if lock._heard:
-                backoff.reset()
-            if until is None or (wait is None and lock._heard):
-                until = time.monotonic() + _transport.ABSENCE_TIMEOUT
-            pause = backoff.next()
-            if time.monotonic() + pause >= until:
-                raise
-        await asyncio.sleep(pause)
-        if wait is not None:
-            wait = max(until - time.monotonic(), 0.001)  # 0 would be an attempt that does not wait
+    """Acquires a lock, also from a sidecar that is away for a time."""
+
+    async def attempt(this: Attempt) -> Lock:
+        return await Lock(kind, name, options)._acquire(this)
+
+    return await through_absence(kind.streams, options.get("wait"), options.get("lease"), attempt)
 
 
 class _Watchdog:

@@ -479,13 +479,15 @@ class Client:
             self._loop.run(self._client.close())
             self._loop.stop()
 
-    def open_lease(self, *, ttl: float | None = None, owner: str = "", metadata: Mapping[str, str] | None = None) -> Lease:
+    def open_lease(
+        self, *, ttl: float | None = None, owner: str = "", metadata: Mapping[str, str] | None = None, wait: float | None = None
+    ) -> Lease:
         """Opens a lease. ttl: the session timeout in seconds after which the ensemble expires it if it hears nothing; None, the
-        sidecar's default."""
-        return self._loop.run(self._open_lease(ttl, owner, metadata), Lease._undo)
+        sidecar's default. wait: the seconds to wait for a sidecar or an ensemble that is away; None, 10 seconds; 0 tries once."""
+        return self._loop.run(self._open_lease(ttl, owner, metadata, wait), Lease._undo)
 
-    async def _open_lease(self, ttl: float | None, owner: str, metadata: Mapping[str, str] | None) -> Lease:
-        return Lease(self._loop, await self._client.open_lease(ttl=ttl, owner=owner, metadata=metadata))
+    async def _open_lease(self, ttl: float | None, owner: str, metadata: Mapping[str, str] | None, wait: float | None) -> Lease:
+        return Lease(self._loop, await self._client.open_lease(ttl=ttl, owner=owner, metadata=metadata, wait=wait))
 
     def acquire(self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]) -> Lock:
         """Waits in the queue of the lock and returns when the lock is granted and valid.
@@ -493,6 +495,9 @@ class Client:
         Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors, such as
         LeaseLostError if it was granted and lost before this could return. suspension_grace: seconds for which the lock may be
         suspended until should_stop says so.
+
+        While the sidecar or the ensemble is away, it tries again, at the queue's end, for as long as wait says; without wait, for 10
+        seconds each time.
         """
         return self._loop.run(self._acquire(name, suspension_grace, options), Lock._undo)
 

@@ -35,7 +35,7 @@ CALL_TIMEOUT = 10.0
 """Seconds that a call with one answer may take, retries included, unless given otherwise."""
 
 ABSENCE_TIMEOUT = 10.0
-"""Seconds for which a lock is tried to be acquired from a sidecar or an ensemble that is away, unless the caller says how long to wait."""
+"""Seconds for which a sidecar or an ensemble that is away is waited for, unless the caller says how long to wait."""
 
 # gRPC's own defaults would repeat calls that must not be repeated, notice a dropped network after hours, and wait two minutes for
 # a sidecar that was restarted. Each client has a connection of its own.

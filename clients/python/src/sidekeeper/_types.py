@@ -48,11 +48,14 @@ class Contender:
     """Seconds since it entered the queue, by the ensemble's clock."""
     foreign: bool
     """Whether it was made by another client of the ensemble, not by Sidekeeper."""
+    identity: str = ""
+    """Of its caller, as the sidecar that made it verified it; empty where callers are not told apart."""
 
     @staticmethod
     def _of(wire: lock_pb2.Contender) -> Contender:
         mode = Mode(wire.mode or Mode.EXCLUSIVE)
-        return Contender(mode, wire.owner, dict(wire.metadata), Token(wire.fencing_token), seconds(wire.age), wire.foreign)
+        token, age = Token(wire.fencing_token), seconds(wire.age)
+        return Contender(mode, wire.owner, dict(wire.metadata), token, age, wire.foreign, wire.identity)
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,13 @@ class GroupMember:
     """Whether it was made by another client of the ensemble, not by Sidekeeper."""
     text: str
     """With foreign: what the other client wrote, if it is UTF-8; otherwise empty."""
+    identity: str = ""
+    """Of its caller, as the sidecar that made it verified it; empty where callers are not told apart."""
+
+    @staticmethod
+    def _of(m: membership_pb2.Member) -> GroupMember:
+        age = seconds(m.age)
+        return GroupMember(m.member, m.incarnation, m.owner, dict(m.metadata), age, m.foreign, m.text, m.identity)
 
 
 @dataclass(frozen=True)
@@ -177,8 +187,7 @@ class GroupView:
 
     @staticmethod
     def _of(wire: membership_pb2.View, stale: bool = False) -> GroupView:
-        members = (GroupMember(m.member, m.incarnation, m.owner, dict(m.metadata), seconds(m.age), m.foreign, m.text) for m in wire.members)
-        return GroupView(wire.group, {m.member: m for m in members}, stale)
+        return GroupView(wire.group, {m.member: GroupMember._of(m) for m in wire.members}, stale)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sidekeeper import _lease, _lock, _transport
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import LostError, SidekeeperError
-from sidekeeper._held import Kind, Streams
+from sidekeeper._held import Attempt, Kind, Streams, through_absence
 from sidekeeper._lease import Lease
 from sidekeeper._lock import Lock, LockOptions, WithLock
 from sidekeeper._membership import Membership, joins_again
@@ -75,11 +75,17 @@ class Client:
         if not self._channel.is_inherited():
             await self._streams.close(self._channel)
 
-    async def open_lease(self, *, ttl: float | None = None, owner: str = "", metadata: Mapping[str, str] | None = None) -> Lease:
+    async def open_lease(
+        self, *, ttl: float | None = None, owner: str = "", metadata: Mapping[str, str] | None = None, wait: float | None = None
+    ) -> Lease:
         """Opens a lease. ttl: the session timeout in seconds after which the ensemble expires it if it hears nothing; None, the
-        sidecar's default."""
+        sidecar's default. wait: the seconds to wait for a sidecar or an ensemble that is away; None, 10 seconds; 0 tries once."""
         request = lease_pb2.OpenRequest(ttl=duration(ttl), owner=owner, metadata=metadata)
-        return await Lease(self._lease, "lease")._open(request)
+
+        async def attempt(this: Attempt) -> Lease:
+            return await Lease(self._lease, "lease")._open(request, this)
+
+        return await through_absence(self._streams, wait, None, attempt)
 
     async def acquire(self, name: str, **options: Unpack[LockOptions]) -> Lock:
         """Waits in the queue of the lock and returns when the lock is granted and valid.
@@ -162,25 +168,32 @@ class Client:
     ) -> Membership:
         """Makes the caller a member of a group, and returns when other callers can see it.
 
-        lease: the lease of the membership; None, one of its own that ends with it. wait: with WAIT and REPLACE, the seconds to wait;
-        None, without a limit. Raises MemberExistsError, WaitTimeoutError, EnsembleUnreachableError.
+        lease: the lease of the membership; None, one of its own that ends with it. wait: the seconds to wait for a sidecar or an
+        ensemble that is away and, with WAIT and REPLACE, for the name; None, 10 seconds each time for what is away, and without a limit
+        for the name; 0 tries once. Raises MemberExistsError, WaitTimeoutError, EnsembleUnreachableError.
         """
-        own = lease if lease is not None else await self.open_lease(owner=owner)
-        request = membership_pb2.JoinRequest(
-            group=group,
-            member=member,
-            metadata=metadata,
-            owner=owner,
-            lease_id=own.id,
-            on_conflict=membership_pb2.OnConflict.Name(on_conflict),
-            wait_timeout=duration(wait),
-        )
-        try:
-            return await Membership(self._member, self._groups, group, member, own, owns_lease=lease is None)._open(request)
-        except BaseException:
-            if lease is None:
-                await own._abandon()
-            raise
+        waits = on_conflict is not OnConflict.REJECT
+
+        async def attempt(this: Attempt) -> Membership:
+            own = lease if lease is not None else await Lease(self._lease, "lease")._open(lease_pb2.OpenRequest(owner=owner), this)
+            request = membership_pb2.JoinRequest(
+                group=group,
+                member=member,
+                metadata=metadata,
+                owner=owner,
+                lease_id=own.id,
+                on_conflict=membership_pb2.OnConflict.Name(on_conflict),
+                wait_timeout=duration(this.wait) if waits else None,
+            )
+            membership = Membership(self._member, self._groups, group, member, own, owns_lease=lease is None)
+            try:
+                return await membership._open(request, this)
+            except BaseException:
+                if lease is None:
+                    await own._abandon()
+                raise
+
+        return await through_absence(self._streams, wait, lease, attempt)
 
     async def stay_joined(
         self,

@@ -73,8 +73,8 @@ const (
 	//
 	// What to do: try later or wait longer; Get shows who is ahead.
 	Reason_REASON_WAIT_TIMEOUT Reason = 9
-	// FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that its first holder gave,
-	// if any.
+	// FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that a holder gave, and
+	// `identity` its caller's, as its sidecar verified it; each may be empty.
 	//
 	// What to do: try later, or set a longer wait_timeout to wait.
 	Reason_REASON_LOCK_HELD Reason = 10
@@ -204,18 +204,24 @@ const (
 	// What to do: try later, or request smaller pages; find the callers that do not read their responses.
 	Reason_REASON_MEMORY_LIMIT Reason = 40
 	// PERMISSION_DENIED: the sidecar has a policy, and none of its rules allows the caller this method for the names in the request. Any
-	// rpc can end this way. It does not reveal whether the name exists.
+	// rpc can end this way, and a stream also when a new version of the policy does not allow it any more. It does not reveal whether
+	// the name exists.
 	//
 	// What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
 	Reason_REASON_POLICY_DENIED Reason = 41
 	// RESOURCE_EXHAUSTED: this caller has, or asks for, as much as one caller may; the others are not affected. Any rpc can end so, and
-	// nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`.
+	// nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`; and, if it is one of what may be
+	// done in a second, after how long the same would be allowed, as `RetryInfo` and as `retry_after_ms`. Or it is a quota of the ensemble for
+	// what lies at and below a path, whoever writes there: the details tell the `path`, the `limit` (`nodes` or `bytes`), how much is `used` and the `max`; only the
+	// `path` of what could not be written if the ensemble did not say more.
 	//
-	// What to do: ask for less at a time, or have the limit raised.
+	// What to do: ask for less at a time, wait if there is a `retry_after_ms`, delete what is not needed, or have the limit raised: the sidecar's in
+	// its policy.
 	Reason_REASON_QUOTA_EXCEEDED Reason = 42
-	// RESOURCE_EXHAUSTED: what was asked for takes the list of a directory that is longer than the sidecar reads: there are too many names
-	// side by side. Any rpc that takes such a list can end so. The error's details tell the `directory` as it is called in the ensemble, the
-	// `bytes` of its list and the `max`. Asking again does not help.
+	// RESOURCE_EXHAUSTED: there are too many names side by side in one directory. Either what was asked for takes its list, which is longer
+	// than the sidecar reads: the error's details tell the `directory` as it is called in the ensemble, the `bytes` of its list and the
+	// `max`. Or it gets no new names, while its list can still be read: the details tell the `directory`, the `limit` (`max-children` or
+	// `bytes of names`), how much is `used` and the `max`. Any rpc can end so, and nothing was done. Asking again does not help.
 	//
 	// What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
 	Reason_REASON_DIRECTORY_TOO_LARGE Reason = 43

@@ -691,7 +691,9 @@ type Lease struct {
 	// Always set. The timeout the ensemble granted.
 	Ttl *durationpb.Duration `protobuf:"bytes,6,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// What the lease holds and waits for, at most 100 entries.
-	Possessions   []*Possession `protobuf:"bytes,7,rep,name=possessions,proto3" json:"possessions,omitempty"`
+	Possessions []*Possession `protobuf:"bytes,7,rep,name=possessions,proto3" json:"possessions,omitempty"`
+	// Its caller's identity, as the sidecar verified it. Empty where callers are not told apart, as on loopback TCP without TLS.
+	Identity      string `protobuf:"bytes,8,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -773,6 +775,13 @@ func (x *Lease) GetPossessions() []*Possession {
 		return x.Possessions
 	}
 	return nil
+}
+
+func (x *Lease) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
 }
 
 // Possession is one lock or member that a lease holds or waits for.
@@ -875,7 +884,7 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\"j\n" +
 	"\fListResponse\x122\n" +
 	"\x06leases\x18\x01 \x03(\v2\x1a.sidekeeper.lease.v1.LeaseR\x06leases\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa7\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc3\x03\n" +
 	"\x05Lease\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x12D\n" +
 	"\bmetadata\x18\x02 \x03(\v2(.sidekeeper.lease.v1.Lease.MetadataEntryR\bmetadata\x120\n" +
@@ -883,7 +892,8 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x03age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03age\x126\n" +
 	"\tvalid_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\x12+\n" +
 	"\x03ttl\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12A\n" +
-	"\vpossessions\x18\a \x03(\v2\x1f.sidekeeper.lease.v1.PossessionR\vpossessions\x1a;\n" +
+	"\vpossessions\x18\a \x03(\v2\x1f.sidekeeper.lease.v1.PossessionR\vpossessions\x12\x1a\n" +
+	"\bidentity\x18\b \x01(\tR\bidentity\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"H\n" +

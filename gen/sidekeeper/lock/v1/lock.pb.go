@@ -1238,8 +1238,11 @@ type Contender struct {
 	Foreign bool `protobuf:"varint,6,opt,name=foreign,proto3" json:"foreign,omitempty"`
 	// Whether it was asked to release the lock.
 	RevocationRequested bool `protobuf:"varint,7,opt,name=revocation_requested,json=revocationRequested,proto3" json:"revocation_requested,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
+	// TLS, and if it is not Sidekeeper's.
+	Identity      string `protobuf:"bytes,8,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Contender) Reset() {
@@ -1319,6 +1322,13 @@ func (x *Contender) GetRevocationRequested() bool {
 		return x.RevocationRequested
 	}
 	return false
+}
+
+func (x *Contender) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
 }
 
 // ListRequest asks for a page of names.
@@ -1657,7 +1667,7 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
 	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\aholders\x127\n" +
 	"\awaiters\x18\x03 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\awaiters\x12'\n" +
-	"\x0fwaiters_omitted\x18\x04 \x01(\x05R\x0ewaitersOmitted\"\xf8\x02\n" +
+	"\x0fwaiters_omitted\x18\x04 \x01(\x05R\x0ewaitersOmitted\"\x94\x03\n" +
 	"\tContender\x12,\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x18.sidekeeper.lock.v1.ModeR\x04mode\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12G\n" +
@@ -1665,7 +1675,8 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\rfencing_token\x18\x04 \x01(\x03B\x020\x01R\ffencingToken\x12+\n" +
 	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
 	"\aforeign\x18\x06 \x01(\bR\aforeign\x121\n" +
-	"\x14revocation_requested\x18\a \x01(\bR\x13revocationRequested\x1a;\n" +
+	"\x14revocation_requested\x18\a \x01(\bR\x13revocationRequested\x12\x1a\n" +
+	"\bidentity\x18\b \x01(\tR\bidentity\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"a\n" +

@@ -788,7 +788,10 @@ type Member struct {
 	// Whether it is a client of the ensemble that is not Sidekeeper's.
 	Foreign bool `protobuf:"varint,6,opt,name=foreign,proto3" json:"foreign,omitempty"`
 	// What a foreign member wrote about itself, if that is text: at most its first 1 KiB.
-	Text          string `protobuf:"bytes,7,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,7,opt,name=text,proto3" json:"text,omitempty"`
+	// Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
+	// TLS, and if it is not Sidekeeper's.
+	Identity      string `protobuf:"bytes,8,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -868,6 +871,13 @@ func (x *Member) GetForeign() bool {
 func (x *Member) GetText() string {
 	if x != nil {
 		return x.Text
+	}
+	return ""
+}
+
+func (x *Member) GetIdentity() string {
+	if x != nil {
+		return x.Identity
 	}
 	return ""
 }
@@ -1166,7 +1176,7 @@ type WatchResponse struct {
 	Joined []*MemberReference `protobuf:"bytes,2,rep,name=joined,proto3" json:"joined,omitempty"`
 	// Members that have left.
 	Left []*MemberReference `protobuf:"bytes,3,rep,name=left,proto3" json:"left,omitempty"`
-	// Members whose owner, metadata or text has changed.
+	// Members whose identity, owner, metadata or text has changed.
 	Changed []*MemberReference `protobuf:"bytes,4,rep,name=changed,proto3" json:"changed,omitempty"`
 	// Whether joined, left and changed are incomplete because they would have exceeded 768 KiB; the view is complete.
 	ChangesOmitted bool `protobuf:"varint,5,opt,name=changes_omitted,json=changesOmitted,proto3" json:"changes_omitted,omitempty"`
@@ -1503,7 +1513,7 @@ const file_sidekeeper_membership_v1_membership_proto_rawDesc = "" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12:\n" +
 	"\amembers\x18\x02 \x03(\v2 .sidekeeper.membership.v1.MemberR\amembers\x12'\n" +
 	"\x0fmembers_omitted\x18\x03 \x01(\x05R\x0emembersOmitted\x12\x1c\n" +
-	"\tpermanent\x18\x04 \x01(\bR\tpermanent\"\xc0\x02\n" +
+	"\tpermanent\x18\x04 \x01(\bR\tpermanent\"\xdc\x02\n" +
 	"\x06Member\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12$\n" +
 	"\vincarnation\x18\x02 \x01(\x03B\x020\x01R\vincarnation\x12\x14\n" +
@@ -1511,7 +1521,8 @@ const file_sidekeeper_membership_v1_membership_proto_rawDesc = "" +
 	"\bmetadata\x18\x04 \x03(\v2..sidekeeper.membership.v1.Member.MetadataEntryR\bmetadata\x12+\n" +
 	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
 	"\aforeign\x18\x06 \x01(\bR\aforeign\x12\x12\n" +
-	"\x04text\x18\a \x01(\tR\x04text\x1a;\n" +
+	"\x04text\x18\a \x01(\tR\x04text\x12\x1a\n" +
+	"\bidentity\x18\b \x01(\tR\bidentity\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"O\n" +

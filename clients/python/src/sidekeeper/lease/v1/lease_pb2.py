@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb7\x01\n\x0bOpenRequest\x12&\n\x03ttl\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x02 \x01(\t\x12@\n\x08metadata\x18\x03 \x03(\x0b\x32..sidekeeper.lease.v1.OpenRequest.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xac\x01\n\x0cOpenResponse\x12-\n\x06opened\x18\x01 \x01(\x0b\x32\x1b.sidekeeper.lease.v1.OpenedH\x00\x12\x33\n\tsuspended\x18\x02 \x01(\x0b\x32\x1e.sidekeeper.lease.v1.SuspendedH\x00\x12/\n\x07resumed\x18\x03 \x01(\x0b\x32\x1c.sidekeeper.lease.v1.ResumedH\x00\x42\x07\n\x05\x65vent\"B\n\x06Opened\x12\x10\n\x08lease_id\x18\x01 \x01(\t\x12&\n\x03ttl\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"9\n\tSuspended\x12,\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"\t\n\x07Resumed\" \n\x0c\x43heckRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"=\n\rCheckResponse\x12,\n\tvalid_for\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\" \n\x0c\x43loseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"\x0f\n\rCloseResponse\"4\n\x0bListRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x0cListResponse\x12*\n\x06leases\x18\x01 \x03(\x0b\x32\x1a.sidekeeper.lease.v1.Lease\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe2\x02\n\x05Lease\x12\r\n\x05owner\x18\x01 \x01(\t\x12:\n\x08metadata\x18\x02 \x03(\x0b\x32(.sidekeeper.lease.v1.Lease.MetadataEntry\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.sidekeeper.lease.v1.State\x12&\n\x03\x61ge\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\tvalid_for\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03ttl\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x34\n\x0bpossessions\x18\x07 \x03(\x0b\x32\x1f.sidekeeper.lease.v1.Possession\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"6\n\nPossession\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04held\x18\x03 \x01(\x08*H\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTATE_CONNECTED\x10\x01\x12\x13\n\x0fSTATE_SUSPENDED\x10\x02\x32\xca\x02\n\x0cLeaseService\x12M\n\x04Open\x12 .sidekeeper.lease.v1.OpenRequest\x1a!.sidekeeper.lease.v1.OpenResponse0\x01\x12N\n\x05\x43heck\x12!.sidekeeper.lease.v1.CheckRequest\x1a\".sidekeeper.lease.v1.CheckResponse\x12N\n\x05\x43lose\x12!.sidekeeper.lease.v1.CloseRequest\x1a\".sidekeeper.lease.v1.CloseResponse\x12K\n\x04List\x12 .sidekeeper.lease.v1.ListRequest\x1a!.sidekeeper.lease.v1.ListResponseB\\\n\x16io.sidekeeper.lease.v1P\x01Z@github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1;leasev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb7\x01\n\x0bOpenRequest\x12&\n\x03ttl\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x02 \x01(\t\x12@\n\x08metadata\x18\x03 \x03(\x0b\x32..sidekeeper.lease.v1.OpenRequest.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xac\x01\n\x0cOpenResponse\x12-\n\x06opened\x18\x01 \x01(\x0b\x32\x1b.sidekeeper.lease.v1.OpenedH\x00\x12\x33\n\tsuspended\x18\x02 \x01(\x0b\x32\x1e.sidekeeper.lease.v1.SuspendedH\x00\x12/\n\x07resumed\x18\x03 \x01(\x0b\x32\x1c.sidekeeper.lease.v1.ResumedH\x00\x42\x07\n\x05\x65vent\"B\n\x06Opened\x12\x10\n\x08lease_id\x18\x01 \x01(\t\x12&\n\x03ttl\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"9\n\tSuspended\x12,\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"\t\n\x07Resumed\" \n\x0c\x43heckRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"=\n\rCheckResponse\x12,\n\tvalid_for\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\" \n\x0c\x43loseRequest\x12\x10\n\x08lease_id\x18\x01 \x01(\t\"\x0f\n\rCloseResponse\"4\n\x0bListRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x0cListResponse\x12*\n\x06leases\x18\x01 \x03(\x0b\x32\x1a.sidekeeper.lease.v1.Lease\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xf4\x02\n\x05Lease\x12\r\n\x05owner\x18\x01 \x01(\t\x12:\n\x08metadata\x18\x02 \x03(\x0b\x32(.sidekeeper.lease.v1.Lease.MetadataEntry\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.sidekeeper.lease.v1.State\x12&\n\x03\x61ge\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\tvalid_for\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03ttl\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x34\n\x0bpossessions\x18\x07 \x03(\x0b\x32\x1f.sidekeeper.lease.v1.Possession\x12\x10\n\x08identity\x18\x08 \x01(\t\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"6\n\nPossession\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0c\n\x04held\x18\x03 \x01(\x08*H\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSTATE_CONNECTED\x10\x01\x12\x13\n\x0fSTATE_SUSPENDED\x10\x02\x32\xca\x02\n\x0cLeaseService\x12M\n\x04Open\x12 .sidekeeper.lease.v1.OpenRequest\x1a!.sidekeeper.lease.v1.OpenResponse0\x01\x12N\n\x05\x43heck\x12!.sidekeeper.lease.v1.CheckRequest\x1a\".sidekeeper.lease.v1.CheckResponse\x12N\n\x05\x43lose\x12!.sidekeeper.lease.v1.CloseRequest\x1a\".sidekeeper.lease.v1.CloseResponse\x12K\n\x04List\x12 .sidekeeper.lease.v1.ListRequest\x1a!.sidekeeper.lease.v1.ListResponseB\\\n\x16io.sidekeeper.lease.v1P\x01Z@github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1;leasev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,8 +37,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_OPENREQUEST_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_LEASE_METADATAENTRY']._loaded_options = None
   _globals['_LEASE_METADATAENTRY']._serialized_options = b'8\001'
-  _globals['_STATE']._serialized_start=1287
-  _globals['_STATE']._serialized_end=1359
+  _globals['_STATE']._serialized_start=1305
+  _globals['_STATE']._serialized_end=1377
   _globals['_OPENREQUEST']._serialized_start=89
   _globals['_OPENREQUEST']._serialized_end=272
   _globals['_OPENREQUEST_METADATAENTRY']._serialized_start=225
@@ -64,11 +64,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTRESPONSE']._serialized_start=789
   _globals['_LISTRESPONSE']._serialized_end=872
   _globals['_LEASE']._serialized_start=875
-  _globals['_LEASE']._serialized_end=1229
+  _globals['_LEASE']._serialized_end=1247
   _globals['_LEASE_METADATAENTRY']._serialized_start=225
   _globals['_LEASE_METADATAENTRY']._serialized_end=272
-  _globals['_POSSESSION']._serialized_start=1231
-  _globals['_POSSESSION']._serialized_end=1285
-  _globals['_LEASESERVICE']._serialized_start=1362
-  _globals['_LEASESERVICE']._serialized_end=1692
+  _globals['_POSSESSION']._serialized_start=1249
+  _globals['_POSSESSION']._serialized_end=1303
+  _globals['_LEASESERVICE']._serialized_start=1380
+  _globals['_LEASESERVICE']._serialized_end=1710
 # @@protoc_insertion_point(module_scope)

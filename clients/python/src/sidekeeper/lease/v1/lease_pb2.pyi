@@ -103,7 +103,7 @@ class ListResponse(_message.Message):
     def __init__(self, leases: _Optional[_Iterable[_Union[Lease, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class Lease(_message.Message):
-    __slots__ = ("owner", "metadata", "state", "age", "valid_for", "ttl", "possessions")
+    __slots__ = ("owner", "metadata", "state", "age", "valid_for", "ttl", "possessions", "identity")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -118,6 +118,7 @@ class Lease(_message.Message):
     VALID_FOR_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
     POSSESSIONS_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     owner: str
     metadata: _containers.ScalarMap[str, str]
     state: State
@@ -125,7 +126,8 @@ class Lease(_message.Message):
     valid_for: _duration_pb2.Duration
     ttl: _duration_pb2.Duration
     possessions: _containers.RepeatedCompositeFieldContainer[Possession]
-    def __init__(self, owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., state: _Optional[_Union[State, str]] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., possessions: _Optional[_Iterable[_Union[Possession, _Mapping]]] = ...) -> None: ...
+    identity: str
+    def __init__(self, owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., state: _Optional[_Union[State, str]] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., possessions: _Optional[_Iterable[_Union[Possession, _Mapping]]] = ..., identity: _Optional[str] = ...) -> None: ...
 
 class Possession(_message.Message):
     __slots__ = ("kind", "name", "held")

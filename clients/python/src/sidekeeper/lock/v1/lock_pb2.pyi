@@ -187,7 +187,7 @@ class View(_message.Message):
     def __init__(self, name: _Optional[str] = ..., holders: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ...) -> None: ...
 
 class Contender(_message.Message):
-    __slots__ = ("mode", "owner", "metadata", "fencing_token", "age", "foreign", "revocation_requested")
+    __slots__ = ("mode", "owner", "metadata", "fencing_token", "age", "foreign", "revocation_requested", "identity")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -202,6 +202,7 @@ class Contender(_message.Message):
     AGE_FIELD_NUMBER: _ClassVar[int]
     FOREIGN_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     mode: Mode
     owner: str
     metadata: _containers.ScalarMap[str, str]
@@ -209,7 +210,8 @@ class Contender(_message.Message):
     age: _duration_pb2.Duration
     foreign: bool
     revocation_requested: bool
-    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., fencing_token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ...) -> None: ...
+    identity: str
+    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., fencing_token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ("prefix", "page_size", "page_token")

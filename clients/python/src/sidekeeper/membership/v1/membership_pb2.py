@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)sidekeeper/membership/v1/membership.proto\x12\x18sidekeeper.membership.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb1\x02\n\x0bJoinRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12\x45\n\x08metadata\x18\x03 \x03(\x0b\x32\x33.sidekeeper.membership.v1.JoinRequest.MetadataEntry\x12\r\n\x05owner\x18\x04 \x01(\t\x12\x10\n\x08lease_id\x18\x05 \x01(\t\x12\x39\n\x0bon_conflict\x18\x06 \x01(\x0e\x32$.sidekeeper.membership.v1.OnConflict\x12/\n\x0cwait_timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xf1\x01\n\x0cJoinResponse\x12\x32\n\x06joined\x18\x01 \x01(\x0b\x32 .sidekeeper.membership.v1.JoinedH\x00\x12\x38\n\tsuspended\x18\x02 \x01(\x0b\x32#.sidekeeper.membership.v1.SuspendedH\x00\x12\x34\n\x07resumed\x18\x03 \x01(\x0b\x32!.sidekeeper.membership.v1.ResumedH\x00\x12\x34\n\x07updated\x18\x04 \x01(\x0b\x32!.sidekeeper.membership.v1.UpdatedH\x00\x42\x07\n\x05\x65vent\"!\n\x06Joined\x12\x17\n\x0bincarnation\x18\x01 \x01(\x03\x42\x02\x30\x01\"9\n\tSuspended\x12,\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"\t\n\x07Resumed\"}\n\x07Updated\x12\x41\n\x08metadata\x18\x01 \x03(\x0b\x32/.sidekeeper.membership.v1.Updated.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xba\x01\n\rUpdateRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12G\n\x08metadata\x18\x03 \x03(\x0b\x32\x35.sidekeeper.membership.v1.UpdateRequest.MetadataEntry\x12\x10\n\x08lease_id\x18\x04 \x01(\t\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\")\n\x0eUpdateResponse\x12\x17\n\x0bincarnation\x18\x01 \x01(\x03\x42\x02\x30\x01\"\x1b\n\nGetRequest\x12\r\n\x05group\x18\x01 \x01(\t\";\n\x0bGetResponse\x12,\n\x04view\x18\x01 \x01(\x0b\x32\x1e.sidekeeper.membership.v1.View\"t\n\x04View\x12\r\n\x05group\x18\x01 \x01(\t\x12\x31\n\x07members\x18\x02 \x03(\x0b\x32 .sidekeeper.membership.v1.Member\x12\x17\n\x0fmembers_omitted\x18\x03 \x01(\x05\x12\x11\n\tpermanent\x18\x04 \x01(\x08\"\xfa\x01\n\x06Member\x12\x0e\n\x06member\x18\x01 \x01(\t\x12\x17\n\x0bincarnation\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\r\n\x05owner\x18\x03 \x01(\t\x12@\n\x08metadata\x18\x04 \x03(\x0b\x32..sidekeeper.membership.v1.Member.MetadataEntry\x12&\n\x03\x61ge\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x66oreign\x18\x06 \x01(\x08\x12\x0c\n\x04text\x18\x07 \x01(\t\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\":\n\x0fMemberReference\x12\x0e\n\x06member\x18\x01 \x01(\t\x12\x17\n\x0bincarnation\x18\x02 \x01(\x03\x42\x02\x30\x01\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"X\n\x0cListResponse\x12/\n\x06groups\x18\x01 \x03(\x0b\x32\x1f.sidekeeper.membership.v1.Group\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\":\n\x05Group\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07members\x18\x02 \x01(\x05\x12\x11\n\tpermanent\x18\x03 \x01(\x08\"\x1d\n\x0cWatchRequest\x12\r\n\x05group\x18\x01 \x01(\t\"\x95\x02\n\rWatchResponse\x12,\n\x04view\x18\x01 \x01(\x0b\x32\x1e.sidekeeper.membership.v1.View\x12\x39\n\x06joined\x18\x02 \x03(\x0b\x32).sidekeeper.membership.v1.MemberReference\x12\x37\n\x04left\x18\x03 \x03(\x0b\x32).sidekeeper.membership.v1.MemberReference\x12:\n\x07\x63hanged\x18\x04 \x03(\x0b\x32).sidekeeper.membership.v1.MemberReference\x12\x17\n\x0f\x63hanges_omitted\x18\x05 \x01(\x08\x12\r\n\x05stale\x18\x06 \x01(\x08\"\x1e\n\rCreateRequest\x12\r\n\x05group\x18\x01 \x01(\t\"\x10\n\x0e\x43reateResponse\"m\n\rDeleteRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12.\n\x0b\x66orce_after\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\" \n\x0e\x44\x65leteResponse\x12\x0e\n\x06\x66orced\x18\x01 \x01(\x05*p\n\nOnConflict\x12\x1b\n\x17ON_CONFLICT_UNSPECIFIED\x10\x00\x12\x16\n\x12ON_CONFLICT_REJECT\x10\x01\x12\x14\n\x10ON_CONFLICT_WAIT\x10\x02\x12\x17\n\x13ON_CONFLICT_REPLACE\x10\x03\x32\x8a\x05\n\x11MembershipService\x12W\n\x04Join\x12%.sidekeeper.membership.v1.JoinRequest\x1a&.sidekeeper.membership.v1.JoinResponse0\x01\x12[\n\x06Update\x12\'.sidekeeper.membership.v1.UpdateRequest\x1a(.sidekeeper.membership.v1.UpdateResponse\x12R\n\x03Get\x12$.sidekeeper.membership.v1.GetRequest\x1a%.sidekeeper.membership.v1.GetResponse\x12U\n\x04List\x12%.sidekeeper.membership.v1.ListRequest\x1a&.sidekeeper.membership.v1.ListResponse\x12Z\n\x05Watch\x12&.sidekeeper.membership.v1.WatchRequest\x1a\'.sidekeeper.membership.v1.WatchResponse0\x01\x12[\n\x06\x43reate\x12\'.sidekeeper.membership.v1.CreateRequest\x1a(.sidekeeper.membership.v1.CreateResponse\x12[\n\x06\x44\x65lete\x12\'.sidekeeper.membership.v1.DeleteRequest\x1a(.sidekeeper.membership.v1.DeleteResponseBk\n\x1bio.sidekeeper.membership.v1P\x01ZJgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1;membershipv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)sidekeeper/membership/v1/membership.proto\x12\x18sidekeeper.membership.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb1\x02\n\x0bJoinRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12\x45\n\x08metadata\x18\x03 \x03(\x0b\x32\x33.sidekeeper.membership.v1.JoinRequest.MetadataEntry\x12\r\n\x05owner\x18\x04 \x01(\t\x12\x10\n\x08lease_id\x18\x05 \x01(\t\x12\x39\n\x0bon_conflict\x18\x06 \x01(\x0e\x32$.sidekeeper.membership.v1.OnConflict\x12/\n\x0cwait_timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xf1\x01\n\x0cJoinResponse\x12\x32\n\x06joined\x18\x01 \x01(\x0b\x32 .sidekeeper.membership.v1.JoinedH\x00\x12\x38\n\tsuspended\x18\x02 \x01(\x0b\x32#.sidekeeper.membership.v1.SuspendedH\x00\x12\x34\n\x07resumed\x18\x03 \x01(\x0b\x32!.sidekeeper.membership.v1.ResumedH\x00\x12\x34\n\x07updated\x18\x04 \x01(\x0b\x32!.sidekeeper.membership.v1.UpdatedH\x00\x42\x07\n\x05\x65vent\"!\n\x06Joined\x12\x17\n\x0bincarnation\x18\x01 \x01(\x03\x42\x02\x30\x01\"9\n\tSuspended\x12,\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"\t\n\x07Resumed\"}\n\x07Updated\x12\x41\n\x08metadata\x18\x01 \x03(\x0b\x32/.sidekeeper.membership.v1.Updated.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xba\x01\n\rUpdateRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\t\x12G\n\x08metadata\x18\x03 \x03(\x0b\x32\x35.sidekeeper.membership.v1.UpdateRequest.MetadataEntry\x12\x10\n\x08lease_id\x18\x04 \x01(\t\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\")\n\x0eUpdateResponse\x12\x17\n\x0bincarnation\x18\x01 \x01(\x03\x42\x02\x30\x01\"\x1b\n\nGetRequest\x12\r\n\x05group\x18\x01 \x01(\t\";\n\x0bGetResponse\x12,\n\x04view\x18\x01 \x01(\x0b\x32\x1e.sidekeeper.membership.v1.View\"t\n\x04View\x12\r\n\x05group\x18\x01 \x01(\t\x12\x31\n\x07members\x18\x02 \x03(\x0b\x32 .sidekeeper.membership.v1.Member\x12\x17\n\x0fmembers_omitted\x18\x03 \x01(\x05\x12\x11\n\tpermanent\x18\x04 \x01(\x08\"\x8c\x02\n\x06Member\x12\x0e\n\x06member\x18\x01 \x01(\t\x12\x17\n\x0bincarnation\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\r\n\x05owner\x18\x03 \x01(\t\x12@\n\x08metadata\x18\x04 \x03(\x0b\x32..sidekeeper.membership.v1.Member.MetadataEntry\x12&\n\x03\x61ge\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x66oreign\x18\x06 \x01(\x08\x12\x0c\n\x04text\x18\x07 \x01(\t\x12\x10\n\x08identity\x18\x08 \x01(\t\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\":\n\x0fMemberReference\x12\x0e\n\x06member\x18\x01 \x01(\t\x12\x17\n\x0bincarnation\x18\x02 \x01(\x03\x42\x02\x30\x01\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"X\n\x0cListResponse\x12/\n\x06groups\x18\x01 \x03(\x0b\x32\x1f.sidekeeper.membership.v1.Group\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\":\n\x05Group\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0f\n\x07members\x18\x02 \x01(\x05\x12\x11\n\tpermanent\x18\x03 \x01(\x08\"\x1d\n\x0cWatchRequest\x12\r\n\x05group\x18\x01 \x01(\t\"\x95\x02\n\rWatchResponse\x12,\n\x04view\x18\x01 \x01(\x0b\x32\x1e.sidekeeper.membership.v1.View\x12\x39\n\x06joined\x18\x02 \x03(\x0b\x32).sidekeeper.membership.v1.MemberReference\x12\x37\n\x04left\x18\x03 \x03(\x0b\x32).sidekeeper.membership.v1.MemberReference\x12:\n\x07\x63hanged\x18\x04 \x03(\x0b\x32).sidekeeper.membership.v1.MemberReference\x12\x17\n\x0f\x63hanges_omitted\x18\x05 \x01(\x08\x12\r\n\x05stale\x18\x06 \x01(\x08\"\x1e\n\rCreateRequest\x12\r\n\x05group\x18\x01 \x01(\t\"\x10\n\x0e\x43reateResponse\"m\n\rDeleteRequest\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12.\n\x0b\x66orce_after\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\" \n\x0e\x44\x65leteResponse\x12\x0e\n\x06\x66orced\x18\x01 \x01(\x05*p\n\nOnConflict\x12\x1b\n\x17ON_CONFLICT_UNSPECIFIED\x10\x00\x12\x16\n\x12ON_CONFLICT_REJECT\x10\x01\x12\x14\n\x10ON_CONFLICT_WAIT\x10\x02\x12\x17\n\x13ON_CONFLICT_REPLACE\x10\x03\x32\x8a\x05\n\x11MembershipService\x12W\n\x04Join\x12%.sidekeeper.membership.v1.JoinRequest\x1a&.sidekeeper.membership.v1.JoinResponse0\x01\x12[\n\x06Update\x12\'.sidekeeper.membership.v1.UpdateRequest\x1a(.sidekeeper.membership.v1.UpdateResponse\x12R\n\x03Get\x12$.sidekeeper.membership.v1.GetRequest\x1a%.sidekeeper.membership.v1.GetResponse\x12U\n\x04List\x12%.sidekeeper.membership.v1.ListRequest\x1a&.sidekeeper.membership.v1.ListResponse\x12Z\n\x05Watch\x12&.sidekeeper.membership.v1.WatchRequest\x1a\'.sidekeeper.membership.v1.WatchResponse0\x01\x12[\n\x06\x43reate\x12\'.sidekeeper.membership.v1.CreateRequest\x1a(.sidekeeper.membership.v1.CreateResponse\x12[\n\x06\x44\x65lete\x12\'.sidekeeper.membership.v1.DeleteRequest\x1a(.sidekeeper.membership.v1.DeleteResponseBk\n\x1bio.sidekeeper.membership.v1P\x01ZJgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1;membershipv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,8 +49,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMBER'].fields_by_name['incarnation']._serialized_options = b'0\001'
   _globals['_MEMBERREFERENCE'].fields_by_name['incarnation']._loaded_options = None
   _globals['_MEMBERREFERENCE'].fields_by_name['incarnation']._serialized_options = b'0\001'
-  _globals['_ONCONFLICT']._serialized_start=2366
-  _globals['_ONCONFLICT']._serialized_end=2478
+  _globals['_ONCONFLICT']._serialized_start=2384
+  _globals['_ONCONFLICT']._serialized_end=2496
   _globals['_JOINREQUEST']._serialized_start=104
   _globals['_JOINREQUEST']._serialized_end=409
   _globals['_JOINREQUEST_METADATAENTRY']._serialized_start=362
@@ -80,29 +80,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VIEW']._serialized_start=1209
   _globals['_VIEW']._serialized_end=1325
   _globals['_MEMBER']._serialized_start=1328
-  _globals['_MEMBER']._serialized_end=1578
+  _globals['_MEMBER']._serialized_end=1596
   _globals['_MEMBER_METADATAENTRY']._serialized_start=362
   _globals['_MEMBER_METADATAENTRY']._serialized_end=409
-  _globals['_MEMBERREFERENCE']._serialized_start=1580
-  _globals['_MEMBERREFERENCE']._serialized_end=1638
-  _globals['_LISTREQUEST']._serialized_start=1640
-  _globals['_LISTREQUEST']._serialized_end=1708
-  _globals['_LISTRESPONSE']._serialized_start=1710
-  _globals['_LISTRESPONSE']._serialized_end=1798
-  _globals['_GROUP']._serialized_start=1800
-  _globals['_GROUP']._serialized_end=1858
-  _globals['_WATCHREQUEST']._serialized_start=1860
-  _globals['_WATCHREQUEST']._serialized_end=1889
-  _globals['_WATCHRESPONSE']._serialized_start=1892
-  _globals['_WATCHRESPONSE']._serialized_end=2169
-  _globals['_CREATEREQUEST']._serialized_start=2171
-  _globals['_CREATEREQUEST']._serialized_end=2201
-  _globals['_CREATERESPONSE']._serialized_start=2203
-  _globals['_CREATERESPONSE']._serialized_end=2219
-  _globals['_DELETEREQUEST']._serialized_start=2221
-  _globals['_DELETEREQUEST']._serialized_end=2330
-  _globals['_DELETERESPONSE']._serialized_start=2332
-  _globals['_DELETERESPONSE']._serialized_end=2364
-  _globals['_MEMBERSHIPSERVICE']._serialized_start=2481
-  _globals['_MEMBERSHIPSERVICE']._serialized_end=3131
+  _globals['_MEMBERREFERENCE']._serialized_start=1598
+  _globals['_MEMBERREFERENCE']._serialized_end=1656
+  _globals['_LISTREQUEST']._serialized_start=1658
+  _globals['_LISTREQUEST']._serialized_end=1726
+  _globals['_LISTRESPONSE']._serialized_start=1728
+  _globals['_LISTRESPONSE']._serialized_end=1816
+  _globals['_GROUP']._serialized_start=1818
+  _globals['_GROUP']._serialized_end=1876
+  _globals['_WATCHREQUEST']._serialized_start=1878
+  _globals['_WATCHREQUEST']._serialized_end=1907
+  _globals['_WATCHRESPONSE']._serialized_start=1910
+  _globals['_WATCHRESPONSE']._serialized_end=2187
+  _globals['_CREATEREQUEST']._serialized_start=2189
+  _globals['_CREATEREQUEST']._serialized_end=2219
+  _globals['_CREATERESPONSE']._serialized_start=2221
+  _globals['_CREATERESPONSE']._serialized_end=2237
+  _globals['_DELETEREQUEST']._serialized_start=2239
+  _globals['_DELETEREQUEST']._serialized_end=2348
+  _globals['_DELETERESPONSE']._serialized_start=2350
+  _globals['_DELETERESPONSE']._serialized_end=2382
+  _globals['_MEMBERSHIPSERVICE']._serialized_start=2499
+  _globals['_MEMBERSHIPSERVICE']._serialized_end=3149
 # @@protoc_insertion_point(module_scope)

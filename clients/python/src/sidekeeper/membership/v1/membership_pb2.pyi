@@ -137,7 +137,7 @@ class View(_message.Message):
     def __init__(self, group: _Optional[str] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., members_omitted: _Optional[int] = ..., permanent: bool = ...) -> None: ...
 
 class Member(_message.Message):
-    __slots__ = ("member", "incarnation", "owner", "metadata", "age", "foreign", "text")
+    __slots__ = ("member", "incarnation", "owner", "metadata", "age", "foreign", "text", "identity")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -152,6 +152,7 @@ class Member(_message.Message):
     AGE_FIELD_NUMBER: _ClassVar[int]
     FOREIGN_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     member: str
     incarnation: int
     owner: str
@@ -159,7 +160,8 @@ class Member(_message.Message):
     age: _duration_pb2.Duration
     foreign: bool
     text: str
-    def __init__(self, member: _Optional[str] = ..., incarnation: _Optional[int] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., text: _Optional[str] = ...) -> None: ...
+    identity: str
+    def __init__(self, member: _Optional[str] = ..., incarnation: _Optional[int] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., text: _Optional[str] = ..., identity: _Optional[str] = ...) -> None: ...
 
 class MemberReference(_message.Message):
     __slots__ = ("member", "incarnation")

@@ -86,7 +86,7 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Opens a lease.
+   * Opens a lease. It waits for a sidecar or an ensemble that is away, as long as the options say.
    *
    * @param options how
    * @return the lease; close it
@@ -94,7 +94,7 @@ public final class Client implements AutoCloseable {
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
    */
   public Lease openLease(LeaseOptions options) throws InterruptedException {
-    return Waiting.await(new Lease(leases).open(options), HeldStream::abandon);
+    return Waiting.await(Lease.open(leases, options), HeldStream::abandon);
   }
 
   /**
@@ -104,11 +104,12 @@ public final class Client implements AutoCloseable {
    * @return the lease, or what openLease throws; cancel it to give up
    */
   public CompletableFuture<Lease> openLeaseAsync(LeaseOptions options) {
-    return core.workers.hand(new Lease(leases).open(options), HeldStream::abandon);
+    return core.workers.hand(Lease.open(leases, options), HeldStream::abandon);
   }
 
   /**
-   * Waits for its turn for an exclusive lock, for as long as it takes.
+   * Waits for its turn for an exclusive lock, for as long as it takes; 10 seconds each time for a
+   * sidecar or an ensemble that is away.
    *
    * @param name of the lock
    * @return the lock, which is certainly the caller's for some time to come; release it
@@ -121,7 +122,8 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Waits for its turn.
+   * Waits for its turn. While the sidecar or the ensemble is away, it tries again, at the queue's
+   * end, for as long as the options say.
    *
    * @param name of the lock
    * @param options how to acquire it
@@ -133,7 +135,7 @@ public final class Client implements AutoCloseable {
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
    */
   public Lock acquire(String name, LockOptions options) throws InterruptedException {
-    return Waiting.await(new Lock(locks, name, options).acquire(), HeldStream::abandon);
+    return Waiting.await(Lock.acquire(locks, name, options), HeldStream::abandon);
   }
 
   /**
@@ -144,7 +146,7 @@ public final class Client implements AutoCloseable {
    * @return the lock, or what acquire throws; cancel it to give up the place in the queue
    */
   public CompletableFuture<Lock> acquireAsync(String name, LockOptions options) {
-    return core.workers.hand(new Lock(locks, name, options).acquire(), HeldStream::abandon);
+    return core.workers.hand(Lock.acquire(locks, name, options), HeldStream::abandon);
   }
 
   /**
@@ -308,7 +310,8 @@ public final class Client implements AutoCloseable {
   }
 
   /**
-   * Makes the caller a member of a group, and returns when others can see it.
+   * Makes the caller a member of a group, and returns when others can see it. It waits for a
+   * sidecar or an ensemble that is away, as long as the options say.
    *
    * @param group to join
    * @param member the caller's name in it

@@ -13,6 +13,8 @@ import java.util.Map;
  * @param age how long it has been in the queue, by the ensemble's clock
  * @param foreign whether it is a client of the ensemble that is not Sidekeeper's
  * @param revocationRequested whether somebody has asked it to let go
+ * @param identity its caller's, as the sidecar that made it verified it; empty where callers are
+ *     not told apart
  */
 public record Contender(
     Mode mode,
@@ -21,4 +23,5 @@ public record Contender(
     long fencingToken,
     Duration age,
     boolean foreign,
-    boolean revocationRequested) {}
+    boolean revocationRequested,
+    String identity) {}

@@ -13,6 +13,8 @@ import java.util.Map;
  * @param age how long it has been a member, by the ensemble's clock
  * @param foreign whether a client of the ensemble has made it that is not Sidekeeper's
  * @param text with foreign, what that wrote, if it is text
+ * @param identity its caller's, as the sidecar that made it verified it; empty where callers are
+ *     not told apart
  */
 public record GroupMember(
     String member,
@@ -21,4 +23,5 @@ public record GroupMember(
     Map<String, String> metadata,
     Duration age,
     boolean foreign,
-    String text) {}
+    String text,
+    String identity) {}

@@ -57,9 +57,9 @@ abstract class HeldStream<Q, R extends Message> extends Held {
 
   /**
    * Opens the stream, and reads it until its end, which is the end of the claim. Completed when it
-   * is granted and valid.
+   * is granted and valid. Each event is heard first.
    */
-  final CompletableFuture<Void> open(Q request) {
+  final CompletableFuture<Void> open(Q request, Runnable heard) {
     CompletableFuture<Void> granted = new CompletableFuture<>();
     Calls.Stream stream =
         core.calls.open(
@@ -67,6 +67,7 @@ abstract class HeldStream<Q, R extends Message> extends Held {
             request,
             false,
             event -> {
+              heard.run();
               hear(event);
               if (!key.isEmpty()) {
                 granted.complete(null);

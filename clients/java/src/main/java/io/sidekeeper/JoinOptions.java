@@ -11,7 +11,9 @@ import org.jspecify.annotations.Nullable;
  * @param owner who the caller is, for people: at most 128 bytes
  * @param metadata what others shall know, such as an address: at most 1 KiB in all
  * @param onConflict what to do about a member of the same name; reject unless another is given
- * @param waitTimeout with WAIT and REPLACE, for how long; null for ever
+ * @param waitTimeout how long to wait for a sidecar or an ensemble that is away, and, with WAIT and
+ *     REPLACE, for the name: zero tries once, null waits 10 seconds each time for what is away, and
+ *     for ever for the name
  */
 public record JoinOptions(
     @Nullable Lease lease,
@@ -78,7 +80,7 @@ public record JoinOptions(
   }
 
   /**
-   * Says how long to wait for the name.
+   * Says how long to wait.
    *
    * @param waitTimeout as described above
    * @return the same with this changed

@@ -66,13 +66,24 @@ public final class Lease extends HeldStream<OpenRequest, OpenResponse> {
     return failure.code() == Status.Code.ABORTED || failure.code() == Status.Code.NOT_FOUND;
   }
 
-  CompletableFuture<Lease> open(LeaseOptions options) {
+  /** Opens it, also from a sidecar that is away for a time. */
+  static CompletableFuture<Lease> open(Kind<OpenRequest, OpenResponse> kind, LeaseOptions options) {
+    return Absence.through(
+        kind.core(),
+        options.waitTimeout(),
+        null,
+        (wait, heard) -> new Lease(kind).open(options, heard),
+        HeldStream::abandon);
+  }
+
+  /** Makes one attempt. */
+  CompletableFuture<Lease> open(LeaseOptions options, Runnable heard) {
     OpenRequest.Builder request =
         OpenRequest.newBuilder().setOwner(options.owner()).putAllMetadata(options.metadata());
     if (options.ttl() != null) {
       request.setTtl(Wire.duration(options.ttl()));
     }
-    return Handing.out(this, () -> open(request.build()));
+    return Handing.out(this, () -> open(request.build(), heard));
   }
 
   @Override

@@ -11,14 +11,21 @@ import org.jspecify.annotations.Nullable;
  *     is set to
  * @param owner who the caller is, for people: at most 128 bytes
  * @param metadata more about the caller, for people: at most 1 KiB in all
+ * @param waitTimeout how long to wait for a sidecar or an ensemble that is away: zero tries once,
+ *     null waits for 10 seconds
  */
-public record LeaseOptions(@Nullable Duration ttl, String owner, Map<String, String> metadata) {
+public record LeaseOptions(
+    @Nullable Duration ttl,
+    String owner,
+    Map<String, String> metadata,
+    @Nullable Duration waitTimeout) {
   /**
    * Copies what it is given.
    *
    * @param ttl as described above
    * @param owner as described above
    * @param metadata as described above
+   * @param waitTimeout as described above
    */
   public LeaseOptions {
     metadata = Map.copyOf(metadata);
@@ -26,7 +33,7 @@ public record LeaseOptions(@Nullable Duration ttl, String owner, Map<String, Str
 
   /** Leaves everything to the sidecar. */
   public LeaseOptions() {
-    this(null, "", Map.of());
+    this(null, "", Map.of(), null);
   }
 
   /**
@@ -36,7 +43,7 @@ public record LeaseOptions(@Nullable Duration ttl, String owner, Map<String, Str
    * @return the same with this changed
    */
   public LeaseOptions ttl(@Nullable Duration ttl) {
-    return new LeaseOptions(ttl, owner, metadata);
+    return new LeaseOptions(ttl, owner, metadata, waitTimeout);
   }
 
   /**
@@ -46,7 +53,7 @@ public record LeaseOptions(@Nullable Duration ttl, String owner, Map<String, Str
    * @return the same with this changed
    */
   public LeaseOptions owner(String owner) {
-    return new LeaseOptions(ttl, owner, metadata);
+    return new LeaseOptions(ttl, owner, metadata, waitTimeout);
   }
 
   /**
@@ -56,6 +63,16 @@ public record LeaseOptions(@Nullable Duration ttl, String owner, Map<String, Str
    * @return the same with this changed
    */
   public LeaseOptions metadata(Map<String, String> metadata) {
-    return new LeaseOptions(ttl, owner, metadata);
+    return new LeaseOptions(ttl, owner, metadata, waitTimeout);
+  }
+
+  /**
+   * Says how long to wait for a sidecar or an ensemble that is away.
+   *
+   * @param waitTimeout as described above
+   * @return the same with this changed
+   */
+  public LeaseOptions waitTimeout(@Nullable Duration waitTimeout) {
+    return new LeaseOptions(ttl, owner, metadata, waitTimeout);
   }
 }

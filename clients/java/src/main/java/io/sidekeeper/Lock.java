@@ -20,28 +20,41 @@ public final class Lock extends HeldStream<AcquireRequest, AcquireResponse> {
   private long fencingToken;
   private volatile @Nullable Revocation revocation;
 
-  Lock(Kind<AcquireRequest, AcquireResponse> kind, String name, LockOptions options) {
+  private Lock(
+      Kind<AcquireRequest, AcquireResponse> kind, String name, LockOptions options, Serial events) {
     super(kind, "lock " + name, LockLostException::new, options.lease());
     this.name = name;
     this.options = options;
-    this.events = new Serial(core.workers);
+    this.events = events;
   }
 
-  CompletableFuture<Lock> acquire() {
+  /** Acquires it, also from a sidecar that is away for a time. */
+  static CompletableFuture<Lock> acquire(
+      Kind<AcquireRequest, AcquireResponse> kind, String name, LockOptions options) {
+    Serial events = new Serial(kind.core().workers);
+    return Absence.through(
+        kind.core(),
+        options.waitTimeout(),
+        options.lease(),
+        (wait, heard) -> new Lock(kind, name, options, events).acquire(wait, heard),
+        HeldStream::abandon);
+  }
+
+  private CompletableFuture<Lock> acquire(@Nullable Duration wait, Runnable heard) {
     AcquireRequest.Builder request =
         AcquireRequest.newBuilder()
             .setName(name)
             .setMode(Wire.mode(options.mode()))
             .setOwner(options.owner())
             .putAllMetadata(options.metadata());
-    if (options.waitTimeout() != null) {
-      request.setWaitTimeout(Wire.duration(options.waitTimeout()));
+    if (wait != null) {
+      request.setWaitTimeout(Wire.duration(wait));
     }
     Lease lease = options.lease();
     if (lease != null) {
       request.setLeaseId(lease.id());
     }
-    return Handing.out(this, () -> open(request.build()));
+    return Handing.out(this, () -> open(request.build(), heard));
   }
 
   @Override

@@ -9,7 +9,8 @@ import org.jspecify.annotations.Nullable;
  *
  * @param mode how to hold it; exclusive unless another is given
  * @param lease to hold the lock with; null for a lease that lives as long as the lock
- * @param waitTimeout how long to wait for the grant: zero tries once, null waits for ever
+ * @param waitTimeout how long to wait for the grant, and for a sidecar or an ensemble that is away:
+ *     zero tries once, null waits for ever for the grant, and 10 seconds each time for what is away
  * @param owner who the caller is, for people: at most 128 bytes
  * @param metadata more about the caller, for people: at most 1 KiB in all
  * @param listener is told what becomes of the lock

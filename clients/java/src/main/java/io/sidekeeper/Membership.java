@@ -39,24 +39,42 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
     return new Kind<>(core, MembershipServiceGrpc.getJoinMethod(), "joined", null, null, false);
   }
 
-  /** Joins with the lease of the options, or one of its own. */
+  /**
+   * Joins with the lease of the options, or one of its own, also from a sidecar that is away for a
+   * time.
+   */
   static CompletableFuture<Membership> join(
       Kind<JoinRequest, JoinResponse> kind,
       Kind<OpenRequest, OpenResponse> leases,
       String group,
       String member,
       JoinOptions options) {
+    return Absence.through(
+        kind.core(),
+        options.waitTimeout(),
+        options.lease(),
+        (wait, heard) -> once(kind, leases, group, member, options.waitTimeout(wait), heard),
+        Membership::giveUp);
+  }
+
+  private static CompletableFuture<Membership> once(
+      Kind<JoinRequest, JoinResponse> kind,
+      Kind<OpenRequest, OpenResponse> leases,
+      String group,
+      String member,
+      JoinOptions options,
+      Runnable heard) {
     if (options.lease() != null) {
-      return new Membership(kind, group, member, options.lease(), false).join(options);
+      return new Membership(kind, group, member, options.lease(), false).join(options, heard);
     }
     CompletableFuture<Lease> opened =
-        new Lease(leases).open(new LeaseOptions().owner(options.owner()));
+        new Lease(leases).open(new LeaseOptions().owner(options.owner()), heard);
     CompletableFuture<Membership> result = new CompletableFuture<>();
     CompletableFuture<Membership> joined =
         opened.thenCompose(
             lease -> {
               CompletableFuture<Membership> joining =
-                  new Membership(kind, group, member, lease, true).join(options);
+                  new Membership(kind, group, member, lease, true).join(options, heard);
               result.whenComplete(
                   (made, failure) -> {
                     if (result.isCancelled()) {
@@ -95,7 +113,7 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
     }
   }
 
-  private CompletableFuture<Membership> join(JoinOptions options) {
+  private CompletableFuture<Membership> join(JoinOptions options, Runnable heard) {
     JoinRequest.Builder request =
         JoinRequest.newBuilder()
             .setGroup(group)
@@ -104,10 +122,10 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
             .putAllMetadata(options.metadata())
             .setLeaseId(lease.id())
             .setOnConflict(Wire.conflict(options.onConflict()));
-    if (options.waitTimeout() != null) {
+    if (options.waitTimeout() != null && options.onConflict() != OnConflict.REJECT) {
       request.setWaitTimeout(Wire.duration(options.waitTimeout()));
     }
-    return Handing.out(this, () -> open(request.build()));
+    return Handing.out(this, () -> open(request.build(), heard));
   }
 
   @Override

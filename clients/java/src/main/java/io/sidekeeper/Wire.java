@@ -52,7 +52,8 @@ final class Wire {
         wire.getFencingToken(),
         duration(wire.getAge()),
         wire.getForeign(),
-        wire.getRevocationRequested());
+        wire.getRevocationRequested(),
+        wire.getIdentity());
   }
 
   static List<Contender> contenders(List<io.sidekeeper.lock.v1.Contender> wire) {
@@ -78,7 +79,8 @@ final class Wire {
               member.getMetadataMap(),
               duration(member.getAge()),
               member.getForeign(),
-              member.getText()));
+              member.getText(),
+              member.getIdentity()));
     }
     return new GroupView(wire.getGroup(), members, wire.getMembersOmitted(), stale);
   }

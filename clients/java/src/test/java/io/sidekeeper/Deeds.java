@@ -31,10 +31,7 @@ final class Deeds {
         assertTrue(pending.task.cancel(true));
       }
       case "release" -> give(step, stage.thing(step, Lock.class)::release);
-      case "open lease" -> {
-        LeaseOptions options = new LeaseOptions().ttl(step.time("ttl"));
-        stage.attempt(step, () -> stage.client(step).openLease(options));
-      }
+      case "open lease" -> openLease(step);
       case "close lease" -> give(step, stage.thing(step, Lease.class)::close);
       case "close" -> stage.client(step).close();
       case "expire" -> {
@@ -90,15 +87,7 @@ final class Deeds {
         }
       }
       case "take" -> take(step);
-      case "join" -> {
-        String conflict = step.text("on conflict", "reject").toUpperCase(Locale.ROOT);
-        JoinOptions options =
-            new JoinOptions()
-                .onConflict(OnConflict.valueOf(conflict))
-                .waitTimeout(step.time("wait"));
-        stage.attempt(
-            step, () -> stage.client(step).join(step.text("group"), step.text("member"), options));
-      }
+      case "join" -> join(step);
       case "leave" -> give(step, stage.thing(step, Membership.class)::leave);
       case "put" -> put(step);
       case "get" -> {
@@ -141,12 +130,11 @@ final class Deeds {
             stage.revocations.put(step.text("as"), revocation);
           }
         };
-    Lease lease = step.has("lease") ? (Lease) stage.things.get(step.text("lease")) : null;
     return new LockOptions()
         .mode(mode)
         .owner(step.text("owner", ""))
         .waitTimeout(step.time("wait"))
-        .lease(lease)
+        .lease(lease(step))
         .listener(listener)
         .suspensionGrace(step.time("suspension grace"));
   }
@@ -158,8 +146,38 @@ final class Deeds {
       return;
     }
     Stage.Pending pending = new Stage.Pending();
-    pending.task = client.acquireAsync(step.text("lock"), options(step).listener(pending));
-    stage.things.put(step.text("as"), pending);
+    LockOptions options = options(step).listener(pending);
+    stage.later(step, pending, client.acquireAsync(step.text("lock"), options));
+  }
+
+  private Lease lease(Step step) {
+    return step.has("lease") ? (Lease) stage.things.get(step.text("lease")) : null;
+  }
+
+  private void openLease(Step step) throws Exception {
+    Client client = stage.client(step);
+    LeaseOptions options = new LeaseOptions().ttl(step.time("ttl")).waitTimeout(step.time("wait"));
+    if (step.is("later")) {
+      stage.later(step, new Stage.Pending(), client.openLeaseAsync(options));
+    } else {
+      stage.attempt(step, () -> client.openLease(options));
+    }
+  }
+
+  private void join(Step step) throws Exception {
+    Client client = stage.client(step);
+    String group = step.text("group");
+    String conflict = step.text("on conflict", "reject").toUpperCase(Locale.ROOT);
+    JoinOptions options =
+        new JoinOptions()
+            .lease(lease(step))
+            .onConflict(OnConflict.valueOf(conflict))
+            .waitTimeout(step.time("wait"));
+    if (step.is("later")) {
+      stage.later(step, new Stage.Pending(), client.joinAsync(group, step.text("member"), options));
+    } else {
+      stage.attempt(step, () -> client.join(group, step.text("member"), options));
+    }
   }
 
   private void run(Step step) {

@@ -257,6 +257,38 @@ class LocksTest {
   }
 
   @Test
+  void whoGivesUpWhileTheSidecarIsAwayGetsNothingLater() throws Exception {
+    sidecar.kill();
+    CompletableFuture<Lock> waiting = client.acquireAsync("orders", OPTIONS);
+    CompletableFuture<Lease> opening = client.openLeaseAsync(new LeaseOptions());
+    CompletableFuture<Membership> joining = client.joinAsync("a", "b", new JoinOptions());
+    assertThrows(SidekeeperException.class, () -> client.acquire("orders", ONCE));
+    for (var given : List.of(waiting, opening, joining)) {
+      assertTrue(given.cancel(true));
+    }
+    sidecar.start();
+    client.acquire("orders", OPTIONS.waitTimeout(Duration.ofSeconds(5))).release();
+    assertTrue(client.getLock("orders").holders().isEmpty());
+    assertTrue(client.getGroup("a").members().isEmpty());
+  }
+
+  @Test
+  void aClientThatIsClosedWhileTheSidecarIsAwaySaysSoAtOnce() {
+    sidecar.kill();
+    List<CompletableFuture<? extends Held>> waiting =
+        List.of(
+            client.acquireAsync("orders", OPTIONS),
+            client.openLeaseAsync(new LeaseOptions()),
+            client.joinAsync("a", "b", new JoinOptions()));
+    assertThrows(SidekeeperException.class, () -> client.acquire("orders", ONCE));
+    client.close();
+    for (var each : waiting) {
+      Sidecar.until("it ends", 1, each::isDone);
+      assertEquals("the client is closed", Stage.failureOf(each).getMessage());
+    }
+  }
+
+  @Test
   void aClientThatIsClosedLeavesNoThread() throws InterruptedException {
     client.acquire("orders");
     client.close();

@@ -121,7 +121,7 @@ class ServicesTest {
   private static GroupView group(int size) {
     List<GroupMember> members =
         java.util.stream.IntStream.range(0, size)
-            .mapToObj(i -> new GroupMember("m" + i, i, "", Map.of(), Duration.ZERO, false, ""))
+            .mapToObj(i -> new GroupMember("m" + i, i, "", Map.of(), Duration.ZERO, false, "", ""))
             .toList();
     return new GroupView("g", members, 0, false);
   }

@@ -36,10 +36,10 @@ class Stage implements AutoCloseable {
     }
   }
 
-  /** A lock that is waited for in the background. */
+  /** Something that is waited for in the background. */
   static final class Pending implements LockListener {
     volatile int position;
-    CompletableFuture<Lock> task = new CompletableFuture<>();
+    CompletableFuture<? extends Held> task = new CompletableFuture<>();
 
     @Override
     public void queued(Queued queued) {
@@ -131,6 +131,12 @@ class Stage implements AutoCloseable {
       List<String> fields = why.fields().stream().map(FieldError::field).toList();
       assertEquals(List.of(step.text("field")), fields, step::toString);
     }
+  }
+
+  /** Goes on with it in the background. */
+  void later(Step step, Pending pending, CompletableFuture<? extends Held> task) {
+    pending.task = task;
+    things.put(step.text("as"), pending);
   }
 
   /** Waits until something is so, as late and as early as the step allows. */

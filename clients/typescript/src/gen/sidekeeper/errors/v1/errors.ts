@@ -79,8 +79,8 @@ export enum Reason {
    */
   WAIT_TIMEOUT = 9,
   /**
-   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that its first holder gave,
-   * if any.
+   * LOCK_HELD - FAILED_PRECONDITION: wait_timeout was zero and another caller holds the lock. `holder` is the owner that a holder gave, and
+   * `identity` its caller's, as its sidecar verified it; each may be empty.
    *
    * What to do: try later, or set a longer wait_timeout to wait.
    */
@@ -272,22 +272,28 @@ export enum Reason {
   MEMORY_LIMIT = 40,
   /**
    * POLICY_DENIED - PERMISSION_DENIED: the sidecar has a policy, and none of its rules allows the caller this method for the names in the request. Any
-   * rpc can end this way. It does not reveal whether the name exists.
+   * rpc can end this way, and a stream also when a new version of the policy does not allow it any more. It does not reveal whether
+   * the name exists.
    *
    * What to do: have an operator add a rule to the sidecar's policy if the caller should be allowed to do this.
    */
   POLICY_DENIED = 41,
   /**
    * QUOTA_EXCEEDED - RESOURCE_EXHAUSTED: this caller has, or asks for, as much as one caller may; the others are not affected. Any rpc can end so, and
-   * nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`.
+   * nothing was done. The error's details tell the `limit`, its value as `max`, and whose it is as `caller`; and, if it is one of what may be
+   * done in a second, after how long the same would be allowed, as `RetryInfo` and as `retry_after_ms`. Or it is a quota of the ensemble for
+   * what lies at and below a path, whoever writes there: the details tell the `path`, the `limit` (`nodes` or `bytes`), how much is `used` and the `max`; only the
+   * `path` of what could not be written if the ensemble did not say more.
    *
-   * What to do: ask for less at a time, or have the limit raised.
+   * What to do: ask for less at a time, wait if there is a `retry_after_ms`, delete what is not needed, or have the limit raised: the sidecar's in
+   * its policy.
    */
   QUOTA_EXCEEDED = 42,
   /**
-   * DIRECTORY_TOO_LARGE - RESOURCE_EXHAUSTED: what was asked for takes the list of a directory that is longer than the sidecar reads: there are too many names
-   * side by side. Any rpc that takes such a list can end so. The error's details tell the `directory` as it is called in the ensemble, the
-   * `bytes` of its list and the `max`. Asking again does not help.
+   * DIRECTORY_TOO_LARGE - RESOURCE_EXHAUSTED: there are too many names side by side in one directory. Either what was asked for takes its list, which is longer
+   * than the sidecar reads: the error's details tell the `directory` as it is called in the ensemble, the `bytes` of its list and the
+   * `max`. Or it gets no new names, while its list can still be read: the details tell the `directory`, the `limit` (`max-children` or
+   * `bytes of names`), how much is `used` and the `max`. Any rpc can end so, and nothing was done. Asking again does not help.
    *
    * What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
    */

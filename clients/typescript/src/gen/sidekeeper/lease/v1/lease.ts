@@ -147,6 +147,8 @@ export interface Lease {
     | undefined;
   /** What the lease holds and waits for, at most 100 entries. */
   possessions: Possession[];
+  /** Its caller's identity, as the sidecar verified it. Empty where callers are not told apart, as on loopback TCP without TLS. */
+  identity: string;
 }
 
 export interface Lease_MetadataEntry {
@@ -931,7 +933,16 @@ export const ListResponse: MessageFns<ListResponse> = {
 };
 
 function createBaseLease(): Lease {
-  return { owner: "", metadata: {}, state: 0, age: undefined, validFor: undefined, ttl: undefined, possessions: [] };
+  return {
+    owner: "",
+    metadata: {},
+    state: 0,
+    age: undefined,
+    validFor: undefined,
+    ttl: undefined,
+    possessions: [],
+    identity: "",
+  };
 }
 
 export const Lease: MessageFns<Lease> = {
@@ -956,6 +967,9 @@ export const Lease: MessageFns<Lease> = {
     }
     for (const v of message.possessions) {
       Possession.encode(v!, writer.uint32(58).fork()).join();
+    }
+    if (message.identity !== "") {
+      writer.uint32(66).string(message.identity);
     }
     return writer;
   },
@@ -1032,6 +1046,14 @@ export const Lease: MessageFns<Lease> = {
             message.possessions.push(Possession.decode(reader, reader.uint32()));
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.identity = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1066,6 +1088,7 @@ export const Lease: MessageFns<Lease> = {
       : undefined;
     message.ttl = (object.ttl !== undefined && object.ttl !== null) ? Duration.fromPartial(object.ttl) : undefined;
     message.possessions = object.possessions?.map((e) => Possession.fromPartial(e)) || [];
+    message.identity = object.identity ?? "";
     return message;
   },
 };

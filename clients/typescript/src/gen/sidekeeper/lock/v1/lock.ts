@@ -244,6 +244,11 @@ export interface Contender {
   foreign: boolean;
   /** Whether it was asked to release the lock. */
   revocationRequested: boolean;
+  /**
+   * Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
+   * TLS, and if it is not Sidekeeper's.
+   */
+  identity: string;
 }
 
 export interface Contender_MetadataEntry {
@@ -1744,6 +1749,7 @@ function createBaseContender(): Contender {
     age: undefined,
     foreign: false,
     revocationRequested: false,
+    identity: "",
   };
 }
 
@@ -1772,6 +1778,9 @@ export const Contender: MessageFns<Contender> = {
     }
     if (message.revocationRequested !== false) {
       writer.uint32(56).bool(message.revocationRequested);
+    }
+    if (message.identity !== "") {
+      writer.uint32(66).string(message.identity);
     }
     return writer;
   },
@@ -1848,6 +1857,14 @@ export const Contender: MessageFns<Contender> = {
             message.revocationRequested = reader.bool();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.identity = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1882,6 +1899,7 @@ export const Contender: MessageFns<Contender> = {
     message.age = (object.age !== undefined && object.age !== null) ? Duration.fromPartial(object.age) : undefined;
     message.foreign = object.foreign ?? false;
     message.revocationRequested = object.revocationRequested ?? false;
+    message.identity = object.identity ?? "";
     return message;
   },
 };

@@ -185,6 +185,11 @@ export interface Member {
   foreign: boolean;
   /** What a foreign member wrote about itself, if that is text: at most its first 1 KiB. */
   text: string;
+  /**
+   * Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
+   * TLS, and if it is not Sidekeeper's.
+   */
+  identity: string;
 }
 
 export interface Member_MetadataEntry {
@@ -247,7 +252,7 @@ export interface WatchResponse {
   joined: MemberReference[];
   /** Members that have left. */
   left: MemberReference[];
-  /** Members whose owner, metadata or text has changed. */
+  /** Members whose identity, owner, metadata or text has changed. */
   changed: MemberReference[];
   /** Whether joined, left and changed are incomplete because they would have exceeded 768 KiB; the view is complete. */
   changesOmitted: boolean;
@@ -1332,7 +1337,16 @@ export const View: MessageFns<View> = {
 };
 
 function createBaseMember(): Member {
-  return { member: "", incarnation: 0n, owner: "", metadata: {}, age: undefined, foreign: false, text: "" };
+  return {
+    member: "",
+    incarnation: 0n,
+    owner: "",
+    metadata: {},
+    age: undefined,
+    foreign: false,
+    text: "",
+    identity: "",
+  };
 }
 
 export const Member: MessageFns<Member> = {
@@ -1360,6 +1374,9 @@ export const Member: MessageFns<Member> = {
     }
     if (message.text !== "") {
       writer.uint32(58).string(message.text);
+    }
+    if (message.identity !== "") {
+      writer.uint32(66).string(message.identity);
     }
     return writer;
   },
@@ -1436,6 +1453,14 @@ export const Member: MessageFns<Member> = {
             message.text = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.identity = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1470,6 +1495,7 @@ export const Member: MessageFns<Member> = {
     message.age = (object.age !== undefined && object.age !== null) ? Duration.fromPartial(object.age) : undefined;
     message.foreign = object.foreign ?? false;
     message.text = object.text ?? "";
+    message.identity = object.identity ?? "";
     return message;
   },
 };

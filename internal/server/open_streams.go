@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+)
+
+// openStreams are those that a policy has let in, by what they asked for, so that a new policy judges them again.
+type openStreams struct {
+	mu   sync.Mutex
+	open map[*authorizedStream]question
+}
+
+// enter has a stream judged by each policy that comes, from now on.
+func (o *openStreams) enter(stream *authorizedStream, asked question) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == nil {
+		o.open = map[*authorizedStream]question{}
+	}
+	o.open[stream] = asked
+}
+
+func (o *openStreams) leave(stream *authorizedStream) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.open, stream)
+}
+
+// judge withdraws the permission of each stream that may not be open any more.
+func (o *openStreams) judge(authorizer authorizer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for stream, asked := range o.open {
+		if err := authorizer.judge(asked); err != nil {
+			delete(o.open, stream)
+			stream.permission.Withdraw(err)
+		}
+	}
+}
+
+// An authorizedStream hands no request to its handler that the authorizer does not let pass, or that is too much for its caller, and has its
+// permission withdrawn when a later policy would not let it pass.
+type authorizedStream struct {
+	grpc.ServerStream
+
+	authorizer authorizer
+	limits     *caller.Limits
+	method     string
+	permission *caller.Permission
+	last       attempt
+}
+
+// Context implements grpc.ServerStream.
+func (s *authorizedStream) Context() context.Context {
+	return caller.WithPermission(s.ServerStream.Context(), s.permission)
+}
+
+// RecvMsg implements grpc.ServerStream. The stream is among those that a new policy judges before it is judged itself, so that none passes
+// between two policies.
+func (s *authorizedStream) RecvMsg(request any) error {
+	if err := s.ServerStream.RecvMsg(request); err != nil {
+		return err
+	}
+	s.last = attemptOf(s.method, request)
+	tellNames(s.ServerStream.Context(), s.method, request)
+	from := caller.Of(s.ServerStream.Context())
+	asked := questionOf(from, s.method, request)
+	if s.authorizer.policy != nil {
+		s.authorizer.open.enter(s, asked)
+	}
+	if err := s.authorizer.judge(asked); err != nil {
+		return err
+	}
+	return slotOf(from).quota.spend(s.limits, from.Identity, costOf(s.method, request))
+}

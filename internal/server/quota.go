@@ -1,0 +1,184 @@
+package server
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/protobuf/proto"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/service"
+)
+
+// What one identity may do in a second where the policy says nothing and there may be others; docs/security.md tells why.
+const (
+	sessionsPerSecond = 1000
+	writesPerSecond   = 20000
+	bytesPerSecond    = 8 << 20
+)
+
+// NewLimits are the limits of a server with these options, and of services with so many leases and watched nodes, 0 for any number of them.
+// The policy of Options.Policy stands before them once the server has been made.
+func NewLimits(options Options, leases, watched int) *caller.Limits {
+	most := policy.Limits{
+		policy.Connections: shareOf(options.MaxConnections), policy.IncompleteRequests: mostIncomplete,
+		policy.Leases: leases, policy.WatchedNodes: watched,
+	}
+	if !options.AllOperate && !IsForOne(options.Listen, options.TLS) {
+		most[policy.Leases], most[policy.WatchedNodes] = shareOf(leases), shareOf(watched)
+		most[policy.Streams] = streamConnections * options.MaxStreams
+		most[policy.SessionsPerSecond], most[policy.WritesPerSecond], most[policy.BytesPerSecond] = sessionsPerSecond, writesPerSecond, bytesPerSecond
+	}
+	return caller.NewLimits(most)
+}
+
+// shareOf is how much of so many one caller gets: three quarters.
+func shareOf(most int) int { return most - most/4 }
+
+// paced are the limits of what may be done in a second, in the order of a cost.
+var paced = [...]policy.Limit{policy.SessionsPerSecond, policy.WritesPerSecond, policy.BytesPerSecond}
+
+// A cost is what a request takes of what is paced.
+type cost [len(paced)]int
+
+// costOf is the cost of a request. What lets go costs nothing; nor do numbers that come out of a reserved block.
+func costOf(method string, request any) cost {
+	count, writes := writesOf[method]
+	if method == leasev1.LeaseService_Open_FullMethodName {
+		return cost{1}
+	}
+	if !writes || request == nil {
+		return cost{}
+	}
+	made := cost{0, count(request), 0}
+	if made[1] == 0 {
+		return cost{}
+	}
+	made[2] = proto.Size(request.(proto.Message))
+	if on, may := request.(interface{ GetLeaseId() string }); may && slices.Contains(holding, method) && on.GetLeaseId() == "" {
+		made[0] = 1
+	}
+	return made
+}
+
+// holding are the methods that open a session of their own where they are given no lease.
+var holding = []string{lockv1.LockService_Acquire_FullMethodName, membershipv1.MembershipService_Join_FullMethodName}
+
+// writesOf is how many writes a request of each method that writes counts as.
+var writesOf = map[string]func(request any) int{
+	lockv1.LockService_Acquire_FullMethodName: once,
+	lockv1.LockService_Revoke_FullMethodName:  once,
+	lockv1.LockService_Break_FullMethodName:   once,
+
+	sequencev1.SequenceService_Create_FullMethodName:    once,
+	sequencev1.SequenceService_Next_FullMethodName:      ifStrict,
+	sequencev1.SequenceService_AdvanceTo_FullMethodName: once,
+	sequencev1.SequenceService_Delete_FullMethodName:    once,
+
+	membershipv1.MembershipService_Join_FullMethodName:   once,
+	membershipv1.MembershipService_Update_FullMethodName: once,
+	membershipv1.MembershipService_Create_FullMethodName: once,
+	membershipv1.MembershipService_Delete_FullMethodName: once,
+
+	configv1.ConfigService_Put_FullMethodName:    once,
+	configv1.ConfigService_Delete_FullMethodName: once,
+	configv1.ConfigService_Commit_FullMethodName: func(request any) int { return len(request.(*configv1.CommitRequest).GetOperations()) },
+}
+
+func once(any) int { return 1 }
+
+func ifStrict(request any) int {
+	if request.(*sequencev1.NextRequest).GetOrdering() == sequencev1.Ordering_ORDERING_RELAXED {
+		return 0
+	}
+	return 1
+}
+
+// shortestBurst is of bytes: the largest request must be possible at any pace.
+const shortestBurst = longestMessage
+
+// A spending is what one caller has done lately of what is paced: it may do the work of two seconds at once.
+type spending [len(paced)]*rate.Limiter
+
+// spend takes the cost of a request, or nothing if it is too much for now.
+func (q *callerQuota) spend(limits *caller.Limits, identity string, of cost) error {
+	if q == nil || of == (cost{}) {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	var taken []*rate.Reservation
+	for i, limit := range paced {
+		most := limits.Of(identity, limit)
+		if of[i] == 0 || most == 0 {
+			continue
+		}
+		place := q.limiter(i, most).ReserveN(now, min(of[i], q.spent[i].Burst()))
+		taken = append(taken, place)
+		if wait := place.DelayFrom(now); wait > 0 {
+			for _, place := range taken {
+				place.CancelAt(now)
+			}
+			return service.QuotaExceeded(limit.String(), most, identity, wait)
+		}
+	}
+	return nil
+}
+
+// limiter is that of one pace, which allows so much now. The quota is locked.
+func (q *callerQuota) limiter(pace, most int) *rate.Limiter {
+	burst := 2 * most
+	if paced[pace] == policy.BytesPerSecond {
+		burst = max(burst, shortestBurst)
+	}
+	if q.spent[pace] == nil {
+		q.spent[pace] = rate.NewLimiter(rate.Limit(most), burst)
+	}
+	limiter := q.spent[pace]
+	if limiter.Burst() != burst {
+		limiter.SetBurst(burst)
+	}
+	if limiter.Limit() != rate.Limit(most) {
+		limiter.SetLimit(rate.Limit(most))
+	}
+	return limiter
+}
+
+// hasRested says whether the caller may do as much as if it had never been there.
+func (q *callerQuota) hasRested() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.arrivals.Tokens() >= arrivalsBurst && !slices.ContainsFunc(q.spent[:], func(limiter *rate.Limiter) bool {
+		return limiter != nil && limiter.Tokens() < float64(limiter.Burst())
+	})
+}
+
+// intakeFor is where the requests of a method come in, of which so many are read at once.
+func (q *callerQuota) intakeFor(method string, most int) *intake {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.intake == nil || cap(q.intake.reading) != most { // calls leave the one that they entered
+		q.intake, q.urgent = newIntake(most), newIntake(max(1, most/urgentIn))
+	}
+	if slices.Contains(urgent, method) {
+		return q.urgent
+	}
+	return q.intake
+}
+
+// orAny is a limit, of which 0 is none.
+func orAny(most int) int {
+	if most == 0 {
+		return math.MaxInt
+	}
+	return most
+}
