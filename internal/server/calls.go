@@ -51,7 +51,9 @@ func newCalls(options Options, memory memory) *calls {
 	if IsForOne(options.Listen, options.TLS) {
 		most = math.MaxInt
 	}
-	return &calls{most: most, streams: options.MaxStreams, limits: options.Limits, memory: memory, metrics: options.Metrics, methods: map[string]bool{}}
+	return &calls{
+		most: most, streams: options.MaxStreams, limits: options.Limits, memory: memory, metrics: options.Metrics, methods: map[string]bool{},
+	}
 }
 
 // learn notes the methods of a server.

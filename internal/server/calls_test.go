@@ -33,7 +33,8 @@ func newTapped(t *testing.T, most int) (one, other tapped) {
 	t.Helper()
 	limiter := newLimiterOf(10, zap.NewNop())
 	of := &calls{
-		most: most, streams: 1, limits: NewLimits(Options{MaxStreams: 1, AllOperate: true}, 0, 0), memory: memory{}, metrics: NewMetrics(), methods: map[string]bool{tappedUnary: false, tappedStream: true},
+		most: most, streams: 1, limits: NewLimits(Options{}, 0, 0), metrics: NewMetrics(),
+		methods: map[string]bool{tappedUnary: false, tappedStream: true},
 	}
 	from := func(identity string) context.Context {
 		slot, err := limiter.enter(nil)
