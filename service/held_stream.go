@@ -319,9 +319,7 @@ func (s *heldStream[P, M]) next(ctx, looks context.Context) (over bool, why erro
 		s.notice = nil
 		s.recipe.stopping()
 	case <-s.connectivity.changed:
-		if s.connectivity.look() {
-			s.tellConnectivity()
-		}
+		s.lookAtConnectivity()
 	case <-s.connectivity.tick:
 		s.tellConnectivity()
 	case <-s.changed:
@@ -330,6 +328,12 @@ func (s *heldStream[P, M]) next(ctx, looks context.Context) (over bool, why erro
 		why = s.consider()
 	}
 	return why != nil, why
+}
+
+func (s *heldStream[P, M]) lookAtConnectivity() {
+	if s.connectivity.look() {
+		s.tellConnectivity()
+	}
 }
 
 // lookAgain asks what has become of the place.

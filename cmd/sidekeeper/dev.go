@@ -66,7 +66,7 @@ func (s *devSettings) serve(ctx context.Context, out, logged io.Writer) error {
 	sidecar, err := dev.New(ctx, s.options)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil //nolint:nilerr // it was stopped before it began
+		return nil
 	case errors.Is(err, dev.ErrTaken):
 		return exit.UsageError(fmt.Errorf("%w; choose with --listen and --ensemble-port, as in --listen 127.0.0.1:0", err))
 	case errors.Is(err, dev.ErrNotLoopback):

@@ -89,9 +89,7 @@ func (i *injection) serve(ctx context.Context, out, logged io.Writer) error {
 	if err != nil {
 		return exit.UsageError(err)
 	}
-	for _, address := range server.Addresses() {
-		fmt.Fprintln(out, "listening on", address)
-	}
+	tellAddresses(out, server.Addresses())
 	return server.Serve(ctx)
 }
 

@@ -25,7 +25,7 @@ func TestLinesOfTheLogAreWrittenInBlocksInTheirOrder(t *testing.T) {
 		}
 		log.Info("first")
 		expect.Same(t, "at first", lines(), "")
-		time.Sleep(2 * logDelay)
+		<-time.After(2 * logDelay)
 		expect.Same(t, "after a while", lines(), " first")
 		log.Info("second")
 		log.Warn("third")

@@ -94,11 +94,11 @@ func (r *reach) showQuotas(to io.Writer, quotas []quota.Quota) error {
 	if r.json() {
 		return show.JSON(to, append([]quota.Quota{}, quotas...))
 	}
-	limit := func(max int64) string {
-		if max == quota.None {
+	limit := func(most int64) string {
+		if most == quota.None {
 			return "-"
 		}
-		return strconv.FormatInt(max, 10)
+		return strconv.FormatInt(most, 10)
 	}
 	var rows [][]string
 	for _, q := range quotas {

@@ -101,20 +101,16 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	}
 	serving := s.serverOptions(log, audit, metrics, traces)
 	services := service.New(s.serviceOptions(log, audit, metrics, serving.Limits), ensemble)
-	if s.strict {
-		if err := s.refuseRisks(ctx, ensemble, logged); err != nil {
-			ensemble.Close()
-			return err
-		}
+	if err := s.refuseRisks(ctx, ensemble, logged); err != nil {
+		ensemble.Close()
+		return err
 	}
 	sidecar, err := server.New(serving, services, ensemble)
 	if err != nil {
 		ensemble.Close()
 		return exit.UsageError(err)
 	}
-	for _, address := range sidecar.Addresses() {
-		fmt.Fprintln(out, "listening on", address)
-	}
+	tellAddresses(out, sidecar.Addresses())
 	defer s.tellRisks(ctx, ensemble, log)()
 	if err := sidecar.Serve(ctx); err != nil {
 		return err // sessions that are still open run out by themselves, as they must
@@ -122,6 +118,12 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	ensemble.Close()
 	log.Info("stopped: every session is closed")
 	return nil
+}
+
+func tellAddresses(out io.Writer, addresses []string) {
+	for _, address := range addresses {
+		fmt.Fprintln(out, "listening on", address)
+	}
 }
 
 func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metrics, limits *caller.Limits) service.Options {

@@ -44,7 +44,8 @@ func wireLease(lease *sidekeeper.LeaseInfo) *leasev1.Lease {
 	}
 	return &leasev1.Lease{
 		Identity: lease.Identity, Owner: lease.Owner, Metadata: lease.Metadata, State: state, Age: durationpb.New(lease.Age),
-		ValidFor: durationpb.New(lease.ValidFor), Ttl: durationpb.New(lease.TTL), Possessions: each(lease.Possessions, func(p sidekeeper.Possession) *leasev1.Possession {
+		ValidFor: durationpb.New(lease.ValidFor), Ttl: durationpb.New(lease.TTL),
+		Possessions: each(lease.Possessions, func(p sidekeeper.Possession) *leasev1.Possession {
 			return &leasev1.Possession{Kind: p.Kind, Name: p.Name, Held: p.Held}
 		}),
 	}

@@ -28,7 +28,7 @@ func issue(host string, now time.Time, lifetime time.Duration) (made pair, autho
 func stillValid(bundle []byte, now time.Time) []byte {
 	var kept []byte
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
-		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil && certificate.NotAfter.After(now) {
+		if parsed, err := x509.ParseCertificate(block.Bytes); err == nil && parsed.NotAfter.After(now) {
 			kept = append(kept, pem.EncodeToMemory(block)...)
 		}
 	}

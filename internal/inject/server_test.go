@@ -183,7 +183,8 @@ func TestTheClientTellsConflictsFromOtherRefusals(t *testing.T) {
 	defer api.Close()
 	folder := t.TempDir()
 	authorities, token := filepath.Join(folder, "ca"), filepath.Join(folder, "token")
-	for path, text := range map[string][]byte{authorities: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw}), token: []byte("secret\n")} {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
+	for path, text := range map[string][]byte{authorities: authority, token: []byte("secret\n")} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}

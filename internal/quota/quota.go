@@ -41,21 +41,21 @@ type Quota struct {
 // exceeded says which limit is exceeded if more is added to what there is. What adds nothing exceeds nothing.
 func (q Quota) exceeded(more Amount) error {
 	for _, limit := range []struct {
-		name            string
-		used, more, max int64
+		name             string
+		used, more, most int64
 	}{{"nodes", q.Used.Nodes, more.Nodes, q.Max.Nodes}, {"bytes", q.Used.Bytes, more.Bytes, q.Max.Bytes}} {
-		if limit.max != None && limit.more > 0 && limit.used+limit.more > limit.max {
-			return &recipes.QuotaExceeded{Path: q.Path, Limit: limit.name, Used: limit.used, Wanted: limit.more, Max: limit.max}
+		if limit.most != None && limit.more > 0 && limit.used+limit.more > limit.most {
+			return &recipes.QuotaExceeded{Path: q.Path, Limit: limit.name, Used: limit.used, Wanted: limit.more, Max: limit.most}
 		}
 	}
 	return nil
 }
 
-// covers says whether what happens at path counts.
-func (q Quota) covers(path string) bool { return liesIn(path, q.Path) }
+// covers says whether what happens at a node counts.
+func (q Quota) covers(node string) bool { return liesIn(node, q.Path) }
 
-func liesIn(path, directory string) bool {
-	return path == directory || strings.HasPrefix(path, directory+"/")
+func liesIn(node, directory string) bool {
+	return node == directory || strings.HasPrefix(node, directory+"/")
 }
 
 // Read reads the quotas of what lies at or below the directories, or above them.
@@ -91,9 +91,9 @@ func readBelow(ctx context.Context, tree recipes.Tree, above string, directories
 	return found, nil
 }
 
-func concerns(path string, directories []string) bool {
+func concerns(node string, directories []string) bool {
 	for _, directory := range directories {
-		if directory == "/" || liesIn(path, directory) || liesIn(directory, path) {
+		if directory == "/" || liesIn(node, directory) || liesIn(directory, node) {
 			return true
 		}
 	}
@@ -108,19 +108,19 @@ func ignoreMissing(err error) error {
 }
 
 // readOne reads the quota of one path. ErrNoNode if it has none.
-func readOne(ctx context.Context, tree recipes.Tree, path string) (Quota, error) {
-	limits, err := tree.Get(ctx, Root+path+"/"+limitsNode)
+func readOne(ctx context.Context, tree recipes.Tree, of string) (Quota, error) {
+	limits, err := tree.Get(ctx, Root+of+"/"+limitsNode)
 	if err != nil {
 		return Quota{}, err
 	}
-	usage, err := tree.Get(ctx, Root+path+"/"+usageNode)
+	usage, err := tree.Get(ctx, Root+of+"/"+usageNode)
 	if ignoreMissing(err) != nil {
 		return Quota{}, err
 	}
 	told := numbersIn(limits.Data)
-	max := Amount{lesser(told["count"], told["countHardLimit"]), lesser(told["bytes"], told["byteHardLimit"])}
+	most := Amount{lesser(told["count"], told["countHardLimit"]), lesser(told["bytes"], told["byteHardLimit"])}
 	used := numbersIn(usage.Data)
-	return Quota{Path: path, Max: max, Used: Amount{Nodes: used["count"], Bytes: used["bytes"]}}, nil
+	return Quota{Path: of, Max: most, Used: Amount{Nodes: used["count"], Bytes: used["bytes"]}}, nil
 }
 
 // numbersIn reads what StatsTrack of ZooKeeper writes: `count=1,bytes=2=;byteHardLimit=3`, with −1 for no limit. What is missing is None,
@@ -153,7 +153,7 @@ var (
 )
 
 // Set gives a path a quota with these hard limits, in place of the one that it may have. The path need not be there yet. ErrNested.
-func Set(ctx context.Context, store recipes.Store, of string, max Amount) error {
+func Set(ctx context.Context, store recipes.Store, of string, most Amount) error {
 	if err := store.CatchUp(ctx); err != nil {
 		return err
 	}
@@ -161,10 +161,10 @@ func Set(ctx context.Context, store recipes.Store, of string, max Amount) error 
 	if err != nil {
 		return err
 	}
-	limits := fmt.Appendf(nil, "count=-1,bytes=-1=;byteHardLimit=%d;countHardLimit=%d", max.Bytes, max.Nodes)
-	for _, quota := range known {
-		if quota.Path != of {
-			return fmt.Errorf("%w: %s has one", ErrNested, quota.Path)
+	limits := fmt.Appendf(nil, "count=-1,bytes=-1=;byteHardLimit=%d;countHardLimit=%d", most.Bytes, most.Nodes)
+	if len(known) > 0 {
+		if known[0].Path != of {
+			return fmt.Errorf("%w: %s has one", ErrNested, known[0].Path)
 		}
 		_, err := store.Commit(ctx, recipes.Set(Root+of+"/"+limitsNode, limits, -1))
 		return err

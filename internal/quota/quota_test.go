@@ -114,7 +114,7 @@ func TestAQuotaIsReadAgainEveryFewSecondsAndBeforeItRefuses(t *testing.T) {
 		w.same("as it is known", w.admits(create), "nodes of /app/config/full: 10 + 1 > 10")
 		w.set(other, 1, quota.None)
 		w.counts(other, "count=1,bytes=0")
-		time.Sleep(6 * time.Second)
+		<-time.After(6 * time.Second)
 		synctest.Wait()
 		w.same("that was set later", w.admits(recipes.Create(other+"/new", nil)), "nodes of /app/config/other: 1 + 1 > 1")
 		if err := quota.Remove(w.Context(), w.store, other); err != nil {

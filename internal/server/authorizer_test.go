@@ -321,7 +321,9 @@ func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
 	t.Parallel()
 	s := newPolicyScene(t, "rules: []")
 	ctx := context.Background()
-	admission := admission{mostStreams: 1, limits: &caller.Limits{}, authorizer: authorizer{s.server.policy, &openStreams{}}, denials: denials{noLog()}}
+	admission := admission{
+		mostStreams: 1, limits: &caller.Limits{}, authorizer: authorizer{s.server.policy, &openStreams{}}, denials: denials{noLog()},
+	}
 	request, err := proto.Marshal(&lockv1.AcquireRequest{Name: "orders"})
 	must(t, err)
 	info := &grpc.StreamServerInfo{FullMethod: lockv1.LockService_Acquire_FullMethodName}

@@ -52,7 +52,8 @@ func newCalls(options Options, memory memory) *calls {
 		most = math.MaxInt
 	}
 	return &calls{
-		most: most, streams: options.MaxStreams, limits: options.Limits, memory: memory, metrics: options.Metrics, methods: map[string]bool{},
+		most: most, streams: options.MaxStreams, limits: options.Limits, memory: memory, metrics: options.Metrics,
+		methods: map[string]bool{},
 	}
 }
 

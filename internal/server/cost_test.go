@@ -52,7 +52,8 @@ func BenchmarkCallCost(b *testing.B) {
 	}{{"without a policy", nil}, {"with twenty rules", twenty}} {
 		b.Run(way.name, func(b *testing.B) {
 			b.ReportAllocs()
-			benchmarkAdmission(b, admission{limits: &caller.Limits{}, authorizer: authorizer{way.file, &openStreams{}}, denials: denials{zap.NewNop()}})
+			admits := authorizer{way.file, &openStreams{}}
+			benchmarkAdmission(b, admission{limits: &caller.Limits{}, authorizer: admits, denials: denials{zap.NewNop()}})
 		})
 	}
 }

@@ -70,7 +70,8 @@ func TestANewPolicyEndsTheStreamsThatItDoesNotAllow(t *testing.T) {
 // TestAHoldThatANewPolicyEndsKeepsItsPlace has the caller know of a validity when the rule goes that allowed the hold.
 func TestAHoldThatANewPolicyEndsKeepsItsPlace(t *testing.T) {
 	t.Parallel()
-	const rules = `rules: [{identities: ["socket:app"], methods: [%s"sidekeeper.lock.v1.LockService/Check", "sidekeeper.lock.v1.LockService/Release"]}]`
+	const rules = `rules: [{identities: ["socket:app"],
+  methods: [%s"sidekeeper.lock.v1.LockService/Check", "sidekeeper.lock.v1.LockService/Release"]}]`
 	const acquire = `"sidekeeper.lock.v1.LockService/Acquire", `
 	s := newPolicySceneOf(t, fmt.Sprintf(rules, acquire), 3*time.Second)
 	app, operator := lockv1.NewLockServiceClient(s.callers["socket:app"]), lockv1.NewLockServiceClient(s.callers["operator"])

@@ -35,7 +35,8 @@ func NewLimits(options Options, leases, watched int) *caller.Limits {
 	if !options.AllOperate && !IsForOne(options.Listen, options.TLS) {
 		most[policy.Leases], most[policy.WatchedNodes] = shareOf(leases), shareOf(watched)
 		most[policy.Streams] = streamConnections * options.MaxStreams
-		most[policy.SessionsPerSecond], most[policy.WritesPerSecond], most[policy.BytesPerSecond] = sessionsPerSecond, writesPerSecond, bytesPerSecond
+		most[policy.SessionsPerSecond] = sessionsPerSecond
+		most[policy.WritesPerSecond], most[policy.BytesPerSecond] = writesPerSecond, bytesPerSecond
 	}
 	return caller.NewLimits(most)
 }

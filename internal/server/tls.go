@@ -64,11 +64,11 @@ func (f TLSFiles) load(contents [][]byte, domains []trustDomain) (*tls.Config, e
 		return nil, err
 	}
 	trusted := trust{all.Clone(), map[string]*x509.CertPool{}}
-	for i, domain := range domains {
-		if trusted.bound[domain.name], err = certificate.Pool(contents[3+i], domain.file); err != nil {
+	for i, authorities := range contents[3:] {
+		if trusted.bound[domains[i].name], err = certificate.Pool(authorities, domains[i].file); err != nil {
 			return nil, err
 		}
-		all.AppendCertsFromPEM(contents[3+i])
+		all.AppendCertsFromPEM(authorities)
 	}
 	config := &tls.Config{
 		MinVersion:   tls.VersionTLS12,

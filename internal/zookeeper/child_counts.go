@@ -57,19 +57,19 @@ func (r *reader) admitChild(a asker, child string) error {
 		return nil
 	}
 	dir := path.Dir(child)
-	full, counting := r.counts.look(r, dir)
+	counting, full := r.counts.look(r, dir)
 	if counting == nil {
 		return full
 	}
 	if _, err := wait(a, counting); err == nil {
-		full, _ = r.counts.look(r, dir)
+		_, full = r.counts.look(r, dir)
 	}
 	return full
 }
 
 // look says whether a directory is full, as far as is known, and has it counted if that was long ago. The count is to be waited for if
 // one is returned.
-func (c *childCounts) look(r *reader, dir string) (full error, counting *future[struct{}]) {
+func (c *childCounts) look(r *reader, dir string) (counting *future[struct{}], full error) {
 	v, _ := r.current()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *childCounts) look(r *reader, dir string) (full error, counting *future[
 		}
 	}
 	if full != nil || known.changes >= mostUncounted {
-		return full, known.counting
+		return known.counting, full
 	}
 	return nil, nil
 }

@@ -85,7 +85,7 @@ func (w *wire) check(reply []byte) error {
 // nameable gives an error that the library has no name for, THROTTLEDOP or QUOTAEXCEEDED, a code that it has one for and that no server
 // sends: zk.ErrNothing, zk.ErrReconfigDisabled.
 func nameable(code []byte) {
-	named := int32(0)
+	var named int32
 	switch int32(binary.BigEndian.Uint32(code)) {
 	case codeThrottled:
 		named = codeNothing

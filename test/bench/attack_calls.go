@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -49,11 +50,11 @@ func makeLongDirectories(ctx context.Context, addresses []string) error {
 	defer opened.close()
 	session := opened.(*directCaller).session
 	for name, keys := range map[string]int{longDirectory: 57_000, tooLongDirectory: 70_000} {
-		path := "/sidekeeper/config"
+		directory := "/sidekeeper/config"
 		for part := range strings.SplitSeq(name, "/") {
-			path += "/" + part
-			if _, err = session.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
-				return fmt.Errorf("create %s: %w", path, err)
+			directory = path.Join(directory, part)
+			if _, err = session.Create(directory, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				return fmt.Errorf("create %s: %w", directory, err)
 			}
 		}
 		if errors.Is(err, zk.ErrNodeExists) {
@@ -63,11 +64,11 @@ func makeLongDirectories(ctx context.Context, addresses []string) error {
 		for first := 0; first < keys; first += atOnce {
 			var creates []any
 			for i := range atOnce {
-				child := fmt.Sprintf("%s/%064d", path, first+i)
+				child := fmt.Sprintf("%s/%064d", directory, first+i)
 				creates = append(creates, &zk.CreateRequest{Path: child, Acl: zk.WorldACL(zk.PermAll)})
 			}
 			if _, err := session.Multi(creates...); err != nil {
-				return fmt.Errorf("create below %s: %w", path, err)
+				return fmt.Errorf("create below %s: %w", directory, err)
 			}
 		}
 	}

@@ -129,17 +129,14 @@ func (f *frames) read() error {
 	}
 }
 
-func (f *frames) heard(frame http2.Frame) (err error) {
+func (f *frames) heard(frame http2.Frame) error {
 	switch frame := frame.(type) {
 	case *http2.SettingsFrame:
 		if frame.IsAck() {
 			return nil
 		}
 		if size, ok := frame.Value(http2.SettingInitialWindowSize); ok {
-			for _, s := range f.streams {
-				s.window += int64(size) - f.initial
-			}
-			f.initial = int64(size)
+			f.resize(int64(size))
 		}
 		return f.framer.WriteSettingsAck()
 	case *http2.PingFrame:
@@ -147,16 +144,7 @@ func (f *frames) heard(frame http2.Frame) (err error) {
 			return f.framer.WritePing(true, frame.Data)
 		}
 	case *http2.WindowUpdateFrame:
-		if frame.StreamID != 0 {
-			if s := f.streams[frame.StreamID]; s != nil {
-				s.window += int64(frame.Increment)
-			}
-			return f.send(frame.StreamID)
-		}
-		f.window += int64(frame.Increment)
-		for number := range f.streams {
-			err = cmp.Or(err, f.send(number))
-		}
+		return f.widen(frame.StreamID, int64(frame.Increment))
 	case *http2.RSTStreamFrame:
 		delete(f.streams, frame.StreamID)
 	case *http2.HeadersFrame:
@@ -167,6 +155,29 @@ func (f *frames) heard(frame http2.Frame) (err error) {
 		if size := uint32(len(frame.Data())); size > 0 && !f.unread {
 			return f.framer.WriteWindowUpdate(0, size)
 		}
+	}
+	return nil
+}
+
+// resize takes in how large the windows of streams are at first.
+func (f *frames) resize(initial int64) {
+	for _, s := range f.streams {
+		s.window += initial - f.initial
+	}
+	f.initial = initial
+}
+
+// widen takes in that more may be sent on a stream, or on all of them together if it is 0, and sends it.
+func (f *frames) widen(stream uint32, by int64) (err error) {
+	if stream != 0 {
+		if s := f.streams[stream]; s != nil {
+			s.window += by
+		}
+		return f.send(stream)
+	}
+	f.window += by
+	for number := range f.streams {
+		err = cmp.Or(err, f.send(number))
 	}
 	return err
 }

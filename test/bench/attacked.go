@@ -18,14 +18,10 @@ type attacked struct {
 	lasts  time.Duration
 }
 
-// mostAllowed is the memory that the chart allows a sidecar.
-const mostAllowed = 384 << 20
-
 // A siege is what was measured during one attack.
 type siege struct {
 	peak   int64              // bytes of memory
 	ratios map[string]float64 // by what neighbors do, and the percentile
-	ended  int                // holds of others
 	wrong  []string
 	got    string
 }
@@ -92,7 +88,7 @@ func (t *table) siege(of attack, sieges []siege) {
 }
 
 // besiege starts two sidecars and the same load at both, and attacks one of them.
-func (a attacked) besiege(ctx context.Context, on *stage, papers string, by attack) (s siege, err error) {
+func (a attacked) besiege(ctx context.Context, on *stage, papers string, by attack) (s siege, err error) { //nolint:funlen // it is one course of events
 	here, at, err := on.startSecure(ctx, papers)
 	if err != nil {
 		return s, err
@@ -116,12 +112,7 @@ func (a attacked) besiege(ctx context.Context, on *stage, papers string, by atta
 		return s, err
 	}
 	defer theirs.leave()
-	if by.name == "directory" || by.name == "together" {
-		if err := makeLongDirectories(ctx, on.addresses()); err != nil {
-			return s, err
-		}
-	}
-	attacker, err := startAttack(by.name, at)
+	attacker, err := on.attack(ctx, by.name, at)
 	if err != nil {
 		return s, err
 	}
@@ -137,6 +128,16 @@ func (a attacked) besiege(ctx context.Context, on *stage, papers string, by atta
 	s.got, s.ratios = got, ratiosOf(ours, theirs)
 	s.wrong = append(ours.complaints(), theirs.complaints()...)
 	return s, errors.Join(err, failed, profiled, ctx.Err())
+}
+
+// attack starts an attack, with what it needs.
+func (s *stage) attack(ctx context.Context, name string, on victim) (*attacker, error) {
+	if name == "directory" || name == "together" {
+		if err := makeLongDirectories(ctx, s.addresses()); err != nil {
+			return nil, err
+		}
+	}
+	return startAttack(name, on)
 }
 
 // recover waits until the ensemble, which an attack before may have left with much to do, serves a sidecar again.

@@ -40,7 +40,7 @@ func makePapers(directory string, names ...string) error {
 }
 
 func sign(directory, name string, named, by *x509.Certificate, key, signer *ecdsa.PrivateKey) error {
-	named.SerialNumber = big.NewInt(time.Now().UnixNano())
+	named.SerialNumber = new(big.Int).SetBytes([]byte(name))
 	named.NotBefore, named.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
 	certificate, err := x509.CreateCertificate(rand.Reader, named, by, &key.PublicKey, signer)
 	if err != nil {

@@ -25,7 +25,10 @@ var charters = []charter{
 	{folder: "gen"},
 	{folder: "recipes", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "service", ours: []string{"gen", "recipes", "internal/caller"}, closed: zooKeeper},
-	{folder: "internal/server", ours: []string{"service", "gen", "internal/caller", "internal/certificate", "internal/policy", "internal/reload"}, closed: zooKeeper},
+	{
+		folder: "internal/server",
+		ours:   []string{"service", "gen", "internal/caller", "internal/certificate", "internal/policy", "internal/reload"}, closed: zooKeeper,
+	},
 	{folder: "internal/caller", ours: []string{"internal/policy"}, closed: zooKeeper},
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/quota", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},

@@ -62,7 +62,7 @@ func TestASessionThatIsUsedAgainOwnsNothingOfThoseBefore(t *testing.T) {
 func borrow(over context.Context, client *zookeeper.Client, dice *rand.Rand) {
 	session, err := client.OpenPooled(over, 0)
 	if err != nil {
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond)
 		return
 	}
 	ctx := context.WithoutCancel(over)
@@ -72,7 +72,7 @@ func borrow(over context.Context, client *zookeeper.Client, dice *rand.Rand) {
 		_, _, _ = session.Create(ctx, "/locks/group/"+string('a'+rune(dice.IntN(20))), nil)
 	case 1: // and leaves while it is being made
 		go func() { _, _, _ = session.Enqueue(ctx, "/locks/orders", "-lock-", nil) }()
-		time.Sleep(time.Duration(dice.IntN(2000)) * time.Microsecond)
+		<-time.After(time.Duration(dice.IntN(2000)) * time.Microsecond)
 	default:
 		name, _, err := session.Enqueue(ctx, "/locks/orders", "-lock-", nil)
 		if err == nil && dice.IntN(2) == 0 {
