@@ -88,7 +88,9 @@ func (t *table) siege(of attack, sieges []siege) {
 }
 
 // besiege starts two sidecars and the same load at both, and attacks one of them.
-func (a attacked) besiege(ctx context.Context, on *stage, papers string, by attack) (s siege, err error) { //nolint:funlen // it is one course of events
+//
+//nolint:funlen // it is one course of events
+func (a attacked) besiege(ctx context.Context, on *stage, papers string, by attack) (s siege, err error) {
 	here, at, err := on.startSecure(ctx, papers)
 	if err != nil {
 		return s, err

@@ -66,7 +66,8 @@ func viewFrom(wire *lockv1.View) *View {
 func contenderFrom(wire *lockv1.Contender) *Contender {
 	return &Contender{
 		Mode: Mode(wire.GetMode()), Identity: wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
-		FencingToken: wire.GetFencingToken(), Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(), RevocationRequested: wire.GetRevocationRequested(),
+		FencingToken: wire.GetFencingToken(), Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(),
+		RevocationRequested: wire.GetRevocationRequested(),
 	}
 }
 
@@ -77,7 +78,8 @@ func lockEntryFrom(wire *lockv1.Lock) *LockEntry {
 func leaseInfoFrom(wire *leasev1.Lease) *LeaseInfo {
 	return &LeaseInfo{
 		Identity: wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
-		Suspended: wire.GetState() == leasev1.State_STATE_SUSPENDED, Age: wire.GetAge().AsDuration(), ValidFor: wire.GetValidFor().AsDuration(), TTL: wire.GetTtl().AsDuration(),
+		Suspended: wire.GetState() == leasev1.State_STATE_SUSPENDED, Age: wire.GetAge().AsDuration(),
+		ValidFor: wire.GetValidFor().AsDuration(), TTL: wire.GetTtl().AsDuration(),
 		Possessions: each(wire.GetPossessions(), func(wire *leasev1.Possession) Possession {
 			return Possession{Kind: wire.GetKind(), Name: wire.GetName(), Held: wire.GetHeld()}
 		}),
