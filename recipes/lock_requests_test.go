@@ -87,3 +87,23 @@ func TestAnotherLookAtAnUnchangedQueueTakesAtMostOneRequest(t *testing.T) {
 		}
 	})
 }
+
+// Whoever waits for several has its turn when all of them are gone, in whichever order they go.
+func TestAWaiterHasItsTurnOnlyWhenAllAheadAreGone(t *testing.T) {
+	inBubble(t, func(w world) {
+		reader := w.NewReader()
+		join := func() *contender { return w.joinWith(reader.OpenSession(0), orders, recipes.Exclusive) }
+		first, second, third, last := join(), join(), join(), join()
+		w.expect("holding, waiting, waiting, waiting", first, second, third, last)
+		third.quit()
+		w.expect("holding, waiting, waiting", first, second, last)
+		second.quit()
+		w.expect("holding, waiting", first, last)
+		before := requests(last.session)
+		first.quit()
+		w.expect("holding", last)
+		if got := requests(last.session) - before; got != 0 {
+			w.Errorf("%d requests of the waiter from the end of the last one ahead", got)
+		}
+	})
+}
