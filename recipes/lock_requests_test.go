@@ -29,12 +29,12 @@ func TestALockThatIsFreeTakesFourRequests(t *testing.T) {
 	})
 }
 
-// A cycle is: take a place, own node, list, predecessor, list or predecessor again, delete.
-func TestAHandOverTakesAtMostSixRequestsAndFiveThroughOneReader(t *testing.T) {
+// A cycle is: take a place, own node, list, predecessor, delete. Through one reader the predecessor is watched already.
+func TestAHandOverTakesAtMostFiveRequestsAndFourThroughOneReader(t *testing.T) {
 	for _, test := range []struct {
 		waiters, want int
 		shared        bool
-	}{{1, 6, false}, {2, 6, false}, {16, 6, false}, {1, 5, true}, {2, 5, true}, {16, 5, true}} {
+	}{{1, 5, false}, {2, 6, false}, {16, 6, false}, {1, 4, true}, {2, 4, true}, {16, 4, true}} {
 		inBubble(t, func(w world) {
 			reader := w.NewReader()
 			open := func() *standin.Session {
@@ -84,6 +84,26 @@ func TestAnotherLookAtAnUnchangedQueueTakesAtMostOneRequest(t *testing.T) {
 			if got := requests(session) - before; i > 0 && got != 1 {
 				w.Errorf("%d requests", got)
 			}
+		}
+	})
+}
+
+// Whoever waits for several has its turn when all of them are gone, in whichever order they go.
+func TestAWaiterHasItsTurnOnlyWhenAllAheadAreGone(t *testing.T) {
+	inBubble(t, func(w world) {
+		reader := w.NewReader()
+		join := func() *contender { return w.joinWith(reader.OpenSession(0), orders, recipes.Exclusive) }
+		first, second, third, last := join(), join(), join(), join()
+		w.expect("holding, waiting, waiting, waiting", first, second, third, last)
+		third.quit()
+		w.expect("holding, waiting, waiting", first, second, last)
+		second.quit()
+		w.expect("holding, waiting", first, last)
+		before := requests(last.session)
+		first.quit()
+		w.expect("holding", last)
+		if got := requests(last.session) - before; got != 0 {
+			w.Errorf("%d requests of the waiter from the end of the last one ahead", got)
 		}
 	})
 }

@@ -27,6 +27,7 @@ type wait struct {
 	holders     queue // the first of those that hold the lock
 	predecessor child // the nearest contender that keeps the place from its turn
 	last        bool  // when the predecessor is gone it is the place's turn, without another look at the queue
+	blocking    queue // all that have to go, of a mutex whose order the numbers tell; otherwise nil
 	changed     <-chan struct{}
 }
 
@@ -72,6 +73,9 @@ func (p *Place) list(ctx context.Context) ([]string, error) {
 
 // look goes through the queue until there is nobody to wait for, or somebody who can be watched.
 func (p *Place) look(ctx context.Context) (Turn, error) {
+	if p.sawAllDeleted() {
+		return Turn{First: true}, nil
+	}
 	for !p.wait.last {
 		ahead, err := p.ahead(ctx)
 		if err != nil {
@@ -91,6 +95,18 @@ func (p *Place) look(ctx context.Context) (Turn, error) {
 		return Turn{First: true}, nil
 	}
 	return p.turn(), err
+}
+
+// sawAllDeleted says whether the reader has heard of the deletion of everybody whom the place waits for. They were all who stood
+// ahead in a list with our node, nobody comes in between (see waitFor), and what was deleted stays so: it is our turn, whichever
+// of the reader's connections told. A look that read our own node has just found it standing, and Grant looks again.
+func (p *Place) sawAllDeleted() bool {
+	for _, c := range slices.Backward(p.wait.blocking) { // the nearest is most likely to stand
+		if !p.session.SawDeleted(p.lock.child(c)) {
+			return false
+		}
+	}
+	return len(p.wait.blocking) > 0
 }
 
 // ahead lists the contenders ahead, in order.
@@ -150,6 +166,9 @@ func (p *Place) waitFor(ahead, blocking queue) {
 		holders:     holders[:min(len(holders), MaxHolders)],
 		predecessor: predecessor,
 		last:        len(blocking) == 1 && !(p.own.mode == Write && predecessor.mode == Write),
+	}
+	if p.own.mode == Exclusive && p.dates == nil {
+		p.wait.blocking = ahead // all of the same kind
 	}
 }
 

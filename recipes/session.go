@@ -95,6 +95,10 @@ type Session interface {
 	// are replaced and the reply was lost. Updates of one node are made one after the other.
 	Update(ctx context.Context, path string, data []byte, version int32) (Node, error)
 
+	// SawDeleted says whether the reader was told, by the event of a watch that stood on the node, that this child of a lock's directory was
+	// deleted. Its name holds a uuid, so that it never comes back. False says nothing. It takes no request.
+	SawDeleted(path string) bool
+
 	// Owns says whether the node lives with this session.
 	Owns(node Node) bool
 

@@ -94,7 +94,10 @@
 // The library's connection is not a session: after an expiry it silently opens another and replays what was queued. A Session
 // here fences the connection first (its dialer and its Write refuse), then tells everybody, then closes it. Reads and
 // watches go through one reader for all sessions of a sidecar; it may be late, which delays a grant, but cannot cause one: a
-// list that shows a place shows every earlier place that still existed.
+// list that shows a place shows every earlier place that still existed. Nor can what it remembers of deletions cause one: it is only
+// the event NodeDeleted of a watch whose read had found the node (an answer that there is no such node may mean "not yet"), and only
+// of names that hold a uuid, which no later node has. So it is a deletion that was committed, and stays one. It is forgotten with the
+// connection that told it, and when there are too many; then the queue is listed.
 //
 // A session that could not be proved in time is over here, and lives on at the ensemble: for a timeout after the last packet of it,
 // which may have been under way for long. So it is closed there as soon as contact is back, by a connection that comes back to it

@@ -33,6 +33,7 @@ type view struct {
 	mu        sync.Mutex
 	nodes     map[string]*watched // by path, while their watch is armed or being armed
 	lists     map[string]*watched
+	deleted   map[string]struct{} // paths of contenders that were seen deleted lately
 	listings  sharedRequests[[]string]
 	catchings sharedRequests[struct{}]
 }

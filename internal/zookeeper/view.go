@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"regexp"
 	"sync"
 	"time"
 
@@ -37,11 +39,43 @@ func (v *view) fire(event zk.EventType, path string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if event != zk.EventNodeChildrenChanged {
+		if event == zk.EventNodeDeleted && v.nodes[path].settled() != nil && holdsUUID(path) {
+			v.remember(path)
+		}
 		drop(v.nodes, path)
 	}
 	if event != zk.EventNodeDataChanged {
 		drop(v.lists, path)
 	}
+}
+
+// mostDeleted bounds what is remembered of contenders that were deleted. Whoever is forgotten is asked for again.
+const mostDeleted = 4096
+
+// remember notes that a contender's node stood and was deleted. The lock is held.
+func (v *view) remember(path string) {
+	if v.deleted == nil || len(v.deleted) >= mostDeleted {
+		v.deleted = make(map[string]struct{})
+	}
+	v.deleted[path] = struct{}{}
+}
+
+// uuidInName is the beginning of a name that Enqueue gives, and Curator.
+var uuidInName = regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-`)
+
+// holdsUUID says whether a node of this path never comes back once it was deleted.
+func holdsUUID(place string) bool { return uuidInName.MatchString(path.Base(place)) }
+
+// SawDeleted implements recipes.Session.
+func (s *Session) SawDeleted(path string) bool {
+	v, _ := s.client.reader.current()
+	if v == nil {
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, deleted := v.deleted[path]
+	return deleted
 }
 
 // fireAll tells everybody: the view has ended.

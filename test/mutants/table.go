@@ -302,6 +302,33 @@ var Table = []Mutant{
 		}},
 	},
 	{
+		ID: "M28", Bug: "whatever fires a watch counts as the deletion of the contender",
+		Catchers: []Catcher{{
+			Package: "internal/zookeeper", Test: "TestADeletionIsRememberedOnlyIfItCanBeReliedOn",
+			Complaint: "other data: deleted true",
+		}},
+	},
+	{
+		ID: "M29", Bug: "a deletion is believed though no watch stood on the node",
+		Catchers: []Catcher{{
+			Package: "internal/zookeeper", Test: "TestADeletionIsRememberedOnlyIfItCanBeReliedOn",
+			Complaint: "a node that was not watched: deleted true",
+		}},
+	},
+	{
+		ID: "M30", Bug: "a deletion is remembered of a name that somebody may use again",
+		Catchers: []Catcher{{
+			Package: "internal/zookeeper", Test: "TestADeletionIsRememberedOnlyIfItCanBeReliedOn",
+			Complaint: "a name that may be used again: deleted true",
+		}},
+	},
+	{
+		ID: "M31", Bug: "a waiter has its turn when the nearest of those ahead was seen deleted, whoever else stands there",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestAWaiterHasItsTurnOnlyWhenAllAheadAreGone", Complaint: "contenders are holding, waiting, holding",
+		}},
+	},
+	{
 		ID: "S1", Bug: "eight characters that somebody else has stored are gone on from as a number",
 		Catchers: []Catcher{{
 			Package: "recipes", Test: "TestWhatOthersHaveStoredGoesOnOrIsRefused", Complaint: `"12345679" and child "": \d+, want`,

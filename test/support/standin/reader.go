@@ -20,7 +20,7 @@ func (e *Ensemble) NewReader() *Reader {
 	r := &Reader{line: newLine(e.mu)}
 	r.view = view{
 		ensemble: e, line: r.line,
-		nodes: map[string]chan struct{}{}, lists: map[string]chan struct{}{},
+		nodes: map[string]chan struct{}{}, lists: map[string]chan struct{}{}, deleted: map[string]bool{},
 	}
 	return r
 }

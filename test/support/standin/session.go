@@ -167,6 +167,13 @@ func (s *Session) ended(cause error) {
 	})
 }
 
+// SawDeleted implements recipes.Session.
+func (s *Session) SawDeleted(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reader.view.deleted[path]
+}
+
 // Owns implements recipes.Session.
 func (s *Session) Owns(node recipes.Node) bool { return node.Owner == s.id }
 

@@ -14,6 +14,7 @@ type view struct {
 	held     []event
 	nodes    map[string]chan struct{} // watches of nodes
 	lists    map[string]chan struct{} // watches of lists of children
+	deleted  map[string]bool          // watched nodes that were seen deleted
 
 	subscribers map[<-chan struct{}][]subscriber // by the channel of a watch
 }
@@ -127,6 +128,9 @@ func (v *view) flush() {
 	v.held = nil
 	for _, happened := range held {
 		if happened.node {
+			if _, err := v.tree().Find(happened.path); err != nil && v.nodes[happened.path] != nil {
+				v.deleted[happened.path] = true
+			}
 			v.trip(v.nodes, false, happened.path)
 		}
 		if happened.list {
