@@ -12,7 +12,7 @@ import (
 
 // How long an idle session is kept, and how far back a pool counts how many were opened: it keeps no more than that.
 const (
-	idleTimeout = 10 * time.Second
+	idleTimeout = 5 * time.Second
 	poolWindow  = 5 * time.Second
 )
 

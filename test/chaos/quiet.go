@@ -42,8 +42,8 @@ func (r *round) awaitQuiet(ctx context.Context) *judge.Residue {
 	}
 }
 
-// quietTime is how long what is over may take to be gone, beside what has to run out.
-const quietTime = 6 * time.Second
+// quietTime is how long what is over may take to be gone, beside what has to run out: a session may be kept idle for 5 s.
+const quietTime = 12 * time.Second
 
 // settled says whether processes use no more than before, or little more.
 func settled(processes []judge.Process) bool {

@@ -62,8 +62,8 @@ var loans = []struct {
 			l.Fatal(err)
 		}
 	}, used: true},
-	{name: "idle for a while", idle: func(*lender) { time.Sleep(9 * time.Second) }, used: true},
-	{name: "idle for long", idle: func(*lender) { time.Sleep(11 * time.Second) }, closed: true},
+	{name: "idle for a while", idle: func(*lender) { time.Sleep(4 * time.Second) }, used: true},
+	{name: "idle for long", idle: func(*lender) { time.Sleep(6 * time.Second) }, closed: true},
 	{name: "with two places", lent: func(l *lender, s *zookeeper.PooledSession) { l.enqueue(s); l.enqueue(s) }, closed: true},
 	{name: "with a request that was refused", lent: func(l *lender, s *zookeeper.PooledSession) {
 		l.by.refuse(kindCreate, codeThrottled, 1)
