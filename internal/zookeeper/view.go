@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
 	"sync"
 	"time"
@@ -60,11 +59,11 @@ func (v *view) remember(path string) {
 	v.deleted[path] = struct{}{}
 }
 
-// uuidInName is the beginning of a name that Enqueue gives, and Curator.
-var uuidInName = regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-`)
+// uuidInName is the last part of the path of a place that Enqueue makes, or Curator.
+var uuidInName = regexp.MustCompile(`/_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-[^/]*$`)
 
 // holdsUUID says whether a node of this path never comes back once it was deleted.
-func holdsUUID(place string) bool { return uuidInName.MatchString(path.Base(place)) }
+func holdsUUID(place string) bool { return uuidInName.MatchString(place) }
 
 // SawDeleted implements recipes.Session.
 func (s *Session) SawDeleted(path string) bool {
