@@ -2,7 +2,6 @@ package main
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,10 +14,10 @@ import (
 // Lines may wait for one another, but not for long, nor where somebody must see them, nor for ever.
 func TestLinesOfTheLogAreWrittenInBlocksInTheirOrder(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		var out strings.Builder
-		log, end := (&settings{}).newLog(&out)
+		out := &expect.Logbook{}
+		log, end := (&settings{}).newLog(out)
 		lines := func() (messages string) {
-			for _, found := range regexp.MustCompile(`"msg":"(\w+)"`).FindAllStringSubmatch(out.String(), -1) {
+			for _, found := range regexp.MustCompile(`"msg":"(\w+)"`).FindAllStringSubmatch(out.Text(), -1) {
 				messages += " " + found[1]
 			}
 			return messages
