@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 // What one caller gets of calls under way, over all its connections.
 const (
 	callConnections = 8    // connections' worth of its long-lived streams
-	fewCalls        = 1024 // whether there is memory or not
+	fewCalls        = 1024 // whether there is memory or not; over a connection that has few streams, all
 )
 
 // callsUnderWay is a limit that no policy sets.
@@ -100,13 +101,16 @@ func (c *calls) admit(slot *connSlot, identity, method string) error {
 	if !known {
 		return status.Error(codes.Unimplemented, fmt.Sprintf("unknown method %q", method)) //nolint:forbidigo // gRPC's own answer
 	}
-	quota := slot.quota
+	quota, most := slot.quota, c.most
+	if most != math.MaxInt && slices.Contains(urgent, method) {
+		most += fewCalls // to let go what the others have is always possible
+	}
 	under := quota.calls.Add(1)
 	var err error
 	switch {
-	case under > int64(c.most):
-		err = service.QuotaExceeded(callsUnderWay, c.most, identity, 0)
-	case under > fewCalls:
+	case under > int64(most):
+		err = service.QuotaExceeded(callsUnderWay, most, identity, 0)
+	case under > fewCalls && slot.streams.open.Load() > fewStreams:
 		err = c.memory.short()
 	}
 	if err == nil && streams && quota.turnedAway.owes() {
