@@ -57,16 +57,14 @@ func trust(t *testing.T, e *simulation.Ensemble, server int) *zk.Conn {
 }
 
 func TestSchedulesShowTwoWhoBelieveInGoZooKeepersOwnLock(t *testing.T) {
-	shown := 0
-	for seed := uint64(1); seed <= 20; seed++ {
+	const most = 100 // one in five shows it
+	for seed := uint64(1); seed <= most; seed++ {
 		if strings.Contains(strings.Join(playTrusting(t, seed), "\n"), "is granted while") {
-			shown++
+			t.Logf("in schedule %d", seed)
+			return
 		}
 	}
-	if shown == 0 {
-		t.Error("not in one of 20 schedules")
-	}
-	t.Logf("in %d of 20 schedules", shown)
+	t.Errorf("not in one of %d schedules", most)
 }
 
 // playTrusting plays one schedule with callers that use go-zookeeper's lock, and returns the promises that were broken.
