@@ -198,10 +198,7 @@ func (p *PooledSession) Enqueue(ctx context.Context, dir, marker string, data []
 
 // Dequeue implements recipes.Session.
 func (p *PooledSession) Dequeue(ctx context.Context, place string) {
-	if p.enter() == nil {
-		defer p.leave()
-		p.Session.Dequeue(ctx, place)
-	}
+	p.whileOpen(func() { p.Session.Dequeue(ctx, place) })
 }
 
 // Create implements recipes.MemberSession.
@@ -224,8 +221,29 @@ func (p *PooledSession) Update(ctx context.Context, path string, data []byte, ve
 
 // Delete implements recipes.MemberSession.
 func (p *PooledSession) Delete(ctx context.Context, member string) {
+	p.whileOpen(func() { p.Session.Delete(ctx, member) })
+}
+
+// WatchOwn implements recipes.Session.
+func (p *PooledSession) WatchOwn(ctx context.Context, place string) (recipes.Node, <-chan struct{}, func(), error) {
+	node, changed, seen, err := p.Session.WatchOwn(ctx, place)
+	return node, changed, func() { p.whileOpen(seen) }, err
+}
+
+// Seen implements recipes.Session.
+func (p *PooledSession) Seen(place string, version int32) {
+	p.whileOpen(func() { p.Session.Seen(place, version) })
+}
+
+// Disregard implements recipes.Session.
+func (p *PooledSession) Disregard(place string) {
+	p.whileOpen(func() { p.Session.Disregard(place) })
+}
+
+// whileOpen does what concerns a place, unless p is closed: a member of the next lease may have the same path.
+func (p *PooledSession) whileOpen(do func()) {
 	if p.enter() == nil {
 		defer p.leave()
-		p.Session.Delete(ctx, member)
+		do()
 	}
 }
