@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -179,7 +180,7 @@ func TestAnEndThatNobodyAskedForIsToldBeforeThePlaceIsGivenUp(t *testing.T) {
 
 func TestWhatALeasesStreamHasCheckedIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 20*time.Second, time.Second })
 	c := s.carryOpened(s.callers)
 	c.start(1, "orders")
 	c.sees("1 granted")
@@ -187,18 +188,23 @@ func TestWhatALeasesStreamHasCheckedIsWaitedFor(t *testing.T) {
 	c.sees("2 granted")
 	c.check(1)
 	c.sees("checked 1")
-	for id, lock := range []string{1: "orders", 2: "stock"} {
-		if lock == "" {
-			continue
-		}
-		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: lock, FencingToken: c.tokens[uint64(id)]})
-		s.must(err)
-		c.sees(fmt.Sprintf("%d ended 10 LOCK_BROKEN", id))
+	broken := make(chan error, 2)
+	for id, lock := range map[uint64]string{1: "orders", 2: "stock"} {
+		go func() {
+			_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: lock, FencingToken: c.tokens[id]})
+			broken <- err
+		}()
 	}
+	ends := []string{c.next(), c.next()}
+	slices.Sort(ends)
+	same(t, "ends", fmt.Sprint(ends), "[1 ended 10 LOCK_BROKEN 2 ended 10 LOCK_BROKEN]")
 	same(t, "contenders while the caller may count on it", s.contenders("orders"), 1)
 	c.stop(1)
 	s.awaitContenders("orders", 0)
 	same(t, "contenders of what was not acknowledged", s.contenders("stock"), 1)
+	c.stop(2)
+	s.must(<-broken)
+	s.must(<-broken)
 }
 
 func TestMessagesThatBreakARuleEndTheirStream(t *testing.T) {
