@@ -21,9 +21,7 @@ func (s *heldStream[P, M]) settle(ctx context.Context, why error) {
 		}
 		s.recipe.end(why)
 		s.stopTelling(ctx, why)
-		if s.taken || s.recipe.awaited != nil && s.recipe.awaited(why) {
-			s.counting = nil
-		}
+		s.forgone = s.taken || s.recipe.awaited != nil && s.recipe.awaited(why)
 		s.place.Disregard()
 	}
 	if s.recipe.again != nil {
@@ -96,7 +94,19 @@ func (s *heldStream[P, M]) stopTelling(ctx context.Context, why error) {
 		delete(s.counting, s.caller.Ending)
 		return
 	}
-	s.counting = s.lease.counting(&s.told)
+	s.counting, s.leaseCounts = s.lease.counting(&s.told), s.started != nil
+}
+
+// counted is until when those may count on the hold who were told of its validity. On its lease's stream, what was told of the lease before
+// the end counts for the hold, and has been noted once the end is handed to the transport.
+func (s *heldStream[P, M]) counted() map[*caller.Ending]time.Time {
+	switch {
+	case s.forgone:
+		return nil
+	case s.leaseCounts:
+		return later(s.counting, s.lease.counting(&s.told))
+	}
+	return s.counting
 }
 
 // outlast returns when nobody counts on the hold any more that has ended: the caller has acknowledged that, the session is over, or,
@@ -107,7 +117,7 @@ func (s *heldStream[P, M]) outlast() {
 	if s.gaveUp {
 		own = after(0)
 	}
-	for connection, until := range s.counting {
+	for connection, until := range s.counted() {
 		timer := time.NewTimer(time.Until(until))
 		s.outlastOne(connection.Left(), own, timer.C)
 		timer.Stop()

@@ -111,6 +111,8 @@ type heldStream[P heldPlace, M any] struct {
 	told         tellings                     // of the hold's validity
 	acknowledged *latch                       // closed when the caller has said that it does not count on the hold any more
 	counting     map[*caller.Ending]time.Time // who may go on counting on the hold after its end, and until when
+	leaseCounts  bool                         // what was told of the lease until the end was told, too
+	forgone      bool                         // nobody waits for them
 	gaveUp       bool                         // the caller has ended the stream itself
 }
 

@@ -207,6 +207,58 @@ func TestWhatALeasesStreamHasCheckedIsWaitedFor(t *testing.T) {
 	s.must(<-broken)
 }
 
+// A haltingSession answers once, when it is asked to, only after a while.
+type haltingSession struct {
+	*standin.Session
+	halt chan chan struct{}
+}
+
+func (s *haltingSession) ValidFor() time.Duration {
+	select {
+	case over := <-s.halt:
+		<-over
+	default:
+	}
+	return s.Session.ValidFor()
+}
+
+// An answer may be composed while the hold ends, and stand before its end on the stream.
+func TestWhatIsCheckedWhileAHoldEndsIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 20*time.Second, time.Second })
+	halt := make(chan chan struct{}, 1)
+	s.ensemble.wrap = func(made *standin.Session) Session { return &haltingSession{made, halt} }
+	c := s.carryOpened(s.callers)
+	c.start(1, "orders")
+	c.sees("1 granted")
+	over := make(chan struct{})
+	halt <- over
+	c.check(1)
+	for len(halt) > 0 {
+		<-time.After(time.Millisecond)
+	}
+	broken := make(chan error, 1)
+	go func() {
+		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: c.tokens[1]})
+		broken <- err
+	}()
+	for s.checked(s.callers, c.holds[1]) == "held" {
+		<-time.After(time.Millisecond)
+	}
+	close(over)
+	c.sees("checked 1")
+	same(t, "valid", c.valid, true)
+	c.sees("1 ended 10 LOCK_BROKEN")
+	select {
+	case err := <-broken:
+		t.Errorf("the place has been given up (%v) though its caller may count on it", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+	same(t, "contenders while the caller may count on it", s.contenders("orders"), 1)
+	c.stop(1)
+	s.must(<-broken)
+}
+
 func TestMessagesThatBreakARuleEndTheirStream(t *testing.T) {
 	t.Parallel()
 	open := &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}
