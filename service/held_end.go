@@ -68,16 +68,6 @@ func gaveUp(ctx context.Context, from caller.Caller) bool {
 		(!bounded || time.Until(deadline) > almostDue)
 }
 
-// remaining is for how long the hold is valid, noted as told to the stream's caller.
-func (s *heldStream[P, M]) remaining() time.Duration {
-	remaining := s.lease.validFor()
-	s.told.note(s.caller, remaining)
-	return remaining
-}
-
-// mayTell says whether the hold is the caller's still.
-func (s *heldStream[P, M]) mayTell() bool { return s.lease.validFor() > 0 && s.told.note(s.caller, 0) }
-
 // stopTelling ends what callers are told of the hold, and finds out who may go on counting on it. Where the caller has given it up or
 // has left, those alone do who asked for this very hold over other connections. One that does not hear of the end may count on
 // anything, whether it was told or not.

@@ -394,21 +394,3 @@ func (s *heldStream[P, M]) broken() error {
 	}
 	return s.recipe.removed
 }
-
-func (s *heldStream[P, M]) tellConnectivity() {
-	suspended := s.connectivity.suspended
-	s.tell(topicConnectivity, func() M {
-		if suspended {
-			return s.recipe.suspended(s.remaining())
-		}
-		return s.recipe.resumed()
-	})
-}
-
-// tell sends an event, unless the hold is not the caller's any more when the event's turn has come.
-func (s *heldStream[P, M]) tell(about topic, compose func() M) {
-	s.box.put(about, func() (M, bool) {
-		event := compose()
-		return event, s.mayTell()
-	})
-}

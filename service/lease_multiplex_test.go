@@ -245,6 +245,7 @@ func TestWhatIsCheckedWhileAHoldEndsIsWaitedFor(t *testing.T) {
 	for s.checked(s.callers, c.holds[1]) == "held" {
 		<-time.After(time.Millisecond)
 	}
+	<-time.After(50 * time.Millisecond) // it has ended by then, and its end is to be sent
 	close(over)
 	c.sees("checked 1")
 	same(t, "valid", c.valid, true)

@@ -75,3 +75,31 @@ func later(a, b map[*caller.Ending]time.Time) map[*caller.Ending]time.Time {
 	}
 	return a
 }
+
+func (s *heldStream[P, M]) tellConnectivity() {
+	suspended := s.connectivity.suspended
+	s.tell(topicConnectivity, func() M {
+		if suspended {
+			return s.recipe.suspended(s.remaining())
+		}
+		return s.recipe.resumed()
+	})
+}
+
+// tell sends an event, unless the hold is not the caller's any more when the event's turn has come.
+func (s *heldStream[P, M]) tell(about topic, compose func() M) {
+	s.box.put(about, func() (M, bool) {
+		event := compose()
+		return event, s.mayTell()
+	})
+}
+
+// remaining is for how long the hold is valid, noted as told to the stream's caller.
+func (s *heldStream[P, M]) remaining() time.Duration {
+	remaining := s.lease.validFor()
+	s.told.note(s.caller, remaining)
+	return remaining
+}
+
+// mayTell says whether the hold is the caller's still.
+func (s *heldStream[P, M]) mayTell() bool { return s.lease.validFor() > 0 && s.told.note(s.caller, 0) }

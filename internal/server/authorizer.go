@@ -9,6 +9,7 @@ import (
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionalphapb "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -40,7 +41,11 @@ type question struct {
 	member []string
 }
 
+// questionOf is what the request asks. Who may open a lease may do it by Multiplex: what is begun there is asked for by itself.
 func questionOf(from caller.Caller, method string, request any) question {
+	if method == leasev1.LeaseService_Multiplex_FullMethodName {
+		method = leasev1.LeaseService_Open_FullMethodName
+	}
 	action := methodPolicies[method].action(method, request)
 	return question{from, method, action, namesIn(method, request), memberIn(method, request)}
 }

@@ -176,7 +176,8 @@ type asking struct {
 func askings() []asking {
 	all := slices.Concat(leaseAskings(), lockAskings(), sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
-		all[i].action = strings.TrimSuffix(strings.TrimPrefix(all[i].method, "/")+":"+all[i].action, ":")
+		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
+		all[i].action = strings.TrimSuffix(strings.TrimPrefix(of, "/")+":"+all[i].action, ":")
 	}
 	return all
 }
@@ -201,6 +202,9 @@ var noID, noTime = strings.Repeat("0", 32), durationpb.New(0)
 func leaseAskings() []asking {
 	return []asking{
 		with(leasev1.LeaseService_Open_FullMethodName, &leasev1.OpenRequest{}),
+		with(leasev1.LeaseService_Multiplex_FullMethodName, &leasev1.MultiplexRequest{
+			Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}},
+		}),
 		with(leasev1.LeaseService_Check_FullMethodName, &leasev1.CheckRequest{LeaseId: noID}),
 		with(leasev1.LeaseService_Close_FullMethodName, &leasev1.CloseRequest{LeaseId: noID}),
 		{method: leasev1.LeaseService_List_FullMethodName, whole: true, about: func(string) proto.Message { return &leasev1.ListRequest{} }},

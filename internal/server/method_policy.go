@@ -23,7 +23,7 @@ type methodPolicy struct {
 // methodPolicies are by full method.
 var methodPolicies = map[string]methodPolicy{
 	leasev1.LeaseService_Open_FullMethodName:      {},
-	leasev1.LeaseService_Multiplex_FullMethodName: {},
+	leasev1.LeaseService_Multiplex_FullMethodName: {}, // judged as Open
 	leasev1.LeaseService_Check_FullMethodName:     {},
 	leasev1.LeaseService_Close_FullMethodName:     {},
 	leasev1.LeaseService_List_FullMethodName:      {names: everyName},

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +104,45 @@ func TestAHoldThatANewPolicyEndsKeepsItsPlace(t *testing.T) {
 	_, err = app.Release(within(t), &lockv1.ReleaseRequest{HoldId: id})
 	same(t, "the acknowledgment", outcome(err), denied)
 	same(t, "the next, then", try(), "OK")
+}
+
+// What is begun on a lease's stream is judged by itself, then and by each new policy, and ends alone.
+func TestWhatALeasesStreamCarriesIsJudgedByItself(t *testing.T) {
+	t.Parallel()
+	const rules = `rules:
+- {identities: ["socket:app"], methods: ["sidekeeper.lease.v1.LeaseService/Open"]}
+- {identities: ["socket:app"], methods: ["sidekeeper.lock.v1.LockService/Acquire"], prefixes: [%s]}`
+	s := newPolicySceneOf(t, fmt.Sprintf(rules, "billing, orders"), 3*time.Second)
+	stream, err := leasev1.NewLeaseServiceClient(s.callers["socket:app"]).Multiplex(within(t))
+	must(t, err)
+	send := func(message *leasev1.MultiplexRequest) { t.Helper(); must(t, stream.Send(message)) }
+	next := func() string {
+		t.Helper()
+		message, err := stream.Recv()
+		must(t, err)
+		ended := message.GetEnded()
+		return fmt.Sprint(ended.GetRequestId(), " ", ended.GetReason())
+	}
+	start := func(id uint64, lock string) {
+		acquire := &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: lock}}
+		send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: &leasev1.Start{RequestId: id, Request: acquire}}})
+	}
+	send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}})
+	_, err = stream.Recv()
+	must(t, err)
+	for id, lock := range []string{1: "billing", 2: "orders"} {
+		if lock != "" {
+			start(uint64(id), lock)
+			same(t, lock, next(), "0 ")
+		}
+	}
+	start(3, "stock")
+	same(t, "a name that is denied", next(), "3 POLICY_DENIED")
+	s.write(fmt.Sprintf(rules, "orders"))
+	same(t, "a name that a new policy denies", next(), "1 POLICY_DENIED")
+	send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Stop{Stop: &leasev1.Stop{RequestId: 2}}})
+	same(t, "what is allowed still", next(), "2 ")
+	same(t, "the denial in the audit", strings.Contains(s.record.Text(), `"stock"`), true)
 }
 
 func TestWhoHasAnOwnNameJoinsUnderNoOther(t *testing.T) {

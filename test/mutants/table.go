@@ -197,6 +197,16 @@ var Table = []Mutant{
 		Catchers: []Catcher{{Package: "service", Test: "TestWhateverWasToldIsWaitedFor", Complaint: "the place was kept for"}},
 	},
 	{
+		ID: "E5", Bug: "on the stream of a lease, the end of a lock is told after its place was given up",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestAnEndThatNobodyAskedForIsToldBeforeThePlaceIsGivenUp", Complaint: "before the place is removed",
+		}},
+	},
+	{
+		ID: "E6", Bug: "on the stream of a lease, what is checked while a lock ends, and told before its end, is not waited for",
+		Catchers: []Catcher{{Package: "service", Test: "TestWhatIsCheckedWhileAHoldEndsIsWaitedFor", Complaint: "its caller may count on it"}},
+	},
+	{
 		ID: "Z1", Bug: "what notices that a lease is over are timers alone, which stand still while the machine is suspended",
 		Catchers: []Catcher{simulated("TestWhatIsOverEndsAtOnceWhenAMachineWakes").saying("after its machine has woken")},
 	},

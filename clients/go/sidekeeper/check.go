@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
@@ -69,11 +68,21 @@ func endOf(hold *lockv1.CheckedHold) error {
 	}
 }
 
-// checkLeases asks for each lease with a call of its own: the answers count from before the first.
+// carry has the validity of a lease asked for over its own stream, where an answer comes after the ends that it does not know of.
+func (c *Client) carry(l *Lease) {
+	c.carrying.Store(l.id, l.stream)
+	l.onEnd(func() { c.carrying.Delete(l.id) })
+}
+
+// checkLeases asks for each lease over its stream: the answers count from before the first.
 func (c *Client) checkLeases(ctx context.Context, ids []string) ([]answer, error) {
 	answers := make([]answer, 0, len(ids))
 	for _, id := range ids {
-		reply, err := c.leases.Check(ctx, &leasev1.CheckRequest{LeaseId: id})
+		stream, found := c.carrying.Load(id)
+		if !found {
+			continue // it has ended
+		}
+		reply, err := stream.(*multiplex).check(ctx)
 		err = fromStatus(err)
 		if err != nil && !isEnd(err) {
 			return nil, err

@@ -41,6 +41,7 @@ type Client struct {
 	holdKeeper  *keeper
 	leaseKeeper *keeper // of leases
 	endings     acknowledger
+	carrying    sync.Map // the stream of each lease, by its id
 
 	following sync.WaitGroup // one for the stream of each hold and each lease
 	keeping   sync.WaitGroup // the keepers

@@ -24,6 +24,7 @@ type LeaseOptions struct {
 type Lease struct {
 	*claim
 	client *Client
+	stream *multiplex
 	ttl    time.Duration
 }
 
@@ -49,8 +50,11 @@ func (c *Client) openLease(ctx context.Context, options LeaseOptions) (*Lease, e
 	l := &Lease{claim: claim, client: c}
 	stream := heldStream[leasev1.OpenResponse]{
 		claim: claim, handle: l.handle, keeper: c.leaseKeeper, wait: options.Wait,
-		open: func() (grpc.ServerStreamingClient[leasev1.OpenResponse], error) {
-			return c.leases.Open(streaming, options.request())
+		open: func() (_ grpc.ServerStreamingClient[leasev1.OpenResponse], err error) {
+			if l.stream, err = c.openMultiplex(streaming, options.request()); err != nil {
+				return nil, err
+			}
+			return l.stream.lease, nil
 		},
 	}
 	return l, stream.begin(ctx, c)
@@ -69,6 +73,7 @@ func (l *Lease) handle(event *leasev1.OpenResponse) {
 	case *leasev1.OpenResponse_Opened:
 		if l.id == "" { // others read them by now
 			l.id, l.ttl = event.Opened.GetLeaseId(), event.Opened.GetTtl().AsDuration()
+			l.client.carry(l)
 		}
 	case *leasev1.OpenResponse_Suspended:
 		l.suspend(nil, nil)

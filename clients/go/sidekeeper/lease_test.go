@@ -13,6 +13,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
 const leaseID = "0123456789abcdef0123456789abcdef"
@@ -147,17 +148,13 @@ func TestALockIsOverBeforeTheSidecarIsAskedToCloseItsLease(t *testing.T) {
 	want(t, lock.Err(), "lock orders lost: Aborted (LEASE_CLOSED): the lease is closed", sidekeeper.ErrLost, sidekeeper.ErrLeaseClosed)
 }
 
-// The lease runs out for the caller before its lock does. That ends the stream of the lease, and the sidecar takes the lock
-// for given up.
+// The lease runs out for the caller. That ends its stream, and the sidecar takes the lock for given up.
 func TestALockIsOverBeforeTheSidecarSeesItsLeaseEnd(t *testing.T) {
 	server := scripted.Start(t)
 	answerOnce(server, 5*time.Second)
 	client, clock := dial(t, server)
 	lease, call := open(t, client, server)
 	lock := holdWith(t, client, server, lease)
-	if lock.ValidFor() <= lease.ValidFor() {
-		t.Fatal("the lock does not outlive the lease")
-	}
 	clock.Advance(5 * time.Second)
 	call.AwaitGone()
 	if lock.Valid() || lock.Context().Err() == nil {
@@ -219,4 +216,25 @@ func TestASidecarThatDoesNotAnswerHoldsNobodyUpForLongerThanTheyWaitForALease(t 
 	call := server.NextOpen()
 	want(t, receive(t, result), "lease: Unavailable: the sidecar does not answer")
 	call.AwaitGone()
+}
+
+// What is said of a lock on a lease is taken in where it is read: nothing that comes after its end can make it valid again.
+func TestALockOfALeaseEndsThoughItsCallbackHasNotReturned(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	lease, _ := open(t, client, server)
+	called, goOn := make(chan struct{}), make(chan struct{})
+	lock, call := hold(t, client, server, sidekeeper.LockOptions{Lease: lease, OnRevocation: func(sidekeeper.Revocation) {
+		close(called)
+		<-goOn
+	}})
+	call.AskBack(&lockv1.RevocationRequested{})
+	receive(t, called)
+	call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
+	receive(t, lock.Done())
+	want(t, lock.Err(), "lock orders lost: Aborted (LOCK_BROKEN): by an operator", sidekeeper.ErrLost, sidekeeper.ErrLockBroken)
+	if !lease.Valid() {
+		t.Error("the lease has ended, too")
+	}
+	close(goOn)
 }

@@ -76,6 +76,7 @@ type Revocation struct {
 type Lock struct {
 	*claim
 	client        *Client
+	carried       *request[lockv1.AcquireResponse] // on the lease's stream; nil if it has a stream of its own
 	token         int64
 	options       LockOptions
 	revocations   chan Revocation
@@ -106,14 +107,21 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 func (c *Client) acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
 	claim, streaming := c.newClaim(ctx, "lock "+name)
 	l := &Lock{claim: claim, client: c, options: options, revocations: make(chan Revocation, 1)}
-	if lease := options.Lease; lease != nil {
-		l.standOn(lease.claim, func() { l.lose(lease.why()) })
-	}
 	stream := heldStream[lockv1.AcquireResponse]{
 		claim: claim, handle: l.handle, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait,
 		open: func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
 			return c.locks.Acquire(streaming, options.request(name))
 		},
+	}
+	if lease := options.Lease; lease != nil {
+		l.parent, stream.keeper = lease.claim, nil
+		l.standOn(lease.claim, func() { l.lose(lease.why()) })
+		stream.open = func() (_ grpc.ServerStreamingClient[lockv1.AcquireResponse], err error) {
+			if l.carried, err = lease.stream.acquire(streaming, options.request(name), l.streamEnded); err != nil {
+				return nil, err
+			}
+			return l.carried, nil
+		}
 	}
 	if !options.AcknowledgeOnRelease {
 		stream.after = l.acknowledge
@@ -126,13 +134,9 @@ func (c *Client) acquire(ctx context.Context, name string, options LockOptions) 
 }
 
 func (o LockOptions) request(name string) *lockv1.AcquireRequest {
-	request := &lockv1.AcquireRequest{
+	return &lockv1.AcquireRequest{
 		Name: name, Mode: lockv1.Mode(o.Mode), Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait),
 	}
-	if o.Lease != nil {
-		request.LeaseId = o.Lease.id
-	}
-	return request
 }
 
 func optionalDuration(d *time.Duration) *durationpb.Duration {
@@ -206,6 +210,9 @@ func (l *Lock) Release(ctx context.Context) error {
 
 func (l *Lock) release(ctx context.Context) error {
 	err := l.giveUp(ctx, func(ctx context.Context) error {
+		if l.carried != nil {
+			return l.carried.release(ctx)
+		}
 		_, err := l.client.locks.Release(ctx, &lockv1.ReleaseRequest{HoldId: l.id}, grpc.WaitForReady(true))
 		return err
 	})

@@ -100,7 +100,7 @@ func (m *Membership) join(ctx context.Context) error {
 	stream := heldStream[membershipv1.JoinResponse]{
 		claim: m.claim, handle: m.handle, wait: m.options.Wait,
 		open: func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
-			return m.client.groups().Join(streaming, m.request())
+			return m.lease.stream.join(streaming, m.request(), m.streamEnded)
 		},
 	}
 	if err := stream.begin(ctx, m.client); err != nil {
@@ -112,7 +112,7 @@ func (m *Membership) join(ctx context.Context) error {
 
 func (m *Membership) request() *membershipv1.JoinRequest {
 	request := &membershipv1.JoinRequest{
-		Group: m.group, Member: m.member, Metadata: m.options.Metadata, Owner: m.options.Owner, LeaseId: m.lease.id,
+		Group: m.group, Member: m.member, Metadata: m.options.Metadata, Owner: m.options.Owner,
 		OnConflict: membershipv1.OnConflict(m.options.OnConflict),
 	}
 	if m.options.OnConflict > RejectMember { // otherwise it does not wait for the name
