@@ -187,3 +187,40 @@ func TestNoMoreSessionsAreIdleThanWereAskedForOfLate(t *testing.T) {
 		}
 	})
 }
+
+// Whoever lets go of a place while its lease is being closed is told so when the place is gone, like anybody else.
+func TestAPlaceIsGoneWhenItIsGivenUpBesideItsLease(t *testing.T) {
+	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, _ *witness) {
+		l := &lender{T: t, Ensemble: e, by: &refuser{}}
+		l.client = refusing(t, e, l.by)
+		defer l.client.Close()
+		for what, giveUp := range map[string]func(s *zookeeper.PooledSession, place, member string){
+			"Dequeue": func(s *zookeeper.PooledSession, place, _ string) { s.Dequeue(t.Context(), place) },
+			"Delete":  func(s *zookeeper.PooledSession, _, member string) { s.Delete(t.Context(), member) },
+			"Close":   func(s *zookeeper.PooledSession, _, _ string) { s.Close(t.Context()) },
+		} {
+			s, member := l.open(0), "/locks/orders/m"
+			place := l.enqueue(s)
+			if _, _, err := s.Create(t.Context(), member, nil); err != nil {
+				t.Fatal(err)
+			}
+			for server := range 3 {
+				l.Lag(server, 100*time.Millisecond)
+			}
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				s.Close(context.WithoutCancel(t.Context()))
+			}()
+			time.Sleep(time.Millisecond)
+			giveUp(s, place, member)
+			if names := e.Names("/locks/orders"); len(names) > 0 {
+				t.Errorf("after %s there are %q", what, names)
+			}
+			<-closed
+			for server := range 3 {
+				l.Lag(server, 0)
+			}
+		}
+	})
+}
