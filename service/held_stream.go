@@ -87,6 +87,7 @@ type heldStream[P heldPlace, M any] struct {
 	recipe     heldRecipe[M]
 	services   *Services
 	caller     caller.Caller
+	began      time.Time
 	left       <-chan struct{} // closed when the caller has ended the stream
 	permission *caller.Permission
 	box        *outbox[M]
@@ -116,7 +117,7 @@ type heldStream[P heldPlace, M any] struct {
 func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStreamingServer[M]) *heldStream[P, *M] {
 	ctx := stream.Context()
 	return &heldStream[P, *M]{
-		services: services, caller: caller.Of(ctx), left: ctx.Done(), permission: caller.PermissionOf(ctx),
+		services: services, caller: caller.Of(ctx), began: time.Now(), left: ctx.Done(), permission: caller.PermissionOf(ctx),
 		box: newOutbox(stream.Send), acknowledged: newLatch(),
 	}
 }

@@ -62,6 +62,7 @@ type leaseService struct {
 }
 
 func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStreamingServer[leasev1.OpenResponse]) error {
+	began := time.Now()
 	about, err := parseAbout(request.GetOwner(), request.GetMetadata())
 	if err != nil {
 		return err
@@ -84,11 +85,11 @@ func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStre
 	if err != nil {
 		return err
 	}
-	return l.keep(ctx, opened, newOutbox(stream.Send))
+	return l.keep(ctx, began, opened, newOutbox(stream.Send))
 }
 
-// keep keeps a lease open for as long as its stream lives.
-func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
+// keep keeps a lease open for as long as its stream lives, which began then.
+func (l *leaseService) keep(ctx context.Context, began time.Time, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
 	leases := l.services.leases
 	id, key := leases.ids.enter(opened.identity, opened)
 	caller.AfterStatus(ctx, func() {
@@ -102,7 +103,7 @@ func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*lea
 	box.put(topicPlace, func() (*leasev1.OpenResponse, bool) { return openedEvent(id, opened), opened.lost() == nil })
 	why := l.watchOver(ctx, opened, box)
 	switch from := caller.Of(ctx); {
-	case gaveUp(ctx, from):
+	case gaveUp(ctx, from, began):
 		opened.close(from)
 	case mayNotHear(ctx, from, why):
 		opened.told.note(from, opened.session.ValidFor())
