@@ -224,3 +224,35 @@ func TestAPlaceIsGoneWhenItIsGivenUpBesideItsLease(t *testing.T) {
 		}
 	})
 }
+
+// A name that somebody was told is gone is never another place's, though the reply to its making was lost.
+func TestAPlaceThatIsMadeAgainHasAnotherName(t *testing.T) {
+	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, _ *witness) {
+		l := &lender{T: t, Ensemble: e, by: &refuser{}}
+		l.client = refusing(t, e, l.by)
+		other := refusing(t, e, &refuser{})
+		defer l.client.Close()
+		defer other.Close()
+		const directory = "/locks/orders"
+		if _, err := other.Commit(t.Context(), recipes.Create(directory, nil)); err != nil {
+			t.Fatal(err)
+		}
+		s := l.open(0)
+		l.by.refuse(kindCreate, codeLost, 1)
+		l.by.refuse(kindMulti, codeThrottled, -1) // so that it looks for the node only when that is gone
+		again := make(chan string)
+		go func() { again <- l.enqueue(s) }()
+		time.Sleep(time.Second)
+		first := directory + "/" + e.Names(directory)[0]
+		for _, gone := range []string{first, directory} {
+			if _, err := other.Commit(t.Context(), recipes.Delete(gone, -1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.by.refuse(kindMulti, codeThrottled, 0)
+		if second := <-again; second == first {
+			t.Errorf("both are %s", second)
+		}
+		s.Close(t.Context())
+	})
+}
