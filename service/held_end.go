@@ -11,7 +11,7 @@ import (
 
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
 func (s *heldStream[P, M]) settle(ctx context.Context, why error) {
-	s.gaveUp = gaveUp(ctx, s.caller) // before anybody learns of the end: whoever does may end the stream for that alone
+	s.gaveUp = gaveUp(ctx, s.caller, s.began) // before anybody learns of the end: whoever does may end the stream for that alone
 	if ctx.Err() != nil {
 		why = nil // given up by the caller, or by its silence
 	}
@@ -58,14 +58,14 @@ func mayNotHear(ctx context.Context, from caller.Caller, why error) bool {
 }
 
 // almostDue is how long before a stream's deadline its end is taken for the deadline's: the caller's library, whose clock
-// decides, says that it cancels.
+// decides, and may be faster (see clocks), says that it cancels.
 const almostDue = time.Second
 
-// gaveUp says whether the caller itself has ended the stream, in words. Its deadline does so without it.
-func gaveUp(ctx context.Context, from caller.Caller) bool {
+// gaveUp says whether the caller itself has ended the stream, which began then, in words. Its deadline does so without it.
+func gaveUp(ctx context.Context, from caller.Caller, began time.Time) bool {
 	deadline, bounded := ctx.Deadline()
 	return errors.Is(ctx.Err(), context.Canceled) && !from.FellSilent() && !isClosed(from.Left()) &&
-		(!bounded || time.Until(deadline) > almostDue)
+		(!bounded || time.Until(deadline) > almostDue+time.Since(began)/clocks)
 }
 
 // stopTelling ends what callers are told of the hold, and finds out who may go on counting on it. Where the caller has given it up or

@@ -87,6 +87,7 @@ type heldStream[P heldPlace, M any] struct {
 	recipe     heldRecipe[M]
 	services   *Services
 	caller     caller.Caller
+	began      time.Time
 	left       <-chan struct{} // closed when the caller has ended the stream
 	permission *caller.Permission
 	box        mailbox[M]
@@ -119,7 +120,8 @@ type heldStream[P heldPlace, M any] struct {
 func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStreamingServer[M]) *heldStream[P, *M] {
 	ctx := stream.Context()
 	made := &heldStream[P, *M]{
-		services: services, caller: caller.Of(ctx), left: ctx.Done(), permission: caller.PermissionOf(ctx), started: startedOf(ctx),
+		services: services, caller: caller.Of(ctx), began: time.Now(), left: ctx.Done(), permission: caller.PermissionOf(ctx),
+		started: startedOf(ctx),
 	}
 	if made.started != nil {
 		made.box, made.acknowledged = drawer[*M]{made.started}, made.started.stopped

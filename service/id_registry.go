@@ -24,11 +24,12 @@ func digestOf(id string) digest { return sha256.Sum256([]byte(id)) }
 func (d digest) String() string { return hex.EncodeToString(d[:4]) }
 
 // An idRegistry finds leases or holds by their ids, for the caller they are bound to. Those that have ended are remembered for
-// ten minutes with how they ended, at most ten thousand of them.
+// ten minutes with how they ended, at most ten thousand of them: of more, the oldest of the caller who has most is forgotten.
 type idRegistry[T any] struct {
 	mu      sync.Mutex
 	entries map[digest]*entry[T]
-	past    []*entry[T] // in the order of their ends
+	past    map[string][]*entry[T] // by identity, in the order of their ends
+	sum     int                    // of these
 }
 
 type entry[T any] struct {
@@ -57,7 +58,7 @@ func (r *idRegistry[T]) enter(identity string, live T) (id string, key digest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.entries == nil {
-		r.entries = map[digest]*entry[T]{}
+		r.entries, r.past = map[digest]*entry[T]{}, map[string][]*entry[T]{}
 	}
 	r.entries[key] = &entry[T]{key: key, identity: identity, live: live}
 	return id, key
@@ -88,8 +89,14 @@ func (r *idRegistry[T]) end(key digest, how tombstone) {
 	var nothing T
 	how.at = time.Now()
 	gone.live, gone.ended = nothing, &how
-	r.past = append(r.past, gone)
-	r.forget()
+	r.past[gone.identity] = append(r.past[gone.identity], gone)
+	r.sum++
+	for time.Since(r.past[gone.identity][0].ended.at) > remembered {
+		r.forget(gone.identity)
+	}
+	if r.sum > mostRemember {
+		r.forget(r.mostPast())
+	}
 }
 
 // amendRelease says how an entry has ended whose caller had given it up.
@@ -103,11 +110,24 @@ func (r *idRegistry[T]) amendRelease(key digest, why error) {
 	}
 }
 
-// forget drops memories that are too old or too many.
-func (r *idRegistry[T]) forget() {
-	for len(r.past) > mostRemember || time.Since(r.past[0].ended.at) > remembered {
-		delete(r.entries, r.past[0].key)
-		r.past[0] = nil
-		r.past = r.past[1:]
+// forget drops the oldest memory of an identity.
+func (r *idRegistry[T]) forget(identity string) {
+	past := r.past[identity]
+	delete(r.entries, past[0].key)
+	past[0] = nil
+	r.past[identity] = past[1:]
+	if len(past) == 1 {
+		delete(r.past, identity)
 	}
+	r.sum--
+}
+
+// mostPast is the identity that has most memories.
+func (r *idRegistry[T]) mostPast() (identity string) {
+	for name, past := range r.past {
+		if len(past) > len(r.past[identity]) {
+			identity = name
+		}
+	}
+	return identity
 }

@@ -42,3 +42,21 @@ func TestAnIDRegistryForgetsTheOldestOfTooManyEnds(t *testing.T) {
 	same(t, "the oldest is found", ok, false)
 	same(t, "entries", len(b.entries), mostRemember)
 }
+
+func TestAnIDRegistryForgetsTheEndsOfWhoHasMost(t *testing.T) {
+	t.Parallel()
+	var b idRegistry[int]
+	few, key := b.enter("few", 0)
+	b.end(key, tombstone{})
+	first, key := b.enter("many", 0)
+	b.end(key, tombstone{})
+	for i := range mostRemember {
+		_, key := b.enter("many", i)
+		b.end(key, tombstone{})
+	}
+	_, _, ok := b.find(few, "few")
+	same(t, "that of another caller is found", ok, true)
+	_, _, ok = b.find(first, "many")
+	same(t, "the oldest of who has most is found", ok, false)
+	same(t, "entries", len(b.entries), mostRemember)
+}

@@ -62,11 +62,14 @@ type leaseService struct {
 }
 
 func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStreamingServer[leasev1.OpenResponse]) error {
+	began := time.Now()
 	opened, err := l.open(request, stream)
 	if err != nil {
 		return err
 	}
-	kept := &leaseStream[*leasev1.OpenResponse]{services: l.services, lease: opened, box: newOutbox(stream.Send), words: openWords}
+	kept := &leaseStream[*leasev1.OpenResponse]{
+		services: l.services, began: began, lease: opened, box: newOutbox(stream.Send), words: openWords,
+	}
 	return kept.keep(stream.Context())
 }
 
@@ -97,6 +100,7 @@ func (l *leaseService) open(request *leasev1.OpenRequest, stream grpc.ServerStre
 // A leaseStream is the stream of a lease, which lives as long as it does. M is what it sends.
 type leaseStream[M any] struct {
 	services *Services
+	began    time.Time
 	lease    *lease
 	box      *outbox[M]
 	words    func(leaseEvent) M
@@ -147,7 +151,7 @@ func (s *leaseStream[M]) keep(ctx context.Context) error {
 	})
 	why := s.watchOver(ctx)
 	switch from := caller.Of(ctx); {
-	case gaveUp(ctx, from), s.asked != nil && why == nil:
+	case gaveUp(ctx, from, s.began), s.asked != nil && why == nil:
 		opened.close(from)
 	case mayNotHear(ctx, from, why):
 		opened.told.note(from, opened.session.ValidFor())

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -62,6 +63,7 @@ func startedOf(ctx context.Context) *started {
 
 // Multiplex is Open, with everything that stands on the lease.
 func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.MultiplexRequest, leasev1.MultiplexResponse]) error {
+	began := time.Now()
 	first, err := stream.Recv()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -81,7 +83,7 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	asked := make(chan error, 1)
 	go func() { asked <- m.read() }()
 	kept := &leaseStream[*leasev1.MultiplexResponse]{
-		services: l.services, lease: opened, box: m.box, words: multiplexWords, asked: asked, settled: m.settle, after: m.running.Wait,
+		services: l.services, began: began, lease: opened, box: m.box, words: multiplexWords, asked: asked, settled: m.settle, after: m.running.Wait,
 	}
 	return kept.keep(m.ctx)
 }

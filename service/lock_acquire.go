@@ -44,7 +44,6 @@ type lockStream struct {
 
 	params       acquireParams
 	lock         recipes.Lock
-	begun        time.Time
 	leaveWaiters func()
 
 	granted *recipes.Hold // when it is its turn
@@ -66,7 +65,7 @@ func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.Server
 	}
 	a := &lockStream{
 		heldStream: newHeldStream[*recipes.Place](l.services, stream),
-		params:     params, lock: l.directory.lock(params.name), begun: time.Now(),
+		params:     params, lock: l.directory.lock(params.name),
 		leaveWaiters: sync.OnceFunc(func() { l.services.waiters.leave(params.name) }),
 	}
 	defer a.leaveWaiters()
@@ -96,7 +95,7 @@ func (a *lockStream) awaitTurn(ctx context.Context) error {
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for the lock")
 	defer span.End()
 	a.services.options.Events.WaitBegun()
-	defer func() { a.services.options.Events.WaitEnded(a.granted != nil, time.Since(a.begun)) }()
+	defer func() { a.services.options.Events.WaitEnded(a.granted != nil, time.Since(a.began)) }()
 	err := a.take(ctx, func(about recipes.About) (*recipes.Place, error) {
 		return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
 	})

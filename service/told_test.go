@@ -12,6 +12,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -281,6 +282,15 @@ func TestADeadlineIsNotTheCallersOwnHand(t *testing.T) {
 	if left := time.Until(counts); left > 0 {
 		t.Errorf("the lock is free while the caller may count on it for %v more", left)
 	}
+}
+
+// The caller's clock may be faster than the sidecar's by as much as is allowed for.
+func TestADeadlineThatComesEarlyIsNotTheCallersOwnHand(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	cancel()
+	same(t, "given up in the middle", gaveUp(ctx, caller.Caller{}, time.Now()), true)
+	same(t, "given up in the last minute of an hour", gaveUp(ctx, caller.Caller{}, time.Now().Add(-time.Hour)), false)
 }
 
 // What stands on a lease that has ended does not wait for those who count on something else that stands on it.

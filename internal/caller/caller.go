@@ -55,7 +55,7 @@ func MayOperate(ctx context.Context) bool {
 // AuthType makes caller a credentials.AuthInfo, which is how it travels from the handshake to the call.
 func (c Caller) AuthType() string { return "sidekeeper" }
 
-// Left is closed when the caller's kernel, or the caller in words, has closed its connection; nil if there is none. A caller
+// Left is closed when the caller's kernel has closed its connection; nil if there is none. A caller
 // closes it when it has read that the sidecar takes no more calls, and that all its streams have ended.
 func (c Caller) Left() <-chan struct{} {
 	if c.Ending == nil {

@@ -25,7 +25,7 @@ func (e *Ending) Left() <-chan struct{} { return e.closed }
 
 const (
 	connectionOpen   int32 = iota
-	connectionClosed       // by the peer's kernel, or by the peer in words
+	connectionClosed       // by the peer's kernel
 	connectionLost         // given up without a word from the peer
 )
 
@@ -110,17 +110,17 @@ func holdsFor(socket *net.TCPConn, statement func(descriptor int) bool) bool {
 	return err == nil && holds
 }
 
-// A tlsConn is TLS over a rawConn. An end of file that the socket has not seen is the peer's close_notify: as certain as
-// its kernel's FIN, and usually read before that.
+// A tlsConn is TLS over a rawConn. The peer's close_notify is not its end: another process may hold the socket still, as the guardian of a
+// command does, until nothing is left that counts on what was told. What comes behind it is nobody's, and the socket says how it ends.
 type tlsConn struct {
 	net.Conn
-	ending *Ending
+	socket io.Reader
 }
 
 func (c *tlsConn) Read(buffer []byte) (int, error) {
 	n, err := c.Conn.Read(buffer)
 	if errors.Is(err, io.EOF) {
-		c.ending.close()
+		_, _ = io.Copy(io.Discard, c.socket) // classified there
 	}
 	return n, err
 }

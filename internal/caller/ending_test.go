@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A roomy slot takes everybody.
@@ -49,21 +50,35 @@ func TestWhatASocketsErrorSaysAboutThePeer(t *testing.T) {
 	}
 }
 
-// failingReader is a TLS connection without the socket below it.
-type failingReader struct{ net.Conn }
+// notified is a TLS connection that has read a close_notify.
+type notified struct{ net.Conn }
 
-func (failingReader) Read([]byte) (int, error) { return 0, io.EOF }
+func (notified) Read([]byte) (int, error) { return 0, io.EOF }
 
 func TestTheFirstFindingStands(t *testing.T) {
-	lost := newEnding()
-	lost.lose()
-	_, _ = (&tlsConn{failingReader{}, lost}).Read(nil)
-	same(t, "silent after an end of file that follows the loss", lost.silent(), true)
+	client, socket := connected(t)
+	must(t, client.Close())
+	conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}}
+	conn.ending.lose()
+	_, err := conn.Read(make([]byte, 1))
+	same(t, "read", err, io.EOF)
+	same(t, "silent after an end of file that follows the loss", conn.ending.silent(), true)
+}
 
-	closed := newEnding()
-	_, _ = (&tlsConn{failingReader{}, closed}).Read(nil)
-	closed.lose()
-	same(t, "silent after a close_notify", closed.silent(), false)
+// Whoever says that it closes a connection may not be the last who has it.
+func TestACloseNotifyIsNotTheEndOfTheSocket(t *testing.T) {
+	for silent, end := range map[bool]func(client, socket *net.TCPConn) error{
+		true:  func(_, socket *net.TCPConn) error { return socket.SetReadDeadline(time.Now()) },
+		false: func(client, _ *net.TCPConn) error { return client.Close() },
+	} {
+		client, socket := connected(t)
+		conn := &rawConn{Conn: socket, ending: newEnding(), slot: roomy{}}
+		must(t, end(client, socket))
+		_, err := (&tlsConn{notified{}, conn}).Read(nil)
+		same(t, "read", err, io.EOF)
+		must(t, conn.Close())
+		same(t, "silent", conn.ending.silent(), silent)
+	}
 }
 
 // A TCP connection whose error a Write has been told already shows its reader an end of file.

@@ -74,7 +74,7 @@ func (h Handshake) meet(raw *rawConn) (net.Conn, Caller, error) {
 	if err != nil {
 		return nil, Caller{}, err
 	}
-	return &tlsConn{Conn: conn, ending: raw.ending}, Caller{Identity: identity}, nil
+	return &tlsConn{conn, raw}, Caller{Identity: identity}, nil
 }
 
 // meetProcess asks the kernel who connected. Its answer is of when the peer connected: a process that takes the number of

@@ -1,20 +1,26 @@
 package caller
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // A Permission is what the caller of a stream has until it may not make the call any more. A nil one is not withdrawn.
 type Permission struct {
 	withdrawn chan struct{}
+	once      sync.Once
 	why       error
 }
 
 // NewPermission gives one.
 func NewPermission() *Permission { return &Permission{withdrawn: make(chan struct{})} }
 
-// Withdraw takes it away, once, and says why.
+// Withdraw takes it away, and says why. The first reason stands.
 func (p *Permission) Withdraw(why error) {
-	p.why = why
-	close(p.withdrawn)
+	p.once.Do(func() {
+		p.why = why
+		close(p.withdrawn)
+	})
 }
 
 // Withdrawn is closed when it has been withdrawn.

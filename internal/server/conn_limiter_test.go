@@ -255,3 +255,48 @@ func TestPlacesAreKeptForRootAndTheSidecarsUser(t *testing.T) {
 	same(t, "the sidecar's user", come("uid:"+uid()), nil)
 	same(t, "one too many", come("uid:0"), errTooManyConnections)
 }
+
+// A remote is a connection from an address.
+type remote struct {
+	net.Conn
+	from net.IP
+}
+
+func (r remote) RemoteAddr() net.Addr { return &net.TCPAddr{IP: r.from, Port: 1} }
+
+func TestAnAddressWhoseGreetingsAreInVainWaits(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		d := newLimiterOf(0, zap.NewNop())
+		come := func(address, identity string) time.Duration {
+			began := time.Now()
+			slot, err := d.enter(remote{from: net.ParseIP(address)})
+			must(t, err)
+			slot.Pace()
+			slot.Pace()
+			waited := time.Since(began)
+			if identity != "" {
+				must(t, slot.Identify(identity))
+			}
+			slot.Leave()
+			return waited
+		}
+		for i := range vainGreetingsBurst {
+			same(t, "at first", come("192.0.2.1", ""), time.Duration(0))
+			same(t, "who is let in", come("192.0.2.2", "dns:a.test"), time.Duration(0))
+			same(t, "in one network", come(fmt.Sprintf("2001:db8::%x", i), ""), time.Duration(0))
+		}
+		same(t, "who is let in, later", come("192.0.2.2", "dns:a.test"), time.Duration(0))
+		same(t, "one more", come("192.0.2.1", ""), time.Duration(0))
+		same(t, "the next", come("192.0.2.1", "dns:b.test"), 20*time.Millisecond)
+		same(t, "addresses that are remembered", len(d.vain), 2)
+		for range 1000 {
+			d.vain.vain(remote{from: net.ParseIP("2001:db8::1")})
+		}
+		same(t, "the longest wait", come("2001:db8::2", ""), longestGreeting)
+		time.Sleep(time.Minute)
+		same(t, "much later", come("2001:db8::2", ""), time.Duration(0))
+		same(t, "another address", come("192.0.2.3", ""), time.Duration(0))
+		same(t, "addresses that are remembered in the end", len(d.vain), 2)
+	})
+}

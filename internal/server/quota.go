@@ -164,7 +164,8 @@ func (q *callerQuota) limiter(pace, most int) *rate.Limiter {
 func (q *callerQuota) hasRested() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.arrivals.Tokens() >= arrivalsBurst && !slices.ContainsFunc(q.spent[:], func(limiter *rate.Limiter) bool {
+	return q.calls.Load() == 0 && q.arrivals.Tokens() >= arrivalsBurst && q.turnedAway.events.Tokens() >= turnedAwayBurst &&
+		q.denials.limiter.Tokens() >= writtenDenialsBurst && !slices.ContainsFunc(q.spent[:], func(limiter *rate.Limiter) bool {
 		return limiter != nil && limiter.Tokens() < float64(limiter.Burst())
 	})
 }

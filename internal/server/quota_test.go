@@ -158,6 +158,33 @@ func TestAPaceAllowsTheWorkOfTwoSecondsAtOnceAndTellsWhenMore(t *testing.T) {
 	})
 }
 
+// Whoever closes all its connections is not a new caller as long as anything counts against it.
+func TestACallerIsNotForgottenWhileAnythingCountsAgainstIt(t *testing.T) {
+	t.Parallel()
+	for what, happens := range map[string]func(q *callerQuota) (undo func()){
+		"calls that go on without it": func(q *callerQuota) func() {
+			q.calls.Add(1)
+			return func() { q.calls.Add(-1) }
+		},
+		"calls that were turned away": func(q *callerQuota) func() {
+			q.turnedAway.count()
+			return func() { time.Sleep(time.Second) }
+		},
+		"denials that were written": func(q *callerQuota) func() {
+			q.mayBeDenied()
+			return func() { time.Sleep(time.Second) }
+		},
+	} {
+		bubble.Test(t, func(t *testing.T) {
+			q := newCallerQuota()
+			undo := happens(q)
+			same(t, "has rested from "+what, q.hasRested(), false)
+			undo()
+			same(t, "has rested in the end from "+what, q.hasRested(), true)
+		})
+	}
+}
+
 func TestAPaceFollowsThePolicy(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -125,6 +126,29 @@ func TestACallerThatFreezesUnderTLSIsSilent(t *testing.T) {
 	p.begin(within(t), connection)
 	close(freezer.frozen)
 	same(t, "silent", receive(t, ended).FellSilent(), true)
+}
+
+// The guardian of a command has a second descriptor, and kills what counts on the connection before it lets go of that.
+func TestWhoClosesATLSConnectionHasNotLeftWhileAnotherHoldsIt(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	for name, lets := range map[string]bool{"until the sidecar gives up": false, "until it lets go": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, _ := newTLSProbe(t, a)
+			ended := p.watchEnd()
+			connection, socket := p.dialFreezer(p.address(), withTransport(a.client(a, someCaller())))
+			p.begin(within(t), connection)
+			second, err := socket.Conn.(*net.TCPConn).File()
+			must(t, err)
+			defer second.Close()
+			must(t, connection.Close())
+			if lets {
+				must(t, second.Close())
+			}
+			same(t, "silent", receive(t, ended).FellSilent(), !lets)
+		})
+	}
 }
 
 func TestTLSFilesThatAreNotThereAreAnError(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 
 // Enqueue makes an ephemeral sequential child of dir; see recipes.Session.
 func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) (string, <-chan struct{}, error) {
-	prefix := "_c_" + uuid() + marker
+	prefix := placePrefix(marker)
 	size := len(dir) + 1 + len(prefix) + sequenceSize
 	if size > maxPathBytes || len(data) > maxPlaceData {
 		return "", nil, fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, size, len(data))
@@ -37,7 +37,7 @@ func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) 
 	if err := s.reserve(size); err != nil {
 		return "", nil, err
 	}
-	name, unasked, err := s.create(ctx, dir, prefix, data)
+	name, unasked, err := s.create(ctx, dir, marker, data)
 	if err = s.client.reader.concluded(asks, err, creation); err != nil {
 		s.unreserve(size)
 		return "", nil, err
@@ -48,10 +48,11 @@ func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) 
 	return name, gone, nil
 }
 
-// create makes the node, and finds out what became of it where a reply was lost. Nothing had been asked of it at unasked.
-func (s *Session) create(ctx context.Context, dir, prefix string, data []byte) (name string, unasked instant, err error) {
+// create makes the node, and finds out what became of it where a reply was lost. Nothing had been asked of it at unasked. Each attempt has
+// a uuid of its own: somebody else may have deleted what an earlier one has made, and with the directory, which counts anew.
+func (s *Session) create(ctx context.Context, dir, marker string, data []byte) (name string, unasked instant, err error) {
 	for {
-		sent := s.now()
+		sent, prefix := s.now(), placePrefix(marker)
 		made, err := call(ctx, s, "create", func(c *zk.Conn) (string, error) {
 			return c.Create(dir+"/"+prefix, data, zk.FlagEphemeralSequential, s.client.config.acl)
 		})
@@ -156,6 +157,9 @@ func (s *Session) delete(ctx context.Context, place string) error {
 		}
 	}
 }
+
+// placePrefix is what the name of a place begins with, whatever number follows.
+func placePrefix(marker string) string { return "_c_" + uuid() + marker }
 
 // uuid returns 128 random bits in the canonical form.
 func uuid() string {

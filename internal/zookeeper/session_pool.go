@@ -113,13 +113,17 @@ func (p *PooledSession) isClosed() bool {
 }
 
 // Close gives up all that the session owns, and ends it for p: it is given back if it is clean, and closed otherwise; see
-// Session.Close.
+// Session.Close. Later calls wait for the first.
 func (p *PooledSession) Close(ctx context.Context) {
 	p.mu.Lock()
 	before, idle := p.closed, p.calls == 0
 	p.closed = true
 	p.mu.Unlock()
-	if before || idle && p.client.pool.hasRoom() && p.giveUp(ctx) && p.client.pool.put(p) {
+	if before {
+		<-p.done
+		return
+	}
+	if idle && p.client.pool.hasRoom() && p.giveUp(ctx) && p.client.pool.put(p) {
 		return
 	}
 	p.Session.Close(ctx)
@@ -198,7 +202,9 @@ func (p *PooledSession) Enqueue(ctx context.Context, dir, marker string, data []
 
 // Dequeue implements recipes.Session.
 func (p *PooledSession) Dequeue(ctx context.Context, place string) {
-	p.whileOpen(func() { p.Session.Dequeue(ctx, place) })
+	if !p.whileOpen(func() { p.Session.Dequeue(ctx, place) }) {
+		<-p.done // Close deletes it
+	}
 }
 
 // Create implements recipes.MemberSession.
@@ -221,7 +227,9 @@ func (p *PooledSession) Update(ctx context.Context, path string, data []byte, ve
 
 // Delete implements recipes.MemberSession.
 func (p *PooledSession) Delete(ctx context.Context, member string) {
-	p.whileOpen(func() { p.Session.Delete(ctx, member) })
+	if !p.whileOpen(func() { p.Session.Delete(ctx, member) }) {
+		<-p.done
+	}
 }
 
 // WatchOwn implements recipes.Session.
@@ -240,10 +248,12 @@ func (p *PooledSession) Disregard(place string) {
 	p.whileOpen(func() { p.Session.Disregard(place) })
 }
 
-// whileOpen does what concerns a place, unless p is closed: a member of the next lease may have the same path.
-func (p *PooledSession) whileOpen(do func()) {
-	if p.enter() == nil {
-		defer p.leave()
-		do()
+// whileOpen does what concerns a place, unless p is closed: a member of the next lease may have the same path. It says whether it did.
+func (p *PooledSession) whileOpen(do func()) bool {
+	if p.enter() != nil {
+		return false
 	}
+	defer p.leave()
+	do()
+	return true
 }

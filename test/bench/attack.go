@@ -46,6 +46,7 @@ func allAttacks() []attack {
 		{"compressed", "2,000 compressed requests kept open", keepCompressed},
 		{"streams", "740 connections, 1,024 streams asked for on each", keepStreams},
 		{"silent", "3,000 silent connections before TLS", keepSilent},
+		{"connects", "connections over TLS from another address, as many as it can", connectOnAndOn},
 		{"http", "400 connections of metrics and the page, half of them silent", keepHTTP},
 		{"directory", "32 loops of lists of a directory of 3.9 MB and of one too long", listDirectories},
 		{"writes", "32 loops of writes of 900 kB", writeLarge},
@@ -177,6 +178,31 @@ func again(ctx context.Context, at int, rest time.Duration, do func(worker int))
 // keepSilent has as many connections open as it can on which nothing is ever said.
 func keepSilent(ctx context.Context, on victim) (string, error) {
 	return keepOpen(ctx, 3000, on.Calls, func(int) []byte { return nil })
+}
+
+// connectOnAndOn opens connections as fast as it can, and closes each when the sidecar has spoken.
+func connectOnAndOn(ctx context.Context, on victim) (string, error) {
+	config, err := on.identity()
+	if err != nil {
+		return "", err
+	}
+	dialer := tls.Dialer{NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}, Config: config}
+	var greeted, refused atomic.Int64
+	again(ctx, 512, 0, func(int) {
+		conn, err := dialer.DialContext(ctx, "tcp", on.Calls)
+		if err != nil {
+			refused.Add(1)
+			return
+		}
+		defer conn.Close()
+		defer context.AfterFunc(ctx, func() { conn.Close() })()
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			refused.Add(1)
+			return
+		}
+		greeted.Add(1)
+	})
+	return fmt.Sprintf("%d let in, %d refused", greeted.Load(), refused.Load()), nil
 }
 
 // keepHTTP connects to the listeners for HTTP: half say nothing, the others ask and do not read.

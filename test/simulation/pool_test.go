@@ -187,3 +187,72 @@ func TestNoMoreSessionsAreIdleThanWereAskedForOfLate(t *testing.T) {
 		}
 	})
 }
+
+// Whoever lets go of a place while its lease is being closed is told so when the place is gone, like anybody else.
+func TestAPlaceIsGoneWhenItIsGivenUpBesideItsLease(t *testing.T) {
+	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, _ *witness) {
+		l := &lender{T: t, Ensemble: e, by: &refuser{}}
+		l.client = refusing(t, e, l.by)
+		defer l.client.Close()
+		for what, giveUp := range map[string]func(s *zookeeper.PooledSession, place, member string){
+			"Dequeue": func(s *zookeeper.PooledSession, place, _ string) { s.Dequeue(t.Context(), place) },
+			"Delete":  func(s *zookeeper.PooledSession, _, member string) { s.Delete(t.Context(), member) },
+			"Close":   func(s *zookeeper.PooledSession, _, _ string) { s.Close(t.Context()) },
+		} {
+			s, member := l.open(0), "/locks/orders/m"
+			place := l.enqueue(s)
+			if _, _, err := s.Create(t.Context(), member, nil); err != nil {
+				t.Fatal(err)
+			}
+			for server := range 3 {
+				l.Lag(server, 100*time.Millisecond)
+			}
+			closed := make(chan struct{})
+			go func() {
+				defer close(closed)
+				s.Close(context.WithoutCancel(t.Context()))
+			}()
+			time.Sleep(time.Millisecond)
+			giveUp(s, place, member)
+			if names := e.Names("/locks/orders"); len(names) > 0 {
+				t.Errorf("after %s there are %q", what, names)
+			}
+			<-closed
+			for server := range 3 {
+				l.Lag(server, 0)
+			}
+		}
+	})
+}
+
+// A name that somebody was told is gone is never another place's, though the reply to its making was lost.
+func TestAPlaceThatIsMadeAgainHasAnotherName(t *testing.T) {
+	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, _ *witness) {
+		l := &lender{T: t, Ensemble: e, by: &refuser{}}
+		l.client = refusing(t, e, l.by)
+		other := refusing(t, e, &refuser{})
+		defer l.client.Close()
+		defer other.Close()
+		const directory = "/locks/orders"
+		if _, err := other.Commit(t.Context(), recipes.Create(directory, nil)); err != nil {
+			t.Fatal(err)
+		}
+		s := l.open(0)
+		l.by.refuse(kindCreate, codeLost, 1)
+		l.by.refuse(kindMulti, codeThrottled, -1) // so that it looks for the node only when that is gone
+		again := make(chan string)
+		go func() { again <- l.enqueue(s) }()
+		time.Sleep(time.Second)
+		first := directory + "/" + e.Names(directory)[0]
+		for _, gone := range []string{first, directory} {
+			if _, err := other.Commit(t.Context(), recipes.Delete(gone, -1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.by.refuse(kindMulti, codeThrottled, 0)
+		if second := <-again; second == first {
+			t.Errorf("both are %s", second)
+		}
+		s.Close(t.Context())
+	})
+}
