@@ -70,6 +70,33 @@ func (s *stage) startSidecar(ctx context.Context, addresses []string) (*sidecar,
 	}, strings.Fields(s.settings.extra)...))
 }
 
+// startField starts a sidecar and servers of etcd's, as many as there are of ZooKeeper's. The caller must stop them.
+func (s *stage) startField(ctx context.Context) (field, error) {
+	f := field{addresses: s.addresses()}
+	for _, server := range s.ensemble.Servers() {
+		f.servers = append(f.servers, server.ProcessID())
+	}
+	var err error
+	if f.sidecar, err = s.startSidecar(ctx, f.addresses); err != nil {
+		return field{}, err
+	}
+	s.counter++
+	directory := filepath.Join(s.directory, strconv.Itoa(s.counter))
+	if err = os.Mkdir(directory, 0o700); err == nil {
+		f.etcd, err = startEtcd(ctx, directory, len(f.addresses))
+	}
+	if err != nil {
+		f.sidecar.stop()
+		return field{}, err
+	}
+	return f, nil
+}
+
+func (f field) stop() {
+	f.sidecar.stop()
+	f.etcd.stop()
+}
+
 // transactions is how far the ensemble's history has come: its newest zxid.
 func (s *stage) transactions(ctx context.Context) (int64, error) {
 	var newest int64
@@ -112,7 +139,7 @@ func (s *stage) warmUp(ctx context.Context) error {
 	if err := makeDirectories(ctx, s.addresses(), work.locks()); err != nil {
 		return err
 	}
-	_, err := work.batch(ctx, contendersOn(nil, s.addresses())[floorPlace])
+	_, err := work.batch(ctx, field{addresses: s.addresses()}.contenders()[floorPlace])
 	return err
 }
 
