@@ -63,13 +63,13 @@ func (f field) contenders() []contender {
 		etcdPlace: {name: "etcd v3lock", open: func(ctx context.Context, number int) (caller, error) {
 			return openEtcd(ctx, f.etcd, number)
 		}},
-		leasePlace: {name: "sidecar, lease", sidecar: f.sidecar, open: func(ctx context.Context, _ int) (caller, error) {
+		leasePlace: {name: leaseName, sidecar: f.sidecar, open: func(ctx context.Context, _ int) (caller, error) {
 			return openLease(ctx, f.sidecar)
 		}},
-		{name: "sidecar, no lease", sidecar: f.sidecar, open: func(context.Context, int) (caller, error) {
+		{name: plainName, sidecar: f.sidecar, open: func(context.Context, int) (caller, error) {
 			return openPlain(f.sidecar)
 		}},
-		{name: "sidecar, Go client", sidecar: f.sidecar, open: func(ctx context.Context, _ int) (caller, error) {
+		{name: clientName, sidecar: f.sidecar, open: func(ctx context.Context, _ int) (caller, error) {
 			return openClient(ctx, f.sidecar)
 		}},
 	}

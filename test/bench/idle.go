@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
 // idle is the experiment in which leases are open and nothing else happens.
@@ -22,8 +24,11 @@ func (i idle) run(ctx context.Context, on *stage) (*table, error) {
 	for _, row := range []struct {
 		name        string
 		connections int
-	}{{"one connection for all", 1}, {"a connection each", i.leases}} {
-		cells, err := i.row(ctx, on, row.connections)
+		hold        bool
+	}{
+		{"one connection for all", 1, false}, {"a connection each", i.leases, false}, {"one connection, each holds a lock", 1, true},
+	} {
+		cells, err := i.row(ctx, on, row.connections, row.hold)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", row.name, err)
 		}
@@ -35,8 +40,8 @@ func (i idle) run(ctx context.Context, on *stage) (*table, error) {
 // A footprint is what a sidecar occupies.
 type footprint struct{ resident, heap, stacks int64 }
 
-// row measures a sidecar of its own, whose leases share so many connections.
-func (i idle) row(ctx context.Context, on *stage, connections int) ([]string, error) {
+// row measures a sidecar of its own, whose leases share so many connections and may hold a lock each.
+func (i idle) row(ctx context.Context, on *stage, connections int, hold bool) ([]string, error) {
 	sidecar, err := on.startSidecar(ctx, on.addresses())
 	if err != nil {
 		return nil, err
@@ -46,7 +51,7 @@ func (i idle) row(ctx context.Context, on *stage, connections int) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	closeLeases, err := i.open(ctx, sidecar, connections)
+	closeLeases, err := i.open(ctx, sidecar, connections, hold)
 	defer closeLeases()
 	if err != nil {
 		return nil, err
@@ -84,7 +89,7 @@ func (s *sidecar) footprint(ctx context.Context) (footprint, error) {
 }
 
 // open opens the leases. What it returns closes what was opened, also after an error.
-func (i idle) open(ctx context.Context, s *sidecar, connections int) (closeAll func(), err error) {
+func (i idle) open(ctx context.Context, s *sidecar, connections int, hold bool) (closeAll func(), err error) {
 	opened := make([]*grpc.ClientConn, connections)
 	ends := make([]func(), i.leases)
 	closeAll = func() {
@@ -106,7 +111,11 @@ func (i idle) open(ctx context.Context, s *sidecar, connections int) (closeAll f
 		}
 	}
 	return closeAll, eachOf(i.leases, openings, func(n int) (err error) {
-		_, ends[n], err = beginLease(ctx, opened[n%connections])
+		c := &sidecarCaller{locks: lockv1.NewLockServiceClient(opened[n%connections])}
+		c.lease, ends[n], err = beginLease(ctx, opened[n%connections])
+		if err == nil && hold {
+			err = c.lock(ctx, lockOf(n))
+		}
 		return err
 	})
 }

@@ -56,12 +56,19 @@ func run(ctx context.Context, arguments []string, out, logged io.Writer) error {
 	if settings.attack != "" {
 		return serveAttack(settings.attack, settings.victim, os.Stdin, out)
 	}
+	var all findings
 	for _, size := range []int{1, 3} {
-		if err := runOn(ctx, settings, size, out, logged); err != nil {
+		found, err := runOn(ctx, settings, size, out, logged)
+		if err != nil {
 			return err
 		}
+		all = append(all, found...)
 	}
-	return nil
+	judged, err := all.judge(goals())
+	if judged != nil {
+		judged.print(out, settings.markdown)
+	}
+	return err
 }
 
 func parse(arguments []string, logged io.Writer) (settings, error) {
@@ -103,11 +110,11 @@ func orAll(expression string) string {
 	return expression
 }
 
-// runOn does the chosen experiments on an ensemble of so many servers.
-func runOn(ctx context.Context, settings settings, size int, out, logged io.Writer) error {
-	where := map[int]string{1: "standalone", 3: "ensemble"}[size]
+// runOn does the chosen experiments on an ensemble of so many servers, and prints what they find.
+func runOn(ctx context.Context, settings settings, size int, out, logged io.Writer) (all findings, err error) {
+	where := map[int]string{1: standalone, 3: onEnsemble}[size]
 	if !settings.servers.MatchString(where) {
-		return nil
+		return nil, nil
 	}
 	var chosen []experiment
 	for _, e := range experiments(settings.quick) {
@@ -116,21 +123,22 @@ func runOn(ctx context.Context, settings settings, size int, out, logged io.Writ
 		}
 	}
 	if len(chosen) == 0 {
-		return nil
+		return nil, nil
 	}
 	stage, err := build(ctx, settings, size)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer stage.close()
 	for _, e := range chosen {
 		fmt.Fprintf(logged, "%s, %s …\n", e.name, where)
 		table, err := e.run(ctx, stage)
 		if err != nil {
-			return fmt.Errorf("%s, %s: %w", e.name, where, err)
+			return nil, fmt.Errorf("%s, %s: %w", e.name, where, err)
 		}
 		table.title = e.title + ", " + where
 		table.print(out, settings.markdown)
+		all = append(all, finding{e.name, where, table})
 	}
-	return nil
+	return all, nil
 }

@@ -28,6 +28,7 @@ func build(ctx context.Context, settings settings, size int) (*stage, error) {
 	servers, err := ensemble.Start(ctx, ensemble.Options{
 		Servers:              size,
 		MaxClientConnections: -1,
+		DirectPeers:          true, // or the callers' process would pay for what servers say to each other
 		Config:               []string{"forceSync=yes", "preAllocSize=65536"},
 		JVM:                  []string{"-Xmx512m", "-XX:TieredStopAtLevel=4"},
 	})
