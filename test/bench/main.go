@@ -28,6 +28,7 @@ type settings struct {
 	quick    bool
 	markdown bool
 	extra    string
+	chart    string
 	profiles string
 	echo     string
 	attack   string
@@ -68,7 +69,14 @@ func run(ctx context.Context, arguments []string, out, logged io.Writer) error {
 	if judged != nil {
 		judged.print(out, settings.markdown)
 	}
-	return err
+	if settings.chart == "" || err != nil {
+		return err
+	}
+	drawn, err := all.chart()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(settings.chart, []byte(drawn), 0o644)
 }
 
 func parse(arguments []string, logged io.Writer) (settings, error) {
@@ -81,6 +89,7 @@ func parse(arguments []string, logged io.Writer) (settings, error) {
 	flags.StringVar(&servers, "on", "", "regular expression of what to do them on: standalone, ensemble")
 	flags.BoolVar(&s.quick, "quick", false, "whether to do a fraction of it, to see that it works")
 	flags.BoolVar(&s.markdown, "markdown", false, "whether to print tables in Markdown")
+	flags.StringVar(&s.chart, "chart", "", "file to draw the rates of pairs-64 into, in SVG")
 	flags.StringVar(&s.extra, "serve", "", "further flags for the sidecar, separated by blanks")
 	flags.StringVar(&s.profiles, "profiles", "", "directory to put a profile of the sidecar into, one for each experiment with lock pairs or joins; profiled figures are not to be quoted")
 	flags.StringVar(&s.echo, "echo", "", "serve bare gRPC on this socket until the input ends, and do nothing else; the bench starts itself so")
