@@ -120,9 +120,14 @@ type etcdCaller struct {
 
 const leaseSeconds = 60 // which the server's Lock keeps alive
 
-func openEtcd(ctx context.Context, e *etcdCluster, number int) (caller, error) {
-	connection, err := grpc.NewClient("passthrough:///"+e.addresses[number%len(e.addresses)],
+// dial opens a connection to the server whose turn it is for the caller of this number.
+func (e *etcdCluster) dial(number int) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+e.addresses[number%len(e.addresses)],
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodec(bytesCodec{})))
+}
+
+func openEtcd(ctx context.Context, e *etcdCluster, number int) (caller, error) {
+	connection, err := e.dial(number)
 	if err != nil {
 		return nil, err
 	}
@@ -155,6 +160,17 @@ func (c *etcdCaller) lock(ctx context.Context, name string) error {
 func (c *etcdCaller) unlock(ctx context.Context) error {
 	request := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), c.key)
 	_, err := c.invoke(ctx, "/v3lockpb.Lock/Unlock", request)
+	return err
+}
+
+// A revisionTaker writes a key; the revision of the write is its number.
+type revisionTaker struct{ etcdCaller }
+
+func (r revisionTaker) close() { r.connection.Close() }
+
+func (r revisionTaker) take(ctx context.Context) error {
+	key := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), sequenceName)
+	_, err := r.invoke(ctx, "/etcdserverpb.KV/Put", key)
 	return err
 }
 

@@ -24,6 +24,11 @@ func experiments(quick bool) []experiment {
 		title := fmt.Sprintf("Lock pair (acquire and release), %d callers, each with a lock of its own", p.callers)
 		all = append(all, experiment{fmt.Sprintf("pairs-%d", p.callers), title, p.run})
 	}
+	w := ways{pairs{callers: 1, each: 300, rounds: 6}}
+	if quick {
+		w.rounds, w.each = 2, 75
+	}
+	all = append(all, experiment{"ways", "What each way of calling costs, one caller", w.run})
 	for _, h := range []handover{{waiters: 2}, {waiters: 16}, {waiters: 128}} {
 		h.rounds, h.cycles = 4, 300
 		if quick {

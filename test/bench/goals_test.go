@@ -53,7 +53,7 @@ func TestGoalsAreOfExperimentsAndTheirFigures(t *testing.T) {
 	tables := map[string]*table{
 		"pairs":    pairs{}.table(contenders, one(len(contenders))),
 		"handover": handover{}.table(one(len(contenders)), one(len(contenders))),
-		"sequence": sequence{}.table(one(4), one(4)),
+		"sequence": sequence{}.table(one(5), one(5)),
 		"joins":    joins{}.table(joinersOn(nil, nil), one(4)),
 		"watch":    watch{}.table(one(3), one(3)),
 	}

@@ -81,16 +81,21 @@ func (s *stage) startField(ctx context.Context) (field, error) {
 	if f.sidecar, err = s.startSidecar(ctx, f.addresses); err != nil {
 		return field{}, err
 	}
-	s.counter++
-	directory := filepath.Join(s.directory, strconv.Itoa(s.counter))
-	if err = os.Mkdir(directory, 0o700); err == nil {
-		f.etcd, err = startEtcd(ctx, directory, len(f.addresses))
-	}
-	if err != nil {
+	if f.etcd, err = s.startEtcd(ctx); err != nil {
 		f.sidecar.stop()
 		return field{}, err
 	}
 	return f, nil
+}
+
+// startEtcd starts as many servers of etcd's as there are of ZooKeeper's. The caller must stop them.
+func (s *stage) startEtcd(ctx context.Context) (*etcdCluster, error) {
+	s.counter++
+	directory := filepath.Join(s.directory, strconv.Itoa(s.counter))
+	if err := os.Mkdir(directory, 0o700); err != nil {
+		return nil, err
+	}
+	return startEtcd(ctx, directory, len(s.addresses()))
 }
 
 func (f field) stop() {
