@@ -15,7 +15,8 @@ const (
 const chartStyle = `<style>
 text{font:13px system-ui,sans-serif;fill:#1f2328}.head{font-size:15px;font-weight:600}.quiet{fill:#59636e}
 .card{fill:#fff;stroke:#d1d9e0}.other{fill:#afb8c1}.ours{fill:#0969da}
-@media(prefers-color-scheme:dark){text{fill:#f0f6fc}.quiet{fill:#9198a1}.card{fill:#151b23;stroke:#3d444d}.other{fill:#656c76}.ours{fill:#4493f8}}
+@media(prefers-color-scheme:dark){text{fill:#f0f6fc}.quiet{fill:#9198a1}
+.card{fill:#151b23;stroke:#3d444d}.other{fill:#656c76}.ours{fill:#4493f8}}
 </style>
 `
 

@@ -15,7 +15,30 @@ type experiment struct {
 
 // experiments is all there are. Quick ones do a fraction.
 func experiments(quick bool) []experiment {
-	var all []experiment
+	all := locks(quick)
+	for _, q := range []sequence{{callers: 1}, {callers: 8}, {callers: 64}} {
+		q.rounds, q.lasts = 6, 2*time.Second
+		if quick {
+			q.rounds, q.lasts = 2, 400*time.Millisecond
+		}
+		title := fmt.Sprintf("Numbers of one sequence, %d callers", q.callers)
+		all = append(all, experiment{fmt.Sprintf("sequence-%d", q.callers), title, q.run})
+	}
+	all = append(append(all, memberships(quick)...), watches(quick)...)
+	i := idle{leases: 1000, seconds: 20}
+	if quick {
+		i = idle{leases: 200, seconds: 5}
+	}
+	title := fmt.Sprintf("Idle leases, %d of them", i.leases)
+	all = append(all, experiment{"idle", title, i.run})
+	a := attacked{rounds: 3, lasts: 20 * time.Second}
+	if quick {
+		a.rounds, a.lasts = 1, 10*time.Second
+	}
+	return append(all, experiment{"attacks", "One caller attacks its sidecar, others use it", a.run})
+}
+
+func locks(quick bool) (all []experiment) {
 	for _, p := range []pairs{{callers: 1, each: 300}, {callers: 8, each: 100}, {callers: 64, each: 40}} {
 		p.rounds = 6
 		if quick {
@@ -37,26 +60,7 @@ func experiments(quick bool) []experiment {
 		title := fmt.Sprintf("Hand-over, %d waiters in the queue of one lock", h.waiters)
 		all = append(all, experiment{fmt.Sprintf("handover-%d", h.waiters), title, h.run})
 	}
-	for _, q := range []sequence{{callers: 1}, {callers: 8}, {callers: 64}} {
-		q.rounds, q.lasts = 6, 2*time.Second
-		if quick {
-			q.rounds, q.lasts = 2, 400*time.Millisecond
-		}
-		title := fmt.Sprintf("Numbers of one sequence, %d callers", q.callers)
-		all = append(all, experiment{fmt.Sprintf("sequence-%d", q.callers), title, q.run})
-	}
-	all = append(append(all, memberships(quick)...), watches(quick)...)
-	i := idle{leases: 1000, seconds: 20}
-	if quick {
-		i = idle{leases: 200, seconds: 5}
-	}
-	title := fmt.Sprintf("Idle leases, %d of them", i.leases)
-	all = append(all, experiment{"idle", title, i.run})
-	a := attacked{rounds: 3, lasts: 20 * time.Second}
-	if quick {
-		a.rounds, a.lasts = 1, 10*time.Second
-	}
-	return append(all, experiment{"attacks", "One caller attacks its sidecar, others use it", a.run})
+	return all
 }
 
 func memberships(quick bool) []experiment {
