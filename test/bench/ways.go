@@ -28,7 +28,19 @@ func (c callOf) lock(ctx context.Context, _ string) error { return c.call(ctx) }
 
 func (callOf) unlock(context.Context) error { return nil }
 
-// contenders are a call that does nothing, the ways to lock through this sidecar, a member, and the unary calls.
+// A newMember joins under another name each time, since it does not wait until it has left.
+type newMember struct {
+	caller
+
+	joined int
+}
+
+func (n *newMember) lock(ctx context.Context, name string) error {
+	n.joined++
+	return n.caller.lock(ctx, fmt.Sprintf("%s-%d", name, n.joined))
+}
+
+// contenders are a call that does nothing, the ways to lock through this sidecar, a member, which leaves again, and the unary calls.
 func (w ways) contenders(s *sidecar, echo string) []contender {
 	all := []contender{{name: "gRPC echo", open: func(context.Context, int) (caller, error) {
 		opened, err := openEcho(echo)
@@ -44,8 +56,10 @@ func (w ways) contenders(s *sidecar, echo string) []contender {
 	}
 	joins := joinersOn(s, nil)
 	member := joins[len(joins)-1]
-	member.name = "join and leave: no lease"
-	all = append(all, member)
+	all = append(all, contender{name: "join: no lease", sidecar: s, open: func(ctx context.Context, number int) (caller, error) {
+		opened, err := member.open(ctx, number)
+		return &newMember{caller: opened}, err
+	}})
 	for _, number := range []sequencev1.Ordering{sequencev1.Ordering_ORDERING_STRICT, sequencev1.Ordering_ORDERING_RELAXED} {
 		name := "number: " + strings.TrimPrefix(number.String(), "ORDERING_")
 		all = append(all, unary(name, s, func(ctx context.Context, connection *grpc.ClientConn) error {
