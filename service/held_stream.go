@@ -89,7 +89,8 @@ type heldStream[P heldPlace, M any] struct {
 	caller     caller.Caller
 	left       <-chan struct{} // closed when the caller has ended the stream
 	permission *caller.Permission
-	box        *outbox[M]
+	box        mailbox[M]
+	started    *started // what the stream is on a lease's stream; nil if it is one of its own
 
 	lease  *lease
 	single bool // the lease is this stream's alone
@@ -115,10 +116,16 @@ type heldStream[P heldPlace, M any] struct {
 
 func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStreamingServer[M]) *heldStream[P, *M] {
 	ctx := stream.Context()
-	return &heldStream[P, *M]{
-		services: services, caller: caller.Of(ctx), left: ctx.Done(), permission: caller.PermissionOf(ctx),
-		box: newOutbox(stream.Send), acknowledged: newLatch(),
+	made := &heldStream[P, *M]{
+		services: services, caller: caller.Of(ctx), left: ctx.Done(), permission: caller.PermissionOf(ctx), started: startedOf(ctx),
 	}
+	if made.started != nil {
+		made.box, made.acknowledged = drawer[*M]{made.started}, made.started.stopped
+		made.left = made.started.stopped.closed
+	} else {
+		made.box, made.acknowledged = newOutbox(stream.Send), newLatch()
+	}
+	return made
 }
 
 // run is the stream from end to end. It returns the status it ends with; what it has taken is given up after that.
@@ -157,16 +164,23 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 	if s.services.drain.hasBegun() {
 		return errStopping
 	}
-	if s.recipe.leaseID == "" {
+	switch {
+	case s.started != nil:
+		if s.recipe.leaseID != "" {
+			return invalid("lease_id", s.recipe.leaseID, "empty: the request stands on the lease of its stream")
+		}
+		s.lease = s.started.lease
+	case s.recipe.leaseID == "":
 		s.single = true
 		s.lease, err = s.services.leases.begin(ctx, s.caller, s.recipe.about, s.services.options.SessionTimeout)
 		if err == nil {
 			s.lease.begin(s.recipe.resource, s.left)
 		}
 		return err
-	}
-	if s.lease, err = s.services.leases.find(s.caller, s.recipe.leaseID); err != nil {
-		return err
+	default:
+		if s.lease, err = s.services.leases.find(s.caller, s.recipe.leaseID); err != nil {
+			return err
+		}
 	}
 	caller.CallOf(ctx).StandsOn(s.lease.logID)
 	for {
@@ -251,7 +265,9 @@ func (s *heldStream[P, M]) pause(ctx context.Context, first <-chan struct{}, oth
 		return s.lease.lost()
 	case <-s.services.drain.notice:
 		return errStopping
-	case <-s.box.slow:
+	case <-s.acknowledged.closed:
+		return context.Canceled
+	case <-s.box.tooSlow():
 		return errSlowReader
 	}
 }
@@ -273,7 +289,10 @@ func (s *heldStream[P, M]) meaning(err error) error {
 func (s *heldStream[P, M]) keep(ctx context.Context) error {
 	announcement, first := s.recipe.begin(ctx)
 	s.held = true
-	s.connectivity = newConnectivity(s.lease.session)
+	s.connectivity = &connectivity{} // which the lease's stream tells
+	if s.started == nil {
+		s.connectivity = newConnectivity(s.lease.session)
+	}
 	defer s.connectivity.stop()
 	if s.recipe.stopping != nil {
 		s.notice = s.services.drain.notice
@@ -313,7 +332,7 @@ func (s *heldStream[P, M]) next(ctx, looks context.Context) (over bool, why erro
 		return true, s.permission.Why()
 	case <-s.services.drain.over:
 		return true, errHoldStopped
-	case <-s.box.slow:
+	case <-s.box.tooSlow():
 		return true, errSlowReader
 	case <-s.notice:
 		s.notice = nil

@@ -62,47 +62,92 @@ type leaseService struct {
 }
 
 func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStreamingServer[leasev1.OpenResponse]) error {
-	about, err := parseAbout(request.GetOwner(), request.GetMetadata())
+	opened, err := l.open(request, stream)
 	if err != nil {
 		return err
 	}
+	kept := &leaseStream[*leasev1.OpenResponse]{services: l.services, lease: opened, box: newOutbox(stream.Send), words: openWords}
+	return kept.keep(stream.Context())
+}
+
+// open begins the lease that a stream asks for.
+func (l *leaseService) open(request *leasev1.OpenRequest, stream grpc.ServerStream) (*lease, error) {
+	about, err := parseAbout(request.GetOwner(), request.GetMetadata())
+	if err != nil {
+		return nil, err
+	}
 	ttl, err := parseDuration("ttl", request.GetTtl(), time.Millisecond, recipes.LongestTimeout)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if ttl == nil {
 		ttl = &l.services.options.SessionTimeout
 	}
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
+		return nil, err
 	}
 	ctx := stream.Context()
 	opened, err := l.services.leases.begin(ctx, caller.Of(ctx), about, *ttl)
 	if errors.Is(err, recipes.ErrUnsafeTimeout) && request.GetTtl() != nil {
-		return invalid("ttl", ttl.String(), "long enough for the sidecar to prove the lease alive")
+		return nil, invalid("ttl", ttl.String(), "long enough for the sidecar to prove the lease alive")
 	}
-	if err != nil {
-		return err
-	}
-	return l.keep(ctx, opened, newOutbox(stream.Send))
+	return opened, err
 }
 
-// keep keeps a lease open for as long as its stream lives.
-func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
-	leases := l.services.leases
+// A leaseStream is the stream of a lease, which lives as long as it does. M is what it sends.
+type leaseStream[M any] struct {
+	services *Services
+	lease    *lease
+	box      *outbox[M]
+	words    func(leaseEvent) M
+
+	asked   <-chan error // why the caller has it end, nil if it closes the lease; nil if only the stream's own end can say that
+	settled func()       // called when the lease has ended for its caller, before the status; may be nil
+	after   func()       // called when the lease has ended in the ensemble; may be nil
+}
+
+// A leaseEvent is one of its fields.
+type leaseEvent struct {
+	opened    *leasev1.Opened
+	suspended *leasev1.Suspended
+	resumed   *leasev1.Resumed
+}
+
+func openWords(event leaseEvent) *leasev1.OpenResponse {
+	switch {
+	case event.opened != nil:
+		return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{Opened: event.opened}}
+	case event.suspended != nil:
+		return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Suspended{Suspended: event.suspended}}
+	}
+	return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: event.resumed}}
+}
+
+// keep keeps the lease open for as long as its stream lives.
+func (s *leaseStream[M]) keep(ctx context.Context) error {
+	opened, leases := s.lease, s.services.leases
 	id, key := leases.ids.enter(opened.identity, opened)
 	caller.AfterStatus(ctx, func() {
 		leases.finish(ctx, opened)
-		box.wait()
+		s.box.wait()
+		if s.after != nil {
+			s.after()
+		}
 	})
 	defer func() { // also after a panic
 		opened.end(errLeaseClosed)
 		leases.ids.end(key, tombstone{why: opened.lost(), gone: opened.gone})
+		if s.settled != nil {
+			s.settled()
+		}
 	}()
-	box.put(topicPlace, func() (*leasev1.OpenResponse, bool) { return openedEvent(id, opened), opened.lost() == nil })
-	why := l.watchOver(ctx, opened, box)
+	s.box.put(topicPlace, func() (M, bool) {
+		event := &leasev1.Opened{LeaseId: id, Ttl: durationpb.New(opened.session.Timeout())}
+		return s.words(leaseEvent{opened: event}), opened.lost() == nil
+	})
+	why := s.watchOver(ctx)
 	switch from := caller.Of(ctx); {
-	case gaveUp(ctx, from):
+	case gaveUp(ctx, from), s.asked != nil && why == nil:
 		opened.close(from)
 	case mayNotHear(ctx, from, why):
 		opened.told.note(from, opened.session.ValidFor())
@@ -115,53 +160,47 @@ func (l *leaseService) keep(ctx context.Context, opened *lease, box *outbox[*lea
 }
 
 // watchOver returns when the lease must end, with the reason.
-func (l *leaseService) watchOver(ctx context.Context, opened *lease, box *outbox[*leasev1.OpenResponse]) error {
+func (s *leaseStream[M]) watchOver(ctx context.Context) error {
 	permission := caller.PermissionOf(ctx)
-	connectivity := newConnectivity(opened.session)
+	connectivity := newConnectivity(s.lease.session)
 	defer connectivity.stop()
 	if connectivity.suspended {
-		box.put(topicConnectivity, connectivityEvent(ctx, opened, true))
+		s.tellConnectivity(ctx, true)
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-opened.session.Done():
+		case <-s.lease.session.Done():
 			return errLeaseLost
-		case <-opened.ended:
-			return opened.lost()
-		case <-l.services.drain.over:
+		case <-s.lease.ended:
+			return s.lease.lost()
+		case <-s.services.drain.over:
 			return errHoldStopped
 		case <-permission.Withdrawn():
 			return permission.Why()
-		case <-box.slow:
+		case <-s.box.slow:
 			return errSlowReader
+		case why := <-s.asked:
+			return why
 		case <-connectivity.changed:
 			if connectivity.look() {
-				box.put(topicConnectivity, connectivityEvent(ctx, opened, connectivity.suspended))
+				s.tellConnectivity(ctx, connectivity.suspended)
 			}
 		case <-connectivity.tick:
-			box.put(topicConnectivity, connectivityEvent(ctx, opened, true))
+			s.tellConnectivity(ctx, true)
 		}
 	}
 }
 
-func openedEvent(id string, opened *lease) *leasev1.OpenResponse {
-	return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{Opened: &leasev1.Opened{
-		LeaseId: id, Ttl: durationpb.New(opened.session.Timeout()),
-	}}}
-}
-
-func connectivityEvent(ctx context.Context, opened *lease, suspended bool) func() (*leasev1.OpenResponse, bool) {
-	return func() (*leasev1.OpenResponse, bool) {
-		remaining := opened.validFor()
-		event := &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: &leasev1.Resumed{}}}
-		if suspended {
-			remaining = opened.tell(caller.Of(ctx))
-			event.Event = &leasev1.OpenResponse_Suspended{Suspended: &leasev1.Suspended{Remaining: durationpb.New(remaining)}}
+func (s *leaseStream[M]) tellConnectivity(ctx context.Context, suspended bool) {
+	s.box.put(topicConnectivity, func() (M, bool) {
+		if !suspended {
+			return s.words(leaseEvent{resumed: &leasev1.Resumed{}}), s.lease.validFor() > 0
 		}
-		return event, remaining > 0
-	}
+		remaining := s.lease.tell(caller.Of(ctx))
+		return s.words(leaseEvent{suspended: &leasev1.Suspended{Remaining: durationpb.New(remaining)}}), remaining > 0
+	})
 }
 
 func (l *leaseService) Check(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {

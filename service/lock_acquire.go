@@ -165,7 +165,7 @@ func (a *lockStream) heldBy(holders []recipes.Contender) error {
 // queueNews tells a waiting caller how it stands: at once, and again when that has changed. How often it is worth to look
 // grows with the distance, up front once a second, so that a long queue does not keep reading itself.
 type queueNews struct {
-	box  *outbox[*lockv1.AcquireResponse]
+	box  mailbox[*lockv1.AcquireResponse]
 	told *lockv1.Queued // without ages
 	next time.Time
 }

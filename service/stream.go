@@ -12,10 +12,13 @@ const unsentTooLong = 10 * time.Second
 type topic int
 
 const (
-	topicPlace        topic = iota // opened; queued, granted; joined; a view
+	topicNone         topic = iota // what no other message takes the place of
+	topicPlace                     // opened; queued, granted; joined; a view
 	topicConnectivity              // suspended, resumed
 	topicRevocation                // revocation requested
 	topicMetadata                  // updated
+
+	topics // how many there are
 )
 
 // An outbox sends a stream's messages without ever keeping its handler waiting. It holds at most one unsent message of
@@ -29,14 +32,24 @@ type outbox[M any] struct {
 	letters []letter[M]
 	sending bool
 	running sync.WaitGroup
-	tooSlow sync.Once
+	late    sync.Once
 }
 
 // A letter is an unsent message. compose returns false if there is nothing to say any more.
 type letter[M any] struct {
 	topic   topic
 	compose func() (M, bool)
+	sent    func() // called when it has been handed to the transport; may be nil
 }
+
+// A mailbox is where a handler puts what its caller shall be sent.
+type mailbox[M any] interface {
+	put(about topic, compose func() (M, bool)) // has a message sent soon, instead of an unsent one of the same topic
+	tooSlow() <-chan struct{}                  // closed when a message could not be sent for too long
+	wait()                                     // returns when nothing is being sent any more; the stream must have ended
+}
+
+func (o *outbox[M]) tooSlow() <-chan struct{} { return o.slow }
 
 func newOutbox[M any](send func(M) error) *outbox[M] {
 	return &outbox[M]{send: send, slow: make(chan struct{})}
@@ -52,40 +65,61 @@ func (o *outbox[M]) put(about topic, compose func() (M, bool)) {
 			return
 		}
 	}
-	o.letters = append(o.letters, letter[M]{about, compose})
+	o.addLocked(letter[M]{topic: about, compose: compose})
+}
+
+// add has a message sent after all that are unsent, and says when it has been.
+func (o *outbox[M]) add(compose func() (M, bool), sent func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.addLocked(letter[M]{topic: topicNone, compose: compose, sent: sent})
+}
+
+func (o *outbox[M]) addLocked(added letter[M]) {
+	o.letters = append(o.letters, added)
 	if !o.sending {
 		o.sending = true
 		o.running.Go(o.deliver)
 	}
 }
 
+// unsent is how many messages wait.
+func (o *outbox[M]) unsent() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.letters)
+}
+
 // deliver sends until nothing is left or the stream has ended.
 func (o *outbox[M]) deliver() {
 	for {
-		compose, ok := o.next()
+		letter, ok := o.next()
 		if !ok {
 			return
 		}
-		if message, ok := compose(); ok && o.post(message) != nil {
+		if message, ok := letter.compose(); ok && o.post(message) != nil {
 			return // sending stays set: nothing can be sent any more
+		}
+		if letter.sent != nil {
+			letter.sent()
 		}
 	}
 }
 
-func (o *outbox[M]) next() (compose func() (M, bool), ok bool) {
+func (o *outbox[M]) next() (first letter[M], ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.letters) == 0 {
 		o.sending = false
-		return nil, false
+		return first, false
 	}
-	first := o.letters[0]
+	first = o.letters[0]
 	o.letters = append(o.letters[:0], o.letters[1:]...)
-	return first.compose, true
+	return first, true
 }
 
 func (o *outbox[M]) post(message M) error {
-	late := time.AfterFunc(unsentTooLong, func() { o.tooSlow.Do(func() { close(o.slow) }) })
+	late := time.AfterFunc(unsentTooLong, func() { o.late.Do(func() { close(o.slow) }) })
 	defer late.Stop()
 	return o.send(message)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 )
 
@@ -19,6 +20,38 @@ type laterKey struct{}
 
 // A laterList belongs to one call and is touched by its goroutine only.
 type laterList struct{ functions []func() }
+
+func (l *laterList) run() {
+	for _, fn := range l.functions {
+		fn()
+	}
+}
+
+// Inner is the context of a call that comes inside of another one's stream, and that tells its end there. afterStatus runs what was
+// given to AfterStatus; it must be called once that end has been handed to the transport.
+func Inner(ctx context.Context) (inner context.Context, afterStatus func()) {
+	later := new(laterList)
+	inner = numbered(ctx, CallOf(ctx).number)
+	return context.WithValue(inner, laterKey{}, later), later.run
+}
+
+// A Passage has a call that came inside of another one's stream go through all that calls go through before it is handled.
+type Passage func(method string, stream grpc.ServerStream, handle grpc.StreamHandler) error
+
+type passageKey struct{}
+
+// WithPassage is the context of a stream that other calls may come inside of.
+func WithPassage(ctx context.Context, passage Passage) context.Context {
+	return context.WithValue(ctx, passageKey{}, passage)
+}
+
+// PassageOf is that of a stream; where nothing stands before the handlers, as in tests, calls are handled at once.
+func PassageOf(ctx context.Context) Passage {
+	if passage, ok := ctx.Value(passageKey{}).(Passage); ok {
+		return passage
+	}
+	return func(_ string, stream grpc.ServerStream, handle grpc.StreamHandler) error { return handle(nil, stream) }
+}
 
 // StatsHandler gives each call its list, and runs it at the call's end: grpc-go reports stats.End from the goroutine
 // that ran the handler, after WriteStatus.
@@ -39,9 +72,7 @@ func (StatsHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	if _, ended := event.(*stats.End); !ended {
 		return
 	}
-	for _, fn := range ctx.Value(laterKey{}).(*laterList).functions {
-		fn()
-	}
+	ctx.Value(laterKey{}).(*laterList).run()
 }
 
 // TagConn implements stats.Handler.

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"go.opentelemetry.io/otel/attribute"
@@ -26,6 +28,15 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 	log, counted := callLog{options.Log}, errorCount{options.Metrics}
 	memory := reception.memory
 	admission := admission{options.MaxStreams, reception.limits, memory, authorizer, denials{options.Audit}}
+	passage := passage{
+		options.Metrics.calls.StreamServerInterceptor(),
+		log.stream,
+		counted.stream,
+		answerStream,
+		recovery.StreamServerInterceptor(),
+		admission.stream,
+		memory.stream,
+	}
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(
 			options.Metrics.calls.UnaryServerInterceptor(),
@@ -45,9 +56,55 @@ func interceptorsOf(options Options, authorizer authorizer, reception reception)
 			reception.stream,
 			admission.stream,
 			memory.stream,
+			passage.open,
 		),
 	}
 }
+
+// A passage is what the calls go through that come inside of a lease's stream: what those with streams of their own do, but for the reception
+// of what is streamed, which the stream that they come in has been through.
+type passage []grpc.StreamServerInterceptor
+
+// open has the calls inside of a stream go through the passage.
+func (p passage) open(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if info.IsClientStream {
+		stream = &passableStream{stream, p}
+	}
+	return handler(server, stream)
+}
+
+func (p passage) through(method string, stream grpc.ServerStream, handle grpc.StreamHandler) error {
+	info := &grpc.StreamServerInfo{FullMethod: method, IsServerStream: true}
+	for _, interceptor := range slices.Backward(p) {
+		inner := handle
+		handle = func(server any, stream grpc.ServerStream) error { return interceptor(server, stream, info, inner) }
+	}
+	ctx, span := trace.SpanFromContext(stream.Context()).TracerProvider().Tracer("github.com/sidekeeper/sidekeeper/internal/server").Start(stream.Context(), strings.TrimPrefix(method, "/"))
+	defer span.End()
+	return handle(nil, &passingStream{stream, ctx})
+}
+
+// A passableStream is one that calls may come inside of.
+type passableStream struct {
+	grpc.ServerStream
+
+	passage passage
+}
+
+// Context implements grpc.ServerStream.
+func (s *passableStream) Context() context.Context {
+	return caller.WithPassage(s.ServerStream.Context(), s.passage.through)
+}
+
+// A passingStream is one of a call inside of another one's stream, with its span.
+type passingStream struct {
+	grpc.ServerStream
+
+	ctx context.Context //nolint:containedctx // what it is there for
+}
+
+// Context implements grpc.ServerStream.
+func (s *passingStream) Context() context.Context { return s.ctx }
 
 // admission decides who may make a call, how many at once, and how many in a second.
 type admission struct {

@@ -22,10 +22,11 @@ type methodPolicy struct {
 
 // methodPolicies are by full method.
 var methodPolicies = map[string]methodPolicy{
-	leasev1.LeaseService_Open_FullMethodName:  {},
-	leasev1.LeaseService_Check_FullMethodName: {},
-	leasev1.LeaseService_Close_FullMethodName: {},
-	leasev1.LeaseService_List_FullMethodName:  {names: everyName},
+	leasev1.LeaseService_Open_FullMethodName:      {},
+	leasev1.LeaseService_Multiplex_FullMethodName: {},
+	leasev1.LeaseService_Check_FullMethodName:     {},
+	leasev1.LeaseService_Close_FullMethodName:     {},
+	leasev1.LeaseService_List_FullMethodName:      {names: everyName},
 
 	lockv1.LockService_Acquire_FullMethodName: {names: nameIn},
 	lockv1.LockService_Check_FullMethodName:   {},

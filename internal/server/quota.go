@@ -53,8 +53,14 @@ type cost [len(paced)]int
 // costOf is the cost of a request. What lets go costs nothing; nor do numbers that come out of a reserved block.
 func costOf(method string, request any) cost {
 	count, writes := writesOf[method]
-	if method == leasev1.LeaseService_Open_FullMethodName {
+	switch method {
+	case leasev1.LeaseService_Open_FullMethodName:
 		return cost{1}
+	case leasev1.LeaseService_Multiplex_FullMethodName:
+		if request, ok := request.(*leasev1.MultiplexRequest); ok && request.GetOpen() != nil {
+			return cost{1}
+		}
+		return cost{}
 	}
 	if !writes || request == nil {
 		return cost{}

@@ -10,6 +10,8 @@
 package leasev1
 
 import (
+	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	v11 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -390,6 +392,717 @@ func (*Resumed) Descriptor() ([]byte, []int) {
 	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{4}
 }
 
+// MultiplexRequest is one message to a lease that carries everything that stands on it.
+type MultiplexRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. What is asked for.
+	//
+	// Types that are valid to be assigned to Request:
+	//
+	//	*MultiplexRequest_Open
+	//	*MultiplexRequest_Start
+	//	*MultiplexRequest_Stop
+	//	*MultiplexRequest_Check
+	Request       isMultiplexRequest_Request `protobuf_oneof:"request"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MultiplexRequest) Reset() {
+	*x = MultiplexRequest{}
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MultiplexRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MultiplexRequest) ProtoMessage() {}
+
+func (x *MultiplexRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MultiplexRequest.ProtoReflect.Descriptor instead.
+func (*MultiplexRequest) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *MultiplexRequest) GetRequest() isMultiplexRequest_Request {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *MultiplexRequest) GetOpen() *OpenRequest {
+	if x != nil {
+		if x, ok := x.Request.(*MultiplexRequest_Open); ok {
+			return x.Open
+		}
+	}
+	return nil
+}
+
+func (x *MultiplexRequest) GetStart() *Start {
+	if x != nil {
+		if x, ok := x.Request.(*MultiplexRequest_Start); ok {
+			return x.Start
+		}
+	}
+	return nil
+}
+
+func (x *MultiplexRequest) GetStop() *Stop {
+	if x != nil {
+		if x, ok := x.Request.(*MultiplexRequest_Stop); ok {
+			return x.Stop
+		}
+	}
+	return nil
+}
+
+func (x *MultiplexRequest) GetCheck() *Check {
+	if x != nil {
+		if x, ok := x.Request.(*MultiplexRequest_Check); ok {
+			return x.Check
+		}
+	}
+	return nil
+}
+
+type isMultiplexRequest_Request interface {
+	isMultiplexRequest_Request()
+}
+
+type MultiplexRequest_Open struct {
+	// Opens the lease. The first message, and only that.
+	Open *OpenRequest `protobuf:"bytes,1,opt,name=open,proto3,oneof"`
+}
+
+type MultiplexRequest_Start struct {
+	// Starts a lock or a member.
+	Start *Start `protobuf:"bytes,3,opt,name=start,proto3,oneof"`
+}
+
+type MultiplexRequest_Stop struct {
+	// Gives up what was started, or acknowledges its end.
+	Stop *Stop `protobuf:"bytes,4,opt,name=stop,proto3,oneof"`
+}
+
+type MultiplexRequest_Check struct {
+	// Asks how long the lease, and with it all that stands on it, is valid.
+	Check *Check `protobuf:"bytes,5,opt,name=check,proto3,oneof"`
+}
+
+func (*MultiplexRequest_Open) isMultiplexRequest_Request() {}
+
+func (*MultiplexRequest_Start) isMultiplexRequest_Request() {}
+
+func (*MultiplexRequest_Stop) isMultiplexRequest_Request() {}
+
+func (*MultiplexRequest_Check) isMultiplexRequest_Request() {}
+
+// Start starts what Acquire or Join would, on the stream's lease.
+type Start struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Names the request in later messages: 1 or more, and never used twice on a lease.
+	RequestId uint64 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Required. What is started. Its `lease_id` is empty; `owner` and `metadata` are as they are in the single call.
+	//
+	// Types that are valid to be assigned to Request:
+	//
+	//	*Start_Acquire
+	//	*Start_Join
+	Request       isStart_Request `protobuf_oneof:"request"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Start) Reset() {
+	*x = Start{}
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Start) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Start) ProtoMessage() {}
+
+func (x *Start) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Start.ProtoReflect.Descriptor instead.
+func (*Start) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Start) GetRequestId() uint64 {
+	if x != nil {
+		return x.RequestId
+	}
+	return 0
+}
+
+func (x *Start) GetRequest() isStart_Request {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *Start) GetAcquire() *v1.AcquireRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Start_Acquire); ok {
+			return x.Acquire
+		}
+	}
+	return nil
+}
+
+func (x *Start) GetJoin() *v11.JoinRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Start_Join); ok {
+			return x.Join
+		}
+	}
+	return nil
+}
+
+type isStart_Request interface {
+	isStart_Request()
+}
+
+type Start_Acquire struct {
+	// A lock.
+	Acquire *v1.AcquireRequest `protobuf:"bytes,2,opt,name=acquire,proto3,oneof"`
+}
+
+type Start_Join struct {
+	// A member.
+	Join *v11.JoinRequest `protobuf:"bytes,3,opt,name=join,proto3,oneof"`
+}
+
+func (*Start_Acquire) isStart_Request() {}
+
+func (*Start_Join) isStart_Request() {}
+
+// Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is
+// gone from the ensemble. After an `ended` that was not asked for, it acknowledges that end, and nothing follows: the caller no
+// longer relies on what it was told, and the place is given up at once. A request that is not known is ignored.
+type Stop struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. From `start`.
+	RequestId     uint64 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stop) Reset() {
+	*x = Stop{}
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stop) ProtoMessage() {}
+
+func (x *Stop) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stop.ProtoReflect.Descriptor instead.
+func (*Stop) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Stop) GetRequestId() uint64 {
+	if x != nil {
+		return x.RequestId
+	}
+	return 0
+}
+
+// Check asks for the validity of the lease.
+type Check struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Comes back in `checked`; chosen by the caller.
+	CheckId       uint64 `protobuf:"varint,1,opt,name=check_id,json=checkId,proto3" json:"check_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Check) Reset() {
+	*x = Check{}
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Check) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Check) ProtoMessage() {}
+
+func (x *Check) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Check.ProtoReflect.Descriptor instead.
+func (*Check) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Check) GetCheckId() uint64 {
+	if x != nil {
+		return x.CheckId
+	}
+	return 0
+}
+
+// MultiplexResponse is one message of a lease that carries everything that stands on it. Ignore messages whose response or event you
+// do not know.
+type MultiplexResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What happened.
+	//
+	// Types that are valid to be assigned to Response:
+	//
+	//	*MultiplexResponse_Opened
+	//	*MultiplexResponse_Suspended
+	//	*MultiplexResponse_Resumed
+	//	*MultiplexResponse_Event
+	//	*MultiplexResponse_Ended
+	//	*MultiplexResponse_Checked
+	Response      isMultiplexResponse_Response `protobuf_oneof:"response"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MultiplexResponse) Reset() {
+	*x = MultiplexResponse{}
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MultiplexResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MultiplexResponse) ProtoMessage() {}
+
+func (x *MultiplexResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MultiplexResponse.ProtoReflect.Descriptor instead.
+func (*MultiplexResponse) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *MultiplexResponse) GetResponse() isMultiplexResponse_Response {
+	if x != nil {
+		return x.Response
+	}
+	return nil
+}
+
+func (x *MultiplexResponse) GetOpened() *Opened {
+	if x != nil {
+		if x, ok := x.Response.(*MultiplexResponse_Opened); ok {
+			return x.Opened
+		}
+	}
+	return nil
+}
+
+func (x *MultiplexResponse) GetSuspended() *Suspended {
+	if x != nil {
+		if x, ok := x.Response.(*MultiplexResponse_Suspended); ok {
+			return x.Suspended
+		}
+	}
+	return nil
+}
+
+func (x *MultiplexResponse) GetResumed() *Resumed {
+	if x != nil {
+		if x, ok := x.Response.(*MultiplexResponse_Resumed); ok {
+			return x.Resumed
+		}
+	}
+	return nil
+}
+
+func (x *MultiplexResponse) GetEvent() *Event {
+	if x != nil {
+		if x, ok := x.Response.(*MultiplexResponse_Event); ok {
+			return x.Event
+		}
+	}
+	return nil
+}
+
+func (x *MultiplexResponse) GetEnded() *Ended {
+	if x != nil {
+		if x, ok := x.Response.(*MultiplexResponse_Ended); ok {
+			return x.Ended
+		}
+	}
+	return nil
+}
+
+func (x *MultiplexResponse) GetChecked() *Checked {
+	if x != nil {
+		if x, ok := x.Response.(*MultiplexResponse_Checked); ok {
+			return x.Checked
+		}
+	}
+	return nil
+}
+
+type isMultiplexResponse_Response interface {
+	isMultiplexResponse_Response()
+}
+
+type MultiplexResponse_Opened struct {
+	// The lease is open. Sent once, first.
+	Opened *Opened `protobuf:"bytes,1,opt,name=opened,proto3,oneof"`
+}
+
+type MultiplexResponse_Suspended struct {
+	// Contact with the ensemble is lost; the lease is not, nor is anything that stands on it. Sent again at least once a second
+	// while it lasts, and once for all.
+	Suspended *Suspended `protobuf:"bytes,2,opt,name=suspended,proto3,oneof"`
+}
+
+type MultiplexResponse_Resumed struct {
+	// Contact is back; nothing was lost.
+	Resumed *Resumed `protobuf:"bytes,3,opt,name=resumed,proto3,oneof"`
+}
+
+type MultiplexResponse_Event struct {
+	// What happened to one request.
+	Event *Event `protobuf:"bytes,4,opt,name=event,proto3,oneof"`
+}
+
+type MultiplexResponse_Ended struct {
+	// One request has ended.
+	Ended *Ended `protobuf:"bytes,5,opt,name=ended,proto3,oneof"`
+}
+
+type MultiplexResponse_Checked struct {
+	// The answer to `check`.
+	Checked *Checked `protobuf:"bytes,6,opt,name=checked,proto3,oneof"`
+}
+
+func (*MultiplexResponse_Opened) isMultiplexResponse_Response() {}
+
+func (*MultiplexResponse_Suspended) isMultiplexResponse_Response() {}
+
+func (*MultiplexResponse_Resumed) isMultiplexResponse_Response() {}
+
+func (*MultiplexResponse_Event) isMultiplexResponse_Response() {}
+
+func (*MultiplexResponse_Ended) isMultiplexResponse_Response() {}
+
+func (*MultiplexResponse_Checked) isMultiplexResponse_Response() {}
+
+// Event is what the single stream of a request would send: all of its events but `suspended` and `resumed`.
+type Event struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. From `start`.
+	RequestId uint64 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// What happened.
+	//
+	// Types that are valid to be assigned to Event:
+	//
+	//	*Event_Acquire
+	//	*Event_Join
+	Event         isEvent_Event `protobuf_oneof:"event"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Event) Reset() {
+	*x = Event{}
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Event) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Event) ProtoMessage() {}
+
+func (x *Event) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Event.ProtoReflect.Descriptor instead.
+func (*Event) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Event) GetRequestId() uint64 {
+	if x != nil {
+		return x.RequestId
+	}
+	return 0
+}
+
+func (x *Event) GetEvent() isEvent_Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+func (x *Event) GetAcquire() *v1.AcquireResponse {
+	if x != nil {
+		if x, ok := x.Event.(*Event_Acquire); ok {
+			return x.Acquire
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetJoin() *v11.JoinResponse {
+	if x != nil {
+		if x, ok := x.Event.(*Event_Join); ok {
+			return x.Join
+		}
+	}
+	return nil
+}
+
+type isEvent_Event interface {
+	isEvent_Event()
+}
+
+type Event_Acquire struct {
+	// To a lock.
+	Acquire *v1.AcquireResponse `protobuf:"bytes,2,opt,name=acquire,proto3,oneof"`
+}
+
+type Event_Join struct {
+	// To a member.
+	Join *v11.JoinResponse `protobuf:"bytes,3,opt,name=join,proto3,oneof"`
+}
+
+func (*Event_Acquire) isEvent_Event() {}
+
+func (*Event_Join) isEvent_Event() {}
+
+// Ended says that a request has ended, with the status that its single stream would end with. It is sent before the place of what has
+// ended is given up, unless the caller itself has given it up; nothing about the request follows it.
+type Ended struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. From `start`.
+	RequestId uint64 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The status's code, as gRPC numbers them: 0, OK, if it was given up.
+	Code int32 `protobuf:"varint,2,opt,name=code,proto3" json:"code,omitempty"`
+	// The reason, as in the status's ErrorInfo. Empty with OK.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The status's message. Empty with OK.
+	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	// What ErrorInfo says more: which limit, whose hold.
+	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Set where it is worth to try again: after how long, as in RetryInfo.
+	RetryDelay    *durationpb.Duration `protobuf:"bytes,6,opt,name=retry_delay,json=retryDelay,proto3" json:"retry_delay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ended) Reset() {
+	*x = Ended{}
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ended) ProtoMessage() {}
+
+func (x *Ended) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ended.ProtoReflect.Descriptor instead.
+func (*Ended) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Ended) GetRequestId() uint64 {
+	if x != nil {
+		return x.RequestId
+	}
+	return 0
+}
+
+func (x *Ended) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *Ended) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Ended) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Ended) GetMetadata() map[string]string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *Ended) GetRetryDelay() *durationpb.Duration {
+	if x != nil {
+		return x.RetryDelay
+	}
+	return nil
+}
+
+// Checked says how long a lease is valid.
+type Checked struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. From `check`.
+	CheckId uint64 `protobuf:"varint,1,opt,name=check_id,json=checkId,proto3" json:"check_id,omitempty"`
+	// Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent.
+	ValidFor      *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Checked) Reset() {
+	*x = Checked{}
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Checked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Checked) ProtoMessage() {}
+
+func (x *Checked) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Checked.ProtoReflect.Descriptor instead.
+func (*Checked) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Checked) GetCheckId() uint64 {
+	if x != nil {
+		return x.CheckId
+	}
+	return 0
+}
+
+func (x *Checked) GetValidFor() *durationpb.Duration {
+	if x != nil {
+		return x.ValidFor
+	}
+	return nil
+}
+
 // CheckRequest names the lease to check.
 type CheckRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -401,7 +1114,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[5]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -413,7 +1126,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[5]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -426,7 +1139,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{5}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CheckRequest) GetLeaseId() string {
@@ -447,7 +1160,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -459,7 +1172,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -472,7 +1185,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{6}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckResponse) GetValidFor() *durationpb.Duration {
@@ -493,7 +1206,7 @@ type CloseRequest struct {
 
 func (x *CloseRequest) Reset() {
 	*x = CloseRequest{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -505,7 +1218,7 @@ func (x *CloseRequest) String() string {
 func (*CloseRequest) ProtoMessage() {}
 
 func (x *CloseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -518,7 +1231,7 @@ func (x *CloseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRequest.ProtoReflect.Descriptor instead.
 func (*CloseRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{7}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CloseRequest) GetLeaseId() string {
@@ -537,7 +1250,7 @@ type CloseResponse struct {
 
 func (x *CloseResponse) Reset() {
 	*x = CloseResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -549,7 +1262,7 @@ func (x *CloseResponse) String() string {
 func (*CloseResponse) ProtoMessage() {}
 
 func (x *CloseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -562,7 +1275,7 @@ func (x *CloseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseResponse.ProtoReflect.Descriptor instead.
 func (*CloseResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{8}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{16}
 }
 
 // ListRequest asks for a page of leases.
@@ -578,7 +1291,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -590,7 +1303,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -603,7 +1316,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{9}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListRequest) GetPageSize() int32 {
@@ -633,7 +1346,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +1358,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +1371,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{10}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListResponse) GetLeases() []*Lease {
@@ -700,7 +1413,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +1425,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +1438,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{11}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Lease) GetOwner() string {
@@ -799,7 +1512,7 @@ type Possession struct {
 
 func (x *Possession) Reset() {
 	*x = Possession{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +1524,7 @@ func (x *Possession) String() string {
 func (*Possession) ProtoMessage() {}
 
 func (x *Possession) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +1537,7 @@ func (x *Possession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Possession.ProtoReflect.Descriptor instead.
 func (*Possession) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{12}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Possession) GetKind() string {
@@ -852,7 +1565,7 @@ var File_sidekeeper_lease_v1_lease_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\"\xd9\x01\n" +
+	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\"\xd9\x01\n" +
 	"\vOpenRequest\x12+\n" +
 	"\x03ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12J\n" +
@@ -870,7 +1583,54 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"D\n" +
 	"\tSuspended\x127\n" +
 	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\t\n" +
-	"\aResumed\")\n" +
+	"\aResumed\"\xf4\x01\n" +
+	"\x10MultiplexRequest\x126\n" +
+	"\x04open\x18\x01 \x01(\v2 .sidekeeper.lease.v1.OpenRequestH\x00R\x04open\x122\n" +
+	"\x05start\x18\x03 \x01(\v2\x1a.sidekeeper.lease.v1.StartH\x00R\x05start\x12/\n" +
+	"\x04stop\x18\x04 \x01(\v2\x19.sidekeeper.lease.v1.StopH\x00R\x04stop\x122\n" +
+	"\x05check\x18\x05 \x01(\v2\x1a.sidekeeper.lease.v1.CheckH\x00R\x05checkB\t\n" +
+	"\arequestJ\x04\b\x02\x10\x03\"\xae\x01\n" +
+	"\x05Start\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\x04R\trequestId\x12>\n" +
+	"\aacquire\x18\x02 \x01(\v2\".sidekeeper.lock.v1.AcquireRequestH\x00R\aacquire\x12;\n" +
+	"\x04join\x18\x03 \x01(\v2%.sidekeeper.membership.v1.JoinRequestH\x00R\x04joinB\t\n" +
+	"\arequest\"%\n" +
+	"\x04Stop\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\x04R\trequestId\"\"\n" +
+	"\x05Check\x12\x19\n" +
+	"\bcheck_id\x18\x01 \x01(\x04R\acheckId\"\xf2\x02\n" +
+	"\x11MultiplexResponse\x125\n" +
+	"\x06opened\x18\x01 \x01(\v2\x1b.sidekeeper.lease.v1.OpenedH\x00R\x06opened\x12>\n" +
+	"\tsuspended\x18\x02 \x01(\v2\x1e.sidekeeper.lease.v1.SuspendedH\x00R\tsuspended\x128\n" +
+	"\aresumed\x18\x03 \x01(\v2\x1c.sidekeeper.lease.v1.ResumedH\x00R\aresumed\x122\n" +
+	"\x05event\x18\x04 \x01(\v2\x1a.sidekeeper.lease.v1.EventH\x00R\x05event\x122\n" +
+	"\x05ended\x18\x05 \x01(\v2\x1a.sidekeeper.lease.v1.EndedH\x00R\x05ended\x128\n" +
+	"\achecked\x18\x06 \x01(\v2\x1c.sidekeeper.lease.v1.CheckedH\x00R\acheckedB\n" +
+	"\n" +
+	"\bresponse\"\xae\x01\n" +
+	"\x05Event\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\x04R\trequestId\x12?\n" +
+	"\aacquire\x18\x02 \x01(\v2#.sidekeeper.lock.v1.AcquireResponseH\x00R\aacquire\x12<\n" +
+	"\x04join\x18\x03 \x01(\v2&.sidekeeper.membership.v1.JoinResponseH\x00R\x04joinB\a\n" +
+	"\x05event\"\xab\x02\n" +
+	"\x05Ended\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12D\n" +
+	"\bmetadata\x18\x05 \x03(\v2(.sidekeeper.lease.v1.Ended.MetadataEntryR\bmetadata\x12:\n" +
+	"\vretry_delay\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryDelay\x1a;\n" +
+	"\rMetadataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\\\n" +
+	"\aChecked\x12\x19\n" +
+	"\bcheck_id\x18\x01 \x01(\x04R\acheckId\x126\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\")\n" +
 	"\fCheckRequest\x12\x19\n" +
 	"\blease_id\x18\x01 \x01(\tR\aleaseId\"G\n" +
 	"\rCheckResponse\x126\n" +
@@ -905,9 +1665,10 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_CONNECTED\x10\x01\x12\x13\n" +
-	"\x0fSTATE_SUSPENDED\x10\x022\xca\x02\n" +
+	"\x0fSTATE_SUSPENDED\x10\x022\xaa\x03\n" +
 	"\fLeaseService\x12M\n" +
-	"\x04Open\x12 .sidekeeper.lease.v1.OpenRequest\x1a!.sidekeeper.lease.v1.OpenResponse0\x01\x12N\n" +
+	"\x04Open\x12 .sidekeeper.lease.v1.OpenRequest\x1a!.sidekeeper.lease.v1.OpenResponse0\x01\x12^\n" +
+	"\tMultiplex\x12%.sidekeeper.lease.v1.MultiplexRequest\x1a&.sidekeeper.lease.v1.MultiplexResponse(\x010\x01\x12N\n" +
 	"\x05Check\x12!.sidekeeper.lease.v1.CheckRequest\x1a\".sidekeeper.lease.v1.CheckResponse\x12N\n" +
 	"\x05Close\x12!.sidekeeper.lease.v1.CloseRequest\x1a\".sidekeeper.lease.v1.CloseResponse\x12K\n" +
 	"\x04List\x12 .sidekeeper.lease.v1.ListRequest\x1a!.sidekeeper.lease.v1.ListResponseB\\\n" +
@@ -926,7 +1687,7 @@ func file_sidekeeper_lease_v1_lease_proto_rawDescGZIP() []byte {
 }
 
 var file_sidekeeper_lease_v1_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_lease_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_sidekeeper_lease_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
 	(State)(0),                  // 0: sidekeeper.lease.v1.State
 	(*OpenRequest)(nil),         // 1: sidekeeper.lease.v1.OpenRequest
@@ -934,47 +1695,79 @@ var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
 	(*Opened)(nil),              // 3: sidekeeper.lease.v1.Opened
 	(*Suspended)(nil),           // 4: sidekeeper.lease.v1.Suspended
 	(*Resumed)(nil),             // 5: sidekeeper.lease.v1.Resumed
-	(*CheckRequest)(nil),        // 6: sidekeeper.lease.v1.CheckRequest
-	(*CheckResponse)(nil),       // 7: sidekeeper.lease.v1.CheckResponse
-	(*CloseRequest)(nil),        // 8: sidekeeper.lease.v1.CloseRequest
-	(*CloseResponse)(nil),       // 9: sidekeeper.lease.v1.CloseResponse
-	(*ListRequest)(nil),         // 10: sidekeeper.lease.v1.ListRequest
-	(*ListResponse)(nil),        // 11: sidekeeper.lease.v1.ListResponse
-	(*Lease)(nil),               // 12: sidekeeper.lease.v1.Lease
-	(*Possession)(nil),          // 13: sidekeeper.lease.v1.Possession
-	nil,                         // 14: sidekeeper.lease.v1.OpenRequest.MetadataEntry
-	nil,                         // 15: sidekeeper.lease.v1.Lease.MetadataEntry
-	(*durationpb.Duration)(nil), // 16: google.protobuf.Duration
+	(*MultiplexRequest)(nil),    // 6: sidekeeper.lease.v1.MultiplexRequest
+	(*Start)(nil),               // 7: sidekeeper.lease.v1.Start
+	(*Stop)(nil),                // 8: sidekeeper.lease.v1.Stop
+	(*Check)(nil),               // 9: sidekeeper.lease.v1.Check
+	(*MultiplexResponse)(nil),   // 10: sidekeeper.lease.v1.MultiplexResponse
+	(*Event)(nil),               // 11: sidekeeper.lease.v1.Event
+	(*Ended)(nil),               // 12: sidekeeper.lease.v1.Ended
+	(*Checked)(nil),             // 13: sidekeeper.lease.v1.Checked
+	(*CheckRequest)(nil),        // 14: sidekeeper.lease.v1.CheckRequest
+	(*CheckResponse)(nil),       // 15: sidekeeper.lease.v1.CheckResponse
+	(*CloseRequest)(nil),        // 16: sidekeeper.lease.v1.CloseRequest
+	(*CloseResponse)(nil),       // 17: sidekeeper.lease.v1.CloseResponse
+	(*ListRequest)(nil),         // 18: sidekeeper.lease.v1.ListRequest
+	(*ListResponse)(nil),        // 19: sidekeeper.lease.v1.ListResponse
+	(*Lease)(nil),               // 20: sidekeeper.lease.v1.Lease
+	(*Possession)(nil),          // 21: sidekeeper.lease.v1.Possession
+	nil,                         // 22: sidekeeper.lease.v1.OpenRequest.MetadataEntry
+	nil,                         // 23: sidekeeper.lease.v1.Ended.MetadataEntry
+	nil,                         // 24: sidekeeper.lease.v1.Lease.MetadataEntry
+	(*durationpb.Duration)(nil), // 25: google.protobuf.Duration
+	(*v1.AcquireRequest)(nil),   // 26: sidekeeper.lock.v1.AcquireRequest
+	(*v11.JoinRequest)(nil),     // 27: sidekeeper.membership.v1.JoinRequest
+	(*v1.AcquireResponse)(nil),  // 28: sidekeeper.lock.v1.AcquireResponse
+	(*v11.JoinResponse)(nil),    // 29: sidekeeper.membership.v1.JoinResponse
 }
 var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
-	16, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
-	14, // 1: sidekeeper.lease.v1.OpenRequest.metadata:type_name -> sidekeeper.lease.v1.OpenRequest.MetadataEntry
+	25, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
+	22, // 1: sidekeeper.lease.v1.OpenRequest.metadata:type_name -> sidekeeper.lease.v1.OpenRequest.MetadataEntry
 	3,  // 2: sidekeeper.lease.v1.OpenResponse.opened:type_name -> sidekeeper.lease.v1.Opened
 	4,  // 3: sidekeeper.lease.v1.OpenResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
 	5,  // 4: sidekeeper.lease.v1.OpenResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
-	16, // 5: sidekeeper.lease.v1.Opened.ttl:type_name -> google.protobuf.Duration
-	16, // 6: sidekeeper.lease.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	16, // 7: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
-	12, // 8: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
-	15, // 9: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
-	0,  // 10: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
-	16, // 11: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
-	16, // 12: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
-	16, // 13: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	13, // 14: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
-	1,  // 15: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
-	6,  // 16: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
-	8,  // 17: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
-	10, // 18: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
-	2,  // 19: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
-	7,  // 20: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
-	9,  // 21: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
-	11, // 22: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
-	19, // [19:23] is the sub-list for method output_type
-	15, // [15:19] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	25, // 5: sidekeeper.lease.v1.Opened.ttl:type_name -> google.protobuf.Duration
+	25, // 6: sidekeeper.lease.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	1,  // 7: sidekeeper.lease.v1.MultiplexRequest.open:type_name -> sidekeeper.lease.v1.OpenRequest
+	7,  // 8: sidekeeper.lease.v1.MultiplexRequest.start:type_name -> sidekeeper.lease.v1.Start
+	8,  // 9: sidekeeper.lease.v1.MultiplexRequest.stop:type_name -> sidekeeper.lease.v1.Stop
+	9,  // 10: sidekeeper.lease.v1.MultiplexRequest.check:type_name -> sidekeeper.lease.v1.Check
+	26, // 11: sidekeeper.lease.v1.Start.acquire:type_name -> sidekeeper.lock.v1.AcquireRequest
+	27, // 12: sidekeeper.lease.v1.Start.join:type_name -> sidekeeper.membership.v1.JoinRequest
+	3,  // 13: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
+	4,  // 14: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
+	5,  // 15: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
+	11, // 16: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
+	12, // 17: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
+	13, // 18: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
+	28, // 19: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
+	29, // 20: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
+	23, // 21: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
+	25, // 22: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
+	25, // 23: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
+	25, // 24: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
+	20, // 25: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
+	24, // 26: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
+	0,  // 27: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
+	25, // 28: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
+	25, // 29: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
+	25, // 30: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	21, // 31: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
+	1,  // 32: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
+	6,  // 33: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
+	14, // 34: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
+	16, // 35: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
+	18, // 36: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
+	2,  // 37: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
+	10, // 38: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
+	15, // 39: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
+	17, // 40: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
+	19, // 41: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
+	37, // [37:42] is the sub-list for method output_type
+	32, // [32:37] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lease_v1_lease_proto_init() }
@@ -987,13 +1780,35 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*OpenResponse_Suspended)(nil),
 		(*OpenResponse_Resumed)(nil),
 	}
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[5].OneofWrappers = []any{
+		(*MultiplexRequest_Open)(nil),
+		(*MultiplexRequest_Start)(nil),
+		(*MultiplexRequest_Stop)(nil),
+		(*MultiplexRequest_Check)(nil),
+	}
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[6].OneofWrappers = []any{
+		(*Start_Acquire)(nil),
+		(*Start_Join)(nil),
+	}
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[9].OneofWrappers = []any{
+		(*MultiplexResponse_Opened)(nil),
+		(*MultiplexResponse_Suspended)(nil),
+		(*MultiplexResponse_Resumed)(nil),
+		(*MultiplexResponse_Event)(nil),
+		(*MultiplexResponse_Ended)(nil),
+		(*MultiplexResponse_Checked)(nil),
+	}
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[10].OneofWrappers = []any{
+		(*Event_Acquire)(nil),
+		(*Event_Join)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_lease_v1_lease_proto_rawDesc), len(file_sidekeeper_lease_v1_lease_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   15,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

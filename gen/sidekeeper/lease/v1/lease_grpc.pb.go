@@ -22,10 +22,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LeaseService_Open_FullMethodName  = "/sidekeeper.lease.v1.LeaseService/Open"
-	LeaseService_Check_FullMethodName = "/sidekeeper.lease.v1.LeaseService/Check"
-	LeaseService_Close_FullMethodName = "/sidekeeper.lease.v1.LeaseService/Close"
-	LeaseService_List_FullMethodName  = "/sidekeeper.lease.v1.LeaseService/List"
+	LeaseService_Open_FullMethodName      = "/sidekeeper.lease.v1.LeaseService/Open"
+	LeaseService_Multiplex_FullMethodName = "/sidekeeper.lease.v1.LeaseService/Multiplex"
+	LeaseService_Check_FullMethodName     = "/sidekeeper.lease.v1.LeaseService/Check"
+	LeaseService_Close_FullMethodName     = "/sidekeeper.lease.v1.LeaseService/Close"
+	LeaseService_List_FullMethodName      = "/sidekeeper.lease.v1.LeaseService/List"
 )
 
 // LeaseServiceClient is the client API for LeaseService service.
@@ -49,6 +50,21 @@ type LeaseServiceClient interface {
 	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): ttl, owner or metadata break a rule.
 	Open(ctx context.Context, in *OpenRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenResponse], error)
+	// Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
+	// stopped by messages instead of streams of their own, which costs a fraction. The client libraries use it; Open, Acquire,
+	// Join and Release do the same for callers without one, and the lease that it opens can be used with all of them.
+	//
+	// Send `open` first, and nothing else before `opened`. The stream's end is the end of the lease and of all that stands on it,
+	// however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.
+	// Who does not read its messages has the whole stream ended. Set no deadline on it.
+	//
+	// The stream ends with
+	//
+	//	OK: closed through Close, or by the end of the sending side.
+	//	INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: no `open` or a second one, a request_id
+	//	that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+	//	and with all that Open ends with.
+	Multiplex(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MultiplexRequest, MultiplexResponse], error)
 	// Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
 	// was sent, not from the moment the response arrived. Idempotent.
 	//
@@ -97,6 +113,19 @@ func (c *leaseServiceClient) Open(ctx context.Context, in *OpenRequest, opts ...
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LeaseService_OpenClient = grpc.ServerStreamingClient[OpenResponse]
+
+func (c *leaseServiceClient) Multiplex(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MultiplexRequest, MultiplexResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &LeaseService_ServiceDesc.Streams[1], LeaseService_Multiplex_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[MultiplexRequest, MultiplexResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LeaseService_MultiplexClient = grpc.BidiStreamingClient[MultiplexRequest, MultiplexResponse]
 
 func (c *leaseServiceClient) Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -149,6 +178,21 @@ type LeaseServiceServer interface {
 	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): ttl, owner or metadata break a rule.
 	Open(*OpenRequest, grpc.ServerStreamingServer[OpenResponse]) error
+	// Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
+	// stopped by messages instead of streams of their own, which costs a fraction. The client libraries use it; Open, Acquire,
+	// Join and Release do the same for callers without one, and the lease that it opens can be used with all of them.
+	//
+	// Send `open` first, and nothing else before `opened`. The stream's end is the end of the lease and of all that stands on it,
+	// however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.
+	// Who does not read its messages has the whole stream ended. Set no deadline on it.
+	//
+	// The stream ends with
+	//
+	//	OK: closed through Close, or by the end of the sending side.
+	//	INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: no `open` or a second one, a request_id
+	//	that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+	//	and with all that Open ends with.
+	Multiplex(grpc.BidiStreamingServer[MultiplexRequest, MultiplexResponse]) error
 	// Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
 	// was sent, not from the moment the response arrived. Idempotent.
 	//
@@ -181,6 +225,9 @@ type UnimplementedLeaseServiceServer struct{}
 
 func (UnimplementedLeaseServiceServer) Open(*OpenRequest, grpc.ServerStreamingServer[OpenResponse]) error {
 	return status.Error(codes.Unimplemented, "method Open not implemented")
+}
+func (UnimplementedLeaseServiceServer) Multiplex(grpc.BidiStreamingServer[MultiplexRequest, MultiplexResponse]) error {
+	return status.Error(codes.Unimplemented, "method Multiplex not implemented")
 }
 func (UnimplementedLeaseServiceServer) Check(context.Context, *CheckRequest) (*CheckResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Check not implemented")
@@ -222,6 +269,13 @@ func _LeaseService_Open_Handler(srv interface{}, stream grpc.ServerStream) error
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LeaseService_OpenServer = grpc.ServerStreamingServer[OpenResponse]
+
+func _LeaseService_Multiplex_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(LeaseServiceServer).Multiplex(&grpc.GenericServerStream[MultiplexRequest, MultiplexResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LeaseService_MultiplexServer = grpc.BidiStreamingServer[MultiplexRequest, MultiplexResponse]
 
 func _LeaseService_Check_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CheckRequest)
@@ -302,6 +356,12 @@ var LeaseService_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Open",
 			Handler:       _LeaseService_Open_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "Multiplex",
+			Handler:       _LeaseService_Multiplex_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
 		},
 	},
 	Metadata: "sidekeeper/lease/v1/lease.proto",

@@ -6,8 +6,15 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
+import type {
+  handleBidiStreamingCall,
+  handleServerStreamingCall,
+  handleUnaryCall,
+  UntypedServiceImplementation,
+} from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
+import { AcquireRequest, AcquireResponse } from "../../lock/v1/lock.js";
+import { JoinRequest, JoinResponse } from "../../membership/v1/membership.js";
 
 export const protobufPackage = "sidekeeper.lease.v1";
 
@@ -85,6 +92,134 @@ export interface Suspended {
 
 /** Resumed says that the ensemble answers again. */
 export interface Resumed {
+}
+
+/** MultiplexRequest is one message to a lease that carries everything that stands on it. */
+export interface MultiplexRequest {
+  /** Required. What is asked for. */
+  request:
+    | //
+    /** Opens the lease. The first message, and only that. */
+    { $case: "open"; value: OpenRequest }
+    | //
+    /** Starts a lock or a member. */
+    { $case: "start"; value: Start }
+    | //
+    /** Gives up what was started, or acknowledges its end. */
+    { $case: "stop"; value: Stop }
+    | //
+    /** Asks how long the lease, and with it all that stands on it, is valid. */
+    { $case: "check"; value: Check }
+    | undefined;
+}
+
+/** Start starts what Acquire or Join would, on the stream's lease. */
+export interface Start {
+  /** Required. Names the request in later messages: 1 or more, and never used twice on a lease. */
+  requestId: bigint;
+  /** Required. What is started. Its `lease_id` is empty; `owner` and `metadata` are as they are in the single call. */
+  request:
+    | //
+    /** A lock. */
+    { $case: "acquire"; value: AcquireRequest }
+    | //
+    /** A member. */
+    { $case: "join"; value: JoinRequest }
+    | undefined;
+}
+
+/**
+ * Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is
+ * gone from the ensemble. After an `ended` that was not asked for, it acknowledges that end, and nothing follows: the caller no
+ * longer relies on what it was told, and the place is given up at once. A request that is not known is ignored.
+ */
+export interface Stop {
+  /** Required. From `start`. */
+  requestId: bigint;
+}
+
+/** Check asks for the validity of the lease. */
+export interface Check {
+  /** Required. Comes back in `checked`; chosen by the caller. */
+  checkId: bigint;
+}
+
+/**
+ * MultiplexResponse is one message of a lease that carries everything that stands on it. Ignore messages whose response or event you
+ * do not know.
+ */
+export interface MultiplexResponse {
+  /** What happened. */
+  response:
+    | //
+    /** The lease is open. Sent once, first. */
+    { $case: "opened"; value: Opened }
+    | //
+    /**
+     * Contact with the ensemble is lost; the lease is not, nor is anything that stands on it. Sent again at least once a second
+     * while it lasts, and once for all.
+     */
+    { $case: "suspended"; value: Suspended }
+    | //
+    /** Contact is back; nothing was lost. */
+    { $case: "resumed"; value: Resumed }
+    | //
+    /** What happened to one request. */
+    { $case: "event"; value: Event }
+    | //
+    /** One request has ended. */
+    { $case: "ended"; value: Ended }
+    | //
+    /** The answer to `check`. */
+    { $case: "checked"; value: Checked }
+    | undefined;
+}
+
+/** Event is what the single stream of a request would send: all of its events but `suspended` and `resumed`. */
+export interface Event {
+  /** Always set. From `start`. */
+  requestId: bigint;
+  /** What happened. */
+  event:
+    | //
+    /** To a lock. */
+    { $case: "acquire"; value: AcquireResponse }
+    | //
+    /** To a member. */
+    { $case: "join"; value: JoinResponse }
+    | undefined;
+}
+
+/**
+ * Ended says that a request has ended, with the status that its single stream would end with. It is sent before the place of what has
+ * ended is given up, unless the caller itself has given it up; nothing about the request follows it.
+ */
+export interface Ended {
+  /** Always set. From `start`. */
+  requestId: bigint;
+  /** The status's code, as gRPC numbers them: 0, OK, if it was given up. */
+  code: number;
+  /** The reason, as in the status's ErrorInfo. Empty with OK. */
+  reason: string;
+  /** The status's message. Empty with OK. */
+  message: string;
+  /** What ErrorInfo says more: which limit, whose hold. */
+  metadata: { [key: string]: string };
+  /** Set where it is worth to try again: after how long, as in RetryInfo. */
+  retryDelay: Duration | undefined;
+}
+
+export interface Ended_MetadataEntry {
+  key: string;
+  value: string;
+}
+
+/** Checked says how long a lease is valid. */
+export interface Checked {
+  /** Always set. From `check`. */
+  checkId: bigint;
+  /** Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. */
+  validFor: Duration | undefined;
 }
 
 /** CheckRequest names the lease to check. */
@@ -584,6 +719,848 @@ export const Resumed: MessageFns<Resumed> = {
   },
   fromPartial<I extends Exact<DeepPartial<Resumed>, I>>(_: I): Resumed {
     const message = createBaseResumed();
+    return message;
+  },
+};
+
+function createBaseMultiplexRequest(): MultiplexRequest {
+  return { request: undefined };
+}
+
+export const MultiplexRequest: MessageFns<MultiplexRequest> = {
+  encode(message: MultiplexRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    switch (message.request?.$case) {
+      case "open":
+        OpenRequest.encode(message.request.value, writer.uint32(10).fork()).join();
+        break;
+      case "start":
+        Start.encode(message.request.value, writer.uint32(26).fork()).join();
+        break;
+      case "stop":
+        Stop.encode(message.request.value, writer.uint32(34).fork()).join();
+        break;
+      case "check":
+        Check.encode(message.request.value, writer.uint32(42).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): MultiplexRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMultiplexRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.request = { $case: "open", value: OpenRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.request = { $case: "start", value: Start.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.request = { $case: "stop", value: Stop.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.request = { $case: "check", value: Check.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<MultiplexRequest>, I>>(base?: I): MultiplexRequest {
+    return MultiplexRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<MultiplexRequest>, I>>(object: I): MultiplexRequest {
+    const message = createBaseMultiplexRequest();
+    switch (object.request?.$case) {
+      case "open": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "open", value: OpenRequest.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "start": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "start", value: Start.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "stop": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "stop", value: Stop.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "check": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "check", value: Check.fromPartial(object.request.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseStart(): Start {
+  return { requestId: 0n, request: undefined };
+}
+
+export const Start: MessageFns<Start> = {
+  encode(message: Start, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.requestId !== 0n) {
+      if (BigInt.asUintN(64, message.requestId) !== message.requestId) {
+        throw new globalThis.Error("value provided for field message.requestId of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.requestId);
+    }
+    switch (message.request?.$case) {
+      case "acquire":
+        AcquireRequest.encode(message.request.value, writer.uint32(18).fork()).join();
+        break;
+      case "join":
+        JoinRequest.encode(message.request.value, writer.uint32(26).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Start {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStart();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.requestId = reader.uint64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.request = { $case: "acquire", value: AcquireRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.request = { $case: "join", value: JoinRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Start>, I>>(base?: I): Start {
+    return Start.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Start>, I>>(object: I): Start {
+    const message = createBaseStart();
+    message.requestId = (object.requestId !== undefined && object.requestId !== null) ? BigInt(object.requestId) : 0n;
+    switch (object.request?.$case) {
+      case "acquire": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "acquire", value: AcquireRequest.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "join": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "join", value: JoinRequest.fromPartial(object.request.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseStop(): Stop {
+  return { requestId: 0n };
+}
+
+export const Stop: MessageFns<Stop> = {
+  encode(message: Stop, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.requestId !== 0n) {
+      if (BigInt.asUintN(64, message.requestId) !== message.requestId) {
+        throw new globalThis.Error("value provided for field message.requestId of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.requestId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Stop {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStop();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.requestId = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Stop>, I>>(base?: I): Stop {
+    return Stop.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Stop>, I>>(object: I): Stop {
+    const message = createBaseStop();
+    message.requestId = (object.requestId !== undefined && object.requestId !== null) ? BigInt(object.requestId) : 0n;
+    return message;
+  },
+};
+
+function createBaseCheck(): Check {
+  return { checkId: 0n };
+}
+
+export const Check: MessageFns<Check> = {
+  encode(message: Check, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.checkId !== 0n) {
+      if (BigInt.asUintN(64, message.checkId) !== message.checkId) {
+        throw new globalThis.Error("value provided for field message.checkId of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.checkId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Check {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCheck();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.checkId = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Check>, I>>(base?: I): Check {
+    return Check.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Check>, I>>(object: I): Check {
+    const message = createBaseCheck();
+    message.checkId = (object.checkId !== undefined && object.checkId !== null) ? BigInt(object.checkId) : 0n;
+    return message;
+  },
+};
+
+function createBaseMultiplexResponse(): MultiplexResponse {
+  return { response: undefined };
+}
+
+export const MultiplexResponse: MessageFns<MultiplexResponse> = {
+  encode(message: MultiplexResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    switch (message.response?.$case) {
+      case "opened":
+        Opened.encode(message.response.value, writer.uint32(10).fork()).join();
+        break;
+      case "suspended":
+        Suspended.encode(message.response.value, writer.uint32(18).fork()).join();
+        break;
+      case "resumed":
+        Resumed.encode(message.response.value, writer.uint32(26).fork()).join();
+        break;
+      case "event":
+        Event.encode(message.response.value, writer.uint32(34).fork()).join();
+        break;
+      case "ended":
+        Ended.encode(message.response.value, writer.uint32(42).fork()).join();
+        break;
+      case "checked":
+        Checked.encode(message.response.value, writer.uint32(50).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): MultiplexResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMultiplexResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.response = { $case: "opened", value: Opened.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.response = { $case: "suspended", value: Suspended.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.response = { $case: "resumed", value: Resumed.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.response = { $case: "event", value: Event.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.response = { $case: "ended", value: Ended.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.response = { $case: "checked", value: Checked.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<MultiplexResponse>, I>>(base?: I): MultiplexResponse {
+    return MultiplexResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<MultiplexResponse>, I>>(object: I): MultiplexResponse {
+    const message = createBaseMultiplexResponse();
+    switch (object.response?.$case) {
+      case "opened": {
+        if (object.response?.value !== undefined && object.response?.value !== null) {
+          message.response = { $case: "opened", value: Opened.fromPartial(object.response.value) };
+        }
+        break;
+      }
+      case "suspended": {
+        if (object.response?.value !== undefined && object.response?.value !== null) {
+          message.response = { $case: "suspended", value: Suspended.fromPartial(object.response.value) };
+        }
+        break;
+      }
+      case "resumed": {
+        if (object.response?.value !== undefined && object.response?.value !== null) {
+          message.response = { $case: "resumed", value: Resumed.fromPartial(object.response.value) };
+        }
+        break;
+      }
+      case "event": {
+        if (object.response?.value !== undefined && object.response?.value !== null) {
+          message.response = { $case: "event", value: Event.fromPartial(object.response.value) };
+        }
+        break;
+      }
+      case "ended": {
+        if (object.response?.value !== undefined && object.response?.value !== null) {
+          message.response = { $case: "ended", value: Ended.fromPartial(object.response.value) };
+        }
+        break;
+      }
+      case "checked": {
+        if (object.response?.value !== undefined && object.response?.value !== null) {
+          message.response = { $case: "checked", value: Checked.fromPartial(object.response.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseEvent(): Event {
+  return { requestId: 0n, event: undefined };
+}
+
+export const Event: MessageFns<Event> = {
+  encode(message: Event, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.requestId !== 0n) {
+      if (BigInt.asUintN(64, message.requestId) !== message.requestId) {
+        throw new globalThis.Error("value provided for field message.requestId of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.requestId);
+    }
+    switch (message.event?.$case) {
+      case "acquire":
+        AcquireResponse.encode(message.event.value, writer.uint32(18).fork()).join();
+        break;
+      case "join":
+        JoinResponse.encode(message.event.value, writer.uint32(26).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Event {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEvent();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.requestId = reader.uint64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.event = { $case: "acquire", value: AcquireResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.event = { $case: "join", value: JoinResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Event>, I>>(base?: I): Event {
+    return Event.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Event>, I>>(object: I): Event {
+    const message = createBaseEvent();
+    message.requestId = (object.requestId !== undefined && object.requestId !== null) ? BigInt(object.requestId) : 0n;
+    switch (object.event?.$case) {
+      case "acquire": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "acquire", value: AcquireResponse.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "join": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "join", value: JoinResponse.fromPartial(object.event.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseEnded(): Ended {
+  return { requestId: 0n, code: 0, reason: "", message: "", metadata: {}, retryDelay: undefined };
+}
+
+export const Ended: MessageFns<Ended> = {
+  encode(message: Ended, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.requestId !== 0n) {
+      if (BigInt.asUintN(64, message.requestId) !== message.requestId) {
+        throw new globalThis.Error("value provided for field message.requestId of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.requestId);
+    }
+    if (message.code !== 0) {
+      writer.uint32(16).int32(message.code);
+    }
+    if (message.reason !== "") {
+      writer.uint32(26).string(message.reason);
+    }
+    if (message.message !== "") {
+      writer.uint32(34).string(message.message);
+    }
+    globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
+      Ended_MetadataEntry.encode({ key: key as any, value }, writer.uint32(42).fork()).join();
+    });
+    if (message.retryDelay !== undefined) {
+      Duration.encode(message.retryDelay, writer.uint32(50).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Ended {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEnded();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.requestId = reader.uint64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.code = reader.int32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.message = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            const entry5 = Ended_MetadataEntry.decode(reader, reader.uint32());
+            if (entry5.value !== undefined) {
+              message.metadata[entry5.key] = entry5.value;
+            }
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.retryDelay = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Ended>, I>>(base?: I): Ended {
+    return Ended.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Ended>, I>>(object: I): Ended {
+    const message = createBaseEnded();
+    message.requestId = (object.requestId !== undefined && object.requestId !== null) ? BigInt(object.requestId) : 0n;
+    message.code = object.code ?? 0;
+    message.reason = object.reason ?? "";
+    message.message = object.message ?? "";
+    message.metadata = (globalThis.Object.entries(object.metadata ?? {}) as [string, string][]).reduce(
+      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.String(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    message.retryDelay = (object.retryDelay !== undefined && object.retryDelay !== null)
+      ? Duration.fromPartial(object.retryDelay)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseEnded_MetadataEntry(): Ended_MetadataEntry {
+  return { key: "", value: "" };
+}
+
+export const Ended_MetadataEntry: MessageFns<Ended_MetadataEntry> = {
+  encode(message: Ended_MetadataEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Ended_MetadataEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEnded_MetadataEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Ended_MetadataEntry>, I>>(base?: I): Ended_MetadataEntry {
+    return Ended_MetadataEntry.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Ended_MetadataEntry>, I>>(object: I): Ended_MetadataEntry {
+    const message = createBaseEnded_MetadataEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseChecked(): Checked {
+  return { checkId: 0n, validFor: undefined };
+}
+
+export const Checked: MessageFns<Checked> = {
+  encode(message: Checked, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.checkId !== 0n) {
+      if (BigInt.asUintN(64, message.checkId) !== message.checkId) {
+        throw new globalThis.Error("value provided for field message.checkId of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.checkId);
+    }
+    if (message.validFor !== undefined) {
+      Duration.encode(message.validFor, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Checked {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseChecked();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.checkId = reader.uint64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.validFor = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Checked>, I>>(base?: I): Checked {
+    return Checked.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Checked>, I>>(object: I): Checked {
+    const message = createBaseChecked();
+    message.checkId = (object.checkId !== undefined && object.checkId !== null) ? BigInt(object.checkId) : 0n;
+    message.validFor = (object.validFor !== undefined && object.validFor !== null)
+      ? Duration.fromPartial(object.validFor)
+      : undefined;
     return message;
   },
 };
@@ -1269,6 +2246,30 @@ export const LeaseServiceService = {
     responseDeserialize: (value: Buffer): OpenResponse => OpenResponse.decode(value),
   },
   /**
+   * Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
+   * stopped by messages instead of streams of their own, which costs a fraction. The client libraries use it; Open, Acquire,
+   * Join and Release do the same for callers without one, and the lease that it opens can be used with all of them.
+   *
+   * Send `open` first, and nothing else before `opened`. The stream's end is the end of the lease and of all that stands on it,
+   * however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.
+   * Who does not read its messages has the whole stream ended. Set no deadline on it.
+   *
+   * The stream ends with
+   *   OK: closed through Close, or by the end of the sending side.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: no `open` or a second one, a request_id
+   *   that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+   *   and with all that Open ends with.
+   */
+  multiplex: {
+    path: "/sidekeeper.lease.v1.LeaseService/Multiplex" as const,
+    requestStream: true as const,
+    responseStream: true as const,
+    requestSerialize: (value: MultiplexRequest): Buffer => Buffer.from(MultiplexRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): MultiplexRequest => MultiplexRequest.decode(value),
+    responseSerialize: (value: MultiplexResponse): Buffer => Buffer.from(MultiplexResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): MultiplexResponse => MultiplexResponse.decode(value),
+  },
+  /**
    * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
    * was sent, not from the moment the response arrived. Idempotent.
    *
@@ -1336,6 +2337,22 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
    *   INVALID_ARGUMENT (INVALID_FIELD): ttl, owner or metadata break a rule.
    */
   open: handleServerStreamingCall<OpenRequest, OpenResponse>;
+  /**
+   * Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
+   * stopped by messages instead of streams of their own, which costs a fraction. The client libraries use it; Open, Acquire,
+   * Join and Release do the same for callers without one, and the lease that it opens can be used with all of them.
+   *
+   * Send `open` first, and nothing else before `opened`. The stream's end is the end of the lease and of all that stands on it,
+   * however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.
+   * Who does not read its messages has the whole stream ended. Set no deadline on it.
+   *
+   * The stream ends with
+   *   OK: closed through Close, or by the end of the sending side.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: no `open` or a second one, a request_id
+   *   that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+   *   and with all that Open ends with.
+   */
+  multiplex: handleBidiStreamingCall<MultiplexRequest, MultiplexResponse>;
   /**
    * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
    * was sent, not from the moment the response arrived. Idempotent.

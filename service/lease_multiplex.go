@@ -1,0 +1,299 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"sync"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+)
+
+// mostUnsent is how many answers may wait for a caller that asks and does not read.
+const mostUnsent = 4096
+
+// A multiplex is a lease's stream that carries all that stands on it. Each request runs as its single call would: through what calls go
+// through, as a held stream on the lease, with a drawer of the one outbox in place of an outbox of its own.
+type multiplex struct {
+	leases *leaseService
+	stream grpc.BidiStreamingServer[leasev1.MultiplexRequest, leasev1.MultiplexResponse]
+	ctx    context.Context //nolint:containedctx // of the stream
+	lease  *lease
+	box    *outbox[*leasev1.MultiplexResponse]
+
+	mu       sync.Mutex
+	last     int                 // number of the newest request
+	requests map[uint64]*started // those that have not gone
+	over     bool // nothing starts any more
+	silent   bool // nothing is told any more
+
+	telling sync.WaitGroup // requests whose end has not been told
+	running sync.WaitGroup // requests that have not gone
+}
+
+// A started is one request on a lease's stream.
+type started struct {
+	*multiplex
+
+	id      uint64
+	number  int // of the request on the stream, for its topics
+	stopped *latch
+}
+
+type startedKey struct{}
+
+// startedOf is the request of a lease's stream that ctx belongs to; nil if it is a call of its own.
+func startedOf(ctx context.Context) *started {
+	of, _ := ctx.Value(startedKey{}).(*started)
+	return of
+}
+
+// Multiplex is Open, with everything that stands on the lease.
+func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.MultiplexRequest, leasev1.MultiplexResponse]) error {
+	first, err := stream.Recv()
+	switch {
+	case errors.Is(err, io.EOF):
+		return invalid("open", "", "the first message")
+	case err != nil:
+		return err
+	case first.GetOpen() == nil:
+		return invalid("request", "", "open, in the first message")
+	}
+	opened, err := l.open(first.GetOpen(), stream)
+	if err != nil {
+		return err
+	}
+	m := &multiplex{
+		leases: l, stream: stream, ctx: stream.Context(), lease: opened, box: newOutbox(stream.Send), requests: map[uint64]*started{},
+	}
+	asked := make(chan error, 1)
+	go func() { asked <- m.read() }()
+	kept := &leaseStream[*leasev1.MultiplexResponse]{
+		services: l.services, lease: opened, box: m.box, words: multiplexWords, asked: asked, settled: m.settle, after: m.running.Wait,
+	}
+	return kept.keep(m.ctx)
+}
+
+func multiplexWords(event leaseEvent) *leasev1.MultiplexResponse {
+	switch {
+	case event.opened != nil:
+		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Opened{Opened: event.opened}}
+	case event.suspended != nil:
+		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Suspended{Suspended: event.suspended}}
+	}
+	return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Resumed{Resumed: event.resumed}}
+}
+
+// read takes the caller's messages until it has no more, and says why the stream must end; nil if the caller closes it.
+func (m *multiplex) read() error {
+	for {
+		message, err := m.stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case m.box.unsent() > mostUnsent:
+			return errSlowReader
+		}
+		switch of := message.GetRequest().(type) {
+		case *leasev1.MultiplexRequest_Start:
+			err = m.start(of.Start)
+		case *leasev1.MultiplexRequest_Stop:
+			m.stop(of.Stop.GetRequestId())
+		case *leasev1.MultiplexRequest_Check:
+			m.check(of.Check.GetCheckId())
+		case *leasev1.MultiplexRequest_Open:
+			err = invalid("open", "", "the first message only")
+		default:
+			err = invalid("request", "", "set")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// check answers for how long the lease is valid. What is told is noted before it leaves.
+func (m *multiplex) check(id uint64) {
+	m.box.add(func() (*leasev1.MultiplexResponse, bool) {
+		checked := &leasev1.Checked{CheckId: id, ValidFor: durationpb.New(m.lease.tell(caller.Of(m.ctx)))}
+		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Checked{Checked: checked}}, true
+	}, nil)
+}
+
+func (m *multiplex) start(request *leasev1.Start) error {
+	method, handle, err := m.handlerOf(request)
+	if err != nil {
+		return err
+	}
+	id := request.GetRequestId()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case id == 0, m.requests[id] != nil:
+		return invalid("request_id", strconv.FormatUint(id, 10), "1 or more, and another one for each request of a lease")
+	case m.over:
+		return nil
+	}
+	m.last++
+	begun := &started{multiplex: m, id: id, number: m.last, stopped: newLatch()}
+	m.requests[id] = begun
+	m.telling.Add(1)
+	m.running.Go(func() { begun.run(method, handle) })
+	return nil
+}
+
+// handlerOf is the single call that does what is started.
+func (m *multiplex) handlerOf(request *leasev1.Start) (method string, handle grpc.StreamHandler, err error) {
+	services := m.leases.services
+	switch of := request.GetRequest().(type) {
+	case *leasev1.Start_Acquire:
+		locks := &lockService{services: services, directory: services.lockDirectory()}
+		return lockv1.LockService_Acquire_FullMethodName, handling(of.Acquire, locks.Acquire), nil
+	case *leasev1.Start_Join:
+		members := &membershipService{services: services}
+		return membershipv1.MembershipService_Join_FullMethodName, handling(of.Join, members.Join), nil
+	}
+	return "", nil, invalid("start.request", "", "set")
+}
+
+// handling is a call whose request has come already.
+func handling[Q, M any](request *Q, handle func(*Q, grpc.ServerStreamingServer[M]) error) grpc.StreamHandler {
+	return func(_ any, stream grpc.ServerStream) error {
+		if err := stream.RecvMsg(request); err != nil {
+			return err
+		}
+		return handle(request, &grpc.GenericServerStream[Q, M]{ServerStream: stream})
+	}
+}
+
+// stop has a request given up or, once it has ended, its end acknowledged.
+func (m *multiplex) stop(id uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if found := m.requests[id]; found != nil {
+		found.stopped.close()
+	}
+}
+
+// settle returns when each request has told its end, or nobody reads it: it is called when the lease has ended.
+func (m *multiplex) settle() {
+	m.mu.Lock()
+	m.over = true
+	m.mu.Unlock()
+	m.telling.Wait()
+	m.mu.Lock()
+	m.silent = true
+	m.mu.Unlock()
+}
+
+// tell has a message sent, unless the stream is over. It returns a channel that is closed when it has been handed to the transport.
+func (m *multiplex) tell(message *leasev1.MultiplexResponse) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sent := make(chan struct{})
+	if m.silent {
+		close(sent)
+		return sent
+	}
+	m.box.add(func() (*leasev1.MultiplexResponse, bool) { return message, true }, func() { close(sent) })
+	return sent
+}
+
+// run is a request from its start until its place is gone. Its end is handed to the transport before the place is given up, unless the
+// caller has asked for it: then it says that the place is gone.
+func (s *started) run(method string, handle grpc.StreamHandler) {
+	ctx, afterStatus := caller.Inner(context.WithValue(s.ctx, startedKey{}, s))
+	told := sync.OnceFunc(s.telling.Done)
+	defer told()
+	err := caller.PassageOf(s.ctx)(method, &innerStream{ctx: ctx}, handle)
+	asked := isClosed(s.stopped.closed)
+	if !asked {
+		select {
+		case <-s.tell(s.ended(err)):
+		case <-s.ctx.Done():
+		case <-s.box.slow:
+		}
+	}
+	told()
+	afterStatus()
+	s.mu.Lock()
+	delete(s.requests, s.id)
+	s.mu.Unlock()
+	if asked {
+		s.tell(s.ended(err))
+	}
+}
+
+// ended is the status of a request as a message.
+func (s *started) ended(err error) *leasev1.MultiplexResponse {
+	ended := &leasev1.Ended{RequestId: s.id}
+	if answer, _ := StatusOf(err); err != nil && !(isClosed(s.stopped.closed) && answer.Code() == codes.Canceled) {
+		ended.Code, ended.Message = int32(answer.Code()), answer.Message()
+		for _, detail := range answer.Details() {
+			switch of := detail.(type) {
+			case *errdetails.ErrorInfo:
+				ended.Reason, ended.Metadata = of.GetReason(), of.GetMetadata()
+			case *errdetails.RetryInfo:
+				ended.RetryDelay = of.GetRetryDelay()
+			}
+		}
+	}
+	return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Ended{Ended: ended}}
+}
+
+// event is what the single call of a request would send, as a message.
+func (s *started) event(of any) *leasev1.MultiplexResponse {
+	event := &leasev1.Event{RequestId: s.id}
+	switch of := of.(type) {
+	case *lockv1.AcquireResponse:
+		event.Event = &leasev1.Event_Acquire{Acquire: of}
+	case *membershipv1.JoinResponse:
+		event.Event = &leasev1.Event_Join{Join: of}
+	}
+	return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Event{Event: event}}
+}
+
+// A drawer is the mailbox of one request: its part of the outbox of the stream.
+type drawer[M any] struct{ *started }
+
+func (d drawer[M]) put(about topic, compose func() (M, bool)) {
+	d.box.put(topic(d.number)*topics+about, func() (*leasev1.MultiplexResponse, bool) {
+		event, ok := compose()
+		return d.event(event), ok
+	})
+}
+
+func (d drawer[M]) tooSlow() <-chan struct{} { return d.box.slow }
+
+func (drawer[M]) wait() {}
+
+// An innerStream is the stream of a request, which has come already, and whose messages go through its drawer.
+type innerStream struct {
+	grpc.ServerStream
+
+	ctx context.Context //nolint:containedctx // what it is there for
+}
+
+// Context implements grpc.ServerStream.
+func (s *innerStream) Context() context.Context { return s.ctx }
+
+// RecvMsg implements grpc.ServerStream.
+func (*innerStream) RecvMsg(any) error { return nil }
+
+// SendHeader implements grpc.ServerStream.
+func (*innerStream) SendHeader(metadata.MD) error { return nil }
+
+// SetTrailer implements grpc.ServerStream.
+func (*innerStream) SetTrailer(metadata.MD) {}
