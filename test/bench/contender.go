@@ -36,6 +36,7 @@ const (
 	floorPlace = iota
 	directPlace
 	etcdPlace
+	streamPlace
 	leasePlace
 )
 
@@ -62,6 +63,9 @@ func (f field) contenders() []contender {
 		}},
 		etcdPlace: {name: "etcd v3lock", open: func(ctx context.Context, number int) (caller, error) {
 			return openEtcd(ctx, f.etcd, number)
+		}},
+		streamPlace: {name: streamName, sidecar: f.sidecar, open: func(ctx context.Context, _ int) (caller, error) {
+			return openStream(ctx, f.sidecar)
 		}},
 		leasePlace: {name: leaseName, sidecar: f.sidecar, open: func(ctx context.Context, _ int) (caller, error) {
 			return openLease(ctx, f.sidecar)

@@ -36,6 +36,7 @@ const (
 const (
 	leaseName  = "sidecar, lease"
 	plainName  = "sidecar, no lease"
+	streamName = "sidecar, stream"
 	clientName = "sidecar, Go client"
 )
 
@@ -53,7 +54,7 @@ func pairGoals() []goal {
 		{standalone, "pairs-64", plainName, "rate ÷ lease", atLeast, 0.90},
 		{onEnsemble, "pairs-64", plainName, "rate ÷ lease", atLeast, 0.90},
 	}
-	for _, row := range []string{clientName} {
+	for _, row := range []string{streamName, clientName} {
 		all = append(all, []goal{
 			{standalone, "pairs-1", row, "p50 ÷ floor", atMost, 1.5},
 			{standalone, "pairs-1", row, "p50 ÷ v3lock", atMost, 1},
@@ -74,7 +75,7 @@ func handoverGoals() (all []goal) {
 	for _, on := range []string{standalone, onEnsemble} {
 		for _, waiters := range []int{2, 16, 128} {
 			experiment := fmt.Sprintf("handover-%d", waiters)
-			for _, row := range []string{leaseName, clientName} {
+			for _, row := range []string{leaseName, streamName, clientName} {
 				all = append(all, goal{on, experiment, row, "p50 ÷ floor", atMost, 1.2})
 			}
 			if on == standalone {

@@ -50,7 +50,7 @@ func (w ways) contenders(s *sidecar, echo string) []contender {
 		taker := opened.(*echoTaker)
 		return callOf{taker.connection, taker.take}, nil
 	}}}
-	for _, c := range (field{sidecar: s}).contenders()[leasePlace:] {
+	for _, c := range (field{sidecar: s}).contenders()[streamPlace:] {
 		c.name = "lock and release: " + strings.TrimPrefix(c.name, "sidecar, ")
 		all = append(all, c)
 	}
