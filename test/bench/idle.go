@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
 // idle is the experiment in which leases are open and nothing else happens.
@@ -26,7 +24,7 @@ func (i idle) run(ctx context.Context, on *stage) (*table, error) {
 		connections int
 		hold        bool
 	}{
-		{"one connection for all", 1, false}, {"a connection each", i.leases, false}, {"one connection, each holds a lock", 1, true},
+		{"one connection for all", 1, false}, {"a connection each", i.leases, false}, {"one connection, each stream holds a lock", 1, true},
 	} {
 		cells, err := i.row(ctx, on, row.connections, row.hold)
 		if err != nil {
@@ -111,12 +109,16 @@ func (i idle) open(ctx context.Context, s *sidecar, connections int, hold bool) 
 		}
 	}
 	return closeAll, eachOf(i.leases, openings, func(n int) (err error) {
-		c := &sidecarCaller{locks: lockv1.NewLockServiceClient(opened[n%connections])}
-		c.lease, ends[n], err = beginLease(ctx, opened[n%connections])
-		if err == nil && hold {
-			err = c.lock(ctx, lockOf(n))
+		if !hold {
+			_, ends[n], err = beginLease(ctx, opened[n%connections])
+			return err
 		}
-		return err
+		c, err := beginStream(ctx, opened[n%connections])
+		if err != nil {
+			return err
+		}
+		ends[n] = c.end
+		return c.lock(ctx, lockOf(n))
 	})
 }
 

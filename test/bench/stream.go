@@ -15,7 +15,7 @@ import (
 type streamCaller struct {
 	connection *grpc.ClientConn
 	stream     grpc.BidiStreamingClient[leasev1.MultiplexRequest, leasev1.MultiplexResponse]
-	end        context.CancelFunc
+	cancel     context.CancelFunc
 	request    uint64
 }
 
@@ -24,8 +24,18 @@ func openStream(ctx context.Context, s *sidecar) (caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &streamCaller{connection: connection}
-	ctx, c.end = context.WithCancel(ctx)
+	c, err := beginStream(ctx, connection)
+	if err != nil {
+		connection.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// beginStream opens the stream of a lease. The caller must end it.
+func beginStream(ctx context.Context, connection *grpc.ClientConn) (c *streamCaller, err error) {
+	c = &streamCaller{connection: connection}
+	ctx, c.cancel = context.WithCancel(ctx)
 	c.stream, err = leasev1.NewLeaseServiceClient(connection).Multiplex(ctx)
 	if err == nil {
 		err = c.stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}})
@@ -34,21 +44,24 @@ func openStream(ctx context.Context, s *sidecar) (caller, error) {
 		_, err = c.stream.Recv() // nothing comes before opened
 	}
 	if err != nil {
-		c.end()
-		connection.Close()
+		c.cancel()
 		return nil, err
 	}
 	return c, nil
 }
 
-// close ends the lease, and returns when the sidecar has.
 func (c *streamCaller) close() {
+	c.end()
+	c.connection.Close()
+}
+
+// end ends the lease, and returns when the sidecar has.
+func (c *streamCaller) end() {
 	err := c.stream.CloseSend()
 	for err == nil {
 		_, err = c.stream.Recv()
 	}
-	c.end()
-	c.connection.Close()
+	c.cancel()
 }
 
 func (c *streamCaller) lock(_ context.Context, name string) error {
