@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -34,8 +35,8 @@ type multiplex struct {
 	mu       sync.Mutex
 	last     int                 // number of the newest request
 	requests map[uint64]*started // those that have not gone
-	over     bool // nothing starts any more
-	silent   bool // nothing is told any more
+	over     bool                // nothing starts any more
+	silent   bool                // nothing is told any more
 
 	telling sync.WaitGroup // requests whose end has not been told
 	running sync.WaitGroup // requests that have not gone
@@ -46,8 +47,9 @@ type started struct {
 	*multiplex
 
 	id      uint64
-	number  int // of the request on the stream, for its topics
-	stopped *latch
+	number  int         // of the request on the stream, for its topics
+	stopped *latch      // closed when the caller has given it up or acknowledged its end, here or by Release
+	asked   atomic.Bool // whether it has done so here
 }
 
 type startedKey struct{}
@@ -183,6 +185,7 @@ func (m *multiplex) stop(id uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if found := m.requests[id]; found != nil {
+		found.asked.Store(true)
 		found.stopped.close()
 	}
 }
@@ -218,7 +221,7 @@ func (s *started) run(method string, handle grpc.StreamHandler) {
 	told := sync.OnceFunc(s.telling.Done)
 	defer told()
 	err := caller.PassageOf(s.ctx)(method, &innerStream{ctx: ctx}, handle)
-	asked := isClosed(s.stopped.closed)
+	asked := s.asked.Load()
 	if !asked {
 		select {
 		case <-s.tell(s.ended(err)):
@@ -239,7 +242,7 @@ func (s *started) run(method string, handle grpc.StreamHandler) {
 // ended is the status of a request as a message.
 func (s *started) ended(err error) *leasev1.MultiplexResponse {
 	ended := &leasev1.Ended{RequestId: s.id}
-	if answer, _ := StatusOf(err); err != nil && !(isClosed(s.stopped.closed) && answer.Code() == codes.Canceled) {
+	if answer, _ := StatusOf(err); err != nil && !(s.asked.Load() && answer.Code() == codes.Canceled) {
 		ended.Code, ended.Message = int32(answer.Code()), answer.Message()
 		for _, detail := range answer.Details() {
 			switch of := detail.(type) {

@@ -42,7 +42,7 @@ func TestCancellingOpenEndsTheLocksOfALease(t *testing.T) {
 	lease := s.open(s.callers, &leasev1.OpenRequest{})
 	a := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders", LeaseId: lease.id})
 	lease.cancel()
-	a.sees("Aborted LEASE_CLOSED")
+	a.sees(over("Aborted LEASE_CLOSED", "Canceled"))
 	s.awaitContenders("orders", 0)
 }
 

@@ -142,10 +142,11 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 	connection, err := grpc.NewClient(target, options...)
 	s.must(err)
 	s.t.Cleanup(func() { _ = connection.Close() })
-	return callers{
+	stubs := callers{
 		LockServiceClient: lockv1.NewLockServiceClient(connection), leases: leasev1.NewLeaseServiceClient(connection),
 		groups: membershipv1.NewMembershipServiceClient(connection), sequences: sequencev1.NewSequenceServiceClient(connection),
 	}
+	return stubs.carried(s.t)
 }
 
 func (s *scene) must(err error) {

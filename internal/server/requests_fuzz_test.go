@@ -213,6 +213,8 @@ func (f *filler) scalar(field protoreflect.FieldDescriptor) protoreflect.Value {
 		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(f.choose(6) - 1))
 	case protoreflect.Int32Kind:
 		return protoreflect.ValueOfInt32(int32(number()))
+	case protoreflect.Uint64Kind:
+		return protoreflect.ValueOfUint64(uint64(number()))
 	case protoreflect.Int64Kind:
 		return protoreflect.ValueOfInt64(number())
 	case protoreflect.StringKind:

@@ -1,0 +1,288 @@
+package service
+
+import (
+	"context"
+	"flag"
+	"io"
+	"sync"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+)
+
+// With this flag, the callers of all scenes open their leases by Multiplex, and have on its stream what they begin over the connection
+// that the lease was opened over.
+var multiplexed = flag.Bool("multiplexed", false, "have the tests' callers use LeaseService.Multiplex")
+
+// carriers are the leases' streams of one connection, by lease.
+type carriers struct {
+	leasev1.LeaseServiceClient
+
+	mu    sync.Mutex
+	known map[string]*carrier
+}
+
+// A carrier is a lease's stream, shown as the stream of Open and those of single calls.
+type carrier struct {
+	stream grpc.BidiStreamingClient[leasev1.MultiplexRequest, leasev1.MultiplexResponse]
+	lease  *replayed[leasev1.OpenResponse]
+
+	mu       sync.Mutex
+	newest   uint64
+	requests map[uint64]*carried
+	over     error
+}
+
+// A carried is one request: what gets its events, its connectivity and its end.
+type carried struct {
+	event func(*leasev1.Event)
+	state func(*leasev1.MultiplexResponse)
+	end   func(error)
+	holds bool
+}
+
+// A replayed is a stream as the tests read it.
+type replayed[M any] struct {
+	grpc.ClientStream
+
+	ctx    context.Context
+	mu     sync.Mutex
+	news   chan struct{}
+	events []*M
+	err    error
+}
+
+func newReplayed[M any](ctx context.Context) *replayed[M] {
+	return &replayed[M]{ctx: ctx, news: make(chan struct{}, 1)}
+}
+
+func (s *replayed[M]) add(event *M, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.err != nil:
+	case event != nil:
+		s.events = append(s.events, event)
+	default:
+		s.err = err
+	}
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// Recv implements grpc.ServerStreamingClient.
+func (s *replayed[M]) Recv() (*M, error) {
+	for {
+		s.mu.Lock()
+		if len(s.events) > 0 {
+			first := s.events[0]
+			s.events = s.events[1:]
+			s.mu.Unlock()
+			return first, nil
+		}
+		err := s.err
+		s.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-s.news:
+		case <-s.ctx.Done():
+			return nil, status.FromContextError(s.ctx.Err()).Err()
+		}
+	}
+}
+
+// Open opens a lease whose stream carries all that is begun with it.
+func (c *carriers) Open(ctx context.Context, request *leasev1.OpenRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[leasev1.OpenResponse], error) {
+	stream, err := c.Multiplex(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: request}}); err != nil {
+		return nil, err
+	}
+	made := &carrier{stream: stream, lease: newReplayed[leasev1.OpenResponse](ctx), requests: map[uint64]*carried{}}
+	go made.read(c)
+	return made.lease, nil
+}
+
+func (c *carrier) read(known *carriers) {
+	for {
+		message, err := c.stream.Recv()
+		if err != nil {
+			c.end(err)
+			return
+		}
+		switch of := message.GetResponse().(type) {
+		case *leasev1.MultiplexResponse_Opened:
+			known.mu.Lock()
+			known.known[of.Opened.GetLeaseId()] = c
+			known.mu.Unlock()
+			c.lease.add(openWords(leaseEvent{opened: of.Opened}), nil)
+		case *leasev1.MultiplexResponse_Suspended:
+			c.lease.add(openWords(leaseEvent{suspended: of.Suspended}), nil)
+			c.each(message)
+		case *leasev1.MultiplexResponse_Resumed:
+			c.lease.add(openWords(leaseEvent{resumed: of.Resumed}), nil)
+			c.each(message)
+		case *leasev1.MultiplexResponse_Event:
+			if found := c.find(of.Event.GetRequestId()); found != nil {
+				found.event(of.Event)
+			}
+		case *leasev1.MultiplexResponse_Ended:
+			if found := c.find(of.Ended.GetRequestId()); found != nil {
+				found.end(statusIn(of.Ended))
+			}
+		}
+	}
+}
+
+func (c *carrier) find(id uint64) *carried {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requests[id]
+}
+
+func (c *carrier) each(message *leasev1.MultiplexResponse) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, request := range c.requests {
+		if request.holds {
+			request.state(message)
+		}
+	}
+}
+
+func (c *carrier) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = err
+	c.lease.add(nil, err)
+	for _, request := range c.requests {
+		request.end(err)
+	}
+}
+
+// statusIn is the status that an end stands for.
+func statusIn(ended *leasev1.Ended) error {
+	if ended.GetCode() == 0 {
+		return io.EOF
+	}
+	told := status.New(codes.Code(ended.GetCode()), ended.GetMessage())
+	if ended.GetReason() != "" {
+		told, _ = told.WithDetails(&errdetails.ErrorInfo{Reason: ended.GetReason(), Domain: errorDomain, Metadata: ended.GetMetadata()})
+	}
+	return told.Err()
+}
+
+// begin starts a request, which ends when ctx does.
+func begin[M any](ctx context.Context, c *carrier, start *leasev1.Start, eventIn func(*leasev1.Event) *M, state func(*leasev1.MultiplexResponse) *M) (*replayed[M], error) {
+	made := newReplayed[M](ctx)
+	request := &carried{end: func(err error) { made.add(nil, err) }, state: func(m *leasev1.MultiplexResponse) { made.add(state(m), nil) }}
+	request.event = func(event *leasev1.Event) {
+		c.mu.Lock()
+		request.holds = request.holds || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil
+		c.mu.Unlock()
+		made.add(eventIn(event), nil)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newest++
+	start.RequestId = c.newest
+	c.requests[start.GetRequestId()] = request
+	err := c.stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: start}})
+	context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		_ = c.stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Stop{Stop: &leasev1.Stop{RequestId: start.GetRequestId()}}})
+	})
+	return made, err
+}
+
+func (c *carriers) of(lease string) *carrier {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := c.known[lease]
+	if found == nil || found.isOver() {
+		return nil
+	}
+	return found
+}
+
+func (c *carrier) isOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over != nil
+}
+
+// over is what the tests see over single streams and, instead, over a lease's.
+func over(single, lease string) string {
+	if *multiplexed {
+		return lease
+	}
+	return single
+}
+
+type carriedLocks struct {
+	lockv1.LockServiceClient
+	carriers *carriers
+}
+
+func (l carriedLocks) Acquire(ctx context.Context, request *lockv1.AcquireRequest, options ...grpc.CallOption) (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
+	on := l.carriers.of(request.GetLeaseId())
+	if on == nil {
+		return l.LockServiceClient.Acquire(ctx, request, options...)
+	}
+	request.LeaseId = ""
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Acquire{Acquire: request}}, (*leasev1.Event).GetAcquire,
+		func(m *leasev1.MultiplexResponse) *lockv1.AcquireResponse {
+			if of := m.GetSuspended(); of != nil {
+				return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: &lockv1.Suspended{Remaining: of.GetRemaining()}}}
+			}
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
+		})
+}
+
+type carriedGroups struct {
+	membershipv1.MembershipServiceClient
+	carriers *carriers
+}
+
+func (g carriedGroups) Join(ctx context.Context, request *membershipv1.JoinRequest, options ...grpc.CallOption) (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
+	on := g.carriers.of(request.GetLeaseId())
+	if on == nil {
+		return g.MembershipServiceClient.Join(ctx, request, options...)
+	}
+	request.LeaseId = ""
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Join{Join: request}}, (*leasev1.Event).GetJoin,
+		func(m *leasev1.MultiplexResponse) *membershipv1.JoinResponse {
+			if of := m.GetSuspended(); of != nil {
+				suspended := &membershipv1.Suspended{Remaining: of.GetRemaining()}
+				return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{Suspended: suspended}}
+			}
+			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: &membershipv1.Resumed{}}}
+		})
+}
+
+// carried has what these callers begin on a lease stand on its stream, with the flag.
+func (c callers) carried(t *testing.T) callers {
+	t.Helper()
+	if !*multiplexed {
+		return c
+	}
+	all := &carriers{LeaseServiceClient: c.leases, known: map[string]*carrier{}}
+	c.LockServiceClient = carriedLocks{c.LockServiceClient, all}
+	c.groups = carriedGroups{c.groups, all}
+	c.leases = all
+	return c
+}
