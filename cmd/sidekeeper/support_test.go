@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	case "sidekeeper":
 		os.Setenv(role, "command")
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	case "counted":
+		os.Setenv(role, "command")
+		os.Exit(counted(os.Args[1:]))
 	case "command":
 		os.Exit(command(os.Args[1:]))
 	default:

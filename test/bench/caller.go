@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
@@ -66,6 +67,37 @@ func beginLease(ctx context.Context, connection *grpc.ClientConn) (id string, en
 		cancel()
 	}, nil
 }
+
+// A clientCaller locks through the Go client, with a lease of its own, over a connection of its own.
+type clientCaller struct {
+	client *sidekeeper.Client
+	lease  *sidekeeper.Lease
+	held   *sidekeeper.Lock
+}
+
+func openClient(ctx context.Context, s *sidecar) (caller, error) {
+	client, err := sidekeeper.Dial("unix://" + s.socket)
+	if err != nil {
+		return nil, err
+	}
+	lease, err := client.OpenLease(ctx, sidekeeper.LeaseOptions{})
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return &clientCaller{client: client, lease: lease}, nil
+}
+
+func (c *clientCaller) close() {
+	_ = c.lease.Close(context.Background()) // if it fails the client's end closes it
+	c.client.Close()
+}
+
+func (c *clientCaller) lock(ctx context.Context, name string) (err error) {
+	c.held, err = c.client.Acquire(ctx, name, sidekeeper.LockOptions{Lease: c.lease})
+	return err
+}
+
+func (c *clientCaller) unlock(ctx context.Context) error { return c.held.Release(ctx) }
 
 func (c *sidecarCaller) close() {
 	if c.endLease != nil {

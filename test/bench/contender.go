@@ -14,6 +14,7 @@ import (
 type contender struct {
 	name    string
 	sidecar *sidecar // nil if it needs none
+	servers []int    // the processes that store its locks, whose processor time counts too
 	open    func(ctx context.Context, number int) (caller, error)
 }
 
@@ -30,33 +31,59 @@ const (
 	openings   = 16 // at once, so that servers' backlogs hold them
 )
 
-// The contenders that the others are compared with, by their places among contendersOn.
+// The contenders that the others are compared with, by their places among those of a field.
 const (
 	floorPlace = iota
 	directPlace
+	etcdPlace
+	streamPlace
 	leasePlace
 )
 
-// contendersOn are all ways to lock: through this sidecar, or at these servers.
-func contendersOn(s *sidecar, addresses []string) []contender {
-	return []contender{
+// A field is what contenders lock with. Of the zero value only names are to be had.
+type field struct {
+	addresses []string // of ZooKeeper's servers
+	servers   []int    // their processes
+	sidecar   *sidecar // in front of them
+	etcd      *etcdCluster
+}
+
+// contenders are all ways to lock.
+func (f field) contenders() []contender {
+	all := []contender{
 		floorPlace: {name: "floor", open: func(ctx context.Context, number int) (caller, error) {
-			session, err := dialBare(ctx, addresses[number%len(addresses)])
+			session, err := dialBare(ctx, f.addresses[number%len(f.addresses)])
 			if err != nil {
 				return nil, err
 			}
 			return &floorCaller{session: session}, nil
 		}},
 		directPlace: {name: "zk.Lock", open: func(ctx context.Context, _ int) (caller, error) {
-			return openDirect(ctx, addresses)
+			return openDirect(ctx, f.addresses)
 		}},
-		leasePlace: {name: "sidecar, lease", sidecar: s, open: func(ctx context.Context, _ int) (caller, error) {
-			return openLease(ctx, s)
+		etcdPlace: {name: "etcd v3lock", open: func(ctx context.Context, number int) (caller, error) {
+			return openEtcd(ctx, f.etcd, number)
 		}},
-		{name: "sidecar, no lease", sidecar: s, open: func(context.Context, int) (caller, error) {
-			return openPlain(s)
+		streamPlace: {name: streamName, sidecar: f.sidecar, open: func(ctx context.Context, _ int) (caller, error) {
+			return openStream(ctx, f.sidecar)
+		}},
+		leasePlace: {name: leaseName, sidecar: f.sidecar, open: func(ctx context.Context, _ int) (caller, error) {
+			return openLease(ctx, f.sidecar)
+		}},
+		{name: plainName, sidecar: f.sidecar, open: func(context.Context, int) (caller, error) {
+			return openPlain(f.sidecar)
+		}},
+		{name: clientName, sidecar: f.sidecar, open: func(ctx context.Context, _ int) (caller, error) {
+			return openClient(ctx, f.sidecar)
 		}},
 	}
+	for i := range all {
+		all[i].servers = f.servers
+	}
+	if f.etcd != nil {
+		all[etcdPlace].servers = f.etcd.processes()
+	}
+	return all
 }
 
 // openAll opens as many callers. The caller must close them.

@@ -15,23 +15,7 @@ type experiment struct {
 
 // experiments is all there are. Quick ones do a fraction.
 func experiments(quick bool) []experiment {
-	var all []experiment
-	for _, p := range []pairs{{callers: 1, each: 300}, {callers: 8, each: 100}, {callers: 64, each: 40}} {
-		p.rounds = 6
-		if quick {
-			p.rounds, p.each = 2, p.each/4
-		}
-		title := fmt.Sprintf("Lock pair (acquire and release), %d callers, each with a lock of its own", p.callers)
-		all = append(all, experiment{fmt.Sprintf("pairs-%d", p.callers), title, p.run})
-	}
-	for _, h := range []handover{{waiters: 2}, {waiters: 16}, {waiters: 128}} {
-		h.rounds, h.cycles = 4, 300
-		if quick {
-			h.rounds, h.cycles = 2, 100
-		}
-		title := fmt.Sprintf("Hand-over, %d waiters in the queue of one lock", h.waiters)
-		all = append(all, experiment{fmt.Sprintf("handover-%d", h.waiters), title, h.run})
-	}
+	all := locks(quick)
 	for _, q := range []sequence{{callers: 1}, {callers: 8}, {callers: 64}} {
 		q.rounds, q.lasts = 6, 2*time.Second
 		if quick {
@@ -52,6 +36,31 @@ func experiments(quick bool) []experiment {
 		a.rounds, a.lasts = 1, 10*time.Second
 	}
 	return append(all, experiment{"attacks", "One caller attacks its sidecar, others use it", a.run})
+}
+
+func locks(quick bool) (all []experiment) {
+	for _, p := range []pairs{{callers: 1, each: 300}, {callers: 8, each: 100}, {callers: 64, each: 40}} {
+		p.rounds = 6
+		if quick {
+			p.rounds, p.each = 2, p.each/4
+		}
+		title := fmt.Sprintf("Lock pair (acquire and release), %d callers, each with a lock of its own", p.callers)
+		all = append(all, experiment{fmt.Sprintf("pairs-%d", p.callers), title, p.run})
+	}
+	w := ways{pairs{callers: 1, each: 300, rounds: 6}}
+	if quick {
+		w.rounds, w.each = 2, 75
+	}
+	all = append(all, experiment{"ways", "What each way of calling costs, one caller", w.run})
+	for _, h := range []handover{{waiters: 2}, {waiters: 16}, {waiters: 128}} {
+		h.rounds, h.cycles = 4, 300
+		if quick {
+			h.rounds, h.cycles = 2, 100
+		}
+		title := fmt.Sprintf("Hand-over, %d waiters in the queue of one lock", h.waiters)
+		all = append(all, experiment{fmt.Sprintf("handover-%d", h.waiters), title, h.run})
+	}
+	return all
 }
 
 func memberships(quick bool) []experiment {

@@ -39,12 +39,12 @@ func (h handover) run(ctx context.Context, on *stage) (*table, error) {
 
 // timed lets everybody talk to the servers directly.
 func (h handover) timed(ctx context.Context, on *stage) ([][]batch, error) {
-	sidecar, err := on.startSidecar(ctx, on.addresses())
+	field, err := on.startField(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer sidecar.stop()
-	return interleave(ctx, h.rounds, contendersOn(sidecar, on.addresses()), h.batch)
+	defer field.stop()
+	return interleave(ctx, h.rounds, field.contenders(), h.batch)
 }
 
 // counted has everybody go through links that count requests. One round is enough.
@@ -55,7 +55,11 @@ func (h handover) counted(ctx context.Context, on *stage) ([][]batch, error) {
 		return nil, err
 	}
 	defer sidecar.stop()
-	return interleave(ctx, 1, contendersOn(sidecar, addresses), func(ctx context.Context, c contender) (batch, error) {
+	contenders := field{addresses: addresses, sidecar: sidecar}.contenders()
+	return interleave(ctx, 1, contenders, func(ctx context.Context, c contender) (batch, error) {
+		if c.name == contenders[etcdPlace].name {
+			return batch{}, nil // no request of its goes to ZooKeeper
+		}
 		callers, err := c.openAll(ctx, h.waiters+1)
 		if err != nil {
 			return batch{}, err
@@ -124,9 +128,9 @@ func (h handover) cycle(ctx context.Context, callers []caller) ([]time.Duration,
 
 func (h handover) table(timed, counted [][]batch) *table {
 	t := &table{header: []string{
-		"", "p50 µs", "p99 µs", "cycles/s", "requests per cycle", "p50 ÷ floor", "p50 ÷ zk.Lock",
+		"", "p50 µs", "p99 µs", "cycles/s", "requests per cycle", "p50 ÷ floor", "p50 ÷ zk.Lock", "p50 ÷ v3lock",
 	}}
-	for i, c := range contendersOn(nil, nil) {
+	for i, c := range (field{}).contenders() {
 		all := total(timed[i])
 		requests := 0
 		for _, count := range counted[i][0].requests {
@@ -134,9 +138,12 @@ func (h handover) table(timed, counted [][]batch) *table {
 		}
 		t.add(c.name,
 			microseconds(percentile(all.took, 50)), microseconds(percentile(all.took, 99)), fmt.Sprintf("%.0f", all.rate()),
-			fmt.Sprintf("%.2f", float64(requests)/float64(counted[i][0].count)),
-			ratio(timed[i], timed[floorPlace], batch.median), ratio(timed[i], timed[directPlace], batch.median))
-		t.notes = append(t.notes, c.name+": "+perCycle(counted[i][0]))
+			only(i != etcdPlace, fmt.Sprintf("%.2f", float64(requests)/float64(counted[i][0].count))),
+			ratio(timed[i], timed[floorPlace], batch.median), ratio(timed[i], timed[directPlace], batch.median),
+			ratio(timed[i], timed[etcdPlace], batch.median))
+		if i != etcdPlace {
+			t.notes = append(t.notes, c.name+": "+perCycle(counted[i][0]))
+		}
 	}
 	return t
 }

@@ -22,8 +22,11 @@ func (i idle) run(ctx context.Context, on *stage) (*table, error) {
 	for _, row := range []struct {
 		name        string
 		connections int
-	}{{"one connection for all", 1}, {"a connection each", i.leases}} {
-		cells, err := i.row(ctx, on, row.connections)
+		hold        bool
+	}{
+		{"one connection for all", 1, false}, {"a connection each", i.leases, false}, {"one connection, each stream holds a lock", 1, true},
+	} {
+		cells, err := i.row(ctx, on, row.connections, row.hold)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", row.name, err)
 		}
@@ -35,8 +38,8 @@ func (i idle) run(ctx context.Context, on *stage) (*table, error) {
 // A footprint is what a sidecar occupies.
 type footprint struct{ resident, heap, stacks int64 }
 
-// row measures a sidecar of its own, whose leases share so many connections.
-func (i idle) row(ctx context.Context, on *stage, connections int) ([]string, error) {
+// row measures a sidecar of its own, whose leases share so many connections and may hold a lock each.
+func (i idle) row(ctx context.Context, on *stage, connections int, hold bool) ([]string, error) {
 	sidecar, err := on.startSidecar(ctx, on.addresses())
 	if err != nil {
 		return nil, err
@@ -46,7 +49,7 @@ func (i idle) row(ctx context.Context, on *stage, connections int) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	closeLeases, err := i.open(ctx, sidecar, connections)
+	closeLeases, err := i.open(ctx, sidecar, connections, hold)
 	defer closeLeases()
 	if err != nil {
 		return nil, err
@@ -84,7 +87,7 @@ func (s *sidecar) footprint(ctx context.Context) (footprint, error) {
 }
 
 // open opens the leases. What it returns closes what was opened, also after an error.
-func (i idle) open(ctx context.Context, s *sidecar, connections int) (closeAll func(), err error) {
+func (i idle) open(ctx context.Context, s *sidecar, connections int, hold bool) (closeAll func(), err error) {
 	opened := make([]*grpc.ClientConn, connections)
 	ends := make([]func(), i.leases)
 	closeAll = func() {
@@ -106,8 +109,16 @@ func (i idle) open(ctx context.Context, s *sidecar, connections int) (closeAll f
 		}
 	}
 	return closeAll, eachOf(i.leases, openings, func(n int) (err error) {
-		_, ends[n], err = beginLease(ctx, opened[n%connections])
-		return err
+		if !hold {
+			_, ends[n], err = beginLease(ctx, opened[n%connections])
+			return err
+		}
+		c, err := beginStream(ctx, opened[n%connections])
+		if err != nil {
+			return err
+		}
+		ends[n] = c.end
+		return c.lock(ctx, lockOf(n))
 	})
 }
 

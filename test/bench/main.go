@@ -28,6 +28,7 @@ type settings struct {
 	quick    bool
 	markdown bool
 	extra    string
+	chart    string
 	profiles string
 	echo     string
 	attack   string
@@ -56,12 +57,26 @@ func run(ctx context.Context, arguments []string, out, logged io.Writer) error {
 	if settings.attack != "" {
 		return serveAttack(settings.attack, settings.victim, os.Stdin, out)
 	}
+	var all findings
 	for _, size := range []int{1, 3} {
-		if err := runOn(ctx, settings, size, out, logged); err != nil {
+		found, err := runOn(ctx, settings, size, out, logged)
+		if err != nil {
 			return err
 		}
+		all = append(all, found...)
 	}
-	return nil
+	judged, err := all.judge(goals())
+	if judged != nil {
+		judged.print(out, settings.markdown)
+	}
+	if settings.chart == "" || err != nil {
+		return err
+	}
+	drawn, err := all.chart()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(settings.chart, []byte(drawn), 0o644)
 }
 
 func parse(arguments []string, logged io.Writer) (settings, error) {
@@ -70,10 +85,11 @@ func parse(arguments []string, logged io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(logged)
 	flags.StringVar(&s.sidecar, "sidecar", filepath.Join("bin", "sidekeeper"), "the program to measure")
-	flags.StringVar(&only, "run", "", "regular expression of the experiments to do: pairs-1, pairs-8, pairs-64, handover-2, handover-16, handover-128, sequence-1, sequence-8, sequence-64, joins-64, killed, watch-1, watch-100, watch-1000, idle, attacks")
+	flags.StringVar(&only, "run", "", "regular expression of the experiments to do: pairs-1, pairs-8, pairs-64, ways, handover-2, handover-16, handover-128, sequence-1, sequence-8, sequence-64, joins-64, killed, watch-1, watch-100, watch-1000, idle, attacks")
 	flags.StringVar(&servers, "on", "", "regular expression of what to do them on: standalone, ensemble")
 	flags.BoolVar(&s.quick, "quick", false, "whether to do a fraction of it, to see that it works")
 	flags.BoolVar(&s.markdown, "markdown", false, "whether to print tables in Markdown")
+	flags.StringVar(&s.chart, "chart", "", "file to draw the rates of pairs-64 into, in SVG")
 	flags.StringVar(&s.extra, "serve", "", "further flags for the sidecar, separated by blanks")
 	flags.StringVar(&s.profiles, "profiles", "", "directory to put a profile of the sidecar into, one for each experiment with lock pairs or joins; profiled figures are not to be quoted")
 	flags.StringVar(&s.echo, "echo", "", "serve bare gRPC on this socket until the input ends, and do nothing else; the bench starts itself so")
@@ -103,11 +119,11 @@ func orAll(expression string) string {
 	return expression
 }
 
-// runOn does the chosen experiments on an ensemble of so many servers.
-func runOn(ctx context.Context, settings settings, size int, out, logged io.Writer) error {
-	where := map[int]string{1: "standalone", 3: "ensemble"}[size]
+// runOn does the chosen experiments on an ensemble of so many servers, and prints what they find.
+func runOn(ctx context.Context, settings settings, size int, out, logged io.Writer) (all findings, err error) {
+	where := map[int]string{1: standalone, 3: onEnsemble}[size]
 	if !settings.servers.MatchString(where) {
-		return nil
+		return nil, nil
 	}
 	var chosen []experiment
 	for _, e := range experiments(settings.quick) {
@@ -116,21 +132,22 @@ func runOn(ctx context.Context, settings settings, size int, out, logged io.Writ
 		}
 	}
 	if len(chosen) == 0 {
-		return nil
+		return nil, nil
 	}
 	stage, err := build(ctx, settings, size)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer stage.close()
 	for _, e := range chosen {
 		fmt.Fprintf(logged, "%s, %s …\n", e.name, where)
 		table, err := e.run(ctx, stage)
 		if err != nil {
-			return fmt.Errorf("%s, %s: %w", e.name, where, err)
+			return nil, fmt.Errorf("%s, %s: %w", e.name, where, err)
 		}
 		table.title = e.title + ", " + where
 		table.print(out, settings.markdown)
+		all = append(all, finding{e.name, where, table})
 	}
-	return nil
+	return all, nil
 }

@@ -18,12 +18,12 @@ func (p pairs) run(ctx context.Context, on *stage) (*table, error) {
 	if err := makeDirectories(ctx, on.addresses(), p.locks()); err != nil {
 		return nil, err
 	}
-	sidecar, err := on.startSidecar(ctx, on.addresses())
+	field, err := on.startField(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer sidecar.stop()
-	contenders := contendersOn(sidecar, on.addresses())
+	defer field.stop()
+	contenders := field.contenders()
 	batches, err := interleave(ctx, p.rounds, contenders, p.batch)
 	if err != nil {
 		return nil, err
@@ -94,17 +94,19 @@ func (p pairs) profile(ctx context.Context, on *stage, c contender) error {
 
 func (p pairs) table(contenders []contender, batches [][]batch) *table {
 	t := &table{header: []string{
-		"", "p50 µs", "p99 µs", "pairs/s", "client CPU µs", "sidecar CPU µs",
-		"p50 ÷ floor", "p50 ÷ zk.Lock", "rate ÷ floor", "rate ÷ zk.Lock",
+		"", "p50 µs", "p99 µs", "pairs/s", "client CPU µs", "sidecar CPU µs", "CPU µs in all",
+		"p50 ÷ floor", "p50 ÷ v3lock", "rate ÷ floor", "rate ÷ zk.Lock", "rate ÷ v3lock", "rate ÷ lease", "CPU ÷ v3lock",
 	}}
 	for i, c := range contenders {
 		all := total(batches[i])
 		t.add(c.name,
 			microseconds(percentile(all.took, 50)), microseconds(percentile(all.took, 99)),
 			fmt.Sprintf("%.0f", all.rate()),
-			perPair(all.client, all), only(c.sidecar != nil, perPair(all.sidecar, all)),
-			ratio(batches[i], batches[floorPlace], batch.median), ratio(batches[i], batches[directPlace], batch.median),
-			ratio(batches[i], batches[floorPlace], batch.rate), ratio(batches[i], batches[directPlace], batch.rate))
+			perPair(all.client, all), only(c.sidecar != nil, perPair(all.sidecar, all)), fmt.Sprintf("%.0f", 1e6*all.cost()),
+			ratio(batches[i], batches[floorPlace], batch.median), ratio(batches[i], batches[etcdPlace], batch.median),
+			ratio(batches[i], batches[floorPlace], batch.rate), ratio(batches[i], batches[directPlace], batch.rate),
+			ratio(batches[i], batches[etcdPlace], batch.rate), ratio(batches[i], batches[leasePlace], batch.rate),
+			ratio(batches[i], batches[etcdPlace], batch.cost))
 	}
 	return t
 }

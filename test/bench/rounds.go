@@ -15,6 +15,7 @@ type batch struct {
 	elapsed  time.Duration
 	client   time.Duration // of processor time in this process, which all callers live in
 	sidecar  time.Duration // of processor time in the sidecar's
+	servers  time.Duration // of processor time in those that store its locks
 	requests map[string]int
 }
 
@@ -42,7 +43,7 @@ func interleave(ctx context.Context, rounds int, contenders []contender,
 // measure does work and tells how long it took, and what time of processors it cost.
 func (c contender) measure(work func() error) (batch, error) {
 	runtime.GC() // of what others have left behind
-	client, sidecar, err := c.processors()
+	before, err := c.processors()
 	if err != nil {
 		return batch{}, err
 	}
@@ -51,14 +52,28 @@ func (c contender) measure(work func() error) (batch, error) {
 		return batch{}, err
 	}
 	elapsed := time.Since(began)
-	clientAfter, sidecarAfter, err := c.processors()
-	return batch{elapsed: elapsed, client: clientAfter - client, sidecar: sidecarAfter - sidecar}, err
+	after, err := c.processors()
+	return batch{
+		elapsed: elapsed,
+		client:  after.client - before.client, sidecar: after.sidecar - before.sidecar, servers: after.servers - before.servers,
+	}, err
 }
 
-func (c contender) processors() (client, sidecar time.Duration, err error) {
-	client, err = processorTime(os.Getpid())
+// processors is the processor time of everybody until now.
+func (c contender) processors() (spent batch, err error) {
+	spent.client, err = processorTime(os.Getpid())
 	if err == nil && c.sidecar != nil {
-		sidecar, err = c.sidecar.processor()
+		spent.sidecar, err = c.sidecar.processor()
 	}
-	return client, sidecar, err
+	for _, server := range c.servers {
+		var more time.Duration
+		if err == nil {
+			more, err = processorTime(server)
+		}
+		spent.servers += more
+	}
+	return spent, err
 }
+
+// cost is the processor time of each lock pair, in all processes, in seconds.
+func (b batch) cost() float64 { return (b.client + b.sidecar + b.servers).Seconds() / float64(b.count) }

@@ -26,23 +26,31 @@ type taker interface {
 const (
 	naivePlace = iota
 	echoPlace
+	revisionPlace
 )
 
 // A source is one way to take numbers.
 type source struct {
 	contender
 
-	open func(ctx context.Context) (taker, error)
+	open func(ctx context.Context, number int) (taker, error)
 }
 
 // sources are all ways to take numbers, and one that only asks and is answered.
-func (q sequence) sources(s *sidecar, echo string, addresses []string) []source {
-	through := func(ordering sequencev1.Ordering) func(context.Context) (taker, error) {
-		return func(context.Context) (taker, error) { return openSequence(s, ordering) }
+func (q sequence) sources(s *sidecar, echo string, addresses []string, etcd *etcdCluster) []source {
+	through := func(ordering sequencev1.Ordering) func(context.Context, int) (taker, error) {
+		return func(context.Context, int) (taker, error) { return openSequence(s, ordering) }
 	}
 	return []source{
-		naivePlace: {contender{name: "read and set"}, func(ctx context.Context) (taker, error) { return openNaive(ctx, addresses) }},
-		echoPlace:  {contender{name: "gRPC echo"}, func(context.Context) (taker, error) { return openEcho(echo) }},
+		naivePlace: {contender{name: "read and set"}, func(ctx context.Context, _ int) (taker, error) { return openNaive(ctx, addresses) }},
+		echoPlace:  {contender{name: "gRPC echo"}, func(context.Context, int) (taker, error) { return openEcho(echo) }},
+		revisionPlace: {contender{name: "etcd revision"}, func(_ context.Context, number int) (taker, error) {
+			connection, err := etcd.dial(number)
+			if err != nil {
+				return nil, err
+			}
+			return revisionTaker{etcdCaller{connection: connection}}, nil
+		}},
 		{contender{name: "sidecar, STRICT", sidecar: s}, through(sequencev1.Ordering_ORDERING_STRICT)},
 		{contender{name: "sidecar, RELAXED", sidecar: s}, through(sequencev1.Ordering_ORDERING_RELAXED)},
 	}
@@ -77,13 +85,23 @@ func (q sequence) through(
 	if err := prepareNumbers(ctx, sidecar, addresses); err != nil {
 		return nil, err
 	}
-	sources := q.sources(sidecar, echo.socket, addresses)
+	var etcd *etcdCluster
+	if count == nil {
+		if etcd, err = on.startEtcd(ctx); err != nil {
+			return nil, err
+		}
+		defer etcd.stop()
+	}
+	sources := q.sources(sidecar, echo.socket, addresses, etcd)
 	contenders := make([]contender, 0, len(sources))
 	for _, s := range sources {
 		contenders = append(contenders, s.contender)
 	}
 	return interleave(ctx, rounds, contenders, func(ctx context.Context, c contender) (batch, error) {
 		place := slices.IndexFunc(sources, func(s source) bool { return s.name == c.name })
+		if place == revisionPlace && count != nil {
+			return batch{}, nil // no request of its goes to ZooKeeper
+		}
 		return q.batch(ctx, sources[place], count)
 	})
 }
@@ -92,7 +110,7 @@ func (q sequence) through(
 func (q sequence) batch(ctx context.Context, from source, count func() map[string]int) (batch, error) {
 	takers := make([]taker, q.callers)
 	err := eachOf(q.callers, openings, func(i int) (err error) {
-		takers[i], err = from.open(ctx)
+		takers[i], err = from.open(ctx, i)
 		return err
 	})
 	defer func() {
@@ -144,9 +162,9 @@ func (q sequence) takeAll(ctx context.Context, takers []taker, lasts time.Durati
 
 func (q sequence) table(timed, counted [][]batch) *table {
 	t := &table{header: []string{
-		"", "p50 µs", "p99 µs", "ids/s", "client CPU µs", "sidecar CPU µs", "requests per id", "rate ÷ read and set", "rate ÷ echo",
+		"", "p50 µs", "p99 µs", "ids/s", "client CPU µs", "sidecar CPU µs", "requests per id", "rate ÷ read and set", "rate ÷ echo", "rate ÷ etcd",
 	}}
-	for i, s := range q.sources(nil, "", nil) {
+	for i, s := range q.sources(nil, "", nil, nil) {
 		all := total(timed[i])
 		requests := 0
 		for _, count := range counted[i][0].requests {
@@ -155,8 +173,9 @@ func (q sequence) table(timed, counted [][]batch) *table {
 		t.add(s.name,
 			microseconds(percentile(all.took, 50)), microseconds(percentile(all.took, 99)), fmt.Sprintf("%.0f", all.rate()),
 			perPair(all.client, all), only(all.sidecar > 0, perPair(all.sidecar, all)),
-			only(i != echoPlace, fmt.Sprintf("%.4f", float64(requests)/float64(counted[i][0].count))),
-			ratio(timed[i], timed[naivePlace], batch.rate), ratio(timed[i], timed[echoPlace], batch.rate))
+			only(i != echoPlace && i != revisionPlace, fmt.Sprintf("%.4f", float64(requests)/float64(counted[i][0].count))),
+			ratio(timed[i], timed[naivePlace], batch.rate), ratio(timed[i], timed[echoPlace], batch.rate),
+			ratio(timed[i], timed[revisionPlace], batch.rate))
 	}
 	return t
 }

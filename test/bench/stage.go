@@ -28,6 +28,7 @@ func build(ctx context.Context, settings settings, size int) (*stage, error) {
 	servers, err := ensemble.Start(ctx, ensemble.Options{
 		Servers:              size,
 		MaxClientConnections: -1,
+		DirectPeers:          true, // or the callers' process would pay for what servers say to each other
 		Config:               []string{"forceSync=yes", "preAllocSize=65536"},
 		JVM:                  []string{"-Xmx512m", "-XX:TieredStopAtLevel=4"},
 	})
@@ -68,6 +69,38 @@ func (s *stage) startSidecar(ctx context.Context, addresses []string) (*sidecar,
 		"--zookeeper", strings.Join(addresses, ","),
 		"--max-leases", "5000",
 	}, strings.Fields(s.settings.extra)...))
+}
+
+// startField starts a sidecar and servers of etcd's, as many as there are of ZooKeeper's. The caller must stop them.
+func (s *stage) startField(ctx context.Context) (field, error) {
+	f := field{addresses: s.addresses()}
+	for _, server := range s.ensemble.Servers() {
+		f.servers = append(f.servers, server.ProcessID())
+	}
+	var err error
+	if f.sidecar, err = s.startSidecar(ctx, f.addresses); err != nil {
+		return field{}, err
+	}
+	if f.etcd, err = s.startEtcd(ctx); err != nil {
+		f.sidecar.stop()
+		return field{}, err
+	}
+	return f, nil
+}
+
+// startEtcd starts as many servers of etcd's as there are of ZooKeeper's. The caller must stop them.
+func (s *stage) startEtcd(ctx context.Context) (*etcdCluster, error) {
+	s.counter++
+	directory := filepath.Join(s.directory, strconv.Itoa(s.counter))
+	if err := os.Mkdir(directory, 0o700); err != nil {
+		return nil, err
+	}
+	return startEtcd(ctx, directory, len(s.addresses()))
+}
+
+func (f field) stop() {
+	f.sidecar.stop()
+	f.etcd.stop()
 }
 
 // transactions is how far the ensemble's history has come: its newest zxid.
@@ -112,7 +145,7 @@ func (s *stage) warmUp(ctx context.Context) error {
 	if err := makeDirectories(ctx, s.addresses(), work.locks()); err != nil {
 		return err
 	}
-	_, err := work.batch(ctx, contendersOn(nil, s.addresses())[floorPlace])
+	_, err := work.batch(ctx, field{addresses: s.addresses()}.contenders()[floorPlace])
 	return err
 }
 

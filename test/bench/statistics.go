@@ -27,6 +27,7 @@ func total(batches []batch) batch {
 		all.elapsed += b.elapsed
 		all.client += b.client
 		all.sidecar += b.sidecar
+		all.servers += b.servers
 	}
 	return all
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,6 +15,17 @@ type table struct {
 	header []string
 	rows   [][]string
 	notes  []string
+}
+
+// cell is the figure of a row in a column.
+func (t *table) cell(row, column string) (float64, error) {
+	at := slices.Index(t.header, column)
+	for _, cells := range t.rows {
+		if cells[0] == row && at > 0 {
+			return strconv.ParseFloat(cells[at], 64)
+		}
+	}
+	return 0, fmt.Errorf("no row %q with a column %q", row, column)
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }

@@ -66,7 +66,7 @@ var charters = []charter{
 	{folder: "test/ensemble", ours: []string{"test/support"}, closed: wire},
 	{folder: "test/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/kube", ours: []string{"test/support"}, closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "test/bench", ours: []string{"test/support", "gen"}, closed: logs},
+	{folder: "test/bench", ours: []string{"test/support", "clients/go", "gen"}, closed: logs},
 	{folder: "test/chaos", ours: []string{"test/support", "clients/go", "gen"}, closed: logs},
 	{folder: "test/chaos/history", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/chaos/linear", closed: slices.Concat(wire, logs, zooKeeper)},

@@ -26,6 +26,9 @@ type Options struct {
 	// ContainerCheck is how often empty containers and TTL nodes that are due are deleted; 0 means ZooKeeper's default of
 	// one minute.
 	ContainerCheck time.Duration
+	// DirectPeers lets servers dial each other past the links, for measurements: what they say to each other can then not be cut, and
+	// the start takes an InitLimit longer where a follower is faster than its leader.
+	DirectPeers bool
 	// TLS, if set, makes ClientAddresses speak TLS.
 	TLS *TLS
 	// ClientPorts are the ports of ClientAddresses on 127.0.0.1. The default, also for an entry of 0, is the system's choice.

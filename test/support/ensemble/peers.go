@@ -83,7 +83,7 @@ func callBack(message []byte, address string) []byte {
 func speaksOfAddresses(version int64) bool { return version == -65536 || version == -65535 }
 
 // members is the lines of a server's configuration that name all servers: itself by the ports it binds, the others by
-// the links that lead to them.
+// the links that lead to them, unless they are direct.
 func (e *Ensemble) members(s *Server) []string {
 	if len(e.servers) == 1 {
 		return nil
@@ -91,7 +91,7 @@ func (e *Ensemble) members(s *Server) []string {
 	var lines []string
 	for _, member := range e.servers {
 		quorum, election := member.ports.quorum.number, member.ports.election.number
-		if member != s {
+		if member != s && !e.options.DirectPeers {
 			quorum, election = s.peers[member.id].quorum.Port(), s.peers[member.id].election.Port()
 		}
 		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", member.id, quorum, election))
