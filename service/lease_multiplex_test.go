@@ -222,10 +222,19 @@ func (s *haltingSession) ValidFor() time.Duration {
 	return s.Session.ValidFor()
 }
 
+// heldEvents tells when a hold has ended.
+type heldEvents struct {
+	noEvents
+	ended chan struct{}
+}
+
+func (e heldEvents) HoldEnded(string, time.Duration) { e.ended <- struct{}{} }
+
 // An answer may be composed while the hold ends, and stand before its end on the stream.
 func TestWhatIsCheckedWhileAHoldEndsIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 20*time.Second, time.Second })
+	ended := make(chan struct{}, 1)
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime, o.Events = 20*time.Second, time.Second, heldEvents{ended: ended} })
 	halt := make(chan chan struct{}, 1)
 	s.ensemble.wrap = func(made *standin.Session) Session { return &haltingSession{made, halt} }
 	c := s.carryOpened(s.callers)
@@ -242,10 +251,8 @@ func TestWhatIsCheckedWhileAHoldEndsIsWaitedFor(t *testing.T) {
 		_, err := s.operators.Break(s.context(), &lockv1.BreakRequest{Name: "orders", FencingToken: c.tokens[1]})
 		broken <- err
 	}()
-	for s.checked(s.callers, c.holds[1]) == "held" {
-		<-time.After(time.Millisecond)
-	}
-	<-time.After(50 * time.Millisecond) // it has ended by then, and its end is to be sent
+	<-ended
+	<-time.After(50 * time.Millisecond) // its end is to be sent by then
 	close(over)
 	c.sees("checked 1")
 	same(t, "valid", c.valid, true)
