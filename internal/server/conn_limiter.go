@@ -30,9 +30,8 @@ type connLimiter struct {
 	log                   *zap.Logger
 
 	mu     sync.Mutex
-	open   int       // whose callers are known
-	silent list.List // the others' slots, the oldest first
-	vain   greetings
+	open   int                     // whose callers are known
+	silent list.List               // the others' slots, the oldest first
 	quotas map[string]*callerQuota // by who called
 	shut   bool                    // somebody was refused since somebody was last let in
 	sum    int                     // of those that were refused
@@ -49,7 +48,7 @@ func newConnLimiter(most int, limits *caller.Limits, refused func(policy.Limit),
 	most = orAny(most)
 	return &connLimiter{
 		most: most, greetings: most - most/2, kept: most / keptIn, limits: limits, refused: refused, log: log,
-		quotas: map[string]*callerQuota{}, vain: greetings{},
+		quotas:   map[string]*callerQuota{},
 		refusals: newPace(refusals, refusalsBurst), evictions: newPace(evictions, evictions), warnings: rate.NewLimiter(warnings, warningsBurst),
 	}
 }
@@ -128,9 +127,8 @@ type connSlot struct {
 	place   *list.Element // among the silent ones, while it is one
 	over    bool
 
-	streams  streamCount
-	pace     *pace
-	greeting *pace // before it is greeted; nil where nothing speaks against its address
+	streams streamCount
+	pace    *pace
 }
 
 // slotOf is the place of the connection over which a call is made.
@@ -153,7 +151,7 @@ func (l *connLimiter) enter(silent io.Closer) (*connSlot, error) {
 		return nil, l.refuse("max-connections", l.most, "")
 	}
 	if silent != nil {
-		made.place, made.greeting = l.silent.PushBack(made), l.vain.of(silent)
+		made.place = l.silent.PushBack(made)
 		if l.silent.Len() > l.greetings {
 			l.evict(l.silent.Front().Value.(*connSlot))
 		}
@@ -187,8 +185,6 @@ func (s *connSlot) Identify(identity string) error {
 
 // Pace returns when the connection may be read.
 func (s *connSlot) Pace() {
-	s.greeting.keepFor(longestGreeting)
-	s.greeting = nil
 	s.pace.keep()
 	if s.quota != nil {
 		s.quota.turnedAway.keepFor(longestPause)
@@ -282,8 +278,6 @@ func (s *connSlot) Leave() {
 	if s.quota != nil {
 		l.open--
 		s.quota.open--
-	} else {
-		l.vain.vain(s.silent)
 	}
 	l.shown(s)
 }
