@@ -9,7 +9,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
@@ -77,10 +76,11 @@ func (s *stream[Event]) wait() error {
 	}
 }
 
-// An Acquire is one call of LockService.Acquire.
+// An Acquire is one call of LockService.Acquire, or what stands for it on a lease's stream.
 type Acquire struct {
 	stream[lockv1.AcquireResponse]
 	Request *lockv1.AcquireRequest
+	Open    *Open // the lease on whose stream it stands; nil, the call is one of its own
 	s       *Server
 }
 
@@ -123,24 +123,6 @@ func (a *Acquire) AskBack(request *lockv1.RevocationRequested) {
 	a.Send(&lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: request}})
 }
 
-// An Open is one call of LeaseService.Open.
-type Open struct {
-	stream[leasev1.OpenResponse]
-	Request *leasev1.OpenRequest
-	s       *Server
-}
-
-// Accept opens the lease under this id.
-func (o *Open) Accept(id string) {
-	o.t.Helper()
-	o.s.mu.Lock()
-	o.s.leases[id] = o
-	o.s.mu.Unlock()
-	o.Send(&leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{
-		Opened: &leasev1.Opened{LeaseId: id, Ttl: durationpb.New(15 * time.Second)},
-	}})
-}
-
 type lockServer struct {
 	lockv1.UnimplementedLockServiceServer
 	s *Server
@@ -149,7 +131,7 @@ type lockServer struct {
 func (l lockServer) Acquire(
 	request *lockv1.AcquireRequest, server grpc.ServerStreamingServer[lockv1.AcquireResponse],
 ) error {
-	call := &Acquire{newStream(l.s.t, server), request, l.s}
+	call := &Acquire{newStream(l.s.t, server), request, nil, l.s}
 	l.s.acquires <- call
 	return call.wait()
 }
@@ -166,17 +148,4 @@ func watched[Request, Event any](
 		return errUnscripted
 	}
 	return by(request, server)
-}
-
-type leaseServer struct {
-	leasev1.UnimplementedLeaseServiceServer
-	s *Server
-}
-
-func (l leaseServer) Open(
-	request *leasev1.OpenRequest, server grpc.ServerStreamingServer[leasev1.OpenResponse],
-) error {
-	call := &Open{newStream(l.s.t, server), request, l.s}
-	l.s.opens <- call
-	return call.wait()
 }

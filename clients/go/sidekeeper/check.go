@@ -3,10 +3,8 @@ package sidekeeper
 import (
 	"context"
 	"errors"
+	"time"
 
-	"google.golang.org/grpc/codes"
-
-	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
@@ -69,22 +67,25 @@ func endOf(hold *lockv1.CheckedHold) error {
 	}
 }
 
-// checkLeases asks for each lease with a call of its own: the answers count from before the first.
+// checkLeases asks on each lease's own stream: all ends that are told before an answer have been read when it is. A lease whose stream
+// has ended has ended.
 func (c *Client) checkLeases(ctx context.Context, ids []string) ([]answer, error) {
-	answers := make([]answer, 0, len(ids))
+	asked := make(map[*multiplex]<-chan time.Duration, len(ids))
 	for _, id := range ids {
-		reply, err := c.leases.Check(ctx, &leasev1.CheckRequest{LeaseId: id})
-		err = fromStatus(err)
-		if err != nil && !isEnd(err) {
-			return nil, err
+		if m, open := c.multiplexes.Load(id); open {
+			asked[m.(*multiplex)] = m.(*multiplex).ask()
 		}
-		answers = append(answers, answer{id, reply.GetValidFor().AsDuration(), err})
+	}
+	answers := make([]answer, 0, len(ids))
+	for m, validity := range asked {
+		select {
+		case validFor := <-validity:
+			answers = append(answers, answer{id: m.lease.id, validFor: validFor})
+		case <-m.done:
+			answers = append(answers, answer{id: m.lease.id, end: m.lease.why()})
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 	return answers, nil
-}
-
-// isEnd says whether an error means that the thing asked for has ended, and not only that there was no answer.
-func isEnd(err error) bool {
-	e := (*Error)(nil)
-	return errors.As(err, &e) && (e.Code == codes.Aborted || e.Code == codes.NotFound)
 }

@@ -147,17 +147,13 @@ func TestALockIsOverBeforeTheSidecarIsAskedToCloseItsLease(t *testing.T) {
 	want(t, lock.Err(), "lock orders lost: Aborted (LEASE_CLOSED): the lease is closed", sidekeeper.ErrLost, sidekeeper.ErrLeaseClosed)
 }
 
-// The lease runs out for the caller before its lock does. That ends the stream of the lease, and the sidecar takes the lock
-// for given up.
+// The lease runs out for the caller. That ends its stream, and the sidecar takes the lock for given up.
 func TestALockIsOverBeforeTheSidecarSeesItsLeaseEnd(t *testing.T) {
 	server := scripted.Start(t)
 	answerOnce(server, 5*time.Second)
 	client, clock := dial(t, server)
 	lease, call := open(t, client, server)
 	lock := holdWith(t, client, server, lease)
-	if lock.ValidFor() <= lease.ValidFor() {
-		t.Fatal("the lock does not outlive the lease")
-	}
 	clock.Advance(5 * time.Second)
 	call.AwaitGone()
 	if lock.Valid() || lock.Context().Err() == nil {

@@ -1,0 +1,301 @@
+package sidekeeper
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+)
+
+// A multiplex is the stream of a lease, which carries all that its client starts on the lease.
+type multiplex struct {
+	lease  *Lease
+	stream leasev1.LeaseService_MultiplexClient
+	news   chan struct{} // that there is something to send
+	done   chan struct{} // closed when the stream is not read any more
+
+	mu       sync.Mutex
+	last     uint64 // id given to a request or a check
+	unsent   []*leasev1.MultiplexRequest
+	requests map[uint64]*request
+	checks   map[uint64]chan time.Duration
+}
+
+// open opens the stream. Its messages are sent by a goroutine of its own: a frozen sidecar takes none.
+func (m *multiplex) open(ctx context.Context, options LeaseOptions) (receive func() error, err error) {
+	m.stream, err = m.lease.client.leases.Multiplex(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: options.request()}})
+	m.lease.client.following.Go(func() { m.sendAll(ctx) })
+	return m.receive, nil
+}
+
+func (m *multiplex) send(message *leasev1.MultiplexRequest) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sendLocked(message)
+}
+
+func (m *multiplex) sendLocked(message *leasev1.MultiplexRequest) {
+	m.unsent = append(m.unsent, message)
+	signal(m.news)
+}
+
+// signal leaves word for one who may be waiting.
+func signal(news chan struct{}) {
+	select {
+	case news <- struct{}{}:
+	default:
+	}
+}
+
+func (m *multiplex) sendAll(ctx context.Context) {
+	for {
+		m.mu.Lock()
+		messages := m.unsent
+		m.unsent = nil
+		m.mu.Unlock()
+		for _, message := range messages {
+			if m.stream.Send(message) != nil { // whoever reads is told why
+				return
+			}
+		}
+		if len(messages) > 0 {
+			continue
+		}
+		select {
+		case <-m.news:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// receive takes in one message. It waits for nobody's function: requests take in their events themselves.
+func (m *multiplex) receive() error {
+	message, err := m.stream.Recv()
+	if err != nil {
+		return err
+	}
+	switch response := message.GetResponse().(type) {
+	case *leasev1.MultiplexResponse_Opened:
+		m.lease.opened(response.Opened)
+	case *leasev1.MultiplexResponse_Suspended:
+		m.lease.suspend(nil, nil)
+		for _, r := range m.standing() {
+			r.add(func() { r.suspended(response.Suspended.GetRemaining()) })
+		}
+	case *leasev1.MultiplexResponse_Resumed:
+		m.lease.resume(nil)
+		for _, r := range m.standing() {
+			r.add(r.resumed)
+		}
+	case *leasev1.MultiplexResponse_Event:
+		if r := m.request(response.Event.GetRequestId()); r != nil {
+			r.add(func() { r.handle(response.Event) })
+		}
+	case *leasev1.MultiplexResponse_Ended:
+		if r := m.request(response.Ended.GetRequestId()); r != nil {
+			r.end(errorOf(response.Ended))
+		}
+	case *leasev1.MultiplexResponse_Checked:
+		m.checked(response.Checked)
+	}
+	return nil
+}
+
+func (m *multiplex) request(id uint64) *request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.requests[id]
+}
+
+func (m *multiplex) standing() []*request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	standing := make([]*request, 0, len(m.requests))
+	for _, r := range m.requests {
+		standing = append(standing, r)
+	}
+	return standing
+}
+
+// end is for when the stream is not read any more.
+func (m *multiplex) end() {
+	m.lease.client.multiplexes.Delete(m.lease.id)
+	m.mu.Lock()
+	close(m.done)
+	m.mu.Unlock()
+	for _, r := range m.standing() {
+		r.end(m.lease.why())
+	}
+}
+
+// ask asks for how long the lease is valid, which comes on the channel. What is read before has ended by then.
+func (m *multiplex) ask() <-chan time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last++
+	answer := make(chan time.Duration, 1)
+	clear(m.checks) // nobody waits for an earlier one
+	m.checks[m.last] = answer
+	m.sendLocked(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.Check{CheckId: m.last}}})
+	return answer
+}
+
+func (m *multiplex) checked(answer *leasev1.Checked) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if asked := m.checks[answer.GetCheckId()]; asked != nil {
+		asked <- answer.GetValidFor().AsDuration()
+		delete(m.checks, answer.GetCheckId())
+	}
+}
+
+// A request is a lock or a member on the stream of its lease.
+type request struct {
+	*multiplex
+	start     *leasev1.Start
+	claim     *claim
+	handle    func(*leasev1.Event)
+	suspended func(remaining *durationpb.Duration)
+	resumed   func()
+
+	stopping sync.Once
+	arrived  chan struct{} // that there is an event
+	ended    chan struct{} // closed when nothing more arrives
+
+	events []func() // of multiplex.mu, as the next
+	over   error    // how it has ended
+}
+
+// carry has the lease's stream carry r, whose other fields are the caller's. It is not started yet.
+func (m *multiplex) carry(r *request) *request {
+	r.multiplex, r.arrived, r.ended = m, make(chan struct{}, 1), make(chan struct{})
+	r.claim.parent, r.claim.cut = m.lease.claim, r.leave
+	return r
+}
+
+// open starts the request.
+func (r *request) open() (receive func() error, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.done:
+		return nil, r.lease.why()
+	case <-r.ended:
+		return nil, r.over
+	default:
+	}
+	r.last++
+	r.start.RequestId = r.last
+	r.requests[r.last] = r
+	r.sendLocked(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: r.start}})
+	return r.receive, nil
+}
+
+func (r *request) add(event func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event)
+	signal(r.arrived)
+}
+
+// receive takes in one event.
+func (r *request) receive() error {
+	for {
+		event, err := r.next()
+		if event != nil {
+			event()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-r.arrived:
+		case <-r.ended:
+		}
+	}
+}
+
+func (r *request) next() (event func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.events) == 0 {
+		return nil, r.over
+	}
+	event, r.events = r.events[0], r.events[1:]
+	return event, nil
+}
+
+// end ends the request's claim at once, also while a function of its caller's takes its time: the lease that it counts on goes on.
+func (r *request) end(err error) {
+	r.finish(err)
+	r.claim.streamEnded(err)
+}
+
+func (r *request) finish(err error) (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over != nil {
+		return false
+	}
+	delete(r.requests, r.start.GetRequestId())
+	r.over = err
+	close(r.ended)
+	return true
+}
+
+// leave gives up what is waited for or held, and waits for nothing.
+func (r *request) leave() {
+	if r.finish(context.Canceled) {
+		r.mu.Lock()
+		r.events = nil
+		r.mu.Unlock()
+		r.stop()
+	}
+}
+
+// stop has the sidecar give up what is waited for or held, or tells it that its end is known.
+func (r *request) stop() {
+	r.stopping.Do(func() {
+		if id := r.start.GetRequestId(); id != 0 {
+			r.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Stop{Stop: &leasev1.Stop{RequestId: id}}})
+		}
+	})
+}
+
+// release returns when the place is gone.
+func (r *request) release(ctx context.Context) error {
+	r.stop()
+	select {
+	case <-r.ended:
+	case <-ctx.Done():
+		return &Error{Code: codes.DeadlineExceeded, Message: context.Cause(ctx).Error()}
+	}
+	if r.over == io.EOF {
+		return nil
+	}
+	return r.over
+}
+
+// errorOf is what the single call of a request would end with.
+func errorOf(ended *leasev1.Ended) error {
+	if ended.GetCode() == int32(codes.OK) {
+		return io.EOF
+	}
+	return &Error{
+		Code: codes.Code(ended.GetCode()), Reason: ended.GetReason(), //nolint:gosec // a code is small
+		Message:  strings.TrimPrefix(ended.GetMessage(), ended.GetReason()+": "),
+		Metadata: ended.GetMetadata(),
+	}
+}
