@@ -22,6 +22,7 @@ type Open struct {
 	s       *Server
 	id      string
 
+	held    chan struct{} // until when no end that was asked for is told; nil, it is told at once
 	sending sync.Mutex
 	mu      sync.Mutex
 	stopped map[uint64]context.CancelFunc
@@ -51,6 +52,15 @@ func (o *Open) Suspend(remaining time.Duration) {
 func (o *Open) Resume() {
 	o.t.Helper()
 	o.Send(&leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Resumed{Resumed: &leasev1.Resumed{}}})
+}
+
+// HoldStops keeps what is stopped from now on in its place, until goOn is called.
+func (o *Open) HoldStops() (goOn func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	held := make(chan struct{})
+	o.held = held
+	return func() { close(held) }
 }
 
 type leaseServer struct {
@@ -143,6 +153,15 @@ func begun[Event any](ctx context.Context, o *Open, event func(*Event) *leasev1.
 }
 
 func (o *Open) ended(id uint64, err error, asked bool) {
+	o.mu.Lock()
+	held := o.held
+	o.mu.Unlock()
+	if asked && held != nil {
+		select {
+		case <-held:
+		case <-o.caller.Done():
+		}
+	}
 	if o.caller.Err() != nil {
 		return
 	}
