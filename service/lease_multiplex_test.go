@@ -234,7 +234,9 @@ func (e heldEvents) HoldEnded(string, time.Duration) { e.ended <- struct{}{} }
 func TestWhatIsCheckedWhileAHoldEndsIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{}, 1)
-	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime, o.Events = 20*time.Second, time.Second, heldEvents{ended: ended} })
+	s := newScene(t, func(o *Options) {
+		o.SessionTimeout, o.TickTime, o.Events = 20*time.Second, time.Second, heldEvents{ended: ended}
+	})
 	halt := make(chan chan struct{}, 1)
 	s.ensemble.wrap = func(made *standin.Session) Session { return &haltingSession{made, halt} }
 	c := s.carryOpened(s.callers)

@@ -31,9 +31,14 @@ func (l *laterList) run() {
 // given to AfterStatus; it must be called once that end has been handed to the transport.
 func Inner(ctx context.Context) (inner context.Context, afterStatus func()) {
 	later := new(laterList)
-	inner = numbered(ctx, CallOf(ctx).number)
+	inner = context.WithValue(numbered(ctx, CallOf(ctx).number), innerKey{}, true)
 	return context.WithValue(inner, laterKey{}, later), later.run
 }
+
+type innerKey struct{}
+
+// IsInner says whether ctx is of such a call.
+func IsInner(ctx context.Context) bool { return ctx.Value(innerKey{}) != nil }
 
 // A Passage has a call that came inside of another one's stream go through all that calls go through before it is handled.
 type Passage func(method string, stream grpc.ServerStream, handle grpc.StreamHandler) error

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
@@ -52,6 +53,7 @@ type authorizedStream struct {
 	limits     *caller.Limits
 	method     string
 	permission *caller.Permission
+	judged     bool // whether a request has come
 	last       attempt
 }
 
@@ -66,6 +68,10 @@ func (s *authorizedStream) RecvMsg(request any) error {
 	if err := s.ServerStream.RecvMsg(request); err != nil {
 		return err
 	}
+	if s.judged && s.method == leasev1.LeaseService_Multiplex_FullMethodName {
+		return nil // what comes inside of it is judged by itself
+	}
+	s.judged = true
 	s.last = attemptOf(s.method, request)
 	tellNames(s.ServerStream.Context(), s.method, request)
 	from := caller.Of(s.ServerStream.Context())
@@ -76,5 +82,9 @@ func (s *authorizedStream) RecvMsg(request any) error {
 	if err := s.authorizer.judge(asked); err != nil {
 		return err
 	}
-	return slotOf(from).quota.spend(s.limits, from.Identity, costOf(s.method, request))
+	takes := costOf(s.method, request)
+	if caller.IsInner(s.ServerStream.Context()) {
+		takes[0] = 0 // it has a session already
+	}
+	return slotOf(from).quota.spend(s.limits, from.Identity, takes)
 }

@@ -145,6 +145,29 @@ func TestWhatALeasesStreamCarriesIsJudgedByItself(t *testing.T) {
 	same(t, "the denial in the audit", strings.Contains(s.record.Text(), `"stock"`), true)
 }
 
+// A lock on a lease's stream is a write, and no session.
+func TestWhatALeasesStreamCarriesIsPacedAsWhatItIs(t *testing.T) {
+	t.Parallel()
+	s := newPolicySceneOf(t, `rules: [{identities: ["socket:app"], methods: ["sidekeeper.lease.v1.LeaseService/*", "sidekeeper.lock.v1.LockService/*"]}]
+limits: [{identities: ["socket:app"], sessions_per_second: 1, writes_per_second: 3}]`, 3*time.Second)
+	stream, err := leasev1.NewLeaseServiceClient(s.callers["socket:app"]).Multiplex(within(t))
+	must(t, err)
+	must(t, stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}))
+	_, err = stream.Recv()
+	must(t, err)
+	for id := range uint64(7) {
+		acquire := &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: fmt.Sprint(id)}}
+		must(t, stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: &leasev1.Start{RequestId: id + 1, Request: acquire}}}))
+		message, err := stream.Recv()
+		must(t, err)
+		if id < 6 { // the work of two seconds at once
+			same(t, fmt.Sprint(id), message.GetEvent().GetAcquire().GetGranted() != nil, true)
+			continue
+		}
+		same(t, "the limit", message.GetEnded().GetReason()+" "+message.GetEnded().GetMetadata()["limit"], "QUOTA_EXCEEDED writes_per_second")
+	}
+}
+
 func TestWhoHasAnOwnNameJoinsUnderNoOther(t *testing.T) {
 	t.Parallel()
 	s := newPolicyScene(t, `

@@ -166,7 +166,7 @@ var Table = []Mutant{
 	{
 		ID: "L1", Bug: "for the Go client, locks outlive the lease that they are held with",
 		Catchers: []Catcher{{
-			Package: "clients/go/sidekeeper", Test: "TestALockIsOverBeforeTheSidecarSeesItsLeaseEnd",
+			Package: "clients/go/sidekeeper", Test: "TestALockIsOverBeforeTheSidecarIsAskedToCloseItsLease",
 			Complaint: "still valid when the sidecar gives it",
 		}},
 	},

@@ -34,7 +34,7 @@ func newGroups(t testing.TB) Groups {
 // NextJoin is the next call of Join.
 func (g *Groups) NextJoin() *Join { g.t.Helper(); return next(g.t, g.joins, "Join") }
 
-// A Join is one call of MembershipService.Join.
+// A Join is one call of MembershipService.Join, or what stands for it on a lease's stream.
 type Join struct {
 	stream[membershipv1.JoinResponse]
 	Request *membershipv1.JoinRequest

@@ -3,8 +3,7 @@ package sidekeeper
 import (
 	"context"
 	"errors"
-
-	"google.golang.org/grpc/codes"
+	"time"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
@@ -68,32 +67,25 @@ func endOf(hold *lockv1.CheckedHold) error {
 	}
 }
 
-// carry has the validity of a lease asked for over its own stream, where an answer comes after the ends that it does not know of.
-func (c *Client) carry(l *Lease) {
-	c.carrying.Store(l.id, l.stream)
-	l.onEnd(func() { c.carrying.Delete(l.id) })
-}
-
-// checkLeases asks for each lease over its stream: the answers count from before the first.
+// checkLeases asks on each lease's own stream: all ends that are told before an answer have been read when it is. A lease whose stream
+// has ended has ended.
 func (c *Client) checkLeases(ctx context.Context, ids []string) ([]answer, error) {
-	answers := make([]answer, 0, len(ids))
+	asked := make(map[*multiplex]<-chan time.Duration, len(ids))
 	for _, id := range ids {
-		stream, found := c.carrying.Load(id)
-		if !found {
-			continue // it has ended
+		if m, open := c.multiplexes.Load(id); open {
+			asked[m.(*multiplex)] = m.(*multiplex).ask()
 		}
-		reply, err := stream.(*multiplex).check(ctx)
-		err = fromStatus(err)
-		if err != nil && !isEnd(err) {
-			return nil, err
+	}
+	answers := make([]answer, 0, len(ids))
+	for m, validity := range asked {
+		select {
+		case validFor := <-validity:
+			answers = append(answers, answer{id: m.lease.id, validFor: validFor})
+		case <-m.done:
+			answers = append(answers, answer{id: m.lease.id, end: m.lease.why()})
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
-		answers = append(answers, answer{id, reply.GetValidFor().AsDuration(), err})
 	}
 	return answers, nil
-}
-
-// isEnd says whether an error means that the thing asked for has ended, and not only that there was no answer.
-func isEnd(err error) bool {
-	e := (*Error)(nil)
-	return errors.As(err, &e) && (e.Code == codes.Aborted || e.Code == codes.NotFound)
 }

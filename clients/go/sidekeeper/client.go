@@ -39,11 +39,11 @@ type Client struct {
 	leases      leasev1.LeaseServiceClient
 	health      healthv1.HealthClient
 	holdKeeper  *keeper
-	leaseKeeper *keeper // of leases
+	leaseKeeper *keeper  // of leases
+	multiplexes sync.Map // the streams of open leases, by the leases' ids
 	endings     acknowledger
-	carrying    sync.Map // the stream of each lease, by its id
 
-	following sync.WaitGroup // one for the stream of each hold and each lease
+	following sync.WaitGroup // one for each hold and each membership, two for each lease
 	keeping   sync.WaitGroup // the keepers
 	stop      context.CancelFunc
 	noRetries bool

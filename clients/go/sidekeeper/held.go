@@ -11,13 +11,12 @@ import (
 // A heldStream is a call that stays open for as long as the caller has something: a lease, a hold, a membership. It is started; an event
 // says that it has begun; the sidecar is asked for how long it is valid; it may be suspended and resumed; it ends once, with a reason; and
 // the claim is over for the caller before the sidecar learns of its end.
-type heldStream[Event any] struct {
+type heldStream struct {
 	claim  *claim
-	open   func() (grpc.ServerStreamingClient[Event], error)
-	handle func(*Event) // takes in one event at a time; that it has begun gives the claim its id
-	keeper *keeper      // asks for its validity; nil if it is valid for as long as another claim
-	after  func()       // what to do when the claim is over and the stream is not read any more; nil, nothing
-	kept   bool         // a loss does not end the stream
+	open   func() (receive func() error, err error) // receive takes in one event; that it has begun gives the claim its id
+	keeper *keeper                                  // asks for its validity; nil if it is valid for as long as another claim
+	after  func()                                   // what to do when the claim is over and the stream is not read any more; nil, nothing
+	kept   bool                                     // a loss does not end the stream
 
 	wait *time.Duration // how long the caller waits, if he said so
 }
@@ -29,7 +28,7 @@ var errSilent = &Error{Code: codes.Unavailable, Message: "the sidecar does not a
 
 // begin starts the stream, and returns when it has begun and is certainly valid for some time to come. The end of ctx ends the beginning,
 // and not what has begun: that goes on until the stream's end, which is the claim's.
-func (h *heldStream[Event]) begin(ctx context.Context, c *Client) error {
+func (h *heldStream) begin(ctx context.Context, c *Client) error {
 	if h.wait != nil && *h.wait > 0 { // 0 takes as long as the ensemble takes
 		bounded, cancel := context.WithDeadlineCause(ctx, time.Now().Add(*h.wait).Add(answerTime), errSilent)
 		defer cancel()
@@ -40,6 +39,10 @@ func (h *heldStream[Event]) begin(ctx context.Context, c *Client) error {
 	err := h.start(c)
 	if err == nil && h.keeper != nil {
 		err = h.keeper.begin(h.claim.id, h.claim)
+	}
+	if err == nil && h.keeper == nil {
+		h.claim.Valid() // which ends what it counts on when that has run out
+		err = context.Cause(h.claim.context)
 	}
 	if err == nil && !stopWaiting() {
 		err = context.Cause(ctx)
@@ -59,41 +62,53 @@ func (h *heldStream[Event]) begin(ctx context.Context, c *Client) error {
 }
 
 // start returns when the stream has begun, and has it read from then on.
-func (h *heldStream[Event]) start(c *Client) error {
-	stream, err := h.open()
+func (h *heldStream) start(c *Client) error {
+	receive, err := h.open()
 	for err == nil && h.claim.id == "" {
-		var event *Event
-		if event, err = stream.Recv(); err == nil {
-			h.hear(event)
-		}
+		err = h.hear(receive)
 	}
 	if err != nil {
 		close(h.claim.followed)
 		return err
 	}
-	c.following.Go(func() { h.follow(stream) })
+	c.following.Go(func() { h.follow(receive) })
 	return nil
 }
 
 // follow reads the stream until its end, which is the end of the claim, whoever has ended it.
-func (h *heldStream[Event]) follow(stream grpc.ServerStreamingClient[Event]) {
+func (h *heldStream) follow(receive func() error) {
 	if h.after != nil {
 		defer h.after()
 	}
 	defer close(h.claim.followed)
 	for {
-		event, err := stream.Recv()
-		if err != nil {
+		if err := h.hear(receive); err != nil {
 			h.claim.streamEnded(err)
 			return
 		}
-		h.hear(event)
 	}
 }
 
-func (h *heldStream[Event]) hear(event *Event) {
-	h.claim.heard.Store(true)
-	h.handle(event)
+func (h *heldStream) hear(receive func() error) error {
+	err := receive()
+	if err == nil {
+		h.claim.heard.Store(true)
+	}
+	return err
+}
+
+// single opens the stream of a call that carries one thing.
+func single[Event any](call func() (grpc.ServerStreamingClient[Event], error), handle func(*Event)) func() (func() error, error) {
+	return func() (func() error, error) {
+		stream, err := call()
+		return func() error {
+			event, err := stream.Recv()
+			if err == nil {
+				handle(event)
+			}
+			return err
+		}, err
+	}
 }
 
 // standOn has the claim end by callback when the other one does, before the sidecar learns of it.

@@ -102,10 +102,7 @@ func (k *keeper) forget(id string) {
 
 func (k *keeper) tell() {
 	for _, news := range k.news {
-		select {
-		case news <- struct{}{}:
-		default:
-		}
+		signal(news)
 	}
 }
 

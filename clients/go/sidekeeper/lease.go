@@ -23,9 +23,9 @@ type LeaseOptions struct {
 // also after it was lost.
 type Lease struct {
 	*claim
-	client *Client
-	stream *multiplex
-	ttl    time.Duration
+	client    *Client
+	multiplex *multiplex
+	ttl       time.Duration
 }
 
 // OpenLease opens a lease. The end of ctx ends the opening, and not a lease that OpenLease has returned. ErrLeaseLimit,
@@ -48,14 +48,13 @@ func (c *Client) OpenLease(ctx context.Context, options LeaseOptions) (*Lease, e
 func (c *Client) openLease(ctx context.Context, options LeaseOptions) (*Lease, error) {
 	claim, streaming := c.newClaim(ctx, "lease")
 	l := &Lease{claim: claim, client: c}
-	stream := heldStream[leasev1.OpenResponse]{
-		claim: claim, handle: l.handle, keeper: c.leaseKeeper, wait: options.Wait,
-		open: func() (_ grpc.ServerStreamingClient[leasev1.OpenResponse], err error) {
-			if l.stream, err = c.openMultiplex(streaming, options.request()); err != nil {
-				return nil, err
-			}
-			return l.stream.lease, nil
-		},
+	l.multiplex = &multiplex{
+		lease: l, news: make(chan struct{}, 1), done: make(chan struct{}),
+		requests: map[uint64]*request{}, checks: map[uint64]chan time.Duration{},
+	}
+	stream := heldStream{
+		claim: claim, keeper: c.leaseKeeper, after: l.multiplex.end, wait: options.Wait,
+		open: func() (func() error, error) { return l.multiplex.open(streaming, options) },
 	}
 	return l, stream.begin(ctx, c)
 }
@@ -68,17 +67,10 @@ func (o LeaseOptions) request() *leasev1.OpenRequest {
 	return request
 }
 
-func (l *Lease) handle(event *leasev1.OpenResponse) {
-	switch event := event.GetEvent().(type) {
-	case *leasev1.OpenResponse_Opened:
-		if l.id == "" { // others read them by now
-			l.id, l.ttl = event.Opened.GetLeaseId(), event.Opened.GetTtl().AsDuration()
-			l.client.carry(l)
-		}
-	case *leasev1.OpenResponse_Suspended:
-		l.suspend(nil, nil)
-	case *leasev1.OpenResponse_Resumed:
-		l.resume(nil)
+func (l *Lease) opened(event *leasev1.Opened) {
+	if l.id == "" { // others read them by now
+		l.id, l.ttl = event.GetLeaseId(), event.GetTtl().AsDuration()
+		l.client.multiplexes.Store(l.id, l.multiplex)
 	}
 }
 

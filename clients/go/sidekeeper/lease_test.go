@@ -13,7 +13,6 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
 const leaseID = "0123456789abcdef0123456789abcdef"
@@ -216,25 +215,4 @@ func TestASidecarThatDoesNotAnswerHoldsNobodyUpForLongerThanTheyWaitForALease(t 
 	call := server.NextOpen()
 	want(t, receive(t, result), "lease: Unavailable: the sidecar does not answer")
 	call.AwaitGone()
-}
-
-// What is said of a lock on a lease is taken in where it is read: nothing that comes after its end can make it valid again.
-func TestALockOfALeaseEndsThoughItsCallbackHasNotReturned(t *testing.T) {
-	server := scripted.Start(t)
-	client, _ := dial(t, server)
-	lease, _ := open(t, client, server)
-	called, goOn := make(chan struct{}), make(chan struct{})
-	lock, call := hold(t, client, server, sidekeeper.LockOptions{Lease: lease, OnRevocation: func(sidekeeper.Revocation) {
-		close(called)
-		<-goOn
-	}})
-	call.AskBack(&lockv1.RevocationRequested{})
-	receive(t, called)
-	call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
-	receive(t, lock.Done())
-	want(t, lock.Err(), "lock orders lost: Aborted (LOCK_BROKEN): by an operator", sidekeeper.ErrLost, sidekeeper.ErrLockBroken)
-	if !lease.Valid() {
-		t.Error("the lease has ended, too")
-	}
-	close(goOn)
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
@@ -76,9 +77,9 @@ type Revocation struct {
 type Lock struct {
 	*claim
 	client        *Client
-	carried       *request[lockv1.AcquireResponse] // on the lease's stream; nil if it has a stream of its own
 	token         int64
 	options       LockOptions
+	request       *request // on its lease's stream; nil, it has a stream of its own
 	revocations   chan Revocation
 	releaseOnce   sync.Once
 	releaseResult error
@@ -107,21 +108,17 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 func (c *Client) acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
 	claim, streaming := c.newClaim(ctx, "lock "+name)
 	l := &Lock{claim: claim, client: c, options: options, revocations: make(chan Revocation, 1)}
-	stream := heldStream[lockv1.AcquireResponse]{
-		claim: claim, handle: l.handle, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait,
-		open: func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
-			return c.locks.Acquire(streaming, options.request(name))
-		},
+	stream := heldStream{claim: claim, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait}
+	stream.open = single(func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
+		return c.locks.Acquire(streaming, options.request(name))
+	}, l.handle)
+	lease := options.Lease
+	if lease != nil && lease.client == c {
+		l.carried(lease.multiplex, options.request(name))
+		stream.keeper, stream.open = nil, l.request.open
 	}
-	if lease := options.Lease; lease != nil {
-		l.parent, stream.keeper = lease.claim, nil
+	if lease != nil {
 		l.standOn(lease.claim, func() { l.lose(lease.why()) })
-		stream.open = func() (_ grpc.ServerStreamingClient[lockv1.AcquireResponse], err error) {
-			if l.carried, err = lease.stream.acquire(streaming, options.request(name), l.streamEnded); err != nil {
-				return nil, err
-			}
-			return l.carried, nil
-		}
 	}
 	if !options.AcknowledgeOnRelease {
 		stream.after = l.acknowledge
@@ -133,10 +130,25 @@ func (c *Client) acquire(ctx context.Context, name string, options LockOptions) 
 	return l, err
 }
 
+// carried has the lease's stream carry the lock.
+func (l *Lock) carried(by *multiplex, acquire *lockv1.AcquireRequest) {
+	acquire.LeaseId = ""
+	l.request = by.carry(&request{
+		claim: l.claim, start: &leasev1.Start{Request: &leasev1.Start_Acquire{Acquire: acquire}},
+		handle:    func(event *leasev1.Event) { l.handle(event.GetAcquire()) },
+		suspended: func(remaining *durationpb.Duration) { l.suspend(remaining, l.options.OnSuspended) },
+		resumed:   func() { l.resume(l.options.OnResumed) },
+	})
+}
+
 func (o LockOptions) request(name string) *lockv1.AcquireRequest {
-	return &lockv1.AcquireRequest{
+	request := &lockv1.AcquireRequest{
 		Name: name, Mode: lockv1.Mode(o.Mode), Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait),
 	}
+	if o.Lease != nil {
+		request.LeaseId = o.Lease.id
+	}
+	return request
 }
 
 func optionalDuration(d *time.Duration) *durationpb.Duration {
@@ -148,9 +160,13 @@ func optionalDuration(d *time.Duration) *durationpb.Duration {
 
 // acknowledge tells the sidecar that the claim is over, unless its end was the caller's own wish, of which the sidecar knows.
 func (l *Lock) acknowledge() {
-	if !errors.Is(context.Cause(l.context), ErrReleased) {
-		l.client.endings.acknowledge(l.id) //nolint:contextcheck // see acknowledge
+	if errors.Is(context.Cause(l.context), ErrReleased) {
+		return
 	}
+	if l.request != nil {
+		l.request.stop() // the stream may have ended, too
+	}
+	l.client.endings.acknowledge(l.id) //nolint:contextcheck // see acknowledge
 }
 
 func (l *Lock) handle(event *lockv1.AcquireResponse) {
@@ -210,8 +226,8 @@ func (l *Lock) Release(ctx context.Context) error {
 
 func (l *Lock) release(ctx context.Context) error {
 	err := l.giveUp(ctx, func(ctx context.Context) error {
-		if l.carried != nil {
-			return l.carried.release(ctx)
+		if l.request != nil {
+			return l.request.release(ctx)
 		}
 		_, err := l.client.locks.Release(ctx, &lockv1.ReleaseRequest{HoldId: l.id}, grpc.WaitForReady(true))
 		return err

@@ -388,13 +388,14 @@ func TestAReleaseThatIsNeverAnsweredEndsWithItsContext(t *testing.T) {
 	call.AwaitGone()
 }
 
-func TestALockOfALeaseNamesIt(t *testing.T) {
+func TestALockOfAnotherClientsLeaseNamesIt(t *testing.T) {
 	server := scripted.Start(t)
 	client, _ := dial(t, server)
-	lease, _ := open(t, client, server)
+	other, _ := dial(t, server)
+	lease, _ := open(t, other, server)
 	result := acquiring(t.Context(), client, "orders", sidekeeper.LockOptions{Lease: lease})
 	call := server.NextAcquire()
-	if call.Request.GetLeaseId() != lease.ID() {
+	if call.Request.GetLeaseId() != lease.ID() || call.Open != nil {
 		t.Errorf("%q", call.Request.GetLeaseId())
 	}
 	call.Grant(1)

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 )
 
@@ -97,11 +99,13 @@ func (m *Membership) join(ctx context.Context) error {
 	var streaming context.Context
 	m.claim, streaming = m.client.newClaim(ctx, "member "+m.name())
 	m.parent = m.lease.claim
-	stream := heldStream[membershipv1.JoinResponse]{
-		claim: m.claim, handle: m.handle, wait: m.options.Wait,
-		open: func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
-			return m.lease.stream.join(streaming, m.request(), m.streamEnded)
-		},
+	stream := heldStream{claim: m.claim, wait: m.options.Wait}
+	if m.lease.client == m.client {
+		stream.open = m.carried(m.lease.multiplex).open
+	} else {
+		stream.open = single(func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
+			return m.client.groups().Join(streaming, m.request())
+		}, m.handle)
 	}
 	if err := stream.begin(ctx, m.client); err != nil {
 		return err
@@ -110,9 +114,21 @@ func (m *Membership) join(ctx context.Context) error {
 	return nil
 }
 
+// carried has the lease's stream carry the membership.
+func (m *Membership) carried(by *multiplex) *request {
+	join := m.request()
+	join.LeaseId = ""
+	return by.carry(&request{
+		claim: m.claim, start: &leasev1.Start{Request: &leasev1.Start_Join{Join: join}},
+		handle:    func(event *leasev1.Event) { m.handle(event.GetJoin()) },
+		suspended: func(remaining *durationpb.Duration) { m.suspend(remaining, m.options.OnSuspended) },
+		resumed:   func() { m.resume(m.options.OnResumed) },
+	})
+}
+
 func (m *Membership) request() *membershipv1.JoinRequest {
 	request := &membershipv1.JoinRequest{
-		Group: m.group, Member: m.member, Metadata: m.options.Metadata, Owner: m.options.Owner,
+		Group: m.group, Member: m.member, Metadata: m.options.Metadata, Owner: m.options.Owner, LeaseId: m.lease.id,
 		OnConflict: membershipv1.OnConflict(m.options.OnConflict),
 	}
 	if m.options.OnConflict > RejectMember { // otherwise it does not wait for the name

@@ -61,7 +61,7 @@ func TestJoinSendsWhatItWasGivenAndNoDeadline(t *testing.T) {
 	lease.Accept(leaseID)
 	call := server.Groups.NextJoin()
 	sent := &membershipv1.JoinRequest{
-		Group: "shop", Member: "a", Owner: "billing", Metadata: map[string]string{"port": "1"}, LeaseId: leaseID,
+		Group: "shop", Member: "a", Owner: "billing", Metadata: map[string]string{"port": "1"},
 		OnConflict: membershipv1.OnConflict_ON_CONFLICT_REPLACE, WaitTimeout: durationpb.New(time.Second),
 	}
 	if diff := cmp.Diff(sent, call.Request, protocmp.Transform()); diff != "" {

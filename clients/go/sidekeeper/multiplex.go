@@ -3,369 +3,309 @@ package sidekeeper
 import (
 	"context"
 	"io"
+	"strings"
 	"sync"
+	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
-	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 )
 
-// A multiplex is the one stream of a lease that all travels over which stands on it. Each part is shown as the stream that a single call
-// would have. What the sidecar says is taken in in the order in which it says it: an end ends its claim before a later answer says for
-// how much longer the lease is valid, and with it all that stands on it.
+// A multiplex is the stream of a lease, which carries all that its client starts on the lease.
 type multiplex struct {
-	stream grpc.BidiStreamingClient[leasev1.MultiplexRequest, leasev1.MultiplexResponse]
-	lease  *part[leasev1.OpenResponse]
+	lease  *Lease
+	stream leasev1.LeaseService_MultiplexClient
+	news   chan struct{} // that there is something to send
+	done   chan struct{} // closed when the stream is not read any more
 
-	sending sync.Mutex // orders what is sent
-
-	mu     sync.Mutex
-	newest uint64 // number of requests and checks
-	parts  map[uint64]requestPart
-	checks map[uint64]chan *leasev1.Checked
-	over   error // why nothing is sent or received any more
+	mu       sync.Mutex
+	last     uint64 // id given to a request or a check
+	unsent   []*leasev1.MultiplexRequest
+	requests map[uint64]*request
+	checks   map[uint64]chan time.Duration
 }
 
-// A requestPart is what a multiplex does with what it hears about one request.
-type requestPart interface {
-	hear(event *leasev1.Event)
-	connectivity(of *leasev1.MultiplexResponse)
-	end(err error)
-}
-
-// openMultiplex opens a lease on a stream of its own.
-func (c *Client) openMultiplex(ctx context.Context, request *leasev1.OpenRequest) (*multiplex, error) {
-	stream, err := c.leases.Multiplex(ctx)
+// open opens the stream. Its messages are sent by a goroutine of its own: a frozen sidecar takes none.
+func (m *multiplex) open(ctx context.Context, options LeaseOptions) (receive func() error, err error) {
+	m.stream, err = m.lease.client.leases.Multiplex(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m := &multiplex{
-		stream: stream, lease: newPart[leasev1.OpenResponse](ctx, nil), parts: map[uint64]requestPart{}, checks: map[uint64]chan *leasev1.Checked{},
-	}
-	if err := m.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: request}}); err != nil {
-		return nil, err
-	}
-	c.following.Go(m.read)
-	return m, nil
+	m.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: options.request()}})
+	m.lease.client.following.Go(func() { m.sendAll(ctx) })
+	return m.receive, nil
 }
 
-// send sends a message. That the stream is over, its reader learns.
-func (m *multiplex) send(message *leasev1.MultiplexRequest) error {
-	m.sending.Lock()
-	defer m.sending.Unlock()
-	err := m.stream.Send(message)
-	if err == io.EOF { //nolint:errorlint // as Send documents it
-		return nil
-	}
-	return err
-}
-
-// read takes in what the sidecar says until the stream's end, which is that of all its parts.
-func (m *multiplex) read() {
-	for {
-		message, err := m.stream.Recv()
-		if err != nil {
-			m.end(err)
-			return
-		}
-		m.take(message)
-	}
-}
-
-func (m *multiplex) take(message *leasev1.MultiplexResponse) {
-	switch of := message.GetResponse().(type) {
-	case *leasev1.MultiplexResponse_Opened:
-		m.lease.add(&leasev1.OpenResponse{Event: &leasev1.OpenResponse_Opened{Opened: of.Opened}})
-	case *leasev1.MultiplexResponse_Suspended:
-		m.lease.add(&leasev1.OpenResponse{Event: &leasev1.OpenResponse_Suspended{Suspended: of.Suspended}})
-		m.each(func(p requestPart) { p.connectivity(message) })
-	case *leasev1.MultiplexResponse_Resumed:
-		m.lease.add(&leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: of.Resumed}})
-		m.each(func(p requestPart) { p.connectivity(message) })
-	case *leasev1.MultiplexResponse_Event:
-		if found := m.find(of.Event.GetRequestId()); found != nil {
-			found.hear(of.Event)
-		}
-	case *leasev1.MultiplexResponse_Ended:
-		if found := m.remove(of.Ended.GetRequestId()); found != nil {
-			found.end(statusOfEnd(of.Ended))
-		}
-	case *leasev1.MultiplexResponse_Checked:
-		m.mu.Lock()
-		asked := m.checks[of.Checked.GetCheckId()]
-		delete(m.checks, of.Checked.GetCheckId())
-		m.mu.Unlock()
-		if asked != nil {
-			asked <- of.Checked
-		}
-	}
-}
-
-func (m *multiplex) find(id uint64) requestPart {
+func (m *multiplex) send(message *leasev1.MultiplexRequest) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.parts[id]
+	m.sendLocked(message)
 }
 
-func (m *multiplex) remove(id uint64) requestPart {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found := m.parts[id]
-	delete(m.parts, id)
-	return found
+func (m *multiplex) sendLocked(message *leasev1.MultiplexRequest) {
+	m.unsent = append(m.unsent, message)
+	signal(m.news)
 }
 
-func (m *multiplex) each(do func(requestPart)) {
-	m.mu.Lock()
-	parts := make([]requestPart, 0, len(m.parts))
-	for _, p := range m.parts {
-		parts = append(parts, p)
-	}
-	m.mu.Unlock()
-	for _, p := range parts {
-		do(p)
-	}
-}
-
-func (m *multiplex) end(err error) {
-	m.mu.Lock()
-	m.over = err
-	checks := m.checks
-	m.checks = nil
-	m.mu.Unlock()
-	for _, asked := range checks {
-		close(asked)
-	}
-	m.lease.end(err)
-	m.each(func(p requestPart) { p.end(err) })
-}
-
-// check asks for how long the lease is valid, and with it all that stands on it.
-func (m *multiplex) check(ctx context.Context) (*leasev1.Checked, error) {
-	answered := make(chan *leasev1.Checked, 1)
-	m.mu.Lock()
-	if m.over != nil {
-		m.mu.Unlock()
-		return nil, m.over
-	}
-	m.newest++
-	id := m.newest
-	m.checks[id] = answered
-	m.mu.Unlock()
-	err := m.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.Check{CheckId: id}}})
-	if err != nil {
-		return nil, err
-	}
+// signal leaves word for one who may be waiting.
+func signal(news chan struct{}) {
 	select {
-	case checked, ok := <-answered:
-		if !ok {
-			return nil, m.over
-		}
-		return checked, nil
-	case <-ctx.Done():
-		m.mu.Lock()
-		delete(m.checks, id)
-		m.mu.Unlock()
-		return nil, status.FromContextError(ctx.Err()).Err()
-	}
-}
-
-// statusOfEnd is the status that a single call would have ended with.
-func statusOfEnd(ended *leasev1.Ended) error {
-	if ended.GetCode() == 0 {
-		return io.EOF
-	}
-	told := status.New(codes.Code(ended.GetCode()), ended.GetMessage())
-	if ended.GetReason() == "" {
-		return told.Err()
-	}
-	facts := ended.GetMetadata()
-	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: "sidekeeper", Reason: ended.GetReason(), Metadata: facts}}
-	if field := facts["field"]; field != "" {
-		violation := &errdetails.BadRequest_FieldViolation{Field: field, Description: facts["rule"]}
-		details = append(details, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{violation}})
-	}
-	if detailed, err := told.WithDetails(details...); err == nil {
-		told = detailed
-	}
-	return told.Err()
-}
-
-// A part is the stream of one call, as its reader sees it.
-type part[Event any] struct {
-	grpc.ClientStream
-
-	ctx    context.Context //nolint:containedctx // of the call
-	ended  func(error)     // called with its end as soon as that is known; may be nil
-	news   chan struct{}
-	mu     sync.Mutex
-	events []*Event
-	err    error
-}
-
-func newPart[Event any](ctx context.Context, ended func(error)) *part[Event] {
-	return &part[Event]{ctx: ctx, ended: ended, news: make(chan struct{}, 1)}
-}
-
-func (p *part[Event]) add(event *Event) {
-	p.mu.Lock()
-	p.events = append(p.events, event)
-	p.mu.Unlock()
-	p.tell()
-}
-
-func (p *part[Event]) end(err error) {
-	p.mu.Lock()
-	p.err = err
-	p.mu.Unlock()
-	if p.ended != nil {
-		p.ended(err)
-	}
-	p.tell()
-}
-
-func (p *part[Event]) tell() {
-	select {
-	case p.news <- struct{}{}:
+	case news <- struct{}{}:
 	default:
 	}
 }
 
-// Recv implements grpc.ServerStreamingClient.
-func (p *part[Event]) Recv() (*Event, error) {
+func (m *multiplex) sendAll(ctx context.Context) {
 	for {
-		event, err := p.next()
-		if event != nil || err != nil {
-			return event, err
+		m.mu.Lock()
+		messages := m.unsent
+		m.unsent = nil
+		m.mu.Unlock()
+		for _, message := range messages {
+			if m.stream.Send(message) != nil { // whoever reads is told why
+				return
+			}
+		}
+		if len(messages) > 0 {
+			continue
 		}
 		select {
-		case <-p.news:
-		case <-p.ctx.Done():
-			return nil, status.FromContextError(p.ctx.Err()).Err()
+		case <-m.news:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
 
-// how is how it has ended.
-func (p *part[Event]) how() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
-}
-
-func (p *part[Event]) next() (*Event, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.events) == 0 {
-		return nil, p.err
+// receive takes in one message. It waits for nobody's function: requests take in their events themselves.
+func (m *multiplex) receive() error {
+	message, err := m.stream.Recv()
+	if err != nil {
+		return err
 	}
-	first := p.events[0]
-	p.events = p.events[1:]
-	return first, nil
-}
-
-// A request is one that was started on a multiplex.
-type request[Event any] struct {
-	*part[Event]
-	of      *multiplex
-	id      uint64
-	event   func(*leasev1.Event) *Event
-	state   func(suspended *leasev1.Suspended) *Event // resumed, if that is nil
-	stopped sync.Once
-	gone    chan struct{} // closed when it has ended for the sidecar
-	begun   bool          // whether it has what it asked for; touched by the reader alone
-}
-
-func (r *request[Event]) hear(event *leasev1.Event) {
-	r.begun = r.begun || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil
-	if heard := r.event(event); heard != nil {
-		r.add(heard)
+	switch response := message.GetResponse().(type) {
+	case *leasev1.MultiplexResponse_Opened:
+		m.lease.opened(response.Opened)
+	case *leasev1.MultiplexResponse_Suspended:
+		m.lease.suspend(nil, nil)
+		for _, r := range m.standing() {
+			if r.begun {
+				r.add(func() { r.suspended(response.Suspended.GetRemaining()) })
+			}
+		}
+	case *leasev1.MultiplexResponse_Resumed:
+		m.lease.resume(nil)
+		for _, r := range m.standing() {
+			if r.begun {
+				r.add(r.resumed)
+			}
+		}
+	case *leasev1.MultiplexResponse_Event:
+		if r := m.request(response.Event.GetRequestId()); r != nil {
+			r.begun = r.begun || response.Event.GetAcquire().GetGranted() != nil || response.Event.GetJoin().GetJoined() != nil
+			r.add(func() { r.handle(response.Event) })
+		}
+	case *leasev1.MultiplexResponse_Ended:
+		if r := m.request(response.Ended.GetRequestId()); r != nil {
+			r.end(errorOf(response.Ended))
+		}
+	case *leasev1.MultiplexResponse_Checked:
+		m.checked(response.Checked)
 	}
+	return nil
 }
 
-func (r *request[Event]) connectivity(of *leasev1.MultiplexResponse) {
-	if r.begun {
-		r.add(r.state(of.GetSuspended()))
-	}
-}
-
-func (r *request[Event]) end(err error) {
-	r.part.end(err)
-	close(r.gone)
-}
-
-// begin starts the request. Its place is given up, or its end acknowledged, when ctx ends.
-func (r *request[Event]) begin(ctx context.Context, m *multiplex, start *leasev1.Start) (*request[Event], error) {
-	r.of, r.gone = m, make(chan struct{})
+func (m *multiplex) request(id uint64) *request {
 	m.mu.Lock()
-	if m.over != nil {
-		m.mu.Unlock()
-		return nil, m.over
-	}
-	m.newest++
-	r.id = m.newest
-	m.parts[r.id] = r
-	m.mu.Unlock()
-	start.RequestId = r.id
-	if err := m.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: start}}); err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, r.stop)
-	return r, nil
+	defer m.mu.Unlock()
+	return m.requests[id]
 }
 
-func (r *request[Event]) stop() {
-	r.stopped.Do(func() {
-		_ = r.of.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Stop{Stop: &leasev1.Stop{RequestId: r.id}}})
+func (m *multiplex) standing() []*request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	standing := make([]*request, 0, len(m.requests))
+	for _, r := range m.requests {
+		standing = append(standing, r)
+	}
+	return standing
+}
+
+// end is for when the stream is not read any more.
+func (m *multiplex) end() {
+	m.lease.client.multiplexes.Delete(m.lease.id)
+	m.mu.Lock()
+	close(m.done)
+	m.mu.Unlock()
+	for _, r := range m.standing() {
+		r.end(m.lease.why())
+	}
+}
+
+// ask asks for how long the lease is valid, which comes on the channel. What is read before has ended by then.
+func (m *multiplex) ask() <-chan time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last++
+	answer := make(chan time.Duration, 1)
+	clear(m.checks) // nobody waits for an earlier one
+	m.checks[m.last] = answer
+	m.sendLocked(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.Check{CheckId: m.last}}})
+	return answer
+}
+
+func (m *multiplex) checked(answer *leasev1.Checked) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if asked := m.checks[answer.GetCheckId()]; asked != nil {
+		asked <- answer.GetValidFor().AsDuration()
+		delete(m.checks, answer.GetCheckId())
+	}
+}
+
+// A request is a lock or a member on the stream of its lease.
+type request struct {
+	*multiplex
+	start     *leasev1.Start
+	claim     *claim
+	handle    func(*leasev1.Event)
+	suspended func(remaining *durationpb.Duration)
+	resumed   func()
+
+	begun    bool // whether it has what it asked for; of the stream's reader
+	stopping sync.Once
+	arrived  chan struct{} // that there is an event
+	ended    chan struct{} // closed when nothing more arrives
+
+	events []func() // of multiplex.mu, as the next
+	over   error    // how it has ended
+}
+
+// carry has the lease's stream carry r, whose other fields are the caller's. It is not started yet.
+func (m *multiplex) carry(r *request) *request {
+	r.multiplex, r.arrived, r.ended = m, make(chan struct{}, 1), make(chan struct{})
+	r.claim.parent, r.claim.cut = m.lease.claim, r.leave
+	return r
+}
+
+// open starts the request.
+func (r *request) open() (receive func() error, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.done:
+		return nil, r.lease.why()
+	case <-r.ended:
+		return nil, r.over
+	default:
+	}
+	r.last++
+	r.start.RequestId = r.last
+	r.requests[r.last] = r
+	r.sendLocked(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: r.start}})
+	return r.receive, nil
+}
+
+func (r *request) add(event func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event)
+	signal(r.arrived)
+}
+
+// receive takes in one event.
+func (r *request) receive() error {
+	for {
+		event, err := r.next()
+		if event != nil {
+			event()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-r.arrived:
+		case <-r.ended:
+		}
+	}
+}
+
+func (r *request) next() (event func(), err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.events) == 0 {
+		return nil, r.over
+	}
+	event, r.events = r.events[0], r.events[1:]
+	return event, nil
+}
+
+// end ends the request's claim at once, also while a function of its caller's takes its time: the lease that it counts on goes on.
+func (r *request) end(err error) {
+	r.finish(err)
+	r.claim.streamEnded(err)
+}
+
+func (r *request) finish(err error) (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over != nil {
+		return false
+	}
+	delete(r.requests, r.start.GetRequestId())
+	r.over = err
+	close(r.ended)
+	return true
+}
+
+// leave gives up what is waited for or held, and waits for nothing.
+func (r *request) leave() {
+	if r.finish(context.Canceled) {
+		r.mu.Lock()
+		r.events = nil
+		r.mu.Unlock()
+		r.stop()
+	}
+}
+
+// stop has the sidecar give up what is waited for or held, or tells it that its end is known.
+func (r *request) stop() {
+	r.stopping.Do(func() {
+		if id := r.start.GetRequestId(); id != 0 {
+			r.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Stop{Stop: &leasev1.Stop{RequestId: id}}})
+		}
 	})
 }
 
-// release gives up what the request holds, and returns when its place is gone.
-func (r *request[Event]) release(ctx context.Context) error {
+// release returns when the place is gone.
+func (r *request) release(ctx context.Context) error {
 	r.stop()
 	select {
-	case <-r.gone:
-		if err := r.how(); err != io.EOF { //nolint:errorlint // as Recv documents it
-			return err
-		}
-		return nil
+	case <-r.ended:
 	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
+		return &Error{Code: codes.DeadlineExceeded, Message: context.Cause(ctx).Error()}
 	}
+	if r.over == io.EOF {
+		return nil
+	}
+	return r.over
 }
 
-// acquire is Acquire on the lease of the stream.
-func (m *multiplex) acquire(ctx context.Context, of *lockv1.AcquireRequest, ended func(error)) (*request[lockv1.AcquireResponse], error) {
-	made := &request[lockv1.AcquireResponse]{
-		part: newPart[lockv1.AcquireResponse](ctx, ended), event: (*leasev1.Event).GetAcquire,
-		state: func(suspended *leasev1.Suspended) *lockv1.AcquireResponse {
-			if suspended == nil {
-				return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
-			}
-			told := &lockv1.Suspended{Remaining: suspended.GetRemaining()}
-			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: told}}
-		},
+// errorOf is what the single call of a request would end with.
+func errorOf(ended *leasev1.Ended) error {
+	if ended.GetCode() == int32(codes.OK) {
+		return io.EOF
 	}
-	return made.begin(ctx, m, &leasev1.Start{Request: &leasev1.Start_Acquire{Acquire: of}})
-}
-
-// join is Join on the lease of the stream.
-func (m *multiplex) join(ctx context.Context, of *membershipv1.JoinRequest, ended func(error)) (*request[membershipv1.JoinResponse], error) {
-	made := &request[membershipv1.JoinResponse]{
-		part: newPart[membershipv1.JoinResponse](ctx, ended), event: (*leasev1.Event).GetJoin,
-		state: func(suspended *leasev1.Suspended) *membershipv1.JoinResponse {
-			if suspended == nil {
-				return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Resumed{Resumed: &membershipv1.Resumed{}}}
-			}
-			told := &membershipv1.Suspended{Remaining: suspended.GetRemaining()}
-			return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Suspended{Suspended: told}}
-		},
+	told := &Error{
+		Code: codes.Code(ended.GetCode()), Reason: ended.GetReason(), //nolint:gosec // a code is small
+		Message:  strings.TrimPrefix(ended.GetMessage(), ended.GetReason()+": "),
+		Metadata: ended.GetMetadata(),
 	}
-	return made.begin(ctx, m, &leasev1.Start{Request: &leasev1.Start_Join{Join: of}})
+	if field := told.Metadata["field"]; field != "" {
+		told.Fields = []FieldError{{field, told.Metadata["rule"]}}
+	}
+	return told
 }
