@@ -51,6 +51,7 @@ test-go:
 	go -C tools/alerts test ./...
 	go -C clients/go test -race ./...
 	go test -race -timeout 30m $$(go list ./... | grep -vxF "$$(tr ' ' '\n' <<<"$(SERVERS)")")
+	go test -race ./service -multiplexed
 	go test -race -p 1 -timeout 30m $(SERVERS)
 
 .PHONY: kube-test

@@ -103,7 +103,9 @@ func (s *replayed[M]) Recv() (*M, error) {
 }
 
 // Open opens a lease whose stream carries all that is begun with it.
-func (c *carriers) Open(ctx context.Context, request *leasev1.OpenRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[leasev1.OpenResponse], error) {
+func (c *carriers) Open(
+	ctx context.Context, request *leasev1.OpenRequest, _ ...grpc.CallOption,
+) (grpc.ServerStreamingClient[leasev1.OpenResponse], error) {
 	stream, err := c.Multiplex(ctx)
 	if err != nil {
 		return nil, err
@@ -186,7 +188,9 @@ func statusIn(ended *leasev1.Ended) error {
 }
 
 // begin starts a request, which ends when ctx does.
-func begin[M any](ctx context.Context, c *carrier, start *leasev1.Start, eventIn func(*leasev1.Event) *M, state func(*leasev1.MultiplexResponse) *M) (*replayed[M], error) {
+func begin[M any](
+	ctx context.Context, c *carrier, start *leasev1.Start, eventIn func(*leasev1.Event) *M, state func(*leasev1.MultiplexResponse) *M,
+) (*replayed[M], error) {
 	made := newReplayed[M](ctx)
 	request := &carried{end: func(err error) { made.add(nil, err) }, state: func(m *leasev1.MultiplexResponse) { made.add(state(m), nil) }}
 	request.event = func(event *leasev1.Event) {
@@ -238,7 +242,9 @@ type carriedLocks struct {
 	carriers *carriers
 }
 
-func (l carriedLocks) Acquire(ctx context.Context, request *lockv1.AcquireRequest, options ...grpc.CallOption) (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
+func (l carriedLocks) Acquire(
+	ctx context.Context, request *lockv1.AcquireRequest, options ...grpc.CallOption,
+) (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
 	on := l.carriers.of(request.GetLeaseId())
 	if on == nil {
 		return l.LockServiceClient.Acquire(ctx, request, options...)
@@ -258,7 +264,9 @@ type carriedGroups struct {
 	carriers *carriers
 }
 
-func (g carriedGroups) Join(ctx context.Context, request *membershipv1.JoinRequest, options ...grpc.CallOption) (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
+func (g carriedGroups) Join(
+	ctx context.Context, request *membershipv1.JoinRequest, options ...grpc.CallOption,
+) (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
 	on := g.carriers.of(request.GetLeaseId())
 	if on == nil {
 		return g.MembershipServiceClient.Join(ctx, request, options...)

@@ -276,11 +276,12 @@ func TestMessagesThatBreakARuleEndTheirStream(t *testing.T) {
 		return &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: start}}
 	}
 	acquire := &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: "orders"}}
+	once := started(&leasev1.Start{RequestId: 1, Request: acquire})
 	for field, messages := range map[string][]*leasev1.MultiplexRequest{
 		"request, at first": {{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.Check{}}}},
 		"open":              {open, open},
 		"request_id, 0":     {open, started(&leasev1.Start{Request: acquire})},
-		"request_id, twice": {open, started(&leasev1.Start{RequestId: 1, Request: acquire}), started(&leasev1.Start{RequestId: 1, Request: acquire})},
+		"request_id, twice": {open, once, once},
 		"start.request":     {open, started(&leasev1.Start{RequestId: 1})},
 		"request":           {open, {}},
 	} {

@@ -64,6 +64,15 @@ func TestALockPairOverTheStreamOfItsLeaseCostsNoMoreThanItDid(t *testing.T) {
 	s.costs(t, streamBounds, func() { pair("alone") })
 }
 
+// A countedSidecar is a sidecar whose process tells what it has made, with stubs for it, and an ensemble whose requests are counted.
+type countedSidecar struct {
+	link       *link.Link
+	ask        io.Writer
+	answers    *json.Decoder
+	connection *grpc.ClientConn
+	locks      lockv1.LockServiceClient
+}
+
 // costs counts what pairs cost.
 func (s *countedSidecar) costs(t *testing.T, bounds costBounds, pair func()) {
 	t.Helper()
@@ -121,15 +130,6 @@ func counted(arguments []string) int {
 		}
 	}()
 	return run(ctx, arguments, nil, io.Discard, os.Stderr)
-}
-
-// A countedSidecar is a sidecar whose process tells what it has made, with stubs for it, and an ensemble whose requests are counted.
-type countedSidecar struct {
-	link       *link.Link
-	ask        io.Writer
-	answers    *json.Decoder
-	connection *grpc.ClientConn
-	locks      lockv1.LockServiceClient
 }
 
 func startCounted(t *testing.T) *countedSidecar {

@@ -79,7 +79,8 @@ func (p passage) through(method string, stream grpc.ServerStream, handle grpc.St
 		inner := handle
 		handle = func(server any, stream grpc.ServerStream) error { return interceptor(server, stream, info, inner) }
 	}
-	ctx, span := trace.SpanFromContext(stream.Context()).TracerProvider().Tracer("github.com/sidekeeper/sidekeeper/internal/server").Start(stream.Context(), strings.TrimPrefix(method, "/"))
+	tracer := trace.SpanFromContext(stream.Context()).TracerProvider().Tracer("github.com/sidekeeper/sidekeeper/internal/server")
+	ctx, span := tracer.Start(stream.Context(), strings.TrimPrefix(method, "/"))
 	defer span.End()
 	return handle(nil, &passingStream{stream, ctx})
 }

@@ -148,7 +148,8 @@ func TestWhatALeasesStreamCarriesIsJudgedByItself(t *testing.T) {
 // A lock on a lease's stream is a write, and no session.
 func TestWhatALeasesStreamCarriesIsPacedAsWhatItIs(t *testing.T) {
 	t.Parallel()
-	s := newPolicySceneOf(t, `rules: [{identities: ["socket:app"], methods: ["sidekeeper.lease.v1.LeaseService/*", "sidekeeper.lock.v1.LockService/*"]}]
+	s := newPolicySceneOf(t, `rules:
+- {identities: ["socket:app"], methods: ["sidekeeper.lease.v1.LeaseService/*", "sidekeeper.lock.v1.LockService/*"]}
 limits: [{identities: ["socket:app"], sessions_per_second: 1, writes_per_second: 3}]`, 3*time.Second)
 	stream, err := leasev1.NewLeaseServiceClient(s.callers["socket:app"]).Multiplex(within(t))
 	must(t, err)
@@ -157,7 +158,8 @@ limits: [{identities: ["socket:app"], sessions_per_second: 1, writes_per_second:
 	must(t, err)
 	for id := range uint64(7) {
 		acquire := &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: fmt.Sprint(id)}}
-		must(t, stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: &leasev1.Start{RequestId: id + 1, Request: acquire}}}))
+		start := &leasev1.Start{RequestId: id + 1, Request: acquire}
+		must(t, stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: start}}))
 		message, err := stream.Recv()
 		must(t, err)
 		if id < 6 { // the work of two seconds at once

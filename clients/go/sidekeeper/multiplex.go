@@ -2,6 +2,7 @@ package sidekeeper
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -90,23 +91,12 @@ func (m *multiplex) receive() error {
 		m.lease.opened(response.Opened)
 	case *leasev1.MultiplexResponse_Suspended:
 		m.lease.suspend(nil, nil)
-		for _, r := range m.standing() {
-			if r.begun {
-				r.add(func() { r.suspended(response.Suspended.GetRemaining()) })
-			}
-		}
+		m.tellHolders(func(r *request) { r.suspended(response.Suspended.GetRemaining()) })
 	case *leasev1.MultiplexResponse_Resumed:
 		m.lease.resume(nil)
-		for _, r := range m.standing() {
-			if r.begun {
-				r.add(r.resumed)
-			}
-		}
+		m.tellHolders(func(r *request) { r.resumed() })
 	case *leasev1.MultiplexResponse_Event:
-		if r := m.request(response.Event.GetRequestId()); r != nil {
-			r.begun = r.begun || response.Event.GetAcquire().GetGranted() != nil || response.Event.GetJoin().GetJoined() != nil
-			r.add(func() { r.handle(response.Event) })
-		}
+		m.request(response.Event.GetRequestId()).hear(response.Event)
 	case *leasev1.MultiplexResponse_Ended:
 		if r := m.request(response.Ended.GetRequestId()); r != nil {
 			r.end(errorOf(response.Ended))
@@ -121,6 +111,15 @@ func (m *multiplex) request(id uint64) *request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.requests[id]
+}
+
+// tellHolders tells those requests of something that have what they asked for.
+func (m *multiplex) tellHolders(tell func(*request)) {
+	for _, r := range m.standing() {
+		if r.begun {
+			r.add(func() { tell(r) })
+		}
+	}
 }
 
 func (m *multiplex) standing() []*request {
@@ -208,6 +207,14 @@ func (r *request) open() (receive func() error, err error) {
 	return r.receive, nil
 }
 
+// hear takes in an event of a request, if there is one still.
+func (r *request) hear(event *leasev1.Event) {
+	if r != nil {
+		r.begun = r.begun || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil
+		r.add(func() { r.handle(event) })
+	}
+}
+
 func (r *request) add(event func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -288,7 +295,7 @@ func (r *request) release(ctx context.Context) error {
 	case <-ctx.Done():
 		return &Error{Code: codes.DeadlineExceeded, Message: context.Cause(ctx).Error()}
 	}
-	if r.over == io.EOF {
+	if errors.Is(r.over, io.EOF) {
 		return nil
 	}
 	return r.over
@@ -300,7 +307,7 @@ func errorOf(ended *leasev1.Ended) error {
 		return io.EOF
 	}
 	told := &Error{
-		Code: codes.Code(ended.GetCode()), Reason: ended.GetReason(), //nolint:gosec // a code is small
+		Code: codes.Code(ended.GetCode()), Reason: ended.GetReason(),
 		Message:  strings.TrimPrefix(ended.GetMessage(), ended.GetReason()+": "),
 		Metadata: ended.GetMetadata(),
 	}

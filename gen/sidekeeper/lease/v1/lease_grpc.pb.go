@@ -54,7 +54,7 @@ type LeaseServiceClient interface {
 	// stopped by messages instead of streams of their own, which costs a fraction. The client libraries use it; Open, Acquire,
 	// Join and Release do the same for callers without one, and the lease that it opens can be used with all of them.
 	//
-	// Send `open` first, and nothing else before `opened`. The stream's end is the end of the lease and of all that stands on it,
+	// Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
 	// however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.
 	// Who does not read its messages has the whole stream ended. Set no deadline on it.
 	//
@@ -182,7 +182,7 @@ type LeaseServiceServer interface {
 	// stopped by messages instead of streams of their own, which costs a fraction. The client libraries use it; Open, Acquire,
 	// Join and Release do the same for callers without one, and the lease that it opens can be used with all of them.
 	//
-	// Send `open` first, and nothing else before `opened`. The stream's end is the end of the lease and of all that stands on it,
+	// Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
 	// however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.
 	// Who does not read its messages has the whole stream ended. Set no deadline on it.
 	//

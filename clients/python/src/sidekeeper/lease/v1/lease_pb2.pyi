@@ -1,6 +1,8 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from sidekeeper.lock.v1 import lock_pb2 as _lock_pb2
+from sidekeeper.membership.v1 import membership_pb2 as _membership_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -63,6 +65,97 @@ class Suspended(_message.Message):
 class Resumed(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class MultiplexRequest(_message.Message):
+    __slots__ = ("open", "start", "stop", "check")
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    STOP_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    open: OpenRequest
+    start: Start
+    stop: Stop
+    check: Check
+    def __init__(self, open: _Optional[_Union[OpenRequest, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., check: _Optional[_Union[Check, _Mapping]] = ...) -> None: ...
+
+class Start(_message.Message):
+    __slots__ = ("request_id", "acquire", "join")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ACQUIRE_FIELD_NUMBER: _ClassVar[int]
+    JOIN_FIELD_NUMBER: _ClassVar[int]
+    request_id: int
+    acquire: _lock_pb2.AcquireRequest
+    join: _membership_pb2.JoinRequest
+    def __init__(self, request_id: _Optional[int] = ..., acquire: _Optional[_Union[_lock_pb2.AcquireRequest, _Mapping]] = ..., join: _Optional[_Union[_membership_pb2.JoinRequest, _Mapping]] = ...) -> None: ...
+
+class Stop(_message.Message):
+    __slots__ = ("request_id",)
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    request_id: int
+    def __init__(self, request_id: _Optional[int] = ...) -> None: ...
+
+class Check(_message.Message):
+    __slots__ = ("check_id",)
+    CHECK_ID_FIELD_NUMBER: _ClassVar[int]
+    check_id: int
+    def __init__(self, check_id: _Optional[int] = ...) -> None: ...
+
+class MultiplexResponse(_message.Message):
+    __slots__ = ("opened", "suspended", "resumed", "event", "ended", "checked")
+    OPENED_FIELD_NUMBER: _ClassVar[int]
+    SUSPENDED_FIELD_NUMBER: _ClassVar[int]
+    RESUMED_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    CHECKED_FIELD_NUMBER: _ClassVar[int]
+    opened: Opened
+    suspended: Suspended
+    resumed: Resumed
+    event: Event
+    ended: Ended
+    checked: Checked
+    def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., checked: _Optional[_Union[Checked, _Mapping]] = ...) -> None: ...
+
+class Event(_message.Message):
+    __slots__ = ("request_id", "acquire", "join")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ACQUIRE_FIELD_NUMBER: _ClassVar[int]
+    JOIN_FIELD_NUMBER: _ClassVar[int]
+    request_id: int
+    acquire: _lock_pb2.AcquireResponse
+    join: _membership_pb2.JoinResponse
+    def __init__(self, request_id: _Optional[int] = ..., acquire: _Optional[_Union[_lock_pb2.AcquireResponse, _Mapping]] = ..., join: _Optional[_Union[_membership_pb2.JoinResponse, _Mapping]] = ...) -> None: ...
+
+class Ended(_message.Message):
+    __slots__ = ("request_id", "code", "reason", "message", "metadata", "retry_delay")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    RETRY_DELAY_FIELD_NUMBER: _ClassVar[int]
+    request_id: int
+    code: int
+    reason: str
+    message: str
+    metadata: _containers.ScalarMap[str, str]
+    retry_delay: _duration_pb2.Duration
+    def __init__(self, request_id: _Optional[int] = ..., code: _Optional[int] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., retry_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class Checked(_message.Message):
+    __slots__ = ("check_id", "valid_for")
+    CHECK_ID_FIELD_NUMBER: _ClassVar[int]
+    VALID_FOR_FIELD_NUMBER: _ClassVar[int]
+    check_id: int
+    valid_for: _duration_pb2.Duration
+    def __init__(self, check_id: _Optional[int] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class CheckRequest(_message.Message):
     __slots__ = ("lease_id",)
