@@ -52,6 +52,15 @@ func (b bound) check(t *testing.T, what string, counted float64) {
 	}
 }
 
+// A countedSidecar is a sidecar whose process tells what it has made, with stubs for it, and an ensemble whose requests are counted.
+type countedSidecar struct {
+	link       *link.Link
+	ask        io.Writer
+	answers    *json.Decoder
+	connection *grpc.ClientConn
+	locks      lockv1.LockServiceClient
+}
+
 func TestALockPairCostsNoMoreThanItDid(t *testing.T) {
 	s := startCounted(t)
 	lease := s.lease(t)
