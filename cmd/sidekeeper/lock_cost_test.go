@@ -73,15 +73,6 @@ func TestALockPairOverTheStreamOfItsLeaseCostsNoMoreThanItDid(t *testing.T) {
 	s.costs(t, streamBounds, func() { pair("alone") })
 }
 
-// A countedSidecar is a sidecar whose process tells what it has made, with stubs for it, and an ensemble whose requests are counted.
-type countedSidecar struct {
-	link       *link.Link
-	ask        io.Writer
-	answers    *json.Decoder
-	connection *grpc.ClientConn
-	locks      lockv1.LockServiceClient
-}
-
 // costs counts what pairs cost.
 func (s *countedSidecar) costs(t *testing.T, bounds costBounds, pair func()) {
 	t.Helper()
