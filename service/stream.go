@@ -31,7 +31,7 @@ type outbox[M any] struct {
 	mu      sync.Mutex
 	letters []letter[M]
 	sending bool
-	running sync.WaitGroup
+	idle    chan struct{} // closed when what sends has sent all there was; nil before it sends for the first time
 	late    sync.Once
 }
 
@@ -78,8 +78,8 @@ func (o *outbox[M]) add(compose func() (M, bool), sent func()) {
 func (o *outbox[M]) addLocked(added letter[M]) {
 	o.letters = append(o.letters, added)
 	if !o.sending {
-		o.sending = true
-		o.running.Go(o.deliver)
+		o.sending, o.idle = true, make(chan struct{})
+		go o.deliver(o.idle)
 	}
 }
 
@@ -91,7 +91,8 @@ func (o *outbox[M]) unsent() int {
 }
 
 // deliver sends until nothing is left or the stream has ended.
-func (o *outbox[M]) deliver() {
+func (o *outbox[M]) deliver(idle chan<- struct{}) {
+	defer close(idle)
 	for {
 		letter, ok := o.next()
 		if !ok {
@@ -125,4 +126,11 @@ func (o *outbox[M]) post(message M) error {
 }
 
 // wait returns when nothing is being sent any more. The stream must have ended.
-func (o *outbox[M]) wait() { o.running.Wait() }
+func (o *outbox[M]) wait() {
+	o.mu.Lock()
+	idle := o.idle
+	o.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
+}

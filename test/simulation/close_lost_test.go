@@ -205,8 +205,8 @@ func TestNoLostSessionLivesLongerForBeingClosed(t *testing.T) {
 					})
 					return lived
 				}
-				const tick = 2 * time.Second // by which sessions end, and by which the same schedule may differ from itself
-				if with, without := lives(true), lives(false); with > without+tick+again.more+100*time.Millisecond {
+				const tick = 2 * time.Second // by which sessions end, and by which each of the two schedules may differ from itself
+				if with, without := lives(true), lives(false); with > without+2*tick+again.more+100*time.Millisecond {
 					t.Errorf("phase %d: %v, where it would have been %v", phase, with, without)
 				}
 			}
