@@ -53,6 +53,7 @@ type replayed[M any] struct {
 	grpc.ClientStream
 
 	ctx    context.Context
+	stop   func() // says that its caller has cancelled it
 	mu     sync.Mutex
 	news   chan struct{}
 	events []*M
@@ -60,7 +61,7 @@ type replayed[M any] struct {
 }
 
 func newReplayed[M any](ctx context.Context) *replayed[M] {
-	return &replayed[M]{ctx: ctx, news: make(chan struct{}, 1)}
+	return &replayed[M]{ctx: ctx, stop: func() {}, news: make(chan struct{}, 1)}
 }
 
 func (s *replayed[M]) add(event *M, err error) {
@@ -93,16 +94,22 @@ func (s *replayed[M]) Recv() (*M, error) {
 		s.mu.Unlock()
 		switch {
 		case err != nil && s.ctx.Err() != nil: // whoever cancels a call is not told how it has ended
-			return nil, status.FromContextError(s.ctx.Err()).Err()
+			return nil, s.cancelled()
 		case err != nil:
 			return nil, err
 		}
 		select {
 		case <-s.news:
 		case <-s.ctx.Done():
-			return nil, status.FromContextError(s.ctx.Err()).Err()
+			return nil, s.cancelled()
 		}
 	}
+}
+
+// cancelled is the end of a call for who has cancelled it; what he begins next comes after it.
+func (s *replayed[M]) cancelled() error {
+	s.stop()
+	return status.FromContextError(s.ctx.Err()).Err()
 }
 
 // Open opens a lease whose stream carries all that is begun with it.
@@ -208,11 +215,12 @@ func begin[M any](
 	start.RequestId = c.newest
 	c.requests[start.GetRequestId()] = request
 	err := c.stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: start}})
-	context.AfterFunc(ctx, func() {
+	made.stop = sync.OnceFunc(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		_ = c.stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Stop{Stop: &leasev1.Stop{RequestId: start.GetRequestId()}}})
 	})
+	context.AfterFunc(ctx, made.stop)
 	return made, err
 }
 
