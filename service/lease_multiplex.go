@@ -71,7 +71,7 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	case err != nil:
 		return err
 	case first.GetOpen() == nil:
-		return invalid("request", "", "open, in the first message")
+		return invalid("request", "", "open in the first message")
 	}
 	opened, err := l.open(first.GetOpen(), stream)
 	if err != nil {
@@ -120,7 +120,7 @@ func (m *multiplex) read() error {
 		case *leasev1.MultiplexRequest_Open:
 			err = invalid("open", "", "the first message only")
 		default:
-			err = invalid("request", "", "set")
+			err = invalid("request", "", "start, stop or check")
 		}
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func (m *multiplex) handlerOf(request *leasev1.Start) (method string, handle grp
 		members := &membershipService{services: services}
 		return membershipv1.MembershipService_Join_FullMethodName, handling(of.Join, members.Join), nil
 	}
-	return "", nil, invalid("start.request", "", "set")
+	return "", nil, invalid("start.request", "", "acquire or join")
 }
 
 // handling is a call whose request has come already.

@@ -91,7 +91,10 @@ func (s *replayed[M]) Recv() (*M, error) {
 		}
 		err := s.err
 		s.mu.Unlock()
-		if err != nil {
+		switch {
+		case err != nil && s.ctx.Err() != nil: // whoever cancels a call is not told how it has ended
+			return nil, status.FromContextError(s.ctx.Err()).Err()
+		case err != nil:
 			return nil, err
 		}
 		select {

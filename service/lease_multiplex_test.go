@@ -69,7 +69,7 @@ func (c *carrying) stop(id uint64) {
 
 func (c *carrying) check(id uint64) {
 	c.t.Helper()
-	c.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.Check{CheckId: id}}})
+	c.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{CheckId: id}}})
 }
 
 // next is the next message or the end, in words.
@@ -278,7 +278,7 @@ func TestMessagesThatBreakARuleEndTheirStream(t *testing.T) {
 	acquire := &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: "orders"}}
 	once := started(&leasev1.Start{RequestId: 1, Request: acquire})
 	for field, messages := range map[string][]*leasev1.MultiplexRequest{
-		"request, at first": {{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.Check{}}}},
+		"request, at first": {{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{}}}},
 		"open":              {open, open},
 		"request_id, 0":     {open, started(&leasev1.Start{Request: acquire})},
 		"request_id, twice": {open, once, once},

@@ -268,7 +268,7 @@ func FuzzReviews(f *testing.F) {
 	}
 	f.Add(`{"kind": "AdmissionReview"}`)
 	f.Add(`[]`)
-	reviewer := &reviewer{pattern(f), rooted, zap.NewNop(), newMetrics()}
+	reviewer := newReviewer(pattern(f), rooted, zap.NewNop(), newMetrics())
 	f.Fuzz(func(t *testing.T, body string) {
 		answer := httptest.NewRecorder()
 		reviewer.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))

@@ -6,12 +6,18 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"go.uber.org/zap"
 )
 
-// mostBytes is what a review may have: more than an API server accepts of anybody.
-const mostBytes = 8 << 20
+// What reviews may take, whoever sends them: an API server shows no certificate by default.
+const (
+	mostBytes   = 4 << 20         // of one, which is more than an API server accepts of anybody
+	mostAtOnce  = 4               // that are read and answered
+	longestTurn = 5 * time.Second // how long another one waits
+	longestBody = 2 * time.Second // how long one may take to come
+)
 
 // A review is an AdmissionReview of admission.k8s.io/v1, as far as it is used.
 type review struct {
@@ -48,9 +54,26 @@ type reviewer struct {
 	check   Check
 	log     *zap.Logger
 	metrics *metrics
+	turns   chan struct{} // of those that are read and answered
+}
+
+func newReviewer(pattern *Pattern, check Check, log *zap.Logger, metrics *metrics) *reviewer {
+	return &reviewer{pattern, check, log, metrics, make(chan struct{}, mostAtOnce)}
 }
 
 func (r *reviewer) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	late := time.NewTimer(longestTurn)
+	defer late.Stop()
+	select {
+	case r.turns <- struct{}{}:
+		defer func() { <-r.turns }()
+	case <-late.C:
+		http.Error(w, "too many reviews at once", http.StatusServiceUnavailable)
+		return
+	case <-request.Context().Done():
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(longestBody)) // tests have nothing to read from
 	asked := review{}
 	err := json.NewDecoder(io.LimitReader(request.Body, mostBytes)).Decode(&asked)
 	if err != nil || asked.Request == nil || asked.Kind != "AdmissionReview" {

@@ -12,11 +12,14 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/sidekeeper/sidekeeper/internal/httpconns"
 )
 
 const (
-	requestTimeout = 10 * time.Second // no API server waits longer than 30 s, and ours wait for 5
-	stopTimeout    = 5 * time.Second
+	requestTimeout  = 10 * time.Second // no API server waits longer than 30 s, and ours wait for 5
+	stopTimeout     = 5 * time.Second
+	mostConnections = 256 // of one listener; then the one that has asked for nothing for the longest time ends
 )
 
 // Options is where an injector serves, and as whom. Either the two files of a certificate are named, or Secret, Webhook and Host.
@@ -57,7 +60,7 @@ type Server struct {
 // NewServer opens the listeners. Serve closes them.
 func NewServer(options Options, pattern *Pattern, check Check) (*Server, error) {
 	s := &Server{options: options, metrics: newMetrics()}
-	s.reviewer = &reviewer{pattern, check, options.Log, s.metrics}
+	s.reviewer = newReviewer(pattern, check, options.Log, s.metrics)
 	if err := s.openSource(); err != nil {
 		return nil, err
 	}
@@ -176,6 +179,7 @@ func (s *Server) server(handler http.Handler, config *tls.Config) *http.Server {
 	return &http.Server{
 		Handler: handler, TLSConfig: config, ErrorLog: errorLog,
 		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: 2 * time.Minute,
+		ConnState: httpconns.New(mostConnections).Follow,
 	}
 }
 

@@ -122,6 +122,34 @@ func TestTheWebhookAnswersOverTLSAndCounts(t *testing.T) {
 	}
 }
 
+// Whoever reaches the port sends what it likes: API servers show no certificate.
+func TestBodiesThatDoNotComeKeepNoAPIServerOut(t *testing.T) {
+	_, certificate, key := files(t, t.TempDir())
+	s, stop := running(t, Options{Certificate: certificate, Key: key})
+	defer stop()
+	for range mostAtOnce {
+		conn, err := tls.Dial("tcp", s.Addresses()[0], &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		fmt.Fprint(conn, "POST /inject HTTP/1.1\r\nHost: injector\r\nContent-Length: 100\r\n\r\n{")
+	}
+	for len(s.reviewer.turns) < mostAtOnce {
+		<-time.After(time.Millisecond)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	response, err := client.Post("https://"+s.Addresses()[0]+"/inject", "application/json", strings.NewReader(
+		`{"kind": "AdmissionReview", "request": {"uid": "u-1", "object": `+podWith("", "")+`}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("answered with %d", response.StatusCode)
+	}
+}
+
 func TestDuringTheShutdownDelayTheWebhookAnswersAndSaysThatItIsNotReady(t *testing.T) {
 	_, certificate, key := files(t, t.TempDir())
 	s, stop := running(t, Options{Certificate: certificate, Key: key, ShutdownDelay: time.Second})

@@ -22,6 +22,9 @@ const (
 	streamWindow      = 64 << 10        // bytes a caller may send on one stream before they are read
 	connectionWindow  = 1 << 20
 	connectionBuffers = 4 << 10 // small: a thousand connections are to stay small
+
+	mostHTTP    = 64               // connections of one listener for scrapers, or for those who look at the page
+	scrapeWrite = 30 * time.Second // from a scrape's headers to the end of its answer
 )
 
 // limitsOf are the transport's limits and its keepalive, each set on purpose: by default gRPC notices neither a frozen caller

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/httpconns"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -266,7 +267,7 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: handshakeTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: longestHeaders,
-		ConnState: newHTTPConns(mostHTTP).follow,
+		ConnState: httpconns.New(mostHTTP).Follow,
 	}
 	s.http = append(s.http, server)
 	return server

@@ -27,7 +27,8 @@ var charters = []charter{
 	{folder: "service", ours: []string{"gen", "recipes", "internal/caller"}, closed: zooKeeper},
 	{
 		folder: "internal/server",
-		ours:   []string{"service", "gen", "internal/caller", "internal/certificate", "internal/policy", "internal/reload"}, closed: zooKeeper,
+		ours:   []string{"service", "gen", "internal/caller", "internal/certificate", "internal/httpconns", "internal/policy", "internal/reload"},
+		closed: zooKeeper,
 	},
 	{folder: "internal/caller", ours: []string{"internal/policy"}, closed: zooKeeper},
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
@@ -51,7 +52,11 @@ var charters = []charter{
 	{folder: "internal/show", closed: slices.Concat(wire[:1], logs, zooKeeper)},
 	{folder: "internal/certificate", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/reload", closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "internal/inject", ours: []string{"internal/certificate", "internal/reload"}, closed: slices.Concat(wire, zooKeeper)},
+	{folder: "internal/httpconns", closed: slices.Concat(wire, logs, zooKeeper)},
+	{
+		folder: "internal/inject", ours: []string{"internal/certificate", "internal/httpconns", "internal/reload"},
+		closed: slices.Concat(wire, zooKeeper),
+	},
 	{folder: "clients/go", ours: []string{"gen"}, closed: slices.Concat(logs[:1], zooKeeper)}, // applications give it a slog.Logger
 	{folder: "sidekeepertest", ours: []string{"internal/dev", "clients/go", "gen"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "cmd", ours: []string{"service", "recipes", "internal", "clients/go", "gen"}, closed: zooKeeper},

@@ -151,7 +151,7 @@ func (m *multiplex) ask() <-chan time.Duration {
 	answer := make(chan time.Duration, 1)
 	clear(m.checks) // nobody waits for an earlier one
 	m.checks[m.last] = answer
-	m.sendLocked(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.Check{CheckId: m.last}}})
+	m.sendLocked(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{CheckId: m.last}}})
 	return answer
 }
 

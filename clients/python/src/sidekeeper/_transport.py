@@ -112,6 +112,9 @@ class Channel:
     def unary_stream(self, path: str, **form: Any) -> Callable[..., Any]:
         return lambda request, **options: self._open().unary_stream(path, **form)(request, **options)
 
+    def stream_stream(self, path: str, **form: Any) -> Callable[..., Any]:
+        return lambda requests, **options: self._open().stream_stream(path, **form)(requests, **options)
+
     def _open(self) -> Any:
         _fork.refuse_if_forked(self._home)
         if self._channel is None:

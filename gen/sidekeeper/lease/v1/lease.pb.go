@@ -472,7 +472,7 @@ func (x *MultiplexRequest) GetStop() *Stop {
 	return nil
 }
 
-func (x *MultiplexRequest) GetCheck() *Check {
+func (x *MultiplexRequest) GetCheck() *CheckValidity {
 	if x != nil {
 		if x, ok := x.Request.(*MultiplexRequest_Check); ok {
 			return x.Check
@@ -502,7 +502,7 @@ type MultiplexRequest_Stop struct {
 
 type MultiplexRequest_Check struct {
 	// Asks how long the lease, and with it all that stands on it, is valid.
-	Check *Check `protobuf:"bytes,5,opt,name=check,proto3,oneof"`
+	Check *CheckValidity `protobuf:"bytes,5,opt,name=check,proto3,oneof"`
 }
 
 func (*MultiplexRequest_Open) isMultiplexRequest_Request() {}
@@ -657,8 +657,8 @@ func (x *Stop) GetRequestId() uint64 {
 	return 0
 }
 
-// Check asks for the validity of the lease.
-type Check struct {
+// CheckValidity asks for how long the lease is valid, and with it all that stands on it.
+type CheckValidity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Comes back in `checked`; chosen by the caller.
 	CheckId       uint64 `protobuf:"varint,1,opt,name=check_id,json=checkId,proto3" json:"check_id,omitempty"`
@@ -666,20 +666,20 @@ type Check struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Check) Reset() {
-	*x = Check{}
+func (x *CheckValidity) Reset() {
+	*x = CheckValidity{}
 	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Check) String() string {
+func (x *CheckValidity) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Check) ProtoMessage() {}
+func (*CheckValidity) ProtoMessage() {}
 
-func (x *Check) ProtoReflect() protoreflect.Message {
+func (x *CheckValidity) ProtoReflect() protoreflect.Message {
 	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -691,12 +691,12 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Check.ProtoReflect.Descriptor instead.
-func (*Check) Descriptor() ([]byte, []int) {
+// Deprecated: Use CheckValidity.ProtoReflect.Descriptor instead.
+func (*CheckValidity) Descriptor() ([]byte, []int) {
 	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *Check) GetCheckId() uint64 {
+func (x *CheckValidity) GetCheckId() uint64 {
 	if x != nil {
 		return x.CheckId
 	}
@@ -1583,12 +1583,12 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"D\n" +
 	"\tSuspended\x127\n" +
 	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\t\n" +
-	"\aResumed\"\xf4\x01\n" +
+	"\aResumed\"\xfc\x01\n" +
 	"\x10MultiplexRequest\x126\n" +
 	"\x04open\x18\x01 \x01(\v2 .sidekeeper.lease.v1.OpenRequestH\x00R\x04open\x122\n" +
 	"\x05start\x18\x03 \x01(\v2\x1a.sidekeeper.lease.v1.StartH\x00R\x05start\x12/\n" +
-	"\x04stop\x18\x04 \x01(\v2\x19.sidekeeper.lease.v1.StopH\x00R\x04stop\x122\n" +
-	"\x05check\x18\x05 \x01(\v2\x1a.sidekeeper.lease.v1.CheckH\x00R\x05checkB\t\n" +
+	"\x04stop\x18\x04 \x01(\v2\x19.sidekeeper.lease.v1.StopH\x00R\x04stop\x12:\n" +
+	"\x05check\x18\x05 \x01(\v2\".sidekeeper.lease.v1.CheckValidityH\x00R\x05checkB\t\n" +
 	"\arequestJ\x04\b\x02\x10\x03\"\xae\x01\n" +
 	"\x05Start\x12\x1d\n" +
 	"\n" +
@@ -1598,8 +1598,8 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\arequest\"%\n" +
 	"\x04Stop\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x01 \x01(\x04R\trequestId\"\"\n" +
-	"\x05Check\x12\x19\n" +
+	"request_id\x18\x01 \x01(\x04R\trequestId\"*\n" +
+	"\rCheckValidity\x12\x19\n" +
 	"\bcheck_id\x18\x01 \x01(\x04R\acheckId\"\xf2\x02\n" +
 	"\x11MultiplexResponse\x125\n" +
 	"\x06opened\x18\x01 \x01(\v2\x1b.sidekeeper.lease.v1.OpenedH\x00R\x06opened\x12>\n" +
@@ -1698,7 +1698,7 @@ var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
 	(*MultiplexRequest)(nil),    // 6: sidekeeper.lease.v1.MultiplexRequest
 	(*Start)(nil),               // 7: sidekeeper.lease.v1.Start
 	(*Stop)(nil),                // 8: sidekeeper.lease.v1.Stop
-	(*Check)(nil),               // 9: sidekeeper.lease.v1.Check
+	(*CheckValidity)(nil),       // 9: sidekeeper.lease.v1.CheckValidity
 	(*MultiplexResponse)(nil),   // 10: sidekeeper.lease.v1.MultiplexResponse
 	(*Event)(nil),               // 11: sidekeeper.lease.v1.Event
 	(*Ended)(nil),               // 12: sidekeeper.lease.v1.Ended
@@ -1731,7 +1731,7 @@ var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	1,  // 7: sidekeeper.lease.v1.MultiplexRequest.open:type_name -> sidekeeper.lease.v1.OpenRequest
 	7,  // 8: sidekeeper.lease.v1.MultiplexRequest.start:type_name -> sidekeeper.lease.v1.Start
 	8,  // 9: sidekeeper.lease.v1.MultiplexRequest.stop:type_name -> sidekeeper.lease.v1.Stop
-	9,  // 10: sidekeeper.lease.v1.MultiplexRequest.check:type_name -> sidekeeper.lease.v1.Check
+	9,  // 10: sidekeeper.lease.v1.MultiplexRequest.check:type_name -> sidekeeper.lease.v1.CheckValidity
 	26, // 11: sidekeeper.lease.v1.Start.acquire:type_name -> sidekeeper.lock.v1.AcquireRequest
 	27, // 12: sidekeeper.lease.v1.Start.join:type_name -> sidekeeper.membership.v1.JoinRequest
 	3,  // 13: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened

@@ -75,8 +75,8 @@ class MultiplexRequest(_message.Message):
     open: OpenRequest
     start: Start
     stop: Stop
-    check: Check
-    def __init__(self, open: _Optional[_Union[OpenRequest, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., check: _Optional[_Union[Check, _Mapping]] = ...) -> None: ...
+    check: CheckValidity
+    def __init__(self, open: _Optional[_Union[OpenRequest, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., check: _Optional[_Union[CheckValidity, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("request_id", "acquire", "join")
@@ -94,7 +94,7 @@ class Stop(_message.Message):
     request_id: int
     def __init__(self, request_id: _Optional[int] = ...) -> None: ...
 
-class Check(_message.Message):
+class CheckValidity(_message.Message):
     __slots__ = ("check_id",)
     CHECK_ID_FIELD_NUMBER: _ClassVar[int]
     check_id: int

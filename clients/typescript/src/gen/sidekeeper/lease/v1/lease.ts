@@ -109,7 +109,7 @@ export interface MultiplexRequest {
     { $case: "stop"; value: Stop }
     | //
     /** Asks how long the lease, and with it all that stands on it, is valid. */
-    { $case: "check"; value: Check }
+    { $case: "check"; value: CheckValidity }
     | undefined;
 }
 
@@ -138,8 +138,8 @@ export interface Stop {
   requestId: bigint;
 }
 
-/** Check asks for the validity of the lease. */
-export interface Check {
+/** CheckValidity asks for how long the lease is valid, and with it all that stands on it. */
+export interface CheckValidity {
   /** Required. Comes back in `checked`; chosen by the caller. */
   checkId: bigint;
 }
@@ -740,7 +740,7 @@ export const MultiplexRequest: MessageFns<MultiplexRequest> = {
         Stop.encode(message.request.value, writer.uint32(34).fork()).join();
         break;
       case "check":
-        Check.encode(message.request.value, writer.uint32(42).fork()).join();
+        CheckValidity.encode(message.request.value, writer.uint32(42).fork()).join();
         break;
     }
     return writer;
@@ -788,7 +788,7 @@ export const MultiplexRequest: MessageFns<MultiplexRequest> = {
               break;
             }
 
-            message.request = { $case: "check", value: Check.decode(reader, reader.uint32()) };
+            message.request = { $case: "check", value: CheckValidity.decode(reader, reader.uint32()) };
             continue;
           }
         }
@@ -829,7 +829,7 @@ export const MultiplexRequest: MessageFns<MultiplexRequest> = {
       }
       case "check": {
         if (object.request?.value !== undefined && object.request?.value !== null) {
-          message.request = { $case: "check", value: Check.fromPartial(object.request.value) };
+          message.request = { $case: "check", value: CheckValidity.fromPartial(object.request.value) };
         }
         break;
       }
@@ -992,12 +992,12 @@ export const Stop: MessageFns<Stop> = {
   },
 };
 
-function createBaseCheck(): Check {
+function createBaseCheckValidity(): CheckValidity {
   return { checkId: 0n };
 }
 
-export const Check: MessageFns<Check> = {
-  encode(message: Check, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+export const CheckValidity: MessageFns<CheckValidity> = {
+  encode(message: CheckValidity, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.checkId !== 0n) {
       if (BigInt.asUintN(64, message.checkId) !== message.checkId) {
         throw new globalThis.Error("value provided for field message.checkId of type uint64 too large");
@@ -1007,7 +1007,7 @@ export const Check: MessageFns<Check> = {
     return writer;
   },
 
-  decode(input: BinaryReader | Uint8Array, length?: number): Check {
+  decode(input: BinaryReader | Uint8Array, length?: number): CheckValidity {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
@@ -1016,7 +1016,7 @@ export const Check: MessageFns<Check> = {
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
       const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseCheck();
+      const message = createBaseCheckValidity();
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
@@ -1040,11 +1040,11 @@ export const Check: MessageFns<Check> = {
     }
   },
 
-  create<I extends Exact<DeepPartial<Check>, I>>(base?: I): Check {
-    return Check.fromPartial(base ?? ({} as any));
+  create<I extends Exact<DeepPartial<CheckValidity>, I>>(base?: I): CheckValidity {
+    return CheckValidity.fromPartial(base ?? ({} as any));
   },
-  fromPartial<I extends Exact<DeepPartial<Check>, I>>(object: I): Check {
-    const message = createBaseCheck();
+  fromPartial<I extends Exact<DeepPartial<CheckValidity>, I>>(object: I): CheckValidity {
+    const message = createBaseCheckValidity();
     message.checkId = (object.checkId !== undefined && object.checkId !== null) ? BigInt(object.checkId) : 0n;
     return message;
   },
@@ -2247,8 +2247,8 @@ export const LeaseServiceService = {
   },
   /**
    * Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
-   * stopped by messages instead of streams of their own, which costs a fraction. The client libraries use it; Open, Acquire,
-   * Join and Release do the same for callers without one, and the lease that it opens can be used with all of them.
+   * stopped by messages instead of streams of their own, which costs less. The Go client uses it; Open, Acquire, Join and
+   * Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
    *
    * Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
    * however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.
@@ -2339,8 +2339,8 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
   open: handleServerStreamingCall<OpenRequest, OpenResponse>;
   /**
    * Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
-   * stopped by messages instead of streams of their own, which costs a fraction. The client libraries use it; Open, Acquire,
-   * Join and Release do the same for callers without one, and the lease that it opens can be used with all of them.
+   * stopped by messages instead of streams of their own, which costs less. The Go client uses it; Open, Acquire, Join and
+   * Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
    *
    * Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
    * however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.

@@ -1,21 +1,15 @@
-package server
+// Package httpconns bounds the connections of an HTTP listener.
+package httpconns
 
 import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 )
 
-// Limits of the listeners for scrapers and for those who look at the page.
-const (
-	mostHTTP    = 64               // connections of one listener
-	scrapeWrite = 30 * time.Second // from a scrape's headers to the end of its answer
-)
-
-// httpConns are the connections of one listener. One too many ends the one that has asked for nothing for the longest time, since whoever
+// Conns are the connections of one listener. One too many ends the one that has asked for nothing for the longest time, since whoever
 // connects to ask something shall find it open; if all are being answered, it ends itself.
-type httpConns struct {
+type Conns struct {
 	most int
 
 	mu    sync.Mutex
@@ -23,17 +17,18 @@ type httpConns struct {
 	order []net.Conn        // the oldest first
 }
 
-func newHTTPConns(most int) *httpConns { return &httpConns{most: most, serve: map[net.Conn]bool{}} }
+// New bounds them to so many.
+func New(most int) *Conns { return &Conns{most: most, serve: map[net.Conn]bool{}} }
 
-// follow is told what becomes of each connection; see http.Server.ConnState.
-func (h *httpConns) follow(conn net.Conn, state http.ConnState) {
+// Follow is told what becomes of each connection; see http.Server.ConnState.
+func (h *Conns) Follow(conn net.Conn, state http.ConnState) {
 	if surplus := h.note(conn, state); surplus != nil {
 		_ = surplus.Close()
 	}
 }
 
 // note returns the connection that must end.
-func (h *httpConns) note(conn net.Conn, state http.ConnState) (surplus net.Conn) {
+func (h *Conns) note(conn net.Conn, state http.ConnState) (surplus net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch state {
@@ -61,7 +56,7 @@ func (h *httpConns) note(conn net.Conn, state http.ConnState) (surplus net.Conn)
 }
 
 // forget is of a connection that has ended. It is locked.
-func (h *httpConns) forget(conn net.Conn) {
+func (h *Conns) forget(conn net.Conn) {
 	delete(h.serve, conn)
 	for i, each := range h.order {
 		if each == conn {
