@@ -120,7 +120,7 @@ bench-clients: build ## Measure what each client costs over bare stubs
 
 .PHONY: spec
 spec: ## Check the models of sessions and locks, in TLA+, and that they refute each mistake
-	go test -count=1 -v ./test/spec
+	go test -count=1 -v -tags spec -timeout 30m ./test/spec
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less

@@ -223,7 +223,6 @@ NoSessionIsOutlived == \A s \in Sessions : clock < deadline[s] => ~expired[s]
 (* ---- what must be reached, or else nothing has been shown ---- *)
 
 NothingIsExtended       == \A s \in Own : deadline[s] <= 1 + T - 2 * Drift
-NothingIsBorrowed       == \A s \in Sessions \ Own : deadline[s] <= 1 + T - 2 * Drift
 NoReattachmentCounts    == \A s \in Sessions : connection[s] > 1 => deadline[s] <= hand[s].sent
 NothingExpires          == \A s \in Sessions : ~expired[s]
 

@@ -3,5 +3,5 @@
 //
 // A model that holds shows little by itself. So each has the names of mistakes, one of which it can be told to make, and must then be
 // refuted; and it has invariants that say that something is never reached, which must be refuted, too. The bounds are as large as two
-// processors go through in minutes; `go test ./test/spec -deep` goes further, for an hour or so.
+// processors go through in minutes; `go test -tags spec ./test/spec -deep` goes further.
 package spec
