@@ -127,7 +127,8 @@ func runs() []run {
 		},
 		{name: "a check acknowledges an end", module: "Lock", bounds: lock, mistake: "a check acknowledges", refuted: "OneStreamHolds"},
 		{
-			name: "a list without the own place", module: "Lock", bounds: lock, mistake: "believes a list without its place", refuted: "OneStreamHolds",
+			name: "a list without the own place", module: "Lock", bounds: lock,
+			mistake: "believes a list without its place", refuted: "OneStreamHolds",
 		},
 		{
 			name: "a session ends too early", module: "Lock", bounds: lock, mistake: "a session ends before what was told", refuted: "OneStreamHolds",
