@@ -106,10 +106,13 @@ class LocksTest {
     }
   }
 
-  @Test
-  void aCallerThatGivesUpWhileItIsGrantedTheLockDoesNotHaveIt() throws InterruptedException {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aCallerThatGivesUpWhileItIsGrantedTheLockDoesNotHaveIt(boolean ofLease)
+      throws InterruptedException {
+    LockOptions options = ofLease ? OPTIONS.lease(client.openLease(new LeaseOptions())) : OPTIONS;
     for (int i = 0; i < 20; i++) {
-      CompletableFuture<Lock> granted = client.acquireAsync("orders", OPTIONS);
+      CompletableFuture<Lock> granted = client.acquireAsync("orders", options);
       int spins = i * 50_000;
       for (int spin = 0; spin < spins; spin++) {
         Thread.onSpinWait();
@@ -206,6 +209,32 @@ class LocksTest {
       thread.join();
     }
     assertEquals(40, done.get());
+  }
+
+  @Test
+  void threadsTakeTheirLocksOfOneLeaseAgainAndAgain() throws Exception {
+    try (Lease lease = client.openLease(new LeaseOptions())) {
+      List<CompletableFuture<Void>> threads = new java.util.ArrayList<>();
+      for (int i = 0; i < 8; i++) {
+        String name = "mine/" + i;
+        threads.add(
+            CompletableFuture.runAsync(
+                () -> {
+                  long token = 0;
+                  for (int round = 0; round < 25; round++) {
+                    Lock lock = client.acquireAsync(name, ONCE.lease(lease)).join();
+                    assertTrue(lock.isValid() && lock.fencingToken() > token);
+                    token = lock.fencingToken();
+                    lock.release();
+                  }
+                },
+                task -> new Thread(task).start()));
+      }
+      for (CompletableFuture<Void> thread : threads) {
+        thread.get(Sidecar.PATIENT, TimeUnit.SECONDS);
+      }
+      lease.check();
+    }
   }
 
   @Test
