@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.grpc.Status;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LockLostException;
+import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
 import java.time.Duration;
 import java.util.List;
@@ -238,6 +239,23 @@ class LocksTest {
   }
 
   @Test
+  void aLeaseServesOtherClients() throws Exception {
+    try (Client other = new Client(sidecar.address);
+        Lease lease = client.openLease(new LeaseOptions())) {
+      Lock first = other.acquire("orders", ONCE.lease(lease));
+      first.release();
+      Lock second = other.acquire("orders", ONCE.lease(lease));
+      assertTrue(second.isValid());
+      sidecar.expire("orders");
+      LostException lost =
+          second.lost().toCompletableFuture().get(Sidecar.PATIENT, TimeUnit.SECONDS);
+      assertEquals("LEASE_LOST", lost.why().reason());
+    } catch (LostException expected) {
+      assertEquals("lease", expected.what());
+    }
+  }
+
+  @Test
   void manyLocksAreHeldAtTheSameTime() throws Exception {
     try (Lease lease = client.openLease(new LeaseOptions())) {
       List<CompletableFuture<Lock>> locks = new java.util.ArrayList<>();
@@ -252,8 +270,8 @@ class LocksTest {
       sidecar.expire("many/0");
       Sidecar.until(
           "all are lost", () -> locks.stream().allMatch(l -> l.join().error().isPresent()));
-      assertThrows(io.sidekeeper.errors.LostException.class, lease::check);
-    } catch (io.sidekeeper.errors.LostException expected) {
+      assertThrows(LostException.class, lease::check);
+    } catch (LostException expected) {
       assertEquals("lease", expected.what());
     }
   }
