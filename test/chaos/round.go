@@ -71,7 +71,7 @@ func (r *round) play(ctx context.Context) (*result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	judged, err := r.judge()
+	judged, err := r.judge(ctx)
 	if err == nil && !judged.clean() {
 		err = r.keepServers(ctx)
 	}

@@ -65,16 +65,15 @@ def edn(value, key=""):
         return "[" + " ".join(map(edn, value)) + "]"
     if isinstance(value, str) and key in ("type", "f", "process", "kind", "mode", "verb", "outcome", "ordering"):
         return ":" + value
-    return json.dumps(value, ensure_ascii=False)
+    return "nil" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def main():
-    directory = pathlib.Path(sys.argv[1])
-    with open(directory / "history.jsonl", "w") as lines, open(directory / "history.edn", "w") as maps:
+def export(directory):
+    with open(directory / "history.jsonl", "w", encoding="utf-8") as lines, open(directory / "history.edn", "w", encoding="utf-8") as maps:
         for operation in operations(read(directory)):
             print(json.dumps(operation), file=lines)
             print(edn(operation), file=maps)
 
 
 if __name__ == "__main__":
-    main()
+    export(pathlib.Path(sys.argv[1]))

@@ -417,5 +417,7 @@ class JudgeTest(unittest.TestCase):
             self.assertEqual((said["counts"]["grants"], said["counts"]["numbers"], said["unjudged"]), (4, 4, ""))
 
 
-if __name__ == "__main__":
-    unittest.main()
+if __name__ == "__main__":  # writes a round with what is named planted into a folder
+    round_of = Round()
+    next((plant for plant, _, _ in PLANTED if plant.__name__ == sys.argv[2]), lambda r: None)(round_of)
+    round_of.write(pathlib.Path(sys.argv[1]))
