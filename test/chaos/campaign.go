@@ -80,7 +80,7 @@ func (c *campaign) playRound(ctx context.Context, drawn plan, attempt int) (*res
 	}
 	r := &round{
 		plan: drawn, stage: c.stage, folder: folder, replay: c.settings.replay(drawn),
-		careful: c.settings.client == caller.Sidekeeper,
+		careful: c.settings.client == caller.Sidekeeper, keep: c.settings.keep,
 	}
 	outcome, err := r.play(ctx)
 	if ctx.Err() != nil {
