@@ -365,14 +365,14 @@ class Judge:
             stale = event["kind"] == "lagging" or stale and event["kind"] != "fresh"
             synced = event["at"] if event["kind"] == "synced" else synced
             for change in event.get("changes", ()):
-                states = self.states(change, event["at"])
-                if not states or states[-1] < told.get(change["key"], 0):
+                states = [i for i in self.states(change, event["at"]) if i >= told.get(change["key"], [0])[0]]
+                if not states:
                     self.broken("11", op.name, f'was shown a state of {change["key"]} that was not there, or no more')
-                told[change["key"]] = states[-1] if states else 0
+                told[change["key"]] = states or [0]
         for key, history in list(self.keys.items()) if synced and not stale else []:
             if key in op.begin.get("keys", ()) or key.startswith(op.begin.get("prefix", "//") + "/"):
-                shown = told.get(key, self.states({"key": key, "missing": True}, synced)[-1])
-                if any(self.late(op.over, max(at, synced), op) for _, at, _, _ in history[shown + 1:]):
+                shown = told.get(key, self.states({"key": key, "missing": True}, synced))
+                if any(self.late(op.over, max(at, synced), op) for _, at, _, _ in history[shown[-1] + 1:]):
                     self.broken("11", op.name, f"was left with an old state of {key}")
 
 

@@ -385,6 +385,16 @@ class JudgeTest(unittest.TestCase):
             with self.subTest(plant.__name__):
                 self.assertEqual(judged(plant, self.source), [])
 
+    def test_a_watch_may_be_told_of_a_deletion_after_the_next(self):
+        def lagging(r):
+            again = r.do(20330, multi(create(CONFIG + "/1", "", False), write(CONFIG + "/1", "w", 1)))
+            r.do(20340, delete(CONFIG + "/1"))
+            r.event(2, 30, "changed", 1)["at"] = 20_350_000_000
+            r.see(2, 30, "changed", 20360, changes=[{"key": "k/1", "value": "w", "version": 1, "revision": again}])
+            r.see(2, 30, "changed", 20370, changes=[{"key": "k/1", "deleted": True}])
+
+        self.assertEqual(judged(lagging, self.source), [])
+
     def test_a_fault_of_another_client_excuses_nothing(self):
         def away(r):
             end_told_late(r)
