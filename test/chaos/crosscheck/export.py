@@ -29,7 +29,7 @@ class Process:
     def step(self, event):
         """The type and the function of what an event tells, or nothing if it neither begins nor ends a call."""
         kind = event["kind"]
-        if kind == "releasing":
+        if kind == "releasing" and self.call in SECOND and not self.open:
             self.call, self.open = SECOND[self.call], True
             return "invoke", self.call
         if not self.open or kind not in ("ended", "returned", *ANSWERS):

@@ -26,6 +26,12 @@ class ExportTest(unittest.TestCase):
         for each in calls.values():
             self.assertEqual([kind == "invoke" for kind, _ in each], [True, False] * (len(each) // 2), each)
 
+    def test_what_a_caller_says_twice_is_one_call(self):
+        events = [{"at": at, "client": 1, "op": 1, "kind": kind, "code": "OK"}
+                  for at, kind in enumerate(("called", "granted", "releasing", "releasing", "ended"))]
+        operations = export.operations(events)
+        self.assertEqual([each["process"] for each in operations], [0, 0, 0, "observer", 0])
+
     def test_no_event_is_left_out_and_none_is_changed(self):
         self.assertEqual([operation["value"] for operation in self.operations], sorted(self.round.events, key=lambda event: event["at"]))
         self.assertEqual([operation["index"] for operation in self.operations], list(range(len(self.round.events))))
