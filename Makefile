@@ -133,6 +133,7 @@ pictures: build ## Take the pictures of docs/operations.md anew, of a real sidec
 
 .PHONY: conductor
 conductor: build
+	@tools/need python # for the second judge
 	go build -o bin/chaos ./test/chaos
 	go build -tags sleeper -o bin/sleeper ./cmd/sidekeeper
 

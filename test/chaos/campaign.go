@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/sidekeeper/sidekeeper/test/chaos/caller"
+	"github.com/sidekeeper/sidekeeper/test/chaos/crosscheck"
 	"github.com/sidekeeper/sidekeeper/test/chaos/stage"
 )
 
@@ -79,7 +80,7 @@ func (c *campaign) playRound(ctx context.Context, drawn plan, attempt int) (*res
 	}
 	r := &round{
 		plan: drawn, stage: c.stage, folder: folder, replay: c.settings.replay(drawn),
-		careful: c.settings.client == caller.Sidekeeper,
+		careful: c.settings.client == caller.Sidekeeper, keep: c.settings.keep,
 	}
 	outcome, err := r.play(ctx)
 	if ctx.Err() != nil {
@@ -95,7 +96,7 @@ func (c *campaign) playRound(ctx context.Context, drawn plan, attempt int) (*res
 	if outcome.clean() && !c.settings.keep {
 		return outcome, os.RemoveAll(folder)
 	}
-	return outcome, nil
+	return outcome, crosscheck.Export(ctx, folder)
 }
 
 // prepare builds a stage for the round, unless the one that is there will do.

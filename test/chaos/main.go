@@ -127,7 +127,7 @@ func (s *settings) flags(logged io.Writer) *flag.FlagSet {
 	f.StringVar(&s.profile, "profile", bothTicks, "the ensemble's times: fast (a tick of 200 ms), real (2 s), or both, four to one")
 	f.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "chaos"), "directory for the report, and for histories of rounds that showed something")
 	f.StringVar(&s.add, "add", "", "reports of earlier runs to add to this one's, separated by commas: their report.json")
-	f.BoolVar(&s.keep, "keep", false, "whether to keep the histories of all rounds")
+	f.BoolVar(&s.keep, "keep", false, "whether to keep the histories and the servers' logs of all rounds")
 	return f
 }
 

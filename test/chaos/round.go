@@ -27,6 +27,7 @@ type round struct {
 	folder  string
 	replay  string
 	careful bool // clients use sidecars, and say what they have not released
+	keep    bool // what the servers have logged is kept in any case
 
 	conductor *history.Writer
 	stores    *history.Writer
@@ -71,8 +72,8 @@ func (r *round) play(ctx context.Context) (*result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	judged, err := r.judge()
-	if err == nil && !judged.clean() {
+	judged, err := r.judge(ctx)
+	if err == nil && (r.keep || !judged.clean()) {
 		err = r.keepServers(ctx)
 	}
 	return judged, err

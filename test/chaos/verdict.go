@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,7 +20,7 @@ const hygiene judge.Checker = "C11 hygiene"
 var begins = []history.Kind{history.Called, history.Asked, history.Invoked, history.Joining, history.Watching}
 
 // judge has everything looked at that was seen in the round.
-func (r *round) judge() (*result, error) {
+func (r *round) judge(ctx context.Context) (*result, error) {
 	events, err := history.ReadDirectory(r.folder)
 	if err != nil {
 		return nil, err
@@ -29,7 +30,7 @@ func (r *round) judge() (*result, error) {
 		return nil, err
 	}
 	verdict := judge.Judge(judge.Round{Events: events, Log: log, Residue: r.residue})
-	verdict.Violations = append(verdict.Violations, r.flaws...)
+	verdict.Violations = slices.Concat(verdict.Violations, r.crosscheck(ctx, verdict), r.flaws)
 	count, rate := operations(events)
 	r.requireLoad(rate, verdict)
 	if r.invalid == "" {

@@ -74,6 +74,7 @@ var charters = []charter{
 	{folder: "test/bench", ours: []string{"test/support", "clients/go", "gen"}, closed: logs},
 	{folder: "test/chaos", ours: []string{"test/support", "clients/go", "gen"}, closed: logs},
 	{folder: "test/chaos/history", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test/chaos/crosscheck", ours: []string{"test/support/full"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/chaos/linear", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/chaos/txnlog", ours: []string{"internal/jute", "test/support/link"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{
