@@ -91,11 +91,15 @@ func leastWhile(t *testing.T, s *zookeeper.Session, while time.Duration, do func
 			}
 		}
 	}()
-	for began := time.Now(); time.Since(began) < while; {
-		do()
-	}
-	close(done)
-	<-over
+	func() {
+		defer func() {
+			close(done)
+			<-over
+		}()
+		for began := time.Now(); time.Since(began) < while; {
+			do()
+		}
+	}()
 	return least
 }
 
