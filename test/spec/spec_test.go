@@ -59,8 +59,8 @@ var (
 		"MaxTime": "6", "MaxBeats": "9", "MaxAttachments": "0", "MaxDeaths": "1", "MaxLeaders": "1",
 	}
 	// A session that has other requests under way beside its heartbeats, or sleeps: sends reads alone.
-	busy   = session.with(bounds{"Slots": "{1, 2}", "MaxTime": "5", "MaxBeats": "2", "MaxDeaths": "0"})
-	sleeps = session.with(bounds{"Reads": "TRUE", "MaxBeats": "3", "MaxDeaths": "0"})
+	busy   = session.with(bounds{"Slots": "{1, 2}", "T": "3", "MaxTime": "4", "MaxBeats": "2", "MaxDeaths": "0"})
+	sleeps = session.with(bounds{"Reads": "TRUE", "T": "3", "MaxTime": "5", "MaxBeats": "3", "MaxDeaths": "0"})
 	// A session that comes back, and a leader that is replaced.
 	comesBack = session.with(bounds{"T": "3", "MaxTime": "5", "MaxAttachments": "1", "MaxDeaths": "0", "MaxLeaders": "2"})
 	// A session that is proved by another one's heartbeats.
@@ -90,12 +90,16 @@ func runs() []run {
 		{name: "other transactions stand for heartbeats", module: "Session", bounds: busy, holds: []string{alive}},
 		{name: "a session sleeps and wakes", module: "Session", bounds: sleeps, holds: []string{alive}},
 		{
+			name: "other requests of all kinds, some", module: "Session", traces: 30_000,
+			bounds: busy.with(bounds{"Reads": "TRUE", "T": "4", "MaxTime": "8", "MaxBeats": "9", "MaxDeaths": "1"}), holds: []string{alive},
+		},
+		{
 			name: "a session that sleeps comes back", module: "Session", slow: true,
 			bounds: comesBack.with(bounds{"Reads": "TRUE"}), holds: []string{alive},
 		},
 		{
 			name: "other requests of all kinds", module: "Session", slow: true,
-			bounds: busy.with(bounds{"Reads": "TRUE", "MaxTime": "8", "MaxBeats": "9", "MaxDeaths": "1"}), holds: []string{alive}, traces: 10_000_000,
+			bounds: busy.with(bounds{"Reads": "TRUE", "T": "4", "MaxTime": "8", "MaxBeats": "9", "MaxDeaths": "1"}), holds: []string{alive}, traces: 10_000_000,
 		},
 
 		{name: "the newest counts", module: "Session", bounds: session, mistake: "newest", refuted: alive},
@@ -128,7 +132,7 @@ func runs() []run {
 			mistake: "transactions under way together", refuted: alive,
 		},
 		{
-			name: "reads count as transactions", module: "Session", bounds: sleeps,
+			name: "reads count as transactions", module: "Session", bounds: session.with(bounds{"Reads": "TRUE"}),
 			mistake: "reads count as transactions", refuted: alive,
 		},
 
