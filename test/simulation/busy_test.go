@@ -52,6 +52,53 @@ func TestABusyLeaseSendsNoHeartbeat(t *testing.T) {
 	}
 }
 
+// Requests that are under way together, whose answers stall with what the leader sends, and what the server has to report is lost: all that is
+// answered then was sent before any of it.
+func TestABusySessionEndsInTimeThoughItsServerHearsOfTheLeaderLateAndIsNotHeard(t *testing.T) {
+	const schedules = 100
+	ended := 0
+	for seed := range uint64(schedules) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			leader, server := e.Leader(), follower(e)
+			client := newClient(t, e, 0, short, e.Addresses()[server])
+			defer client.Close()
+			session := w.open(t, client)
+			var callers sync.WaitGroup
+			callers.Go(func() { acquireAndRelease(session, &callers) })
+			time.Sleep(5*time.Second + time.Duration(seed*73)*time.Millisecond)
+
+			e.Cut(leader, server)
+			time.Sleep(300*time.Millisecond + time.Duration(seed%25)*50*time.Millisecond)
+			e.Cut(server, leader)
+			time.Sleep(10 * time.Millisecond)
+			e.Mend(leader, server)
+			time.Sleep(2 * short)
+			if session.Err() == nil {
+				t.Errorf("seed %d: the session is valid for %v", seed, session.ValidFor())
+			}
+			ended += w.ends
+			e.Mend(server, leader)
+			e.Await()
+			callers.Wait()
+		})
+	}
+	if ended < schedules*9/10 {
+		t.Errorf("only %d of %d sessions were ended by the ensemble", ended, schedules)
+	}
+}
+
+// acquireAndRelease makes and deletes places until the session ends, and waits for none before it makes the next.
+func acquireAndRelease(s *zookeeper.Session, callers *sync.WaitGroup) {
+	for s.Err() == nil {
+		callers.Go(func() {
+			if name, _, err := s.Enqueue(context.Background(), "/locks/busy", "-lock-", nil); err == nil {
+				s.Dequeue(context.Background(), "/locks/busy/"+name)
+			}
+		})
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 // counted is a client whose requests are counted.
 func counted(t *testing.T, e *simulation.Ensemble) (*zookeeper.Client, *requestCounter) {
 	t.Helper()
