@@ -4,7 +4,6 @@ package mutants
 var (
 	schedules = simulated("TestNobodyHoldsBesideAnotherWhateverFails")
 	session   = Catcher{Package: "internal/zookeeper", Test: "TestASession"}
-	standsFor = Catcher{Package: "internal/zookeeper", Test: "TestOnlyWhatProvesASessionStandsForAHeartbeat"}
 )
 
 // What the random schedules say.
@@ -15,7 +14,7 @@ const (
 
 // Table is all mutants: first those of the formula for how long a lease is valid, then those of the plan by their numbers, and
 // then bugs that there were.
-var Table = []Mutant{
+var Table = append([]Mutant{
 	{
 		ID: "V1", Bug: "a lease is valid for a timeout from its newest answered request, whoever answered it, as most clients have it",
 		Catchers: []Catcher{schedules.of(10).saying(outlived)},
@@ -356,26 +355,6 @@ var Table = []Mutant{
 		}},
 	},
 	{
-		ID: "H1", Bug: "a transaction counts as a heartbeat though it was under way together with the one that counts before it",
-		Catchers: []Catcher{{Package: "internal/zookeeper", Test: "TestTheFormulaNeverOutlivesTheSession", Complaint: "outlived the session"}},
-	},
-	{
-		ID: "H2", Bug: "a transaction counts as a heartbeat though the library has carried it over to another connection",
-		Catchers: []Catcher{standsFor.part("what_the_library_has_carried_over").saying("counts: true")},
-	},
-	{
-		ID: "H3", Bug: "a request counts as a heartbeat though no answer says that it was committed",
-		Catchers: []Catcher{standsFor.part("what_is_throttled").saying("counts: true")},
-	},
-	{
-		ID: "H4", Bug: "a read counts as a heartbeat",
-		Catchers: []Catcher{standsFor.part("a_read").saying("counts: true")},
-	},
-	{
-		ID: "H5", Bug: "a lease that is used does not ask for the places that it holds",
-		Catchers: []Catcher{simulated("TestABusyLeaseSendsNoHeartbeat/often,_with_a_hold").saying("can no longer be seen")},
-	},
-	{
 		ID: "R7", Bug: "what is asked so often that no heartbeat finds what was seen just before costs the lease",
 		Catchers: []Catcher{simulated("TestAskingAgainAndAgainCostsNoLock").saying("valid for")},
 	},
@@ -395,7 +374,7 @@ var Table = []Mutant{
 		ID: "R11", Bug: "a holder whose timeout is overwritten does not tell it again",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestAHolderWhoseTimeoutIsOverwrittenTellsItAgain", Complaint: "and not 1m2s"}},
 	},
-}
+}, heartbeats...)
 
 // simulated is a test on three simulated servers.
 func simulated(test string) Catcher { return Catcher{Package: "test/simulation", Test: test} }

@@ -55,7 +55,8 @@ func (b bounds) with(others bounds) bounds {
 var (
 	// One session of one follower, which may die.
 	session = bounds{
-		"Sessions": `{"a"}`, "Own": `{"a"}`, "Slots": "{1}", "Reads": "FALSE", "Prober": `"a"`, "Followers": `{"f"}`, "T": "4", "Half": "1", "Delta": "0", "Drift": "0",
+		"Sessions": `{"a"}`, "Own": `{"a"}`, "Slots": "{1}", "Reads": "FALSE", "Prober": `"a"`, "Followers": `{"f"}`,
+		"T": "4", "Half": "1", "Delta": "0", "Drift": "0",
 		"MaxTime": "6", "MaxBeats": "9", "MaxAttachments": "0", "MaxDeaths": "1", "MaxLeaders": "1",
 	}
 	// A session that has other requests under way beside its heartbeats, or sleeps: sends reads alone.
@@ -99,7 +100,8 @@ func runs() []run {
 		},
 		{
 			name: "other requests of all kinds", module: "Session", slow: true,
-			bounds: busy.with(bounds{"Reads": "TRUE", "T": "4", "MaxTime": "8", "MaxBeats": "9", "MaxDeaths": "1"}), holds: []string{alive}, traces: 10_000_000,
+			bounds: busy.with(bounds{"Reads": "TRUE", "T": "4", "MaxTime": "8", "MaxBeats": "9", "MaxDeaths": "1"}),
+			holds:  []string{alive}, traces: 10_000_000,
 		},
 
 		{name: "the newest counts", module: "Session", bounds: session, mistake: "newest", refuted: alive},
