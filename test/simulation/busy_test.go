@@ -91,8 +91,8 @@ func TestABusySessionEndsInTimeThoughItsServerHearsOfTheLeaderLateAndIsNotHeard(
 func acquireAndRelease(s *zookeeper.Session, callers *sync.WaitGroup) {
 	for s.Err() == nil {
 		callers.Go(func() {
-			if name, _, err := s.Enqueue(context.Background(), "/locks/busy", "-lock-", nil); err == nil {
-				s.Dequeue(context.Background(), "/locks/busy/"+name)
+			if made, err := s.Enqueue(context.Background(), "/locks/busy", "-lock-", nil); err == nil {
+				s.Dequeue(context.Background(), "/locks/busy/"+made.Name)
 			}
 		})
 		time.Sleep(20 * time.Millisecond)
@@ -115,11 +115,11 @@ func counted(t *testing.T, e *simulation.Ensemble) (*zookeeper.Client, *requestC
 
 func place(t *testing.T, s *zookeeper.Session, dir string) string {
 	t.Helper()
-	name, _, err := s.Enqueue(t.Context(), dir, "-lock-", nil)
+	made, err := s.Enqueue(t.Context(), dir, "-lock-", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir + "/" + name
+	return dir + "/" + made.Name
 }
 
 // leastWhile does something again and again, and returns how long the session was valid at least.
