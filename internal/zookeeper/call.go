@@ -92,11 +92,15 @@ func (c *Client) retryPause(refusals int) time.Duration {
 
 func callOnce[T any](ctx context.Context, s *Session, operation string, request func(*zk.Conn) (T, error)) (T, error) {
 	var none T
-	if _, err := s.awaitConnected(); err != nil {
+	generation, err := s.awaitConnected()
+	if err != nil {
 		return none, fmt.Errorf("%w: %w", errUnsent, err)
 	}
-	began := time.Now()
+	began, sent := time.Now(), s.now()
 	value, err := request(s.conn)
+	if transactions[operation] && isCommitted(err) {
+		s.committed(generation, sent)
+	}
 	expired := errors.Is(err, zk.ErrSessionExpired)
 	err = translated(err)
 	if err != nil && (operation != "delete" || !errors.Is(err, recipes.ErrNoNode)) {
@@ -112,6 +116,9 @@ func callOnce[T any](ctx context.Context, s *Session, operation string, request 
 	}
 	return value, err
 }
+
+// transactions are the operations that a quorum commits before they are answered.
+var transactions = map[string]bool{"create": true, "delete": true, "setData": true, "multi": true, "check": true}
 
 // lostRequestPause is what a caller whose request was lost waits, since many ask again at once: until the library has said that the
 // connection is gone, or the ensemble that the session is closed, each request fails without being sent.

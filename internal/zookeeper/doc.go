@@ -17,9 +17,15 @@
 //
 //	T × (1 − 2ρ) − margin + max { s_i : r_i ≤ Q − tick/2 − δ }
 //
-// where s_i and r_i are when heartbeat i of the present connection was sent and answered, Q is when the second newest
+// where s_i and r_i are when request i of the present connection was sent and answered, Q is when the second newest
 // answered heartbeat was sent, T is the timeout the ensemble granted, ρ the clocks' rate error (1 %), δ how late a leader may be with
 // a ping (0.1 s), and all instants are read from CLOCK_BOOTTIME.
+//
+// Any transaction of the session counts as a heartbeat that was sent and answered on the present connection, whatever it asks for, once a
+// quorum has committed it: it was answered that it was carried out, or with one of the verdicts that the leader puts into its order (NoNode,
+// NodeExists, NotEmpty, BadVersion, NoAuth); not that it was throttled, nor that the session has moved or expired. And it counts only if
+// it was sent after the one that counts before it was answered: two that were under way together show no more than one of them. As
+// request i counts whatever was answered, reads among them. So a session that is used sends no heartbeats.
 //
 // Why: let n be the newest answered heartbeat, F the server of the connection and L its leader.
 //
@@ -30,7 +36,7 @@
 //  3. From L to F everything is in order, so F answered p before it could answer n−1, and n was sent only after that.
 //     From F to L everything is in order too, and n arrived, for it was committed: F's answer to p arrived before it.
 //  4. That answer, or one before it, reported every activity of the session until F answered p, hence until Q − tick/2 − δ:
-//     heartbeat i with r_i ≤ Q − tick/2 − δ among them. L heard of it after it was sent, that is, after s_i, and did not expire
+//     request i with r_i ≤ Q − tick/2 − δ among them. L heard of it after it was sent, that is, after s_i, and did not expire
 //     the session for T thereafter.
 //  5. If another leader came, it gave every session the full T when it started, after L had committed n.
 //

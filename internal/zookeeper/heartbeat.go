@@ -14,18 +14,27 @@ import (
 const jitter = 0.1
 
 // heartbeatLoop proves the session for as long as it lives: one heartbeat at a time, each sent after the one before was answered,
-// about every interval, and at once on a new connection. The handshake has just proved the session.
+// about every interval, and at once on a new connection; none while other transactions do the same. The handshake has just proved the
+// session.
 func (s *Session) heartbeatLoop() {
 	defer s.work.Done()
-	pause, failures, failing := s.interval, 0, instant(0)
+	interval, failures, failing := s.interval, 0, instant(0)
+	pause := interval
 	generation, _ := s.connection()
 	for s.restSince(generation, pause) {
+		if failures == 0 {
+			if generation, pause = s.spared(interval); pause > 0 {
+				continue
+			}
+		}
 		began := s.now()
 		var err error
 		if generation, err = s.heartbeatRound(began); err == nil {
-			failures = 0
-			spread := 1 + jitter*(2*s.client.random.Float64()-1)
-			pause = max(time.Millisecond, time.Duration(spread*float64(s.interval))-s.now().since(began))
+			failures, interval = 0, s.nextInterval()
+			pause = max(time.Millisecond, interval-s.now().since(began))
+			if _, spared := s.spared(interval); spared > 0 {
+				pause = min(pause, spared)
+			}
 		} else {
 			if failures++; failures == 1 {
 				failing = began
@@ -34,6 +43,23 @@ func (s *Session) heartbeatLoop() {
 		}
 		s.checkDeadline()
 	}
+}
+
+// nextInterval is how long after a heartbeat the next one is sent.
+func (s *Session) nextInterval() time.Duration {
+	return spread(s.interval, jitter*(2*s.client.random.Float64()-1))
+}
+
+// spared is for how long no heartbeat is needed, if for a millisecond at least: until an interval after the newest transaction of the
+// present connection, as long as the session is valid for no less than heartbeats alone would see to.
+func (s *Session) spared(interval time.Duration) (generation int, pause time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.brief || s.proof.static || s.proof.newest.answered == 0 {
+		return s.generation, 0
+	}
+	due := min(s.proof.newest.sent.add(interval), s.validUntil().add(-s.least))
+	return s.generation, due.since(s.now()).Truncate(time.Millisecond)
 }
 
 // failed takes in that a heartbeat has failed, as so many have one after the other since then: that is as late as one that is not
@@ -108,12 +134,49 @@ func (s *Session) sendHeartbeat(checks []check) (answer, error) {
 		return s.read(checks)
 	}
 	told, err := s.commitChecks(checks)
-	for _, verdict := range []error{recipes.ErrNoNode, recipes.ErrBadVersion, recipes.ErrDenied, zk.ErrNoNode, zk.ErrNoAuth} {
-		if errors.Is(err, verdict) {
-			return told, nil // the transaction was committed, with whatever verdict
-		}
+	if isCommitted(err) {
+		err = nil
 	}
 	return told, err
+}
+
+// isCommitted says whether an answer to a transaction shows that it was committed, with whatever verdict.
+func isCommitted(err error) bool {
+	if err == nil {
+		return true
+	}
+	for _, verdict := range []error{
+		recipes.ErrNoNode, recipes.ErrExists, recipes.ErrNotEmpty, recipes.ErrBadVersion, recipes.ErrDenied,
+		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth,
+	} {
+		if errors.Is(err, verdict) {
+			return true
+		}
+	}
+	return false
+}
+
+// committed counts a transaction that the session has asked for besides its heartbeats, and which was sent and answered on the connection
+// of that number. It was sent at the given time or later.
+func (s *Session) committed(generation int, sent instant) {
+	if s.proof.static {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if answered := s.now(); generation == s.generation && answered < s.validUntil() {
+		s.proved(exchange{sent: sent, answered: answered})
+	}
+}
+
+// proved counts a committed request of the present connection. The lock is held.
+func (s *Session) proved(request exchange) {
+	s.proof.answeredHeartbeat(request)
+	s.attempts = 0
+	if s.suspended {
+		s.suspended = false
+		s.change()
+	}
 }
 
 // commit sends a transaction that changes nothing. Only transactions pass through the quorum.
@@ -131,12 +194,7 @@ func (s *Session) answered(generation int, heartbeat exchange, told answer) {
 		s.take(told, heartbeat.sent)
 	}
 	if generation == s.generation && !late {
-		s.proof.answeredHeartbeat(heartbeat)
-		s.attempts = 0
-		if s.suspended {
-			s.suspended = false
-			s.change()
-		}
+		s.proved(heartbeat)
 	}
 	s.mu.Unlock()
 	if late {

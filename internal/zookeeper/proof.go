@@ -25,7 +25,9 @@ type proof struct {
 	static  bool          // heartbeats are plain reads, which no quorum has seen
 
 	attached  exchange   // the handshake of the current connection; it extends the session once its leader has committed
-	exchanges []exchange // the heartbeats answered on the current connection, oldest first, as few as are needed
+	exchanges []exchange // requests answered on the current connection, oldest first, as few as are needed
+	newest    exchange   // the newest transaction of the current connection that counts
+	before    exchange   // the one before
 	deadline  instant
 }
 
@@ -36,34 +38,54 @@ func (p *proof) opened(handshake exchange) {
 	p.reattached(handshake)
 }
 
-// reattached forgets the heartbeats of the old connection, whose server may have died with what it had not passed on. The
+// reattached forgets the requests of the old connection, whose server may have died with what it had not passed on. The
 // deadline they gave stands.
 func (p *proof) reattached(handshake exchange) {
-	p.attached, p.exchanges = handshake, p.exchanges[:0]
+	p.attached, p.exchanges, p.newest, p.before = handshake, p.exchanges[:0], exchange{}, exchange{}
 	if p.static {
 		p.exchanges = append(p.exchanges, handshake)
 	}
 }
 
-// answeredHeartbeat counts a committed heartbeat of the current connection, sent after the one before was answered.
+// answeredHeartbeat counts a committed request of the current connection, which with static proof is a plain read. One that was under way
+// together with the newest that counts shows no more than that the session was active.
 func (p *proof) answeredHeartbeat(heartbeat exchange) {
-	p.exchanges = append(p.exchanges, heartbeat)
+	p.answeredRequest(heartbeat)
+	if heartbeat.sent < p.newest.answered {
+		return
+	}
+	p.before, p.newest = p.newest, heartbeat
 	if since, ok := p.vouched(); ok {
 		p.extend(since)
 	}
 }
 
+// mostExchanges is how many requests are kept, whose times are so far apart that they reach over the slack several times.
+const mostExchanges = 64
+
+// answeredRequest notes that the session was active on the current connection, whatever it asked for.
+func (p *proof) answeredRequest(request exchange) {
+	last := len(p.exchanges) - 1
+	switch {
+	case p.static:
+	case last >= 0 && request.sent < p.exchanges[last].sent.add(4*p.slack/mostExchanges):
+		return
+	case last+1 == mostExchanges:
+		p.forget(1)
+	}
+	p.exchanges = append(p.exchanges, request)
+}
+
 // vouched returns the newest instant at which the session was certainly active in the leader's eyes; see the package
 // comment for why it is this one.
 func (p *proof) vouched() (since instant, ok bool) {
-	newest := len(p.exchanges) - 1
 	if p.static {
-		return p.answeredBefore(p.exchanges[newest].sent.add(-p.slack))
+		return p.answeredBefore(p.newest.sent.add(-p.slack))
 	}
-	if newest == 0 {
+	if p.before.answered == 0 {
 		return p.attached.sent, true
 	}
-	since, ok = p.answeredBefore(p.exchanges[newest-1].sent.add(-p.slack))
+	since, ok = p.answeredBefore(p.before.sent.add(-p.slack))
 	if !ok {
 		return p.attached.sent, true
 	}
@@ -73,11 +95,11 @@ func (p *proof) vouched() (since instant, ok bool) {
 // answeredBefore returns when the newest of the exchanges answered by then was sent, and forgets those before it.
 func (p *proof) answeredBefore(then instant) (sent instant, ok bool) {
 	keep := 0
-	for i, heartbeat := range p.exchanges {
-		if heartbeat.answered > then {
+	for i, request := range p.exchanges {
+		if request.answered > then {
 			break
 		}
-		sent, ok, keep = heartbeat.sent, true, i
+		sent, ok, keep = request.sent, true, i
 	}
 	p.forget(keep)
 	return sent, ok
@@ -106,7 +128,7 @@ func (p *proof) lateness() time.Duration {
 	return 0
 }
 
-// forget drops the heartbeats that are older than the one at keep: they cannot extend the deadline any more.
+// forget drops the requests that are older than the one at keep.
 func (p *proof) forget(keep int) {
 	p.exchanges = append(p.exchanges[:0], p.exchanges[keep:]...)
 }

@@ -21,6 +21,8 @@ func outlived(p proof, expired float64, seen []observed, decide func(*proof, exc
 			p.opened(e)
 		case o.handshake:
 			p.reattached(e)
+		case o.read:
+			p.answeredRequest(e)
 		default:
 			decide(&p, e)
 		}
@@ -41,6 +43,8 @@ var settings = []scheduleOptions{
 func vary(options scheduleOptions, seed uint64) scheduleOptions {
 	options.idleFirst = seed%2 == 1
 	options.moves = seed%3 == 1
+	options.busy = seed%4 < 2
+	options.sleeps = seed%5 == 1
 	return options
 }
 
@@ -117,6 +121,11 @@ func TestTheSchedulesCatchWrongFormulas(t *testing.T) {
 				p.extend(p.exchanges[n-2].sent)
 			}
 		},
+		"reads count as transactions": (*proof).answeredHeartbeat,
+		"transactions that were under way together": func(p *proof, e exchange) {
+			p.newest.answered = min(p.newest.answered, e.sent)
+			p.answeredHeartbeat(e)
+		},
 		"one list for all connections": func(p *proof, e exchange) {
 			p.exchanges = append(p.exchanges, e)
 			p.extend(p.exchanges[max(0, len(p.exchanges)-2)].sent)
@@ -128,6 +137,11 @@ func TestTheSchedulesCatchWrongFormulas(t *testing.T) {
 			for seed := range uint64(*schedules) {
 				s := schedule{random: rand.New(rand.NewPCG(seed, 1)), options: vary(settings[0], seed)}
 				expired, seen := s.run()
+				if name == "reads count as transactions" {
+					for i := range seen {
+						seen[i].read = false
+					}
+				}
 				if outlived(s.options.proof(false), expired, seen, decide) > 0 {
 					caught++
 				}

@@ -19,6 +19,7 @@ type schedule struct {
 	servers     []*server
 	attached    int // which server the session is attached to
 	events      []observed
+	asleep      [2]float64 // from when until when
 }
 
 type scheduleOptions struct {
@@ -27,11 +28,14 @@ type scheduleOptions struct {
 	reads                   bool // heartbeats are answered by the server alone
 	idleFirst               bool // the first heartbeat comes late
 	moves                   bool // the session moves to a second server
+	busy                    bool // the session makes other requests, too, whether or not something is under way
+	sleeps                  bool // for some time heartbeats are answered by the server alone
 }
 
-// observed is what the session sees: a handshake or a heartbeat answered.
+// observed is what the session sees: a handshake, a heartbeat or another request answered, perhaps by the server alone.
 type observed struct {
 	handshake      bool
+	read           bool
 	sent, answered float64
 }
 
@@ -169,6 +173,13 @@ func (s *schedule) start() {
 	for t := s.options.timeout / 3; t < horizon; t += s.options.timeout / 3 {
 		s.at(t, func() { s.servers[s.attached].touched = true })
 	}
+	if s.options.sleeps {
+		from := s.random.Float64() * 40
+		s.asleep = [2]float64{from, from + s.random.Float64()*40}
+	}
+	if s.options.busy {
+		s.at(s.random.Float64()*40, s.bother)
+	}
 	if s.options.moves {
 		s.at(5+s.random.Float64()*40, s.move)
 	}
@@ -200,19 +211,38 @@ func (s *schedule) heartbeat(connection int) {
 	if s.attached != connection {
 		return
 	}
+	sent := s.now
+	s.ask(connection, s.options.reads || s.asleep[0] <= s.now && s.now < s.asleep[1], func() {
+		next := max(s.now, sent+s.options.interval*(0.9+0.2*s.random.Float64()))
+		s.at(next, func() { s.heartbeat(connection) })
+	})
+}
+
+// bother makes requests besides the heartbeats, several at once and in bursts, until the session moves.
+func (s *schedule) bother() {
+	if s.attached != 0 {
+		return
+	}
+	for range 1 + s.random.IntN(3) {
+		s.ask(0, s.random.Float64() < 0.3, func() {})
+	}
+	s.at(s.now+s.random.ExpFloat64()*[]float64{0.003, 0.1, 2}[s.random.IntN(3)], s.bother)
+}
+
+// ask makes a request on the connection, which the server answers alone if it is a read.
+func (s *schedule) ask(connection int, read bool, then func()) {
 	f, sent := s.servers[connection], s.now
 	delay := []float64{0.0005, 0.005}[s.random.IntN(2)]
 	answer := func() {
 		if s.attached != connection {
 			return
 		}
-		s.events = append(s.events, observed{sent: sent, answered: s.now})
-		next := max(s.now, sent+s.options.interval*(0.9+0.2*s.random.Float64()))
-		s.at(next, func() { s.heartbeat(connection) })
+		s.events = append(s.events, observed{read: read && !s.options.reads, sent: sent, answered: s.now})
+		then()
 	}
 	s.at(s.now+delay, func() {
 		f.touched = true
-		if s.options.reads {
+		if read {
 			if s.now-f.heard <= float64(s.options.syncLimit)*s.options.tick {
 				s.at(s.now+delay, answer)
 			}

@@ -45,6 +45,7 @@ type Session struct {
 	id         int64
 	negotiated time.Duration
 	interval   time.Duration // between heartbeats
+	least      time.Duration // of validity that heartbeats alone leave; see Config.Validity
 	proof      proof
 	guard      *time.Timer // looks at the deadline
 	closing    bool
@@ -116,6 +117,7 @@ func (s *Session) serverTimeout() time.Duration { return max(time.Second/2, s.ti
 func (s *Session) established(id int64, timeout time.Duration, handshake exchange) {
 	s.id, s.negotiated = id, timeout
 	s.interval = s.client.config.interval(timeout)
+	s.least = s.client.config.Validity(timeout).Least
 	s.proof = s.client.config.proof(timeout)
 	s.proof.opened(handshake)
 	s.guard = time.AfterFunc(s.proof.deadline.since(s.now()), s.checkDeadline)

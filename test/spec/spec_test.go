@@ -55,9 +55,13 @@ func (b bounds) with(others bounds) bounds {
 var (
 	// One session of one follower, which may die.
 	session = bounds{
-		"Sessions": `{"a"}`, "Own": `{"a"}`, "Prober": `"a"`, "Followers": `{"f"}`, "T": "4", "Half": "1", "Delta": "0", "Drift": "0",
+		"Sessions": `{"a"}`, "Own": `{"a"}`, "Slots": "{1}", "Reads": "FALSE", "Prober": `"a"`, "Followers": `{"f"}`,
+		"T": "4", "Half": "1", "Delta": "0", "Drift": "0",
 		"MaxTime": "6", "MaxBeats": "9", "MaxAttachments": "0", "MaxDeaths": "1", "MaxLeaders": "1",
 	}
+	// A session that has other requests under way beside its heartbeats, or sleeps: sends reads alone.
+	busy   = session.with(bounds{"Slots": "{1, 2}", "T": "3", "MaxTime": "4", "MaxBeats": "2", "MaxDeaths": "0"})
+	sleeps = session.with(bounds{"Reads": "TRUE", "T": "3", "MaxTime": "5", "MaxBeats": "3", "MaxDeaths": "0"})
 	// A session that comes back, and a leader that is replaced.
 	comesBack = session.with(bounds{"T": "3", "MaxTime": "5", "MaxAttachments": "1", "MaxDeaths": "0", "MaxLeaders": "2"})
 	// A session that is proved by another one's heartbeats.
@@ -84,6 +88,22 @@ func runs() []run {
 		{name: "a session borrows its proof", module: "Session", bounds: borrows, holds: []string{alive}, traces: 30_000},
 		{name: "a session borrows its proof for long", module: "Session", bounds: borrows, holds: []string{alive}, traces: 10_000_000, slow: true},
 
+		{name: "other transactions stand for heartbeats", module: "Session", bounds: busy, holds: []string{alive}},
+		{name: "a session sleeps and wakes", module: "Session", bounds: sleeps, holds: []string{alive}},
+		{
+			name: "other requests of all kinds, some", module: "Session", traces: 30_000,
+			bounds: busy.with(bounds{"Reads": "TRUE", "T": "4", "MaxTime": "8", "MaxBeats": "9", "MaxDeaths": "1"}), holds: []string{alive},
+		},
+		{
+			name: "a session that sleeps comes back", module: "Session", slow: true,
+			bounds: comesBack.with(bounds{"Reads": "TRUE"}), holds: []string{alive},
+		},
+		{
+			name: "other requests of all kinds", module: "Session", slow: true,
+			bounds: busy.with(bounds{"Reads": "TRUE", "T": "4", "MaxTime": "8", "MaxBeats": "9", "MaxDeaths": "1"}),
+			holds:  []string{alive}, traces: 10_000_000,
+		},
+
 		{name: "the newest counts", module: "Session", bounds: session, mistake: "newest", refuted: alive},
 		{name: "the newest counts, less half a tick", module: "Session", bounds: session, mistake: "newest, less half a tick", refuted: alive},
 		{name: "heartbeats are reads", module: "Session", bounds: session, mistake: "reads", refuted: alive},
@@ -109,6 +129,16 @@ func runs() []run {
 			mistake: "prober of an earlier connection", refuted: alive,
 		},
 
+		{
+			name: "transactions under way together", module: "Session", bounds: busy,
+			mistake: "transactions under way together", refuted: alive,
+		},
+		{
+			name: "reads count as transactions", module: "Session", bounds: session.with(bounds{"Reads": "TRUE"}),
+			mistake: "reads count as transactions", refuted: alive,
+		},
+
+		{name: "two are under way together", module: "Session", bounds: busy, refuted: "NothingIsUnderWayTogether"},
 		{name: "a proof is extended", module: "Session", bounds: session, refuted: "NothingIsExtended"},
 		{name: "a session expires", module: "Session", bounds: session, refuted: "NothingExpires"},
 		{name: "a handshake counts", module: "Session", bounds: comesBack, refuted: "NoReattachmentCounts"},

@@ -1,0 +1,30 @@
+package mutants
+
+var standsFor = Catcher{Package: "internal/zookeeper", Test: "TestOnlyWhatProvesASessionStandsForAHeartbeat"}
+
+// heartbeats are the mutants of what stands for one.
+var heartbeats = []Mutant{
+	{
+		ID: "H1", Bug: "a transaction counts as a heartbeat though it was under way together with the one that counts before it",
+		Catchers: []Catcher{
+			{Package: "internal/zookeeper", Test: "TestTheFormulaNeverOutlivesTheSession", Complaint: "outlived the session"},
+			simulated("TestABusySessionEndsInTimeThoughItsServerHearsOfTheLeaderLateAndIsNotHeard").saying(outlived),
+		},
+	},
+	{
+		ID: "H2", Bug: "a transaction counts as a heartbeat though the library has carried it over to another connection",
+		Catchers: []Catcher{standsFor.part("what_the_library_has_carried_over").saying("counts: true")},
+	},
+	{
+		ID: "H3", Bug: "a request counts as a heartbeat though no answer says that it was committed",
+		Catchers: []Catcher{standsFor.part("what_is_throttled").saying("counts: true")},
+	},
+	{
+		ID: "H4", Bug: "a read counts as a heartbeat",
+		Catchers: []Catcher{standsFor.part("a_read").saying("counts: true")},
+	},
+	{
+		ID: "H5", Bug: "a lease that is used does not ask for the places that it holds",
+		Catchers: []Catcher{simulated("TestABusyLeaseSendsNoHeartbeat/often,_with_a_hold").saying("can no longer be seen")},
+	},
+}
