@@ -6,7 +6,7 @@
 import { type ClientReadableStream, status } from "@grpc/grpc-js";
 
 import { type Ask, Checker, Claim } from "./claim.js";
-import { sleep } from "./clock.js";
+import { sleep, unlessAborted } from "./clock.js";
 import { LostError, SidekeeperError } from "./errors.js";
 import { ABSENCE_TIMEOUT, Backoff, isTransient, listen } from "./transport.js";
 import type { Logger } from "./types.js";
@@ -216,8 +216,8 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   /** @internal Opens the stream, and settles when it is granted and valid. */
   async open(request: Request, signal: AbortSignal | undefined, attempt: Attempt): Promise<this> {
     try {
-      await this.begin(request, signal, attempt);
-      await this.kind.checker?.begin(this.key, this.claim);
+      signal?.throwIfAborted();
+      await unlessAborted(this.begin(request, attempt), signal);
       if (this.claim.lost !== undefined) {
         throw this.claim.lost.cause;
       }
@@ -231,9 +231,8 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
     }
   }
 
-  /** Settles when it is granted. The stream is read until its end, which is the end of the claim. */
-  private async begin(request: Request, signal: AbortSignal | undefined, attempt: Attempt): Promise<void> {
-    signal?.throwIfAborted();
+  /** Settles when it is granted and valid. The stream is read until its end, which is the end of the claim. */
+  private async begin(request: Request, attempt: Attempt): Promise<void> {
     const { streams } = this.kind;
     const carrier = this.kind.open(request);
     this.carrier = carrier;
@@ -243,23 +242,16 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
     }
     streams.open.add(carrier);
     await new Promise<void>((resolve, reject) => {
-      const abort = (): void => {
-        reject(signal?.reason as Error);
-        carrier.cancel();
-      };
-      signal?.addEventListener("abort", abort, { once: true });
       carrier.listen(
         (event) => {
           attempt.heard = true;
           this.hear(event);
           if (this.key !== "") {
-            signal?.removeEventListener("abort", abort);
             resolve();
           }
         },
         (error) => {
           streams.open.delete(carrier);
-          signal?.removeEventListener("abort", abort);
           reject(error ?? new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar ended the stream without a reason" }));
           if (error === undefined) {
             this.claim.end();
@@ -270,6 +262,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
         },
       );
     });
+    await this.kind.checker?.begin(this.key, this.claim);
   }
 
   private hear(event: Event | undefined): void {

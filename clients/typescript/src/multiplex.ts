@@ -17,6 +17,7 @@ type Own = NonNullable<Event["event"]>;
 /** What all requests are told. */
 type Suspension = Extract<Response, { $case: "suspended" | "resumed" }>;
 
+/** The stream. Its messages are read and sent as they come: whoever is told of them must not hold it up. */
 export class Multiplex implements Carrier<Response> {
   /** Why what it carries has ended, from the end of the lease's claim. */
   why: SidekeeperError = closed();
@@ -110,7 +111,6 @@ class Request<Event> implements Carrier<Event | Suspension> {
   private heard: (event: Event | Suspension | undefined) => void = () => undefined;
   private ended: (error?: SidekeeperError) => void = () => undefined;
   private outcome: { readonly error: SidekeeperError | undefined } | undefined;
-  private stopped = false;
   private settle: () => void = () => undefined;
   private readonly over = new Promise<void>((resolve) => {
     this.settle = resolve;
@@ -161,10 +161,7 @@ class Request<Event> implements Carrier<Event | Suspension> {
   }
 
   private stop(): void {
-    if (!this.stopped) {
-      this.stopped = true;
-      this.carrier.send({ $case: "stop", value: { requestId: this.requestId } });
-    }
+    this.carrier.send({ $case: "stop", value: { requestId: this.requestId } });
   }
 
   private async result(): Promise<void> {
