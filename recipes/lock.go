@@ -45,7 +45,7 @@ type Place struct {
 	session Session
 	own     child
 	about   About
-	gone    <-chan struct{}
+	made    Enqueued
 	leave   sync.Once
 
 	seen   bool                 // the tree has shown the node
@@ -59,16 +59,17 @@ type Place struct {
 // Join takes the last place. It cannot be cancelled: a create given up half-way could leave a node that blocks the queue
 // until the session ends. Whoever joins must Leave.
 func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About) (*Place, error) {
-	name, gone, err := session.Enqueue(ctx, l.Path, mode.marker(), about.encode())
+	made, err := session.Enqueue(ctx, l.Path, mode.marker(), about.encode())
 	if err != nil {
 		return nil, err
 	}
-	place := &Place{lock: l, session: session, about: about, gone: gone, known: map[string]Contender{}}
+	place := &Place{lock: l, session: session, about: about, made: made}
 	var ok bool
-	if place.own, ok = parseChild(name); !ok {
-		session.Dequeue(ctx, l.Path+"/"+name)
-		return nil, fmt.Errorf("place %q has no sequence number", name)
+	if place.own, ok = parseChild(made.Name); !ok {
+		session.Dequeue(ctx, l.Path+"/"+made.Name)
+		return nil, fmt.Errorf("place %q has no sequence number", made.Name)
 	}
+	place.early = made.Queue
 	return place, nil
 }
 
@@ -79,7 +80,24 @@ func (p *Place) Leave(ctx context.Context) {
 }
 
 // Gone is closed when the session finds that somebody else deleted the place's node. Look and Hold.Look find it sooner.
-func (p *Place) Gone() <-chan struct{} { return p.gone }
+func (p *Place) Gone() <-chan struct{} { return p.made.Gone }
+
+// GrantAtOnce turns a place that has just been made into a hold, if it was told with it that its turn has come; nil if it must Look. It waits
+// for nothing. The node stood there, for it was in the list. Nobody who asks for its end may take it before the session's validity is over,
+// which counts from the making as long as the node has not been read (see Session).
+func (p *Place) GrantAtOnce() *Hold {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	if !p.isFirst() || p.session.Prove(now) != nil {
+		return nil
+	}
+	select {
+	case <-p.Gone():
+		return nil
+	default:
+		return &Hold{Token: p.made.Czxid, place: p}
+	}
+}
 
 // Grant turns a place whose turn it is into a hold: it checks that the node is still there and this session's, and that the
 // session is valid. Errors as of Look.

@@ -9,7 +9,7 @@ type Hold struct {
 	Token int64 // the fencing token: larger than that of every earlier hold which this one excludes
 
 	Revocation Revocation      // what was asked of it as it was granted
-	Changed    <-chan struct{} // closed when it is worth to Look for the first time
+	Changed    <-chan struct{} // closed when it is worth to Look for the first time; nil if nothing was read yet: Look soon
 
 	place *Place
 }

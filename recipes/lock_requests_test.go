@@ -1,15 +1,18 @@
 package recipes_test
 
 import (
+	"math"
 	"testing"
+	"testing/synctest"
 
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
-// requests counts what a session has sent and what was read for it.
+// requests counts what a session has sent and what was read for it. To take a place is to make it and to list the queue.
 func requests(s *standin.Session) int {
-	sum := 0
+	sum := s.Count("Enqueue")
 	for _, name := range []string{
 		"Enqueue", "Dequeue", "Children", "WatchChildren", "Get", "Watch", "CatchUp", "Commit",
 	} {
@@ -18,18 +21,27 @@ func requests(s *standin.Session) int {
 	return sum
 }
 
-func TestALockThatIsFreeTakesFourRequests(t *testing.T) {
+func TestALockThatIsFreeTakesThreeRequests(t *testing.T) {
 	inBubble(t, func(w world) {
-		c := w.join(recipes.Exclusive)
-		w.expect("holding", c)
-		c.quit()
-		if got := requests(c.session); got != 4 {
-			w.Errorf("%d requests", got)
+		for _, mode := range []recipes.Mode{recipes.Exclusive, recipes.Read, recipes.Write} {
+			session := w.session()
+			place, err := orders.Join(w.living, session, mode, recipes.About{})
+			if err != nil {
+				w.Fatal(err)
+			}
+			hold := place.GrantAtOnce()
+			if node, _ := w.Read("/locks/orders/" + w.Names("/locks/orders")[0]); hold == nil || hold.Token != node.Czxid {
+				w.Fatal(hold, node.Czxid)
+			}
+			place.Leave(w.living)
+			if got := requests(session); got != 3 {
+				w.Errorf("%v: %d requests", mode, got)
+			}
 		}
 	})
 }
 
-// A cycle is: take a place, own node, list, predecessor, delete. Through one reader the predecessor is watched already.
+// A cycle is: take a place, list, own node, predecessor, delete. Through one reader the predecessor is watched already.
 func TestAHandOverTakesAtMostFiveRequestsAndFourThroughOneReader(t *testing.T) {
 	for _, test := range []struct {
 		waiters, want int
@@ -106,4 +118,72 @@ func TestAWaiterHasItsTurnOnlyWhenAllAheadAreGone(t *testing.T) {
 			w.Errorf("%d requests of the waiter from the end of the last one ahead", got)
 		}
 	})
+}
+
+// A place whose turn it is as it is made is granted without being read again. So nothing but what it was told then may be wrong.
+func TestAPlaceIsGrantedAsItIsMadeOnlyWhileItIsItsSessions(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		happen func(w world, session *standin.Session, place string)
+	}{
+		{"deleted by somebody else", func(w world, _ *standin.Session, place string) { w.delete(place) }},
+		{"session over", func(w world, session *standin.Session, _ string) {
+			if err := w.Expire(session.ID()); err != nil {
+				w.Fatal(err)
+			}
+		}},
+		{"session not proved", func(_ world, session *standin.Session, _ string) { session.Suspend() }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(w world) {
+				session := w.session()
+				place, err := orders.Join(w.living, session, recipes.Exclusive, recipes.About{})
+				if err != nil {
+					w.Fatal(err)
+				}
+				test.happen(w, session, orders.Path+"/"+w.Names(orders.Path)[0])
+				synctest.Wait()
+				if place.GrantAtOnce() != nil {
+					w.Error("it was granted")
+				}
+				session.Resume()
+				place.Leave(w.living)
+			})
+		})
+	}
+}
+
+// A list in which anything is unusual grants nothing: then all is read as it always was.
+func TestAPlaceIsNotGrantedAsItIsMadeIfAnythingIsUnusual(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		lock   recipes.Lock
+		mode   recipes.Mode
+		before func(w world)
+		want   string
+	}{
+		{"somebody ahead", orders, recipes.Exclusive, func(w world) { w.foreign("lock-", embedded.EphemeralSequential, "") }, "waiting"},
+		{"a writer ahead", orders, recipes.Read, func(w world) { w.foreign("x__WRIT__", embedded.EphemeralSequential, "") }, "waiting"},
+		{"a reader ahead", orders, recipes.Write, func(w world) { w.foreign("x__READ__", embedded.EphemeralSequential, "") }, "waiting"},
+		{"another kind ahead", orders, recipes.Read, func(w world) { w.foreign("lock-", embedded.EphemeralSequential, "") }, "mismatch"},
+		{"not a lock", recipes.Lock{Path: orders.Path, Nested: true}, recipes.Exclusive, func(w world) {
+			w.foreign("other", embedded.Persistent, "")
+		}, "directory"},
+		{"the last number", orders, recipes.Exclusive, func(w world) { w.startAt(math.MaxInt32) }, "holding"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(w world) {
+				w.join(recipes.Exclusive).quit() // which makes the directory
+				test.before(w)
+				session := w.session()
+				c := w.joinWith(session, test.lock, test.mode)
+				if w.expect(test.want, c); session.Count("Children") > 0 {
+					w.Error("the queue was listed once more")
+				}
+				if session.Count("Watch") == 0 {
+					w.Error("nothing was read")
+				}
+			})
+		})
+	}
 }

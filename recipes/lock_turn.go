@@ -50,10 +50,23 @@ func (p *Place) Look(ctx context.Context) (Turn, error) {
 	return turn, nil
 }
 
+// isFirst says whether the list that came with the place shows that it is its turn. A list in which anything is unusual says nothing.
+func (p *Place) isFirst() bool {
+	if p.made.Queue == nil || p.made.Czxid == 0 {
+		return false
+	}
+	contenders, foreignChildren := readQueue(p.made.Queue)
+	if foreignChildren > 0 && p.lock.Nested || !contenders.numbersTell() {
+		return false
+	}
+	ahead, ok := contenders.inOrder().aheadOf(p.own.name)
+	return ok && !ahead.hasOtherKind(p.own.mode) && len(ahead.blocking(p.own.mode)) == 0
+}
+
 // lookEarly lists the queue before the place's own node has been read, which Join's session is about then: so the two reads
 // take the time of one. A list that does not show the place yet, or an error, says nothing.
 func (p *Place) lookEarly(ctx context.Context) {
-	if p.listed {
+	if p.listed || p.early != nil {
 		return
 	}
 	names, err := p.session.Children(ctx, p.lock.Path)
@@ -181,7 +194,7 @@ func (p *Place) watchPredecessor(ctx context.Context) error {
 	}
 	p.wait.changed = changed
 	if p.wait.holders.contains(p.wait.predecessor) {
-		p.known[p.wait.predecessor.name] = p.wait.predecessor.contender(node)
+		p.know(p.wait.predecessor, node)
 	}
 	return nil
 }
@@ -233,7 +246,7 @@ func (p *Place) listAgain(ctx context.Context) error {
 
 // meet reads a holder that is not known yet. One that has just gone, or that may not be read, stays unknown.
 func (p *Place) meet(ctx context.Context, holder child) error {
-	if _, ok := p.known[holder.name]; ok {
+	if _, ok := p.known[holder.name]; ok || p.session.SawDeleted(p.lock.child(holder)) {
 		return nil
 	}
 	node, err := p.session.Get(ctx, p.lock.child(holder))
@@ -243,6 +256,13 @@ func (p *Place) meet(ctx context.Context, holder child) error {
 	if err != nil {
 		return err
 	}
-	p.known[holder.name] = holder.contender(node)
+	p.know(holder, node)
 	return nil
+}
+
+func (p *Place) know(holder child, node Node) {
+	if p.known == nil {
+		p.known = map[string]Contender{}
+	}
+	p.known[holder.name] = holder.contender(node)
 }

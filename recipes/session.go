@@ -75,6 +75,17 @@ type Tree interface {
 	CatchUp(ctx context.Context) error
 }
 
+// Enqueued is a node that Enqueue has made.
+type Enqueued struct {
+	Name string
+	Gone <-chan struct{} // closed if the session finds that somebody else has deleted the node, perhaps late: a Watch is sooner
+
+	// What came with the answer; zero if the answer was lost, or the queue is long. Queue is the list of dir's children as it was once
+	// the node stood there: it shows the node, unless that has gone again, and every node made before it that had not gone.
+	Czxid int64
+	Queue []string
+}
+
 // A Session is what recipes need of one ZooKeeper session that owns things. Its calls return when the server has
 // answered or the session has ended (ErrSessionEnded), whichever is first. The context of a call that cannot be cancelled only says on
 // whose behalf it is made, for traces.
@@ -83,9 +94,8 @@ type Session interface {
 
 	// Enqueue makes an ephemeral sequential child of dir whose name is `_c_`, a fresh uuid, marker and the sequence
 	// number, and the missing parents with it. It cannot be cancelled: it returns when the node is certainly there and
-	// this session's, or certainly not. gone is closed if the session finds that the node was deleted by somebody else
-	// (it may find that late: a Watch is sooner).
-	Enqueue(ctx context.Context, dir, marker string, data []byte) (name string, gone <-chan struct{}, err error)
+	// this session's, or certainly not.
+	Enqueue(ctx context.Context, dir, marker string, data []byte) (Enqueued, error)
 
 	// Dequeue deletes a node that Enqueue made, and retries until it is gone or the session has ended.
 	Dequeue(ctx context.Context, path string)

@@ -122,6 +122,9 @@ func (c *contender) live(ctx context.Context) error {
 }
 
 func (c *contender) acquire(ctx context.Context) (*recipes.Hold, error) {
+	if hold := c.place.GrantAtOnce(); hold != nil {
+		return hold, nil
+	}
 	for {
 		c.looks++
 		turn, err := c.place.Look(ctx)

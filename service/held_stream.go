@@ -75,12 +75,6 @@ type heldPlace interface {
 	Leave(ctx context.Context)
 }
 
-// A nodeState is what a look at a place has shown.
-type nodeState struct {
-	act     func() error    // acts on it, and says why the hold must end, if it must; may be nil
-	changed <-chan struct{} // closed when it is worth to look again
-}
-
 // A heldStream takes a lease, takes a place, waits for its turn, holds, ends with a reason, and gives up what it has taken after
 // its status, however it ends. P is its place, and M what it sends.
 type heldStream[P heldPlace, M any] struct {
@@ -307,6 +301,7 @@ func (s *heldStream[P, M]) keep(ctx context.Context) error {
 	}
 	looks, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer s.lookFirst(&first)()
 	if why := s.see(first); why != nil {
 		return why
 	}
@@ -357,35 +352,6 @@ func (s *heldStream[P, M]) lookAtConnectivity() {
 	if s.connectivity.look() {
 		s.tellConnectivity()
 	}
-}
-
-// lookAgain asks what has become of the place.
-func (s *heldStream[P, M]) lookAgain(ctx context.Context) {
-	s.looking = run(func() (nodeState, error) { return s.recipe.look(ctx) })
-	s.looked, s.changed = s.looking.done, nil
-	s.calls = []<-chan struct{}{s.looked}
-}
-
-// consider acts on the answer to a look. An error says nothing about the hold, save ErrGone: look again later.
-func (s *heldStream[P, M]) consider() error {
-	seen, err := s.looking.wait()
-	s.looked = nil
-	switch {
-	case errors.Is(err, recipes.ErrGone):
-		return s.broken()
-	case err != nil:
-		s.changed = after(countdown)
-		return nil //nolint:nilerr // the lease alone decides whether the hold stands
-	}
-	return s.see(seen)
-}
-
-func (s *heldStream[P, M]) see(state nodeState) error {
-	s.changed = state.changed
-	if state.act == nil {
-		return nil
-	}
-	return state.act()
 }
 
 // broken says why the place is gone: with the session, or by another hand.

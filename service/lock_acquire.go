@@ -99,6 +99,9 @@ func (a *lockStream) awaitTurn(ctx context.Context) error {
 	err := a.take(ctx, func(about recipes.About) (*recipes.Place, error) {
 		return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
 	})
+	if err == nil {
+		a.granted = a.place.GrantAtOnce()
+	}
 	news := queueNews{box: a.box}
 	for err == nil && a.granted == nil {
 		err = a.outwait(ctx, a.lookAtQueue(ctx, &news))

@@ -38,10 +38,10 @@ type bound struct{ most, goal float64 }
 type costBounds struct{ requests, allocations, goroutines bound }
 
 var (
-	cycleBound = bound{most: 4.3, goal: 4.1}
-	bareBounds = costBounds{requests: bound{4.1, 3.05}, allocations: bound{510, 320}, goroutines: bound{7.5, 2}}
+	cycleBound = bound{most: 4.2, goal: 4.1}
+	bareBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{345, 320}, goroutines: bound{4.5, 2}}
 	// Over one stream for all of a lease.
-	streamBounds = costBounds{requests: bound{4.1, 3.05}, allocations: bound{390, 120}, goroutines: bound{7.5, 0.05}}
+	streamBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{225, 120}, goroutines: bound{4.5, 0.05}}
 )
 
 func (b bound) check(t *testing.T, what string, counted float64) {

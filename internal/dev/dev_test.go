@@ -42,7 +42,8 @@ func TestWhatAnExpiredLeaseOwnsStaysUntilItsCallersAreTold(t *testing.T) {
 	owned := s.memory.Names(root + "/locks/orders")
 	opened, err := ensemble{s.client, s.faults}.Open(s.context(), SessionTimeout)
 	must(t, err)
-	name, _, err := opened.Enqueue(t.Context(), root+"/locks/other", "lock-", nil)
+	made, err := opened.Enqueue(t.Context(), root+"/locks/other", "lock-", nil)
+	name := made.Name
 	must(t, err)
 	s.faults.Expire(opened)
 	<-opened.Done()

@@ -110,13 +110,13 @@ func TestMembersGroupsAndLocksAreCountedInTheirDirectories(t *testing.T) {
 		t.Errorf("group %d: %v", made, full)
 	}
 	made, full = untilFull(t, 70, func(i int) error {
-		_, _, err := s.Enqueue(t.Context(), fmt.Sprintf("/sidekeeper/locks/%d", i), "lock-", nil)
+		_, err := s.Enqueue(t.Context(), fmt.Sprintf("/sidekeeper/locks/%d", i), "lock-", nil)
 		return err
 	})
 	if made != 50 || full.Path != "/sidekeeper/locks" {
 		t.Errorf("lock %d: %v", made, full)
 	}
-	if _, _, err := s.Enqueue(t.Context(), "/sidekeeper/locks/0", "lock-", nil); err != nil {
+	if _, err := s.Enqueue(t.Context(), "/sidekeeper/locks/0", "lock-", nil); err != nil {
 		t.Errorf("a lock that is there: %v", err)
 	}
 }

@@ -145,6 +145,8 @@ func (b *babbler) good(request []byte, first bool) []byte {
 	switch kindOf(request) {
 	case opCreate, opCreateContainer:
 		return text("/d/_c_0-lock-0000000001")
+	case opCreate2:
+		return append(text("/d/_c_0-lock-0000000001"), stat...)
 	case opGetData:
 		return append(text("data"), stat...)
 	case opExists, opSetData:
@@ -240,7 +242,7 @@ func babble(t *testing.T, server *babbler, which int) {
 	}
 	defer session.Close(t.Context())
 	calls := []func() error{
-		func() error { _, _, err := session.Enqueue(ctx, "/d", "-lock-", nil); return err },
+		func() error { _, err := session.Enqueue(ctx, "/d", "-lock-", nil); return err },
 		func() error { _, _, err := session.Create(ctx, "/d/m", nil); return err },
 		func() error { _, err := session.Children(ctx, "/d"); return err },
 		func() error { _, _, err := session.Watch(ctx, "/d"); return err },

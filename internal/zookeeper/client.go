@@ -38,7 +38,8 @@ type Client struct {
 	deadlineWatch *deadlineWatch
 	silentServers *silentServers
 	pool          sessionPool
-	quotas        *quota.Keeper // or nil
+	crowded       largeDirectories // whose lists are read by the reader alone
+	quotas        *quota.Keeper    // or nil
 	random        *rand.Rand
 	life          context.Context //nolint:containedctx // ends with Close
 	stop          context.CancelFunc

@@ -89,6 +89,20 @@
 // With static proof heartbeats are reads, of one place each. What one shows is what was committed Δ before it was sent, or
 // newer: a server that has heard of nothing for so long does not answer any more. So its barrier is Δ earlier.
 //
+// # A place that is granted as it is made
+//
+// Places are made and deleted by requests of our own on the library's connection; see own_request.go. Requests are noted and written in
+// one order, whoever sends them, so that each answer is known by its place in the order. Each is answered once: by the server, or, when the
+// connection ends, with that its outcome is not known. What was written in part ends the connection. The library does not see the answers,
+// so that the next handshake says for it what they have shown.
+//
+// Behind the request that makes a place, in the same write, its queue is listed. The server answers the list after it has applied the
+// making, for what comes over one connection is done in order; so the list shows the place, and every place made before it that stands
+// still. If nobody is ahead of it then, nobody ever is: the lock is its own until its node goes. That takes its session's end, its
+// owner's hand, or somebody else's, who waits for T and a tick before he removes what he has marked. The making counts as the barrier of
+// the place; so whoever holds the lock by these two answers alone, and is told of a validity, holds it for no longer than that. His node
+// is read and watched soon after the grant, for him to hear what is asked of it. The fencing token is the czxid in the making's answer.
+//
 // # Sessions
 //
 // The library's connection is not a session: after an expiry it silently opens another and replays what was queued. A Session

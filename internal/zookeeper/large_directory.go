@@ -66,31 +66,41 @@ func (v *view) listOnce(path string, list func() ([]string, error)) ([]string, e
 	return names, err
 }
 
-// isTooLong says whether an answer is one that is not taken in: the reader's, to a list.
+// isTooLong says whether an answer is one that is not taken in, to a list.
 func (w *wire) isTooLong(length int) bool {
-	return w.replies > 0 && w.session.brief && length > readerBuffer
+	if w.session.brief {
+		return w.replies > 0 && length > readerBuffer
+	}
+	return length > mostQueue && w.listsQueue()
 }
 
-// skip hands the library an error in place of a list that is too long, so that it fails whoever asked and nobody else. The directory is
+// skip hands whoever asked for a list that is too long an error in its place, so that it fails them and nobody else. The directory is
 // known before the rest of the list comes: whatever becomes of that, nobody has it sent again.
-func (w *wire) skip(length int) error {
+func (w *wire) skip(length int) (own bool, err error) {
 	frame := make([]byte, frameLength+replyHead)
 	if _, err := io.ReadFull(w.input, frame); err != nil {
-		return err
+		return false, err
 	}
 	head := frame[frameLength:]
 	xid := int32(binary.BigEndian.Uint32(head))
 	due := w.answered(xid)
 	if due.xid != xid || due.kind != opGetChildren2 {
-		return w.refuse(fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, length, due.kind))
+		due.lose()
+		return false, w.refuse(fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, length, due.kind))
 	}
-	w.session.client.reader.large.add(due.path, length)
 	binary.BigEndian.PutUint32(frame, replyHead)
 	skipped := int32(codeRefused)
 	binary.BigEndian.PutUint32(head[12:], uint32(skipped))
+	w.skipped = length - replyHead
+	if due.own != nil {
+		w.session.client.crowded.add(due.path, length)
+		w.answerOwn(due, head)
+		return true, nil
+	}
+	w.session.client.reader.large.add(due.path, length)
 	w.reply(head)
-	w.ahead, w.skipped = frame, length-replyHead
-	return nil
+	w.ahead = frame
+	return false, nil
 }
 
 // readOver reads what was not taken in of the reply before.

@@ -139,7 +139,7 @@ func quotasBoundPrefixes(t *testing.T, e *ensemble.Ensemble) {
 func quotasBoundSessions(b bounded, c *Client, limit string) {
 	b.Helper()
 	s := openSession(b.T, c)
-	_, _, err := s.Enqueue(b.Context(), b.full+"/0", "-lock-", nil)
+	_, err := s.Enqueue(b.Context(), b.full+"/0", "-lock-", nil)
 	b.refused("a place", err, limit)
 	_, _, err = s.Create(b.Context(), b.full+"/member", nil)
 	b.refused("a member", err, limit)

@@ -76,7 +76,7 @@ var memberContract = []clause{
 			_, _, err := s.Create(g.Context(), g.at(name), []byte("mine"))
 			g.must(err)
 		}
-		_, _, err := s.Enqueue(g.Context(), g.at("queue"), "-lock-", nil)
+		_, err := s.Enqueue(g.Context(), g.at("queue"), "-lock-", nil)
 		g.must(err)
 		g.commit(recipes.Delete(g.at("b"), -1))
 		_, _, err = other.Create(g.Context(), g.at("b"), []byte("theirs"))

@@ -3,9 +3,9 @@ package zookeeper
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 	"time"
 
@@ -24,51 +24,52 @@ const (
 )
 
 // Enqueue makes an ephemeral sequential child of dir; see recipes.Session.
-func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) (string, <-chan struct{}, error) {
+func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) (recipes.Enqueued, error) {
 	prefix := placePrefix(marker)
 	size := len(dir) + 1 + len(prefix) + sequenceSize
 	if size > maxPathBytes || len(data) > maxPlaceData {
-		return "", nil, fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, size, len(data))
+		return recipes.Enqueued{}, fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, size, len(data))
 	}
 	asks, creation := asker{ctx: ctx, session: s}, recipes.Create(dir+"/"+prefix, data)
 	if err := s.client.reader.admitQuota(asks, creation); err != nil {
-		return "", nil, err
+		return recipes.Enqueued{}, err
 	}
 	if err := s.reserve(size); err != nil {
-		return "", nil, err
+		return recipes.Enqueued{}, err
 	}
-	name, unasked, err := s.create(ctx, dir, marker, data)
+	made, unasked, err := s.create(ctx, dir, marker, data)
 	if err = s.client.reader.concluded(asks, err, creation); err != nil {
 		s.unreserve(size)
-		return "", nil, err
+		return recipes.Enqueued{}, err
 	}
-	s.client.reader.expect(ctx, dir+"/"+name)
-	gone := s.own(dir+"/"+name, size, false)
-	s.cover(dir+"/"+name, 0, unasked)
-	return name, gone, nil
+	place := dir + "/" + made.Name
+	if made.Queue == nil {
+		s.client.reader.expect(ctx, place)
+	}
+	made.Gone = s.own(place, size, false)
+	s.cover(place, 0, unasked)
+	return made, nil
 }
 
 // create makes the node, and finds out what became of it where a reply was lost. Nothing had been asked of it at unasked. Each attempt has
 // a uuid of its own: somebody else may have deleted what an earlier one has made, and with the directory, which counts anew.
-func (s *Session) create(ctx context.Context, dir, marker string, data []byte) (name string, unasked instant, err error) {
+func (s *Session) create(ctx context.Context, dir, marker string, data []byte) (made recipes.Enqueued, unasked instant, err error) {
 	for {
 		sent, prefix := s.now(), placePrefix(marker)
-		made, err := call(ctx, s, "create", func(c *zk.Conn) (string, error) {
-			return c.Create(dir+"/"+prefix, data, zk.FlagEphemeralSequential, s.client.config.acl)
-		})
+		made, err := call(ctx, s, "create", func(*zk.Conn) (recipes.Enqueued, error) { return s.createPlace(dir, prefix, data) })
 		switch {
 		case err == nil:
-			return path.Base(made), sent, nil
+			return made, sent, nil
 		case errors.Is(err, recipes.ErrNoNode):
 			if err := s.makeParents(ctx, dir); err != nil {
-				return "", 0, err
+				return recipes.Enqueued{}, 0, err
 			}
 		case errors.Is(err, recipes.ErrOutcomeUnknown):
 			if name, unasked, err := s.find(ctx, dir, prefix); name != "" || err != nil {
-				return name, max(sent, unasked), err
+				return recipes.Enqueued{Name: name}, max(sent, unasked), err
 			}
 		default:
-			return "", 0, err
+			return recipes.Enqueued{}, 0, err
 		}
 	}
 }
@@ -149,8 +150,8 @@ func (s *Session) Dequeue(ctx context.Context, place string) {
 // it can be no other node's.
 func (s *Session) delete(ctx context.Context, place string) error {
 	for {
-		_, err := call(ctx, s, "delete", func(c *zk.Conn) (struct{}, error) {
-			return struct{}{}, c.Delete(place, -1)
+		_, err := call(ctx, s, "delete", func(*zk.Conn) (struct{}, error) {
+			return struct{}{}, s.deletePlace(place)
 		})
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			return err
@@ -158,13 +159,16 @@ func (s *Session) delete(ctx context.Context, place string) error {
 	}
 }
 
-// placePrefix is what the name of a place begins with, whatever number follows.
-func placePrefix(marker string) string { return "_c_" + uuid() + marker }
-
-// uuid returns 128 random bits in the canonical form.
-func uuid() string {
-	var b [16]byte
-	rand.Read(b[:])
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[0:4], b[4:6], b[6:8], b[8:10], b[10:])
+// placePrefix is what the name of a place begins with, whatever number follows: with 128 random bits as a uuid, in its canonical form.
+func placePrefix(marker string) string {
+	var bits [16]byte
+	rand.Read(bits[:])
+	bits[6], bits[8] = bits[6]&0x0f|0x40, bits[8]&0x3f|0x80
+	text := append(make([]byte, 0, 64), "_c_"...)
+	begin := 0
+	for _, end := range []int{4, 6, 8, 10} {
+		text = append(hex.AppendEncode(text, bits[begin:end]), '-')
+		begin = end
+	}
+	return string(append(hex.AppendEncode(text, bits[begin:]), marker...))
 }

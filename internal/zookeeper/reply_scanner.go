@@ -21,6 +21,7 @@ const (
 	opGetChildren2    = 12
 	opCheck           = 13
 	opMulti           = 14
+	opCreate2         = 15
 	opCreateContainer = 19
 	opClose           = -11
 	opError           = -1 // in the place of an operation of a multi that failed
@@ -47,6 +48,8 @@ func (w *wire) checkLength(length int) error {
 		least, most = shortestGreeting, longestGreeting
 	case w.session.brief:
 		most = readerBuffer
+	case w.listsQueue():
+		most = mostQueue
 	}
 	if length < least || length > most {
 		return fmt.Errorf("%w: %d bytes", errMalformed, length)
@@ -54,15 +57,15 @@ func (w *wire) checkLength(length int) error {
 	return nil
 }
 
-// check refuses a reply that is not what its request asks for.
-func (w *wire) check(reply []byte) error {
+// check refuses a reply that is not what its request asks for, which it returns.
+func (w *wire) check(reply []byte) (due question, err error) {
 	if w.replies == 0 {
-		return checkGreeting(reply)
+		return noQuestion, checkGreeting(reply)
 	}
 	xid, code := int32(binary.BigEndian.Uint32(reply)), binary.BigEndian.Uint32(reply[12:])
-	due := w.answered(xid)
+	due = w.answered(xid)
 	if xid >= 0 && due.xid != xid {
-		return fmt.Errorf("%w: to request %d, where request %d is to be answered", errMalformed, xid, due.xid)
+		return due, fmt.Errorf("%w: to request %d, where request %d is to be answered", errMalformed, xid, due.xid)
 	}
 	if due.kind == opClose {
 		w.session.heardOf.Store(true)
@@ -77,9 +80,9 @@ func (w *wire) check(reply []byte) error {
 	}
 	nameable(reply[12:])
 	if body.bad {
-		return fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, len(reply), due.kind)
+		return due, fmt.Errorf("%w: %d bytes to a request of kind %d", errMalformed, len(reply), due.kind)
 	}
-	return nil
+	return due, nil
 }
 
 // nameable gives an error that the library has no name for, THROTTLEDOP or QUOTAEXCEEDED, a code that it has one for and that no server
@@ -110,7 +113,9 @@ func checkGreeting(reply []byte) error {
 // too; pings and the like, which have negative numbers, are not counted.
 type question struct {
 	xid, kind int32
-	path      string // of the reader's lists
+	path      string      // of lists
+	own       *ownRequest // nil if it is the library's
+	batch     *batch      // of own
 }
 
 // noQuestion has a number that no request has.
@@ -157,7 +162,7 @@ func (s *replyScanner) reply(kind int32) {
 		s.bytes()
 	case opExists, opSetData:
 		s.skip(statBytes)
-	case opGetData:
+	case opGetData, opCreate2:
 		s.bytes()
 		s.skip(statBytes)
 	case opGetChildren2:

@@ -38,7 +38,7 @@ func TestWithCredentialsOnlyTheCreatorSeesItsNodes(t *testing.T) {
 	if _, err := other.Commit(t.Context(), recipes.Delete(path, -1)); !errors.Is(err, recipes.ErrDenied) {
 		t.Errorf("without credentials, delete: %v", err)
 	}
-	if _, _, err := openSession(t, other).Enqueue(t.Context(), "/secure/locks/orders", "-lock-", nil); !errors.Is(err, recipes.ErrDenied) {
+	if _, err := openSession(t, other).Enqueue(t.Context(), "/secure/locks/orders", "-lock-", nil); !errors.Is(err, recipes.ErrDenied) {
 		t.Errorf("without credentials, create: %v", err)
 	}
 	// The credentials are sent again on every connection.

@@ -52,6 +52,8 @@ type Session struct {
 	err        error
 	ended      instant // when err was set
 
+	newestZxid atomic.Int64 // of the answers to our own requests
+
 	lentUntil chan struct{} // closed with done; nil unless the session is lent. See PooledSession
 	doubtful  atomic.Bool   // a request was not answered, or not carried out
 

@@ -192,9 +192,9 @@ func (p *PooledSession) ValidFor() time.Duration {
 }
 
 // Enqueue implements recipes.Session.
-func (p *PooledSession) Enqueue(ctx context.Context, dir, marker string, data []byte) (string, <-chan struct{}, error) {
+func (p *PooledSession) Enqueue(ctx context.Context, dir, marker string, data []byte) (recipes.Enqueued, error) {
 	if err := p.enter(); err != nil {
-		return "", nil, err
+		return recipes.Enqueued{}, err
 	}
 	defer p.leave()
 	return p.Session.Enqueue(ctx, dir, marker, data)

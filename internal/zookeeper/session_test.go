@@ -73,7 +73,7 @@ func TestASession(t *testing.T) {
 		if !errors.Is(s.Err(), errExpired) || s.ValidFor() != 0 {
 			t.Errorf("ended with %v, valid for %v", s.Err(), s.ValidFor())
 		}
-		if _, _, err := s.Enqueue(t.Context(), "/sidekeeper/expired", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
+		if _, err := s.Enqueue(t.Context(), "/sidekeeper/expired", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
 			t.Errorf("Enqueue afterwards: %v", err)
 		}
 		s.Dequeue(t.Context(), path) // returns
@@ -83,10 +83,11 @@ func TestASession(t *testing.T) {
 	})
 	t.Run("learns that somebody deleted its place", func(t *testing.T) {
 		s := openSession(t, c)
-		name, gone, err := s.Enqueue(t.Context(), "/sidekeeper/broken", "-lock-", nil)
+		made, err := s.Enqueue(t.Context(), "/sidekeeper/broken", "-lock-", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+		name, gone := made.Name, made.Gone
 		if _, err := c.Commit(t.Context(), recipes.Delete("/sidekeeper/broken/"+name, -1)); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func TestASession(t *testing.T) {
 		s := openSession(t, small)
 		var err error
 		for range 10 {
-			if _, _, err = s.Enqueue(t.Context(), "/sidekeeper/bytes", "-lock-", nil); err != nil {
+			if _, err = s.Enqueue(t.Context(), "/sidekeeper/bytes", "-lock-", nil); err != nil {
 				break
 			}
 		}
@@ -108,10 +109,10 @@ func TestASession(t *testing.T) {
 	t.Run("refuses what would crash the library", func(t *testing.T) {
 		s := openSession(t, c)
 		for size := leaseBuffer - 100; size < leaseBuffer+20; size += 7 {
-			if _, _, err := s.Enqueue(t.Context(), "/sidekeeper/x", "-lock-", make([]byte, size)); err == nil {
+			if _, err := s.Enqueue(t.Context(), "/sidekeeper/x", "-lock-", make([]byte, size)); err == nil {
 				t.Errorf("data of %d bytes: accepted", size)
 			}
-			if _, _, err := s.Enqueue(t.Context(), "/"+strings.Repeat("x", size), "-lock-", nil); err == nil {
+			if _, err := s.Enqueue(t.Context(), "/"+strings.Repeat("x", size), "-lock-", nil); err == nil {
 				t.Errorf("path of %d bytes: accepted", size)
 			}
 		}
@@ -164,7 +165,7 @@ func TestASession(t *testing.T) {
 		link1.Stall(link.ToServer)
 		t.Cleanup(func() { link1.Heal() })
 		began := time.Now()
-		if _, _, err := s.Enqueue(t.Context(), "/sidekeeper/hung", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
+		if _, err := s.Enqueue(t.Context(), "/sidekeeper/hung", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
 			t.Errorf("Enqueue: %v", err)
 		}
 		if took := time.Since(began); took > s.Timeout() {
@@ -185,7 +186,7 @@ func TestASession(t *testing.T) {
 // testCuts cuts replies and requests of each kind, a thousand in all, and looks at what is left each time.
 func testCuts(t *testing.T, c *Client, l *link.Link) {
 	const dir = "/sidekeeper/cuts"
-	opcodes := []link.Opcode{link.Create, link.Delete, link.Multi}
+	opcodes := []link.Opcode{link.Create2, link.Delete, link.Multi}
 	s := openSession(t, c)
 	cuts := 0
 	for round := 0; cuts < 1000; round++ {

@@ -114,10 +114,11 @@ func awaitSuspended(t *testing.T, s *Session, want bool) {
 
 func enqueue(t *testing.T, s *Session, dir string) string {
 	t.Helper()
-	name, _, err := s.Enqueue(t.Context(), dir, "-lock-", []byte("{}"))
+	made, err := s.Enqueue(t.Context(), dir, "-lock-", []byte("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	name := made.Name
 	return dir + "/" + name
 }
 

@@ -17,6 +17,7 @@ import (
 // Offsets in the frames of ZooKeeper's protocol, their length included.
 const (
 	frameLength      = 4
+	connectZxid      = 8  // in a ConnectRequest: length, protocol version
 	connectSessionID = 20 // in a ConnectRequest: length, protocol version, last zxid, timeout, session id
 	replyHead        = 16 // of a reply without its length: xid, zxid, error; of a ConnectResponse: version, timeout, session
 	authXid          = -4
@@ -48,8 +49,12 @@ type wire struct {
 	replies  int
 	welcomed atomic.Bool // the handshake has been answered
 
-	asking sync.Mutex
-	asked  []question // under way, the oldest first
+	writing chan struct{} // held while a request is noted and written, which are in one order
+
+	asking   sync.Mutex
+	asked    []question // under way, the oldest first
+	ownAsked int32      // requests of our own
+	over     bool       // nothing is answered any more
 
 	closing sync.Once
 }
@@ -61,6 +66,8 @@ func (w *wire) Write(frame []byte) (int, error) {
 	if w.handshake.sent == 0 {
 		return w.writeHandshake(frame)
 	}
+	w.writing <- struct{}{} // and not a mutex, for which virtual time does not wait
+	defer func() { <-w.writing }()
 	w.ask(frame)
 	if w.session.fenced.Load() {
 		w.drop()
@@ -80,8 +87,12 @@ func (w *wire) writeHandshake(frame []byte) (int, error) {
 			return 0, err
 		}
 	}
+	written := slices.Concat(frame, w.session.introducing())
+	if len(frame) >= connectSessionID {
+		w.session.patchZxid(written)
+	}
 	w.handshake.sent = w.session.now()
-	if _, err := w.Conn.Write(append(slices.Clip(frame), w.session.introducing()...)); err != nil {
+	if _, err := w.Conn.Write(written); err != nil {
 		return 0, err
 	}
 	return len(frame), nil
@@ -92,13 +103,14 @@ func newWire(conn net.Conn, s *Session, release func()) *wire {
 	if s.brief {
 		ahead = readerAhead
 	}
-	return &wire{Conn: conn, session: s, release: release, input: bufio.NewReaderSize(conn, ahead)}
+	return &wire{Conn: conn, session: s, release: release, input: bufio.NewReaderSize(conn, ahead), writing: make(chan struct{}, 1)}
 }
 
 // Read gives the library what it has not read yet of a reply, and waits for the next one if there is nothing.
 func (w *wire) Read(buffer []byte) (int, error) {
 	if len(w.ahead) == 0 {
 		if err := w.next(); err != nil {
+			w.abandon()
 			if w.replies == 0 && !errors.Is(err, errMalformed) {
 				w.session.handshakeRefused(w)
 			}
@@ -110,35 +122,51 @@ func (w *wire) Read(buffer []byte) (int, error) {
 	return n, nil
 }
 
-// next waits for a reply and looks at it. One that is malformed is not handed over.
+// next waits for a reply to the library and looks at it. Answers to requests of our own that come before go to whoever asked. What is
+// malformed is not handed over.
 func (w *wire) next() error {
+	for {
+		if own, err := w.nextReply(); !own || err != nil {
+			return err
+		}
+	}
+}
+
+// nextReply waits for a reply, looks at it, and hands it to the library or, if it is our own, to whoever asked.
+func (w *wire) nextReply() (own bool, err error) {
 	if err := w.readOver(); err != nil {
-		return err
+		return false, err
 	}
 	head, err := w.input.Peek(frameLength)
 	if err != nil {
-		return err
+		return false, err
 	}
 	length := int(binary.BigEndian.Uint32(head))
 	if w.isTooLong(length) {
 		return w.skip(length)
 	}
 	if err := w.checkLength(length); err != nil {
-		return w.refuse(err)
+		return false, w.refuse(err)
 	}
 	if size := frameLength + length; size > cap(w.frame) || cap(w.frame) > readerAhead {
 		w.frame = make([]byte, size)
 	}
 	w.frame = w.frame[:frameLength+length]
 	if _, err := io.ReadFull(w.input, w.frame); err != nil {
-		return err
+		return false, err
 	}
-	if err := w.check(w.frame[frameLength:]); err != nil {
-		return w.refuse(err)
+	due, err := w.check(w.frame[frameLength:])
+	if err != nil {
+		due.lose()
+		return false, w.refuse(err)
+	}
+	if due.own != nil {
+		w.answerOwn(due, w.frame[frameLength:])
+		return true, nil
 	}
 	w.reply(w.frame[frameLength:])
 	w.ahead = w.frame
-	return nil
+	return false, nil
 }
 
 // refuse ends the connection on which an error was made.
@@ -171,6 +199,7 @@ func (w *wire) Close() error {
 	w.closing.Do(func() {
 		w.release()
 		err = w.Conn.Close()
+		w.abandon()
 	})
 	return err
 }

@@ -33,7 +33,7 @@ var charters = []charter{
 	{folder: "internal/caller", ours: []string{"internal/policy"}, closed: zooKeeper},
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/quota", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "internal/zookeeper", ours: []string{"recipes", "internal/quota"}, closed: wire},
+	{folder: "internal/zookeeper", ours: []string{"recipes", "internal/quota", "internal/jute"}, closed: wire},
 	{folder: "internal/jute"},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{

@@ -106,11 +106,11 @@ func TestALostReplyBesideAReaderInTroubleCostsNoLock(t *testing.T) {
 		s := newScene(t, e, w, zookeeper.ProofQuorum, short)
 		defer s.close()
 		s.hold("orders")
-		s.refuser.refuse(kindCreate, codeLost, 1)
+		s.refuser.refuse(kindPlace, codeLost, 1)
 		s.blindfold.put()
 		found := make(chan error, 1)
 		go func() {
-			_, _, err := s.session.Enqueue(s.over, "/locks/orders", "-lock-", nil)
+			_, err := s.session.Enqueue(s.over, "/locks/orders", "-lock-", nil)
 			found <- err
 		}()
 		s.wantValid(20 * time.Second)

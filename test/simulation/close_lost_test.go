@@ -49,7 +49,7 @@ func TestALostSessionIsClosedAsSoonAsContactIsBack(t *testing.T) {
 			client := newClient(t, e, 0, short)
 			defer client.Close()
 			s := w.open(t, client)
-			if _, _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err != nil {
+			if _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err != nil {
 				t.Fatal(err)
 			}
 			back := lose(t, e, s, phase)
@@ -82,7 +82,7 @@ func TestASessionThatIsClosedWithoutContactIsClosedAsSoonAsItIsBack(t *testing.T
 				}
 				var joining sync.WaitGroup
 				joining.Go(func() {
-					if _, _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
+					if _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); !errors.Is(err, recipes.ErrSessionEnded) {
 						t.Error(err)
 					}
 				})

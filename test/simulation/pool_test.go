@@ -33,10 +33,11 @@ func (l *lender) open(timeout time.Duration) *zookeeper.PooledSession {
 
 func (l *lender) enqueue(s *zookeeper.PooledSession) string {
 	l.Helper()
-	name, _, err := s.Enqueue(l.Context(), "/locks/orders", "-lock-", nil)
+	made, err := s.Enqueue(l.Context(), "/locks/orders", "-lock-", nil)
 	if err != nil {
 		l.Fatal(err)
 	}
+	name := made.Name
 	return "/locks/orders/" + name
 }
 
@@ -66,11 +67,11 @@ var loans = []struct {
 	{name: "idle for long", idle: func(*lender) { time.Sleep(6 * time.Second) }, closed: true},
 	{name: "with two places", lent: func(l *lender, s *zookeeper.PooledSession) { l.enqueue(s); l.enqueue(s) }, closed: true},
 	{name: "with a request that was refused", lent: func(l *lender, s *zookeeper.PooledSession) {
-		l.by.refuse(kindCreate, codeThrottled, 1)
+		l.by.refuse(kindPlace, codeThrottled, 1)
 		l.enqueue(s)
 	}, closed: true},
 	{name: "with a request whose answer was lost", lent: func(l *lender, s *zookeeper.PooledSession) {
-		l.by.refuse(kindCreate, codeLost, 1)
+		l.by.refuse(kindPlace, codeLost, 1)
 		l.enqueue(s)
 	}, closed: true},
 	{name: "with a deletion that was refused", lent: func(l *lender, s *zookeeper.PooledSession) {
@@ -81,7 +82,7 @@ var loans = []struct {
 		for server := range 3 {
 			l.Lag(server, 100*time.Millisecond)
 		}
-		go func() { _, _, _ = s.Enqueue(context.WithoutCancel(l.Context()), "/locks/orders", "-lock-", nil) }()
+		go func() { _, _ = s.Enqueue(context.WithoutCancel(l.Context()), "/locks/orders", "-lock-", nil) }()
 		time.Sleep(time.Millisecond)
 	}, closed: true},
 	{name: "with another connection than at first", lent: func(l *lender, s *zookeeper.PooledSession) {
@@ -134,7 +135,7 @@ func TestASessionIsUsedAgainIfItIsClean(t *testing.T) {
 				if s.ValidFor() > 0 || s.Err() == nil {
 					t.Errorf("closed, it is valid for %v, %v", s.ValidFor(), s.Err())
 				}
-				if _, _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err == nil {
+				if _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err == nil {
 					t.Error("closed, it takes a place")
 				}
 				if loan.idle != nil {
@@ -238,7 +239,7 @@ func TestAPlaceThatIsMadeAgainHasAnotherName(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := l.open(0)
-		l.by.refuse(kindCreate, codeLost, 1)
+		l.by.refuse(kindPlace, codeLost, 1)
 		l.by.refuse(kindMulti, codeThrottled, -1) // so that it looks for the node only when that is gone
 		again := make(chan string)
 		go func() { again <- l.enqueue(s) }()

@@ -13,7 +13,9 @@ const (
 	kindCreate          = 1
 	kindDelete          = 2
 	kindExists          = 3
+	kindList            = 12
 	kindMulti           = 14
+	kindPlace           = 15
 	kindCreateContainer = 19
 
 	codeNoAuth    = -102
@@ -86,12 +88,23 @@ type refused struct {
 	welcomed     bool
 }
 
-// Write takes whole frames.
-func (c *refused) Write(frame []byte) (int, error) {
+// Write takes whole frames, one or several.
+func (c *refused) Write(frames []byte) (int, error) {
 	if !c.greeted {
 		c.greeted = true
-		return c.Conn.Write(frame)
+		return c.Conn.Write(frames)
 	}
+	for rest := frames; len(rest) > 0; {
+		end := 4 + int(binary.BigEndian.Uint32(rest))
+		if err := c.writeOne(rest[:end]); err != nil {
+			return 0, err
+		}
+		rest = rest[end:]
+	}
+	return len(frames), nil
+}
+
+func (c *refused) writeOne(frame []byte) error {
 	xid := binary.BigEndian.Uint32(frame[4:])
 	code, is := c.by.judge(binary.BigEndian.Uint32(frame[8:]))
 	if is {
@@ -99,13 +112,12 @@ func (c *refused) Write(frame []byte) (int, error) {
 		c.codes[xid] = code
 		c.mu.Unlock()
 	}
-	if !is || code == codeLost {
-		return c.Conn.Write(frame)
+	if is && code != codeLost {
+		frame = binary.BigEndian.AppendUint32([]byte{0, 0, 0, 14}, xid)
+		frame = append(frame, 0, 0, 0, kindExists, 0, 0, 0, 1, '/', 0)
 	}
-	harmless := binary.BigEndian.AppendUint32([]byte{0, 0, 0, 14}, xid)
-	harmless = append(harmless, 0, 0, 0, kindExists, 0, 0, 0, 1, '/', 0)
-	_, err := c.Conn.Write(harmless)
-	return len(frame), err
+	_, err := c.Conn.Write(frame)
+	return err
 }
 
 func (c *refused) Read(buffer []byte) (int, error) {

@@ -39,7 +39,8 @@ var owned = []struct {
 	{
 		"place",
 		func(ctx context.Context, s *zookeeper.Session) (string, <-chan struct{}, error) {
-			name, gone, err := s.Enqueue(ctx, "/locks/orders", "-lock-", nil)
+			made, err := s.Enqueue(ctx, "/locks/orders", "-lock-", nil)
+			name, gone := made.Name, made.Gone
 			return "/locks/orders/" + name, gone, err
 		},
 		func(ctx context.Context, s *zookeeper.Session, path string) { s.Dequeue(ctx, path) },
@@ -139,7 +140,7 @@ func TestWhatIsThrottledIsDoneLater(t *testing.T) {
 				defer c.Close()
 				s := w.open(t, c)
 				defer w.close(s)
-				for _, kind := range []uint32{kindCreate, kindCreateContainer, kindMulti} {
+				for _, kind := range []uint32{kindCreate, kindPlace, kindCreateContainer, kindMulti} {
 					by.refuse(kind, codeThrottled, 3)
 				}
 				if _, _, err := thing.make(t.Context(), s); err != nil {
@@ -164,7 +165,7 @@ func TestADirectoryWhoseMakingIsThrottledStillVanishesWhenItIsEmpty(t *testing.T
 		if _, _, err := s.Create(t.Context(), "/locks/stock/member", nil); err != nil { // what is above is there for good
 			t.Fatal(err)
 		}
-		container, forGood := by.refuse(kindCreateContainer, codeThrottled, 3), by.refuse(kindCreate, codeNoAuth, -1)
+		container, forGood := by.refuse(kindCreateContainer, codeThrottled, 3), by.refuse(kindPlace, codeNoAuth, -1)
 		if _, _, err := s.Create(t.Context(), "/locks/orders/member", nil); err != nil {
 			t.Error(err)
 		}
@@ -182,13 +183,13 @@ func TestAPlaceIsFoundAgainThoughTheSearchIsThrottled(t *testing.T) {
 		defer c.Close()
 		s := w.open(t, c)
 		defer w.close(s)
-		if _, _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err != nil {
+		if _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err != nil {
 			t.Fatal(err)
 		}
 		for range 5 {
-			by.refuse(kindCreate, codeLost, 1)
+			by.refuse(kindPlace, codeLost, 1)
 			by.refuse(kindMulti, codeThrottled, 6)
-			if _, _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err != nil {
+			if _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err != nil {
 				t.Error(err)
 			}
 		}

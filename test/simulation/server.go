@@ -25,6 +25,7 @@ type server struct {
 
 	frozen  bool
 	backlog []func() // what would have happened while it was frozen
+	owed    int      // of that, what has not happened yet since it thawed
 	urgent  []func() // of that, what happens first when it thaws: its own timers
 
 	log       []*entry // on its disk
@@ -73,6 +74,8 @@ func (s *server) receive(do func()) {
 	case s.role == down:
 	case s.frozen:
 		s.backlog = append(s.backlog, do)
+	case s.owed > 0:
+		s.owe(do)
 	default:
 		do()
 	}
@@ -89,7 +92,7 @@ func (s *server) start() {
 func (s *server) die() {
 	s.resign()
 	s.role, s.frozen = down, false
-	s.backlog, s.urgent = nil, nil
+	s.backlog, s.urgent, s.owed = nil, nil, 0
 	s.life++
 	s.committed = s.applied // what it knew beyond that was in memory
 	s.due = 0
@@ -132,8 +135,17 @@ func (s *server) thaw() {
 		s.after(0, do)
 	}
 	for _, do := range backlog {
-		s.after(0, do)
+		s.owe(do)
 	}
+}
+
+// owe has something happen behind what happens since the server thawed: what arrives in that moment does not overtake what had arrived.
+func (s *server) owe(do func()) {
+	s.owed++
+	s.after(0, func() {
+		s.owed--
+		do()
+	})
 }
 
 // flush sends what the replica has for its clients.

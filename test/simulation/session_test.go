@@ -47,7 +47,7 @@ func TestASessionIsClosedUnderWhoeverStillMakesAPlace(t *testing.T) {
 		s := w.open(t, c)
 		var joining sync.WaitGroup
 		joining.Go(func() {
-			if _, _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err != nil && !errors.Is(err, recipes.ErrSessionEnded) {
+			if _, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", nil); err != nil && !errors.Is(err, recipes.ErrSessionEnded) {
 				t.Error(err)
 			}
 		})

@@ -71,10 +71,11 @@ func borrow(over context.Context, client *zookeeper.Client, dice *rand.Rand) {
 	case 0:
 		_, _, _ = session.Create(ctx, "/locks/group/"+string('a'+rune(dice.IntN(20))), nil)
 	case 1: // and leaves while it is being made
-		go func() { _, _, _ = session.Enqueue(ctx, "/locks/orders", "-lock-", nil) }()
+		go func() { _, _ = session.Enqueue(ctx, "/locks/orders", "-lock-", nil) }()
 		<-time.After(time.Duration(dice.IntN(2000)) * time.Microsecond)
 	default:
-		name, _, err := session.Enqueue(ctx, "/locks/orders", "-lock-", nil)
+		made, err := session.Enqueue(ctx, "/locks/orders", "-lock-", nil)
+		name := made.Name
 		if err == nil && dice.IntN(2) == 0 {
 			session.Dequeue(ctx, "/locks/orders/"+name)
 		}
@@ -94,7 +95,7 @@ func (s *stage) trouble(over context.Context) {
 			server.Kill()
 			must(s.T, server.Restart())
 		case 2, 3:
-			server.ClientLink().CutReply(link.Is(link.Create), 2)
+			server.ClientLink().CutReply(link.Is(link.Create2), 2)
 		case 4:
 			server.ClientLink().CutReply(link.Is(link.Delete), 2)
 		case 5:

@@ -19,7 +19,7 @@ type place struct {
 }
 
 // Enqueue implements recipes.Session.
-func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte) (name string, gone <-chan struct{}, err error) {
+func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte) (made recipes.Enqueued, err error) {
 	prefix := dir + "/_c_" + uuid() + marker
 	err = s.call(context.Background(), s.over(), Operation{"Enqueue", dir}, func() error {
 		s.mu.Lock()
@@ -27,22 +27,22 @@ func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte) (n
 		if s.cause != nil {
 			return s.cause
 		}
-		name, gone, err = s.ensemble().enqueue(s, dir, prefix, data)
+		made, err = s.ensemble().enqueue(s, dir, prefix, data)
 		return err
 	})
 	if err != nil {
-		return "", nil, err
+		return recipes.Enqueued{}, err
 	}
-	return name, gone, nil
+	return made, nil
 }
 
-// enqueue makes the node and what lies above it. The ensemble is locked.
-func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (string, <-chan struct{}, error) {
+// enqueue makes the node and what lies above it, and lists the directory. The ensemble is locked.
+func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (recipes.Enqueued, error) {
 	if e.bytesOf(s.id)+len(prefix)+len("0000000000") > e.options.EphemeralBytes {
-		return "", nil, recipes.ErrTooManyBytes
+		return recipes.Enqueued{}, recipes.ErrTooManyBytes
 	}
 	if err := e.MakeParents(dir); err != nil {
-		return "", nil, err
+		return recipes.Enqueued{}, err
 	}
 	var path string
 	err := e.Write(s.id, func(t *embedded.Transaction) (err error) {
@@ -50,9 +50,16 @@ func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (string,
 		return err
 	})
 	if err != nil {
-		return "", nil, err
+		return recipes.Enqueued{}, err
 	}
-	return path[len(dir)+1:], e.own(s, path), nil
+	made := recipes.Enqueued{Name: path[len(dir)+1:], Gone: e.own(s, path)}
+	if node, err := e.Tree().Read(path); err == nil {
+		made.Czxid = node.Czxid
+	}
+	if queue, err := e.Tree().Find(dir); err == nil && queue.Readable() == nil {
+		made.Queue = queue.Names()
+	}
+	return made, nil
 }
 
 // own enters a node of a session's into the books.

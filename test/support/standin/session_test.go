@@ -21,10 +21,11 @@ func inBubble(t *testing.T, test func(*testing.T, *standin.Ensemble)) {
 
 func enqueue(t *testing.T, s *standin.Session) (path string, gone <-chan struct{}) {
 	t.Helper()
-	name, gone, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", []byte("mine"))
+	made, err := s.Enqueue(t.Context(), "/locks/orders", "-lock-", []byte("mine"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	name, gone := made.Name, made.Gone
 	return "/locks/orders/" + name, gone
 }
 

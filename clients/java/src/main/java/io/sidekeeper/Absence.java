@@ -1,8 +1,10 @@
 package io.sidekeeper;
 
+import io.grpc.Status;
 import io.sidekeeper.errors.SidekeeperException;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -17,6 +19,11 @@ final class Absence<T> {
    * For how long a sidecar or an ensemble that is away is waited for, unless the caller says so.
    */
   static final Duration TIMEOUT = Duration.ofSeconds(10);
+
+  /**
+   * How much longer than the caller waits a sidecar may take to answer: a frozen one never does.
+   */
+  private static final Duration ANSWER_TIME = Duration.ofSeconds(2);
 
   /** Zero would be an attempt that does not wait. */
   private static final Duration SHORTEST = Duration.ofMillis(1);
@@ -74,6 +81,10 @@ final class Absence<T> {
     AtomicBoolean heard = new AtomicBoolean();
     CompletableFuture<T> once = attempt.begin(left, () -> heard.set(true));
     once.whenComplete((made, failure) -> take(made, failure, heard.get()));
+    if (left != null && !left.isZero()) { // which takes as long as the ensemble takes
+      Duration bound = Duration.ofNanos(TimeUnit.NANOSECONDS.convert(left)).plus(ANSWER_TIME);
+      core.workers.within(bound, Status.Code.UNAVAILABLE, once);
+    }
     result.whenComplete(
         (made, failure) -> {
           if (result.isCancelled()) {

@@ -109,7 +109,7 @@ final class Calls {
     ClientCall<Q, R> call = channel.newCall(method, options);
     try {
       call.start(new One<>(answer), new Metadata());
-      send(call, request, 2); // so that the end is heard without another request
+      send(method, call, request, 2); // so that the end is heard without another request
     } catch (RejectedExecutionException late) {
       answer.completeExceptionally(closed());
     }
@@ -130,10 +130,13 @@ final class Calls {
     }
   }
 
-  private static <Q> void send(ClientCall<Q, ?> call, Q request, int messages) {
+  private static <Q> void send(
+      MethodDescriptor<Q, ?> method, ClientCall<Q, ?> call, Q request, int messages) {
     call.request(messages);
     call.sendMessage(request);
-    call.halfClose();
+    if (method.getType().clientSendsOneMessage()) {
+      call.halfClose();
+    }
   }
 
   /**
@@ -165,7 +168,7 @@ final class Calls {
    * Listens to a stream until it ends, with an error or with OK. Pulled, it sends one message and
    * one more for each more.
    */
-  <Q, R> Stream open(
+  <Q, R> Stream<Q> open(
       MethodDescriptor<Q, R> method, Q request, boolean pulled, Consumer<R> heard, Ended ended) {
     if (closed) {
       throw closed();
@@ -173,11 +176,11 @@ final class Calls {
     ClientCall<Q, R> call = channel.newCall(method, CallOptions.DEFAULT);
     try {
       call.start(new Many<>(call, pulled, heard, ended), new Metadata());
-      send(call, request, 1);
+      send(method, call, request, 1);
     } catch (RejectedExecutionException late) {
       throw closed();
     }
-    return new Stream(call);
+    return new Stream<>(call);
   }
 
   /** Takes in how a stream ended; null for OK. */
@@ -185,11 +188,34 @@ final class Calls {
     void accept(@Nullable SidekeeperException failure);
   }
 
-  /** A stream that is open. */
-  record Stream(ClientCall<?, ?> call) {
+  /** What is held open: a call of its own, or a part of another's. */
+  interface Open {
     /** Ends it. Does nothing when it has ended. */
-    void cancel() {
+    void cancel();
+
+    /** Has the sidecar end what it was opened for, and completes when that has confirmed it. */
+    default CompletableFuture<?> giveUp(Kind.GiveUp call, String key, Duration timeout) {
+      return call.ask(key, timeout);
+    }
+  }
+
+  /** A stream that is open. */
+  record Stream<Q>(ClientCall<Q, ?> call) implements Open {
+    @Override
+    public void cancel() {
       cancelled(call);
+    }
+
+    /**
+     * Sends one message more, one at a time, of a stream that takes several. Does nothing when it
+     * has ended. It does not wait until the sidecar takes it.
+     */
+    void send(Q message) {
+      try {
+        call.sendMessage(message);
+      } catch (IllegalStateException | RejectedExecutionException over) {
+        return; // it was cancelled, or the connection is closed for good
+      }
     }
 
     /** Asks for one more message. */

@@ -58,6 +58,11 @@ final class Claim {
     return over;
   }
 
+  /** Says whether its validity is that of another claim. */
+  boolean isLent() {
+    return lender != null;
+  }
+
   boolean isSuspended() {
     return suspended;
   }
@@ -167,7 +172,7 @@ final class Claim {
   }
 
   /** Says to what depends on it why it has ended. */
-  private SidekeeperException cause() {
+  SidekeeperException cause() {
     LostException own = lost;
     return own == null
         ? SidekeeperException.named("LEASE_CLOSED", "the lease is closed")

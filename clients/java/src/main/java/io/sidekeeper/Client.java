@@ -7,8 +7,8 @@ import io.sidekeeper.errors.MemberExistsException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.SuspendedException;
 import io.sidekeeper.errors.WaitTimeoutException;
-import io.sidekeeper.lease.v1.OpenRequest;
-import io.sidekeeper.lease.v1.OpenResponse;
+import io.sidekeeper.lease.v1.MultiplexRequest;
+import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
 import io.sidekeeper.lock.v1.GetRequest;
@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 public final class Client implements AutoCloseable {
   private final Core core;
   private final Kind<AcquireRequest, AcquireResponse> locks;
-  private final Kind<OpenRequest, OpenResponse> leases;
+  private final Kind<MultiplexRequest, MultiplexResponse> leases;
   private final Kind<JoinRequest, JoinResponse> members;
   private final Config config;
 

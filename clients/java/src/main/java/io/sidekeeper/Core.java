@@ -23,6 +23,9 @@ final class Core {
   /** What has a stream. */
   final Set<Held> open = ConcurrentHashMap.newKeySet();
 
+  /** The streams of leases, by their ids. */
+  final Map<String, Multiplex> multiplexes = new ConcurrentHashMap<>();
+
   private final Map<String, CompletableFuture<?>> acknowledgments = new ConcurrentHashMap<>();
   private final List<Keeper> keepers = new CopyOnWriteArrayList<>();
   private final Transport transport;

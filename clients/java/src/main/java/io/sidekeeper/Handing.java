@@ -14,8 +14,8 @@ final class Handing {
   private Handing() {}
 
   /**
-   * Begins something, and completes with it when it is the caller's. What fails or is cancelled is
-   * given up.
+   * Begins something, and completes with it when it is the caller's. What fails or is cancelled,
+   * also by whoever waits for it, is given up.
    */
   static <H extends Held> CompletableFuture<H> out(
       H held, Supplier<CompletableFuture<Void>> begin) {
@@ -27,7 +27,7 @@ final class Handing {
     }
     handed.whenComplete(
         (result, failure) -> {
-          if (handed.isCancelled()) {
+          if (failure != null) {
             held.claim.abandon(null);
           }
         });

@@ -15,35 +15,51 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a caller holds by a stream, whatever it is: the stream is opened, something is granted on
- * it, its validity is checked, it is suspended and resumed, and it ends with a reason, which is
- * acknowledged. No recipe is named here: each is a thin type on top.
+ * What a caller holds by a stream, whatever it is: a call of its own, or a part of its lease's
+ * stream. It is opened, something is granted on it, its validity is checked, it is suspended and
+ * resumed, and it ends with a reason, which is acknowledged. No recipe is named here: each is a
+ * thin type on top.
  */
 abstract class HeldStream<Q, R extends Message> extends Held {
   private static final int GIVE_UP_ATTEMPTS = 3;
   private static final Duration GIVE_UP_TIMEOUT = Duration.ofSeconds(5);
 
   private final Kind<Q, R> kind;
-  private final @Nullable Held ground;
+  private final @Nullable Lease ground;
   private final CompletableFuture<Void> followed = new CompletableFuture<>();
+  private Calls.Open stream = () -> {};
   private Consumer<Boolean> whenSuspended = suspended -> {};
   private volatile String key = "";
   private volatile boolean released;
   private @Nullable CompletableFuture<Void> givingUp;
 
-  /** It ends with its ground, and without a keeper it is valid for as long as that is. */
+  /**
+   * It ends with its ground. Without a keeper, and where the ground's stream carries it, it is
+   * valid for as long as that is.
+   */
   HeldStream(
       Kind<Q, R> kind,
       String what,
       BiFunction<String, SidekeeperException, LostException> loss,
-      @Nullable Held ground) {
+      @Nullable Lease ground) {
     super(kind.core(), new Claim(kind.core().monitor, what, loss, lender(kind, ground)));
     this.kind = kind;
     this.ground = ground;
   }
 
-  private static @Nullable Claim lender(Kind<?, ?> kind, @Nullable Held ground) {
-    return ground == null || kind.keeper() != null ? null : ground.claim;
+  private static @Nullable Claim lender(Kind<?, ?> kind, @Nullable Lease ground) {
+    boolean own = kind.keeper() != null && carrier(kind, ground) == null;
+    return ground == null || own ? null : ground.claim;
+  }
+
+  /** The stream of a lease of the same client, which carries what stands on it; null for others. */
+  private static @Nullable Multiplex carrier(Kind<?, ?> kind, @Nullable Lease ground) {
+    return ground == null || ground.core != kind.core() ? null : ground.multiplex;
+  }
+
+  /** The lease that a request must name. */
+  final String leaseId() {
+    return ground == null || carrier(kind, ground) != null ? "" : ground.id();
   }
 
   /** Takes in the event that grants it, and returns the key by which later calls name it. */
@@ -61,11 +77,9 @@ abstract class HeldStream<Q, R extends Message> extends Held {
    */
   final CompletableFuture<Void> open(Q request, Runnable heard) {
     CompletableFuture<Void> granted = new CompletableFuture<>();
-    Calls.Stream stream =
-        core.calls.open(
-            kind.open(),
+    stream =
+        begin(
             request,
-            false,
             event -> {
               heard.run();
               hear(event);
@@ -83,10 +97,29 @@ abstract class HeldStream<Q, R extends Message> extends Held {
     if (ground != null) {
       claim.dependsOn(ground.claim);
     }
-    Keeper keeper = kind.keeper();
+    Keeper keeper = claim.isLent() ? null : kind.keeper();
     CompletableFuture<Void> valid =
-        keeper == null ? granted : granted.thenCompose(first -> keeper.begin(key, claim));
+        keeper == null
+            ? granted.thenRun(this::lent)
+            : granted.thenCompose(first -> keeper.begin(key, claim));
     return valid.thenRun(this::begun);
+  }
+
+  /** Opens the stream. */
+  Calls.Open begin(Q request, Consumer<R> heard, Calls.Ended ended) {
+    Multiplex carrier = carrier(kind, ground);
+    Kind.Carried<Q, R> carried = kind.carried();
+    return carrier == null || carried == null
+        ? core.calls.open(kind.open(), request, false, heard, ended)
+        : carrier.start(carried.start().apply(request), carried.event(), heard, ended);
+  }
+
+  private void lent() {
+    claim.validFor(); // which ends what it counts on when that has run out
+    LostException lost = claim.lost();
+    if (lost != null) {
+      throw lost;
+    }
   }
 
   private void hear(R event) {
@@ -197,12 +230,14 @@ abstract class HeldStream<Q, R extends Message> extends Held {
   private void askToTakeBack(int attempt, CompletableFuture<Void> asked) {
     Kind.GiveUp giveUp = kind.giveUp();
     CompletableFuture<?> answer =
-        giveUp == null ? CompletableFuture.completedFuture(null) : giveUp.ask(key, GIVE_UP_TIMEOUT);
+        giveUp == null
+            ? CompletableFuture.completedFuture(null)
+            : stream.giveUp(giveUp, key, GIVE_UP_TIMEOUT);
     answer.whenComplete(
         (reply, failure) -> {
           if (failure == null) {
             asked.complete(null);
-          } else if (!(failure instanceof SidekeeperException known)) {
+          } else if (!(Waiting.unwrap(failure) instanceof SidekeeperException known)) {
             asked.completeExceptionally(failure);
           } else if (known.code() == Status.Code.ABORTED) {
             asked.completeExceptionally(claim.asLost(known));

@@ -2,12 +2,16 @@ package io.sidekeeper;
 
 import io.sidekeeper.Keeper.Answer;
 import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.lease.v1.MultiplexResponse;
+import io.sidekeeper.lease.v1.Start;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
 import io.sidekeeper.lock.v1.CheckRequest;
 import io.sidekeeper.lock.v1.CheckedHold;
 import io.sidekeeper.lock.v1.LockServiceGrpc;
 import io.sidekeeper.lock.v1.ReleaseRequest;
+import io.sidekeeper.lock.v1.Resumed;
+import io.sidekeeper.lock.v1.Suspended;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -31,10 +35,23 @@ final class Holds {
     return new Kind<>(
         core,
         LockServiceGrpc.getAcquireMethod(),
+        new Kind.Carried<>(request -> Start.newBuilder().setAcquire(request), Holds::event),
         "granted",
         core.keeper(holds::check),
         holds::release,
         true);
+  }
+
+  private static AcquireResponse event(MultiplexResponse told) {
+    AcquireResponse.Builder event = AcquireResponse.newBuilder();
+    return switch (told.getResponseCase()) {
+      case SUSPENDED ->
+          event
+              .setSuspended(Suspended.newBuilder().setRemaining(told.getSuspended().getRemaining()))
+              .build();
+      case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
+      default -> told.getEvent().getAcquire();
+    };
   }
 
   private CompletableFuture<?> release(String id, Duration timeout) {

@@ -1,38 +1,44 @@
 package io.sidekeeper;
 
-import io.grpc.Status;
 import io.sidekeeper.Keeper.Answer;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
-import io.sidekeeper.lease.v1.CheckRequest;
 import io.sidekeeper.lease.v1.CloseRequest;
 import io.sidekeeper.lease.v1.LeaseServiceGrpc;
+import io.sidekeeper.lease.v1.MultiplexRequest;
+import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lease.v1.OpenRequest;
-import io.sidekeeper.lease.v1.OpenResponse;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 
 /**
  * Owns what is acquired in its name: when it ends, all of that is given up at once. Close it, also
  * after it was lost.
  */
-public final class Lease extends HeldStream<OpenRequest, OpenResponse> {
+public final class Lease extends HeldStream<MultiplexRequest, MultiplexResponse> {
+  /** Carries what stands on the lease. */
+  final Multiplex multiplex = new Multiplex(core, claim);
+
   private String id = "";
   private Duration ttl = Duration.ZERO;
 
-  Lease(Kind<OpenRequest, OpenResponse> kind) {
+  Lease(Kind<MultiplexRequest, MultiplexResponse> kind) {
     super(kind, "lease", LostException::new, null);
   }
 
-  static Kind<OpenRequest, OpenResponse> kind(Core core) {
+  static Kind<MultiplexRequest, MultiplexResponse> kind(Core core) {
     Calls calls = core.calls;
     return new Kind<>(
         core,
-        LeaseServiceGrpc.getOpenMethod(),
+        LeaseServiceGrpc.getMultiplexMethod(),
+        null,
         "opened",
-        core.keeper((ids, timeout) -> check(calls, ids, timeout)),
+        core.keeper((ids, timeout) -> check(core, ids, timeout)),
         (id, timeout) ->
             calls.ask(
                 LeaseServiceGrpc.getCloseMethod(),
@@ -41,33 +47,25 @@ public final class Lease extends HeldStream<OpenRequest, OpenResponse> {
         false);
   }
 
+  /**
+   * Asks on each lease's own stream, which tells all ends before: an answer to another call may
+   * come before them. A lease without a stream has ended.
+   */
   private static CompletableFuture<Map<String, Answer>> check(
-      Calls calls, Collection<String> ids, Duration timeout) {
-    return Keeper.merged(ids.stream().map(id -> check(calls, id, timeout)).toList());
-  }
-
-  private static CompletableFuture<Map<String, Answer>> check(
-      Calls calls, String id, Duration timeout) {
-    var request = CheckRequest.newBuilder().setLeaseId(id).build();
-    return calls
-        .ask(LeaseServiceGrpc.getCheckMethod(), request, timeout)
-        .thenApply(reply -> new Answer(Wire.duration(reply.getValidFor()).toNanos(), null, false))
-        .exceptionallyCompose(
-            failure -> {
-              if (Waiting.unwrap(failure) instanceof SidekeeperException known && isOver(known)) {
-                return CompletableFuture.completedFuture(new Answer(0, known, false));
-              }
-              return CompletableFuture.failedFuture(failure);
-            })
-        .thenApply(answer -> Map.of(id, answer));
-  }
-
-  private static boolean isOver(SidekeeperException failure) {
-    return failure.code() == Status.Code.ABORTED || failure.code() == Status.Code.NOT_FOUND;
+      Core core, Collection<String> ids, Duration timeout) {
+    List<CompletableFuture<Map<String, Answer>>> parts = new ArrayList<>();
+    for (String id : ids) {
+      Multiplex multiplex = core.multiplexes.get(id);
+      if (multiplex != null) {
+        parts.add(multiplex.check(timeout).thenApply(answer -> Map.of(id, answer)));
+      }
+    }
+    return Keeper.merged(parts);
   }
 
   /** Opens it, also from a sidecar that is away for a time. */
-  static CompletableFuture<Lease> open(Kind<OpenRequest, OpenResponse> kind, LeaseOptions options) {
+  static CompletableFuture<Lease> open(
+      Kind<MultiplexRequest, MultiplexResponse> kind, LeaseOptions options) {
     return Absence.through(
         kind.core(),
         options.waitTimeout(),
@@ -83,13 +81,26 @@ public final class Lease extends HeldStream<OpenRequest, OpenResponse> {
     if (options.ttl() != null) {
       request.setTtl(Wire.duration(options.ttl()));
     }
-    return Handing.out(this, () -> open(request.build(), heard));
+    MultiplexRequest first = MultiplexRequest.newBuilder().setOpen(request).build();
+    return Handing.out(this, () -> open(first, heard));
   }
 
   @Override
-  String grant(OpenResponse event) {
+  Calls.Open begin(MultiplexRequest request, Consumer<MultiplexResponse> heard, Calls.Ended ended) {
+    return multiplex.open(
+        request,
+        heard,
+        failure -> {
+          core.multiplexes.remove(id);
+          ended.accept(failure);
+        });
+  }
+
+  @Override
+  String grant(MultiplexResponse event) {
     id = event.getOpened().getLeaseId();
     ttl = Wire.duration(event.getOpened().getTtl());
+    core.multiplexes.put(id, multiplex);
     return id;
   }
 

@@ -46,13 +46,10 @@ public final class Lock extends HeldStream<AcquireRequest, AcquireResponse> {
             .setName(name)
             .setMode(Wire.mode(options.mode()))
             .setOwner(options.owner())
-            .putAllMetadata(options.metadata());
+            .putAllMetadata(options.metadata())
+            .setLeaseId(leaseId());
     if (wait != null) {
       request.setWaitTimeout(Wire.duration(wait));
-    }
-    Lease lease = options.lease();
-    if (lease != null) {
-      request.setLeaseId(lease.id());
     }
     return Handing.out(this, () -> open(request.build(), heard));
   }

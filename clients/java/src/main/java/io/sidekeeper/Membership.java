@@ -2,11 +2,14 @@ package io.sidekeeper;
 
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
-import io.sidekeeper.lease.v1.OpenRequest;
-import io.sidekeeper.lease.v1.OpenResponse;
+import io.sidekeeper.lease.v1.MultiplexRequest;
+import io.sidekeeper.lease.v1.MultiplexResponse;
+import io.sidekeeper.lease.v1.Start;
 import io.sidekeeper.membership.v1.JoinRequest;
 import io.sidekeeper.membership.v1.JoinResponse;
 import io.sidekeeper.membership.v1.MembershipServiceGrpc;
+import io.sidekeeper.membership.v1.Resumed;
+import io.sidekeeper.membership.v1.Suspended;
 import io.sidekeeper.membership.v1.UpdateRequest;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -36,7 +39,26 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
   }
 
   static Kind<JoinRequest, JoinResponse> kind(Core core) {
-    return new Kind<>(core, MembershipServiceGrpc.getJoinMethod(), "joined", null, null, false);
+    return new Kind<>(
+        core,
+        MembershipServiceGrpc.getJoinMethod(),
+        new Kind.Carried<>(request -> Start.newBuilder().setJoin(request), Membership::event),
+        "joined",
+        null,
+        null,
+        false);
+  }
+
+  private static JoinResponse event(MultiplexResponse told) {
+    JoinResponse.Builder event = JoinResponse.newBuilder();
+    return switch (told.getResponseCase()) {
+      case SUSPENDED ->
+          event
+              .setSuspended(Suspended.newBuilder().setRemaining(told.getSuspended().getRemaining()))
+              .build();
+      case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
+      default -> told.getEvent().getJoin();
+    };
   }
 
   /**
@@ -45,7 +67,7 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
    */
   static CompletableFuture<Membership> join(
       Kind<JoinRequest, JoinResponse> kind,
-      Kind<OpenRequest, OpenResponse> leases,
+      Kind<MultiplexRequest, MultiplexResponse> leases,
       String group,
       String member,
       JoinOptions options) {
@@ -59,7 +81,7 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
 
   private static CompletableFuture<Membership> once(
       Kind<JoinRequest, JoinResponse> kind,
-      Kind<OpenRequest, OpenResponse> leases,
+      Kind<MultiplexRequest, MultiplexResponse> leases,
       String group,
       String member,
       JoinOptions options,
@@ -77,7 +99,7 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
                   new Membership(kind, group, member, lease, true).join(options, heard);
               result.whenComplete(
                   (made, failure) -> {
-                    if (result.isCancelled()) {
+                    if (failure != null) {
                       joining.cancel(true);
                     }
                   });
@@ -98,7 +120,7 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
         });
     result.whenComplete(
         (made, failure) -> {
-          if (result.isCancelled()) {
+          if (failure != null) {
             opened.cancel(true);
           }
         });
@@ -120,7 +142,7 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
             .setMember(member)
             .setOwner(options.owner())
             .putAllMetadata(options.metadata())
-            .setLeaseId(lease.id())
+            .setLeaseId(leaseId())
             .setOnConflict(Wire.conflict(options.onConflict()));
     if (options.waitTimeout() != null && options.onConflict() != OnConflict.REJECT) {
       request.setWaitTimeout(Wire.duration(options.waitTimeout()));

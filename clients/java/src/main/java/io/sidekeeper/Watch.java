@@ -30,7 +30,7 @@ public final class Watch<T> implements Iterator<T>, AutoCloseable {
   private final Runnable forget;
   private final Queue<T> news = new ArrayDeque<>();
   private CompletableFuture<Void> arrival = new CompletableFuture<>();
-  private Calls.@Nullable Stream stream;
+  private Calls.@Nullable Stream<?> stream;
   private @Nullable SidekeeperException failure;
   private boolean owed;
   private boolean closed;

@@ -1,9 +1,19 @@
 package io.sidekeeper;
 
+import com.google.protobuf.Any;
 import com.google.protobuf.Duration;
+import com.google.rpc.BadRequest;
+import com.google.rpc.Code;
+import com.google.rpc.ErrorInfo;
+import com.google.rpc.Status;
+import io.grpc.StatusException;
+import io.grpc.protobuf.StatusProto;
 import io.sidekeeper.config.v1.Change;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.lease.v1.Ended;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** What calls take and give, from and to messages. */
 final class Wire {
@@ -18,6 +28,34 @@ final class Wire {
         .setSeconds(duration.getSeconds())
         .setNanos(duration.getNano())
         .build();
+  }
+
+  /** What the single call of a request would fail with; null for OK. */
+  static @Nullable SidekeeperException failure(Ended ended) {
+    if (ended.getCode() == Code.OK_VALUE) {
+      return null;
+    }
+    ErrorInfo.Builder info =
+        ErrorInfo.newBuilder()
+            .setDomain("sidekeeper")
+            .setReason(ended.getReason())
+            .putAllMetadata(ended.getMetadataMap());
+    BadRequest.Builder fields = BadRequest.newBuilder();
+    if (ended.containsMetadata("field")) {
+      fields
+          .addFieldViolationsBuilder()
+          .setField(ended.getMetadataOrThrow("field"))
+          .setDescription(ended.getMetadataOrDefault("rule", ""));
+    }
+    StatusException told =
+        StatusProto.toStatusException(
+            Status.newBuilder()
+                .setCode(ended.getCode())
+                .setMessage(ended.getMessage())
+                .addDetails(Any.pack(info.build()))
+                .addDetails(Any.pack(fields.build()))
+                .build());
+    return SidekeeperException.of(told.getStatus(), told.getTrailers());
   }
 
   static Mode mode(io.sidekeeper.lock.v1.Mode wire) {

@@ -1,5 +1,8 @@
 package io.sidekeeper;
 
+import io.grpc.Status;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.Told;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
@@ -42,11 +45,24 @@ final class Workers {
    */
   Runnable after(Duration delay, Runnable task) {
     try {
-      var scheduled = timer.schedule(task, delay.toNanos(), TimeUnit.NANOSECONDS);
+      var scheduled =
+          timer.schedule(task, TimeUnit.NANOSECONDS.convert(delay), TimeUnit.NANOSECONDS);
       return () -> scheduled.cancel(false);
     } catch (RejectedExecutionException closed) {
       return () -> {};
     }
+  }
+
+  /** Has work fail that is not done in time, as with a sidecar that is frozen; returns it. */
+  <T> CompletableFuture<T> within(Duration time, Status.Code code, CompletableFuture<T> work) {
+    Runnable takeBack =
+        after(
+            time,
+            () ->
+                work.completeExceptionally(
+                    new SidekeeperException(code, "", new Told("the sidecar does not answer"))));
+    work.whenComplete((done, failure) -> takeBack.run());
+    return work;
   }
 
   /** Runs what callers wrote. After the close it runs as well, on a thread of its own. */

@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.grpc.Status;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LockLostException;
+import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
 import java.time.Duration;
 import java.util.List;
@@ -106,10 +107,13 @@ class LocksTest {
     }
   }
 
-  @Test
-  void aCallerThatGivesUpWhileItIsGrantedTheLockDoesNotHaveIt() throws InterruptedException {
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aCallerThatGivesUpWhileItIsGrantedTheLockDoesNotHaveIt(boolean ofLease)
+      throws InterruptedException {
+    LockOptions options = ofLease ? OPTIONS.lease(client.openLease(new LeaseOptions())) : OPTIONS;
     for (int i = 0; i < 20; i++) {
-      CompletableFuture<Lock> granted = client.acquireAsync("orders", OPTIONS);
+      CompletableFuture<Lock> granted = client.acquireAsync("orders", options);
       int spins = i * 50_000;
       for (int spin = 0; spin < spins; spin++) {
         Thread.onSpinWait();
@@ -209,6 +213,49 @@ class LocksTest {
   }
 
   @Test
+  void threadsTakeTheirLocksOfOneLeaseAgainAndAgain() throws Exception {
+    try (Lease lease = client.openLease(new LeaseOptions())) {
+      List<CompletableFuture<Void>> threads = new java.util.ArrayList<>();
+      for (int i = 0; i < 8; i++) {
+        String name = "mine/" + i;
+        threads.add(
+            CompletableFuture.runAsync(
+                () -> {
+                  long token = 0;
+                  for (int round = 0; round < 25; round++) {
+                    Lock lock = client.acquireAsync(name, ONCE.lease(lease)).join();
+                    assertTrue(lock.isValid() && lock.fencingToken() > token);
+                    token = lock.fencingToken();
+                    lock.release();
+                  }
+                },
+                task -> new Thread(task).start()));
+      }
+      for (CompletableFuture<Void> thread : threads) {
+        thread.get(Sidecar.PATIENT, TimeUnit.SECONDS);
+      }
+      lease.check();
+    }
+  }
+
+  @Test
+  void aLeaseServesOtherClients() throws Exception {
+    try (Client other = new Client(sidecar.address);
+        Lease lease = client.openLease(new LeaseOptions())) {
+      Lock first = other.acquire("orders", ONCE.lease(lease));
+      first.release();
+      Lock second = other.acquire("orders", ONCE.lease(lease));
+      assertTrue(second.isValid());
+      sidecar.expire("orders");
+      LostException lost =
+          second.lost().toCompletableFuture().get(Sidecar.PATIENT, TimeUnit.SECONDS);
+      assertEquals("LEASE_LOST", lost.why().reason());
+    } catch (LostException expected) {
+      assertEquals("lease", expected.what());
+    }
+  }
+
+  @Test
   void manyLocksAreHeldAtTheSameTime() throws Exception {
     try (Lease lease = client.openLease(new LeaseOptions())) {
       List<CompletableFuture<Lock>> locks = new java.util.ArrayList<>();
@@ -223,8 +270,8 @@ class LocksTest {
       sidecar.expire("many/0");
       Sidecar.until(
           "all are lost", () -> locks.stream().allMatch(l -> l.join().error().isPresent()));
-      assertThrows(io.sidekeeper.errors.LostException.class, lease::check);
-    } catch (io.sidekeeper.errors.LostException expected) {
+      assertThrows(LostException.class, lease::check);
+    } catch (LostException expected) {
       assertEquals("lease", expected.what());
     }
   }

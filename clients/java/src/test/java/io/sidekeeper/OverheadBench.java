@@ -27,24 +27,29 @@ class OverheadBench {
   void acquireAndRelease() throws InterruptedException {
     Workers workers = new Workers();
     try (Sidecar sidecar = new Sidecar();
-        Client client = new Client(sidecar.address)) {
+        Client client = new Client(sidecar.address);
+        Lease lease = client.openLease(new LeaseOptions())) {
+      LockOptions options = new LockOptions().lease(lease);
       Transport transport = Transport.open(sidecar.address, null, workers);
       LockServiceBlockingStub stub = LockServiceGrpc.newBlockingStub(transport.channel);
       long[] ours = new long[PAIRS];
       long[] bare = new long[PAIRS];
+      long[] leased = new long[PAIRS];
       for (int i = -WARM_UP; i < PAIRS; i++) {
         long one = took(() -> client.acquire("ours").release());
         long other = took(() -> bare(stub));
+        long ofLease = took(() -> client.acquire("leased", options).release());
         if (i >= 0) {
           ours[i] = one;
           bare[i] = other;
+          leased[i] = ofLease;
         }
       }
       transport.close();
       System.out.printf(
           "a pair of acquire and release takes %.0f µs with the client and %.0f µs with the bare stubs, "
-              + "which have no validity: %.2f times%n",
-          median(ours), median(bare), median(ours) / median(bare));
+              + "which have no validity: %.2f times; with a lease, %.0f µs%n",
+          median(ours), median(bare), median(ours) / median(bare), median(leased));
     } finally {
       workers.close();
     }

@@ -1,0 +1,177 @@
+package io.sidekeeper;
+
+import com.google.protobuf.Duration;
+import io.grpc.BindableService;
+import io.grpc.Server;
+import io.grpc.Status;
+import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
+import io.grpc.stub.StreamObserver;
+import io.sidekeeper.lease.v1.Checked;
+import io.sidekeeper.lease.v1.Ended;
+import io.sidekeeper.lease.v1.Event;
+import io.sidekeeper.lease.v1.LeaseServiceGrpc;
+import io.sidekeeper.lease.v1.MultiplexRequest;
+import io.sidekeeper.lease.v1.MultiplexResponse;
+import io.sidekeeper.lease.v1.Opened;
+import io.sidekeeper.lock.v1.AcquireRequest;
+import io.sidekeeper.lock.v1.AcquireResponse;
+import io.sidekeeper.lock.v1.Granted;
+import io.sidekeeper.lock.v1.LockServiceGrpc;
+import io.sidekeeper.lock.v1.ReleaseRequest;
+import io.sidekeeper.lock.v1.ReleaseResponse;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * A sidecar that says on the stream of one lease what a test has it say. It opens the lease and
+ * answers for its validity by itself, unless it is dumb.
+ */
+final class Scripted implements AutoCloseable {
+  private static final Duration VALIDITY = Duration.newBuilder().setSeconds(60).build();
+
+  /** What the client has sent on the lease's stream, but what opens and checks it. */
+  final BlockingQueue<MultiplexRequest> sent = new LinkedBlockingQueue<>();
+
+  /** How often it was asked for the validity. */
+  volatile int checks;
+
+  /** The calls of other kinds, by name. */
+  final BlockingQueue<String> calls = new LinkedBlockingQueue<>();
+
+  private final boolean dumb;
+  private final Server server;
+  private volatile StreamObserver<MultiplexResponse> stream;
+
+  Scripted(boolean dumb) throws IOException {
+    this.dumb = dumb;
+    server =
+        NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0))
+            .addService(leases())
+            .addService(locks())
+            .build()
+            .start();
+  }
+
+  String address() {
+    return "127.0.0.1:" + server.getPort();
+  }
+
+  private BindableService leases() {
+    return new LeaseServiceGrpc.LeaseServiceImplBase() {
+      @Override
+      public StreamObserver<MultiplexRequest> multiplex(StreamObserver<MultiplexResponse> told) {
+        stream = told;
+        return new StreamObserver<>() {
+          @Override
+          public void onNext(MultiplexRequest request) {
+            take(request);
+          }
+
+          @Override
+          public void onError(Throwable cancelled) {
+            calls.add("cancelled");
+          }
+
+          @Override
+          public void onCompleted() {
+            told.onCompleted();
+          }
+        };
+      }
+    };
+  }
+
+  private void take(MultiplexRequest request) {
+    if (dumb) {
+      return;
+    }
+    switch (request.getRequestCase()) {
+      case OPEN ->
+          say(MultiplexResponse.newBuilder().setOpened(Opened.newBuilder().setLeaseId("lease")));
+      case CHECK -> {
+        checks++;
+        Checked.Builder checked = Checked.newBuilder().setCheckId(request.getCheck().getCheckId());
+        say(MultiplexResponse.newBuilder().setChecked(checked.setValidFor(VALIDITY)));
+      }
+      default -> sent.add(request);
+    }
+  }
+
+  private BindableService locks() {
+    return new LockServiceGrpc.LockServiceImplBase() {
+      @Override
+      public void acquire(AcquireRequest request, StreamObserver<AcquireResponse> told) {
+        calls.add("Acquire");
+      }
+
+      @Override
+      public void release(ReleaseRequest request, StreamObserver<ReleaseResponse> told) {
+        calls.add("Release " + request.getHoldId());
+        told.onNext(ReleaseResponse.getDefaultInstance());
+        told.onCompleted();
+      }
+    };
+  }
+
+  void say(MultiplexResponse.Builder message) {
+    synchronized (sent) {
+      stream.onNext(message.build());
+    }
+  }
+
+  void say(long request, AcquireResponse.Builder event) {
+    say(
+        MultiplexResponse.newBuilder()
+            .setEvent(Event.newBuilder().setRequestId(request).setAcquire(event)));
+  }
+
+  void grant(long request) {
+    say(
+        request,
+        AcquireResponse.newBuilder().setGranted(Granted.newBuilder().setHoldId("hold-" + request)));
+  }
+
+  void end(Ended.Builder ended) {
+    say(MultiplexResponse.newBuilder().setEnded(ended));
+  }
+
+  /** Ends the stream of the lease. */
+  void fail(Status status) {
+    stream.onError(status.asException());
+  }
+
+  /** The next message of the client that is not about the lease itself. */
+  MultiplexRequest next() throws InterruptedException {
+    MultiplexRequest request = sent.poll(Sidecar.PATIENT, TimeUnit.SECONDS);
+    if (request == null) {
+      throw new AssertionError("the client sends nothing");
+    }
+    return request;
+  }
+
+  /** The id of the next message, which starts something. */
+  long started() throws InterruptedException {
+    MultiplexRequest request = next();
+    if (!request.hasStart()) {
+      throw new AssertionError("nothing is started: " + request);
+    }
+    return request.getStart().getRequestId();
+  }
+
+  /** The id of the next message, which stops something. */
+  long stopped() throws InterruptedException {
+    MultiplexRequest request = next();
+    if (!request.hasStop()) {
+      throw new AssertionError("nothing is stopped: " + request);
+    }
+    return request.getStop().getRequestId();
+  }
+
+  @Override
+  public void close() {
+    server.shutdownNow();
+  }
+}

@@ -1,0 +1,237 @@
+package zookeeper
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"path"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/internal/jute"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// Places are made and deleted by requests of our own, which travel over the library's connection under numbers that the library does
+// not reach. Their answers are taken out before the library sees them. So a request takes one write and one wake-up.
+const firstOwnXid = 1 << 30
+
+// mostQueue is the longest list in bytes that is read behind the making of a place, some 250 names. Longer ones are the reader's, which reads
+// them for all who ask.
+const mostQueue = 16 << 10
+
+// An ownRequest is a request of our own without its length and number, and what came of it.
+type ownRequest struct {
+	kind int32
+	path string // of a list
+	body []byte
+
+	answer []byte
+	err    error // as the library would have it
+}
+
+// A batch is requests of our own that are written together, so that each is carried out behind the one before. It is answered once: by
+// the connection's reader, or by whoever ends the connection.
+type batch struct {
+	requests []ownRequest
+	left     atomic.Int32 // requests without an answer
+	answered chan struct{}
+}
+
+// take takes the answer to one of the requests.
+func (b *batch) take(request *ownRequest, answer []byte, err error) {
+	request.answer, request.err = answer, err
+	if b.left.Add(-1) == 0 {
+		close(b.answered)
+	}
+}
+
+// send writes a batch, and says whether it did. The answers come when the connection ends, at the latest.
+func (w *wire) send(b *batch) bool {
+	w.writing <- struct{}{}
+	defer func() { <-w.writing }()
+	if w.session.fenced.Load() || !w.welcomed.Load() {
+		return false
+	}
+	first, ok := w.askOwn(b)
+	if !ok {
+		return false
+	}
+	frames := make([]byte, 0, 512)
+	for i, request := range b.requests {
+		frames = binary.BigEndian.AppendUint32(frames, uint32(8+len(request.body)))
+		frames = binary.BigEndian.AppendUint32(frames, uint32(ownXid(first+int32(i))))
+		frames = binary.BigEndian.AppendUint32(frames, uint32(request.kind))
+		frames = append(frames, request.body...)
+	}
+	_ = w.Conn.SetWriteDeadline(time.Now().Add(w.session.timeout() * 2 / 3)) // fails only once the connection is closed
+	if _, err := w.Conn.Write(frames); err != nil {
+		w.drop() // a part of it may have been written
+	}
+	return true
+}
+
+// listsQueue says whether the answer that is due is the list behind the making of a place.
+func (w *wire) listsQueue() bool {
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	return len(w.asked) > 0 && w.asked[0].own != nil && w.asked[0].kind == opGetChildren2
+}
+
+// ownXid is the number of the request of our own before which there were so many.
+func ownXid(before int32) int32 { return firstOwnXid | before&(firstOwnXid-1) }
+
+// askOwn notes requests of our own that are about to be sent, unless the connection is over. So many were there before.
+func (w *wire) askOwn(b *batch) (before int32, ok bool) {
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	if w.over {
+		return 0, false
+	}
+	before = w.ownAsked
+	for i := range b.requests {
+		request := &b.requests[i]
+		w.asked = append(w.asked, question{xid: ownXid(w.ownAsked), kind: request.kind, path: request.path, own: request, batch: b})
+		w.ownAsked++
+	}
+	return before, true
+}
+
+// answerOwn hands the answer to a request of our own to whoever asked.
+func (w *wire) answerOwn(due question, reply []byte) {
+	w.session.sawZxid(int64(binary.BigEndian.Uint64(reply[4:])))
+	if code := int32(binary.BigEndian.Uint32(reply[12:])); code != 0 {
+		due.batch.take(due.own, nil, libraryError(code))
+	} else {
+		due.batch.take(due.own, bytes.Clone(reply[replyHead:]), nil)
+	}
+}
+
+// abandon tells everybody whose answer cannot come any more so.
+func (w *wire) abandon() {
+	w.asking.Lock()
+	lost := w.asked
+	w.over, w.asked = true, nil
+	w.asking.Unlock()
+	for _, each := range lost {
+		each.lose()
+	}
+}
+
+// lose tells whoever asked, if it is a request of our own, that no answer will come.
+func (q question) lose() {
+	if q.own != nil {
+		q.batch.take(q.own, nil, zk.ErrConnectionClosed)
+	}
+}
+
+// sawZxid notes the newest state that the session has seen by our own requests, of which the library does not know.
+func (s *Session) sawZxid(zxid int64) {
+	for {
+		newest := s.newestZxid.Load()
+		if zxid <= newest || s.newestZxid.CompareAndSwap(newest, zxid) {
+			return
+		}
+	}
+}
+
+// patchZxid has a handshake tell the newest state that the session has seen: a server that lags behind it refuses.
+func (s *Session) patchZxid(handshake []byte) {
+	if zxid := s.newestZxid.Load(); zxid > int64(binary.BigEndian.Uint64(handshake[connectZxid:])) {
+		binary.BigEndian.PutUint64(handshake[connectZxid:], uint64(zxid))
+	}
+}
+
+// askOwn makes requests of our own, as the library makes its own: it fails if there is no connection. One that fails does not keep those
+// behind it from being carried out.
+func (s *Session) askOwn(requests ...ownRequest) ([]ownRequest, error) {
+	s.mu.Lock()
+	w, connected := s.wire, s.connected
+	s.mu.Unlock()
+	b := &batch{requests: requests, answered: make(chan struct{})}
+	b.left.Store(int32(len(requests)))
+	if !connected || !w.send(b) {
+		return nil, zk.ErrConnectionClosed
+	}
+	<-b.answered
+	return b.requests, b.requests[0].err
+}
+
+// createPlace makes an ephemeral sequential child of dir and lists dir behind it, unless many names were there lately.
+func (s *Session) createPlace(dir, prefix string, data []byte) (made recipes.Enqueued, err error) {
+	body := make([]byte, 0, 128+len(dir)+len(prefix)+len(data))
+	body = binary.BigEndian.AppendUint32(body, uint32(len(dir)+1+len(prefix)))
+	body = append(append(append(body, dir...), '/'), prefix...)
+	body = appendBytes(body, data)
+	body = appendACL(body, s.client.config.acl)
+	body = binary.BigEndian.AppendUint32(body, zk.FlagEphemeralSequential)
+	requests := append(make([]ownRequest, 0, 2), ownRequest{kind: opCreate2, body: body})
+	if s.client.crowded.check(dir) == nil {
+		requests = append(requests, ownRequest{kind: opGetChildren2, path: dir, body: append(appendBytes(nil, []byte(dir)), 0)})
+	}
+	requests, err = s.askOwn(requests...)
+	if err != nil {
+		return made, err
+	}
+	created := jute.NewDecoder(requests[0].answer)
+	made.Name, made.Czxid = path.Base(created.Text()), created.Int64()
+	if created.Failed() {
+		return made, zk.ErrShortBuffer // as the library has it: the outcome is not known
+	}
+	if len(requests) > 1 && requests[1].err == nil {
+		made.Queue = jute.NewDecoder(requests[1].answer).Texts()
+	}
+	return made, nil
+}
+
+// deletePlace deletes a node whatever its data.
+func (s *Session) deletePlace(place string) error {
+	body := appendBytes(make([]byte, 0, 8+len(place)), []byte(place))
+	_, err := s.askOwn(ownRequest{kind: opDelete, body: binary.BigEndian.AppendUint32(body, anyVersion)})
+	return err
+}
+
+const anyVersion = 1<<32 - 1 // −1
+
+// appendBytes appends data or text with its length.
+func appendBytes(b, data []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(data))), data...)
+}
+
+func appendACL(b []byte, acl []zk.ACL) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(acl)))
+	for _, entry := range acl {
+		b = binary.BigEndian.AppendUint32(b, uint32(entry.Perms))
+		b = appendBytes(b, []byte(entry.Scheme))
+		b = appendBytes(b, []byte(entry.ID))
+	}
+	return b
+}
+
+// libraryErrors are the library's names for the codes of KeeperException that mean something here; see translations and noAnswers.
+var libraryErrors = map[int32]error{
+	-100: zk.ErrAPIError,
+	-101: zk.ErrNoNode,
+	-102: zk.ErrNoAuth,
+	-103: zk.ErrBadVersion,
+	-108: zk.ErrNoChildrenForEphemerals,
+	-110: zk.ErrNodeExists,
+	-111: zk.ErrNotEmpty,
+	-112: zk.ErrSessionExpired,
+	-114: zk.ErrInvalidACL,
+	-115: zk.ErrAuthFailed,
+	-116: zk.ErrClosing,
+	-118: zk.ErrSessionMoved,
+
+	codeNothing: zk.ErrNothing,
+	codeRefused: zk.ErrReconfigDisabled,
+}
+
+func libraryError(code int32) error {
+	if err, ok := libraryErrors[code]; ok {
+		return err
+	}
+	return fmt.Errorf("error %d", code)
+}
