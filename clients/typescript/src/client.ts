@@ -89,11 +89,13 @@ export class Client implements Disposable {
 
   /** Opens a lease. While the sidecar or the ensemble is away, it tries again for as long as wait says; without wait, for 10 seconds. */
   async openLease(options: LeaseOptions = {}): Promise<Lease> {
-    return throughAbsence(this.streams, options, async (attempt) => this.openOnce(options, attempt));
+    return answered(options, async (waiting) =>
+      throughAbsence(this.streams, waiting, async (attempt) => this.openOnce(waiting, attempt)),
+    );
   }
 
   private async openOnce({ ttl, owner = "", metadata = {}, signal }: LeaseOptions, attempt: Attempt): Promise<Lease> {
-    return new Lease(this.lease, "lease").open({ ttl: duration(ttl), owner, metadata }, signal, attempt);
+    return new Lease(this.lease).open({ ttl: duration(ttl), owner, metadata }, signal, attempt);
   }
 
   /**
@@ -199,7 +201,9 @@ export class Client implements Disposable {
    * EnsembleUnreachableError. While the sidecar or the ensemble is away, it tries again, as acquire does.
    */
   async join(group: string, member: string, options: JoinOptions = {}): Promise<Membership> {
-    return throughAbsence(this.streams, options, async (attempt) => this.joinOnce(group, member, options, attempt));
+    return answered(options, async (waiting) =>
+      throughAbsence(this.streams, waiting, async (attempt) => this.joinOnce(group, member, waiting, attempt)),
+    );
   }
 
   private async joinOnce(group: string, member: string, options: JoinOptions, attempt: Attempt): Promise<Membership> {

@@ -112,3 +112,13 @@ export async function sleep(seconds: number, signal?: AbortSignal): Promise<void
     signal?.addEventListener("abort", abort, { once: true });
   });
 }
+
+/** Settles as the promise does, or rejects with the reason of the signal when that is aborted first. */
+export async function unlessAborted<T>(promise: Promise<T>, signal?: AbortSignal): Promise<T> {
+  let abort: () => void = () => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal?.reason as Error);
+  });
+  signal?.addEventListener("abort", abort, { once: true });
+  return Promise.race([promise, aborted]).finally(() => signal?.removeEventListener("abort", abort));
+}

@@ -3,6 +3,8 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { type ServiceError, status } from "@grpc/grpc-js";
 
+import type { Ended } from "./gen/sidekeeper/lease/v1/lease.js";
+
 /** A field of the request and the rule that it breaks. */
 export interface FieldError {
   readonly field: string;
@@ -299,6 +301,20 @@ export function fromStatus(error: ServiceError): SidekeeperError {
   return new (byReason.get(reason) ?? SidekeeperError)(error.code, {
     ...found,
     message: message.replace(/\. Resolution note: $/, ""), // which gRPC begins and does not end
+  });
+}
+
+/** The error that a request on a lease's stream has ended with; undefined if it was given up. */
+export function fromEnded({ code, reason, message, metadata }: Ended): SidekeeperError | undefined {
+  const known = status[(status[code] ?? "UNKNOWN") as keyof typeof status];
+  if (known === status.OK) {
+    return undefined;
+  }
+  const { field, rule = "" } = metadata;
+  return new (byReason.get(reason) ?? SidekeeperError)(known, {
+    message: split(message).message,
+    metadata,
+    fields: field === undefined ? [] : [{ field, rule }],
   });
 }
 

@@ -6,7 +6,7 @@
 import { type ClientReadableStream, status } from "@grpc/grpc-js";
 
 import { type Ask, Checker, Claim } from "./claim.js";
-import { sleep } from "./clock.js";
+import { sleep, unlessAborted } from "./clock.js";
 import { LostError, SidekeeperError } from "./errors.js";
 import { ABSENCE_TIMEOUT, Backoff, isTransient, listen } from "./transport.js";
 import type { Logger } from "./types.js";
@@ -120,16 +120,32 @@ interface Tagged {
 /** The event whose name is in the first type; its value comes with it. */
 type Named<Event extends Tagged, Case extends string> = Extract<Event, { readonly $case: Case }>;
 
+/** What carries one held thing: its events, in order, and its end. */
+export interface Carrier<Event> {
+  listen(heard: (event: Event | undefined) => void, ended: (error?: SidekeeperError) => void): void;
+  cancel(): void;
+  /** Has the sidecar give it up, or acknowledges its end; undefined if only a call of its own can do that. */
+  giveUp?(): Promise<void> | undefined;
+}
+
+/** The stream of a call that carries one thing. */
+export function single<Event>(stream: ClientReadableStream<{ event?: Event | undefined }>): Carrier<Event> {
+  return {
+    listen: (heard, ended) => listen(stream, ({ event }) => heard(event), ended),
+    cancel: () => stream.cancel(),
+  };
+}
+
 /** What one recipe is made of. */
 export interface Kind<Request, Event extends Tagged, Granted extends string> {
   readonly streams: Streams;
-  readonly open: (request: Request) => ClientReadableStream<{ event?: Event | undefined }>;
+  readonly open: (request: Request) => Carrier<Event>;
   /** The event of the stream that grants it. */
   readonly granted: Granted;
-  /** Has the sidecar end what the key names. */
+  /** Has the sidecar end what the key names, where the carrier does not. */
   readonly giveUp?: (key: string) => Promise<unknown>;
   /** Without one, the validity is that of the lease. */
-  readonly checker?: Checker;
+  readonly checker?: Checker | undefined;
   /** Whether the sidecar may keep the place after a loss until it is given up. */
   readonly acknowledged?: boolean;
 }
@@ -141,6 +157,8 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   /** @internal Is called when a suspension begins or ends. */
   onSuspension: (suspended: boolean) => void = () => undefined;
   private readonly controller = new AbortController();
+  /** @internal */
+  protected carrier: Carrier<Event> | undefined;
   private key = "";
   private givingUp: Promise<void> | undefined;
   private settle: () => void = () => undefined;
@@ -198,8 +216,11 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   /** @internal Opens the stream, and settles when it is granted and valid. */
   async open(request: Request, signal: AbortSignal | undefined, attempt: Attempt): Promise<this> {
     try {
-      await this.begin(request, signal, attempt);
-      await this.kind.checker?.begin(this.key, this.claim);
+      signal?.throwIfAborted();
+      await unlessAborted(this.begin(request, attempt), signal);
+      if (this.claim.lost !== undefined) {
+        throw this.claim.lost.cause;
+      }
       signal?.throwIfAborted();
       return this;
     } catch (error) {
@@ -210,35 +231,27 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
     }
   }
 
-  /** Settles when it is granted. The stream is read until its end, which is the end of the claim. */
-  private async begin(request: Request, signal: AbortSignal | undefined, attempt: Attempt): Promise<void> {
-    signal?.throwIfAborted();
+  /** Settles when it is granted and valid. The stream is read until its end, which is the end of the claim. */
+  private async begin(request: Request, attempt: Attempt): Promise<void> {
     const { streams } = this.kind;
-    const stream = this.kind.open(request);
-    this.claim.cancel = () => stream.cancel();
+    const carrier = this.kind.open(request);
+    this.carrier = carrier;
+    this.claim.cancel = () => carrier.cancel();
     if (this.dependsOn !== undefined) {
       this.claim.dependsOn(this.dependsOn.claim);
     }
-    streams.open.add(stream);
+    streams.open.add(carrier);
     await new Promise<void>((resolve, reject) => {
-      const abort = (): void => {
-        reject(signal?.reason as Error);
-        stream.cancel();
-      };
-      signal?.addEventListener("abort", abort, { once: true });
-      listen(
-        stream,
-        ({ event }) => {
+      carrier.listen(
+        (event) => {
           attempt.heard = true;
           this.hear(event);
           if (this.key !== "") {
-            signal?.removeEventListener("abort", abort);
             resolve();
           }
         },
         (error) => {
-          streams.open.delete(stream);
-          signal?.removeEventListener("abort", abort);
+          streams.open.delete(carrier);
           reject(error ?? new SidekeeperError(status.UNAVAILABLE, { message: "the sidecar ended the stream without a reason" }));
           if (error === undefined) {
             this.claim.end();
@@ -249,6 +262,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
         },
       );
     });
+    await this.kind.checker?.begin(this.key, this.claim);
   }
 
   private hear(event: Event | undefined): void {
@@ -256,9 +270,14 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
       this.key = this.grant(event as Named<Event, Granted>);
     }
     const suspended = event?.$case === "suspended";
-    if ((suspended || event?.$case === "resumed") && this.claim.suspended !== suspended) {
-      this.claim.suspended = suspended;
-      this.onSuspension(suspended);
+    if (suspended || event?.$case === "resumed") {
+      if (this.key === "") {
+        return; // it is the lease's, and nothing is held yet
+      }
+      if (this.claim.suspended !== suspended) {
+        this.claim.suspended = suspended;
+        this.onSuspension(suspended);
+      }
     }
     this.notice?.(event);
   }
@@ -268,11 +287,16 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
    * needs no acknowledgment.
    */
   private acknowledge(): void {
-    const { acknowledged, giveUp, streams } = this.kind;
+    const { acknowledged, streams } = this.kind;
     const closed = this.dependsOn?.claim.wasGivenUp === true;
-    if (acknowledged === true && giveUp !== undefined && this.key !== "" && this.error !== undefined && !closed) {
-      streams.acknowledge(async () => giveUp(this.key));
+    if (acknowledged === true && this.key !== "" && this.error !== undefined && !closed) {
+      streams.acknowledge(async () => this.ask());
     }
+  }
+
+  /** Has the sidecar end it. */
+  private async ask(): Promise<void> {
+    await (this.carrier?.giveUp?.() ?? this.kind.giveUp?.(this.key));
   }
 
   /** Gives it up and has the sidecar confirm that, once. Rejects with LostError if it was lost before. */
@@ -296,7 +320,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   private async confirm(): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.kind.giveUp?.(this.key);
+        await this.ask();
         return;
       } catch (error) {
         if (!(error instanceof SidekeeperError)) {

@@ -1,11 +1,9 @@
 /** Leases. */
 
-import { status } from "@grpc/grpc-js";
-
-import type { Answer } from "./claim.js";
-import { SidekeeperError } from "./errors.js";
-import { type LeaseServiceService, type OpenRequest, type OpenResponse, type Opened } from "./gen/sidekeeper/lease/v1/lease.js";
+import { named } from "./errors.js";
+import type { LeaseServiceService, MultiplexResponse, OpenRequest, Opened } from "./gen/sidekeeper/lease/v1/lease.js";
 import { GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams } from "./held.js";
+import { Multiplex } from "./multiplex.js";
 import { type Stub, call, start } from "./transport.js";
 import { type Labels, seconds } from "./types.js";
 
@@ -22,7 +20,7 @@ export interface LeaseOptions {
   readonly signal?: AbortSignal;
 }
 
-type Event = NonNullable<OpenResponse["event"]>;
+type Event = NonNullable<MultiplexResponse["response"]>;
 
 /** Owns what is acquired with it: when the lease ends, all of that ends at once. Close it, even after it was lost. */
 export class Lease extends HeldStream<OpenRequest, Event, "opened"> {
@@ -31,10 +29,26 @@ export class Lease extends HeldStream<OpenRequest, Event, "opened"> {
   /** The session timeout in seconds that the ensemble granted. */
   ttl = 0;
 
+  /** @internal */
+  constructor(private readonly leases: Leases) {
+    super(leases, "lease");
+  }
+
   protected grant({ value }: { value: Opened }): string {
     this.id = value.leaseId;
     this.ttl = seconds(value.ttl);
+    const multiplex = this.carrier as Multiplex;
+    this.leases.streamOf.set(this.id, multiplex);
+    this.claim.onEnd(() => {
+      multiplex.why = this.error?.cause ?? named("LEASE_CLOSED", "the lease is closed");
+      this.leases.streamOf.delete(this.id);
+    });
     return this.id;
+  }
+
+  /** @internal The lease's stream, which carries what the same client starts on it; undefined for another one. */
+  multiplexOf(streams: Streams): Multiplex | undefined {
+    return streams === this.kind.streams ? (this.carrier as Multiplex) : undefined;
   }
 
   /**
@@ -46,29 +60,23 @@ export class Lease extends HeldStream<OpenRequest, Event, "opened"> {
   }
 }
 
-export function leaseKind(streams: Streams, stub: Stub<typeof LeaseServiceService>): Kind<OpenRequest, Event, "opened"> {
+/** All leases of one client. */
+export interface Leases extends Kind<OpenRequest, Event, "opened"> {
+  /** The streams of those that are open, by their ids. */
+  readonly streamOf: Map<string, Multiplex>;
+}
+
+export function leaseKind(streams: Streams, stub: Stub<typeof LeaseServiceService>): Leases {
+  const streamOf = new Map<string, Multiplex>();
   return {
     streams,
-    open: (request) => start(stub.open, request),
+    streamOf,
+    open: (request) => new Multiplex(start(stub.multiplex, undefined), request),
     granted: "opened",
     giveUp: async (leaseId) => call(stub.close, { leaseId }, GIVE_UP_TIMEOUT),
     checker: streams.checker(async (ids, timeout) => {
-      const answers = new Map<string, Answer>();
-      for (const id of ids) {
-        answers.set(id, await check(stub, id, timeout));
-      }
-      return answers;
+      const answers = ids.map(async (id) => [id, (await streamOf.get(id)?.check(timeout)) ?? { validFor: 0 }] as const);
+      return new Map(await Promise.all(answers));
     }),
   };
-}
-
-async function check(stub: Stub<typeof LeaseServiceService>, leaseId: string, timeout: number): Promise<Answer> {
-  try {
-    return { validFor: seconds((await call(stub.check, { leaseId }, timeout)).validFor) };
-  } catch (error) {
-    if (error instanceof SidekeeperError && [status.ABORTED, status.NOT_FOUND].includes(error.code)) {
-      return { validFor: 0, end: error };
-    }
-    throw error;
-  }
 }

@@ -9,7 +9,16 @@ import {
   type Granted,
   type LockServiceService,
 } from "./gen/sidekeeper/lock/v1/lock.js";
-import { type Attempt, GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams, throughAbsence } from "./held.js";
+import {
+  type Attempt,
+  type Carrier,
+  GIVE_UP_TIMEOUT,
+  HeldStream,
+  type Kind,
+  type Streams,
+  single,
+  throughAbsence,
+} from "./held.js";
 import type { Lease } from "./lease.js";
 import { type Stub, call, start } from "./transport.js";
 import { type Labels, type Mode, type Queued, type Revocation, contenderFrom, duration, modes, seconds } from "./types.js";
@@ -45,6 +54,7 @@ export interface WithLockOptions extends LockOptions {
 }
 
 type Event = NonNullable<AcquireResponse["event"]>;
+type LockKind = Kind<AcquireRequest, Event, "granted">;
 
 /** A granted hold. Release it, even after it was lost. */
 export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
@@ -57,7 +67,7 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
 
   /** @internal */
   constructor(
-    kind: Kind<AcquireRequest, Event, "granted">,
+    kind: LockKind,
     readonly name: string,
     private readonly options: LockOptions,
   ) {
@@ -114,8 +124,22 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
 }
 
 /** Acquires a lock, also from a sidecar that is away for a time. */
-export async function acquire(kind: Kind<AcquireRequest, Event, "granted">, name: string, options: LockOptions): Promise<Lock> {
-  return throughAbsence(kind.streams, options, async (attempt) => new Lock(kind, name, options).acquire(attempt));
+export async function acquire(kind: LockKind, name: string, options: LockOptions): Promise<Lock> {
+  const of = carried(kind, options.lease);
+  return throughAbsence(kind.streams, options, async (attempt) => new Lock(of, name, options).acquire(attempt));
+}
+
+/** What the stream of the lease carries is valid for as long as the lease. */
+function carried(kind: LockKind, lease: Lease | undefined): LockKind {
+  const multiplex = lease?.multiplexOf(kind.streams);
+  if (multiplex === undefined) {
+    return kind;
+  }
+  const open = (request: AcquireRequest): Carrier<Event> =>
+    multiplex.start({ $case: "acquire", value: { ...request, leaseId: "" } }, (event) =>
+      event.$case === "acquire" ? event.value.event : undefined,
+    );
+  return { ...kind, open, checker: undefined };
 }
 
 /** Runs a body while a lock is held, with a signal that is aborted when the body should stop, and releases the lock. */
@@ -162,10 +186,10 @@ async function runAndRelease<T>(lock: Lock, body: () => Promise<T> | T): Promise
   return result;
 }
 
-export function lockKind(streams: Streams, stub: Stub<typeof LockServiceService>): Kind<AcquireRequest, Event, "granted"> {
+export function lockKind(streams: Streams, stub: Stub<typeof LockServiceService>): LockKind {
   return {
     streams,
-    open: (request) => start(stub.acquire, request),
+    open: (request) => single(start(stub.acquire, request)),
     granted: "granted",
     giveUp: async (holdId) => call(stub.release, { holdId }, GIVE_UP_TIMEOUT),
     checker: streams.checker(async (ids, timeout) => {

@@ -7,7 +7,7 @@ import {
   type Joined,
   type MembershipServiceService,
 } from "./gen/sidekeeper/membership/v1/membership.js";
-import { HeldStream, type Streams } from "./held.js";
+import { type Carrier, HeldStream, type Streams, single } from "./held.js";
 import type { Lease } from "./lease.js";
 import { type Stub, callIdempotent, start } from "./transport.js";
 import type { Labels, OnConflict } from "./types.js";
@@ -30,8 +30,10 @@ export interface JoinOptions {
   readonly signal?: AbortSignal;
 }
 
+type Event = NonNullable<JoinResponse["event"]>;
+
 /** The caller as a member of a group, valid for as long as its lease is. Leave the group, even after the membership was lost. */
-export class Membership extends HeldStream<JoinRequest, NonNullable<JoinResponse["event"]>, "joined"> {
+export class Membership extends HeldStream<JoinRequest, Event, "joined"> {
   /** Distinguishes this member from all that have or had its name. */
   incarnation = 0n;
 
@@ -44,7 +46,14 @@ export class Membership extends HeldStream<JoinRequest, NonNullable<JoinResponse
     private readonly lease: Lease,
     private readonly ownsLease: boolean,
   ) {
-    super({ streams, open: (request) => start(stub.join, request), granted: "joined" }, `member ${group}/${member}`, lease);
+    const multiplex = lease.multiplexOf(streams);
+    const open = (request: JoinRequest): Carrier<Event> =>
+      multiplex === undefined
+        ? single(start(stub.join, request))
+        : multiplex.start({ $case: "join", value: { ...request, leaseId: "" } }, (event) =>
+            event.$case === "join" ? event.value.event : undefined,
+          );
+    super({ streams, open, granted: "joined" }, `member ${group}/${member}`, lease);
   }
 
   protected grant({ value }: { value: Joined }): string {

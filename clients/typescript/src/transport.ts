@@ -3,6 +3,7 @@
 import {
   type CallOptions,
   type ChannelCredentials,
+  type ClientDuplexStream,
   type ClientReadableStream,
   type ClientUnaryCall,
   Client as Channel,
@@ -103,27 +104,35 @@ interface Method<Request, Reply> {
 
 type UnaryMethod<Request, Reply> = Method<Request, Reply> & { readonly responseStream: false };
 type StreamMethod<Request, Reply> = Method<Request, Reply> & { readonly responseStream: true };
+type DuplexMethod<Request, Reply> = StreamMethod<Request, Reply> & { readonly requestStream: true };
 
 /** The methods of a service, as functions. */
 export type Stub<Service> = {
-  readonly [Name in keyof Service]: Service[Name] extends StreamMethod<infer Request, infer Reply>
-    ? (request: Request) => ClientReadableStream<Reply>
-    : Service[Name] extends UnaryMethod<infer Request, infer Reply>
-      ? Unary<Request, Reply>
-      : never;
+  readonly [Name in keyof Service]: Service[Name] extends DuplexMethod<infer Request, infer Reply>
+    ? () => ClientDuplexStream<Request, Reply>
+    : Service[Name] extends StreamMethod<infer Request, infer Reply>
+      ? (request: Request) => ClientReadableStream<Reply>
+      : Service[Name] extends UnaryMethod<infer Request, infer Reply>
+        ? Unary<Request, Reply>
+        : never;
 };
 
 /** Makes the functions of a service over a channel. */
 export function stubOf<Service extends object>(channel: Channel, service: Service): Stub<Service> {
-  const methods = Object.entries(service) as [string, Method<unknown, unknown> & { responseStream: boolean }][];
-  const functions = methods.map(([name, { path, requestSerialize, responseDeserialize, responseStream }]) => {
+  const methods = Object.entries(service) as [
+    string,
+    Method<unknown, unknown> & { requestStream: boolean; responseStream: boolean },
+  ][];
+  const functions = methods.map(([name, { path, requestSerialize, responseDeserialize, requestStream, responseStream }]) => {
     const unary: Unary<unknown, unknown> = (request, metadata, options, callback) =>
       channel.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, options, (error, reply) =>
         callback(error, reply),
       );
     const stream = (request: unknown): ClientReadableStream<unknown> =>
       channel.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request);
-    return [name, responseStream ? stream : unary];
+    const duplex = (): ClientDuplexStream<unknown, unknown> =>
+      channel.makeBidiStreamRequest(path, requestSerialize, responseDeserialize);
+    return [name, requestStream ? duplex : responseStream ? stream : unary];
   });
   return Object.fromEntries(functions) as Stub<Service>;
 }
@@ -247,11 +256,8 @@ export function listen<Message>(
   stream.on("end", () => ended());
 }
 
-/** Starts a call whose answers come one after the other. Throws SidekeeperError if the client is closed. */
-export function start<Request, Message>(
-  method: (request: Request) => ClientReadableStream<Message>,
-  request: Request,
-): ClientReadableStream<Message> {
+/** Starts a call that has a stream. Throws SidekeeperError if the client is closed. */
+export function start<Request, Stream>(method: (request: Request) => Stream, request: Request): Stream {
   try {
     return method(request);
   } catch {

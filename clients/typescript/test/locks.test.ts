@@ -50,14 +50,19 @@ void test("a body that goes on without its lock rejects with LostError", async (
 
 void test("a sidecar that is frozen holds nobody up for longer than they wait", async (t) => {
   const { client, sidecar } = await connected(t);
-  await (await client.acquire("orders")).release();
+  const lease = await client.openLease({ ttl: PATIENT });
   sidecar.send("SIGSTOP");
   t.after(() => sidecar.send("SIGCONT"));
-  const refused = client.acquire("orders", { wait: 0.001 });
-  await assert.rejects(
-    refused,
-    (error) => error instanceof SidekeeperError && error.message.includes("the sidecar does not answer"),
-  );
+  const wait = 0.001;
+  const refused = [
+    client.acquire("orders", { wait }),
+    client.acquire("orders", { wait, lease }),
+    client.openLease({ wait }),
+    client.join("workers", "a", { wait }),
+    client.join("workers", "a", { wait, lease }),
+  ];
+  const silent = /the sidecar does not answer/;
+  await Promise.all(refused.map(async (work) => assert.rejects(work, silent)));
 });
 
 void test("the caller's own signal stops the body", async (t) => {

@@ -1,0 +1,316 @@
+/** What is said on the stream of a lease. */
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import test, { type TestContext } from "node:test";
+
+import { Server, ServerCredentials, type ServerDuplexStream, status } from "@grpc/grpc-js";
+
+import { LeaseServiceService, type MultiplexRequest, type MultiplexResponse } from "../src/gen/sidekeeper/lease/v1/lease.js";
+import { LockServiceService, type ReleaseRequest } from "../src/gen/sidekeeper/lock/v1/lock.js";
+import {
+  Client,
+  EnsembleDeniedError,
+  InvalidFieldError,
+  LeaseClosedError,
+  LockBrokenError,
+  LockHeldError,
+  SidekeeperError,
+} from "../src/index.js";
+import { PATIENT, until } from "./sidecar.js";
+
+function duration(seconds: bigint): { seconds: bigint; nanos: number } {
+  return { seconds, nanos: 0 };
+}
+
+/** A sidecar that says on the streams of leases what a test tells it to. Unless told otherwise, it does what it is asked to. */
+class Script {
+  readonly address: string;
+  /** What was asked for, in order: `open`, `check`, `start 2 orders`, `stop 2`, `close`, `Release h2`. */
+  readonly asked: string[] = [];
+  answers = true;
+  checks = true;
+  private stream: ServerDuplexStream<MultiplexRequest, MultiplexResponse> | undefined;
+  private readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk"));
+  private readonly server = new Server();
+
+  constructor() {
+    this.address = `unix://${this.folder}/s.sock`;
+    this.server.addService(LeaseServiceService, {
+      multiplex: (stream: ServerDuplexStream<MultiplexRequest, MultiplexResponse>) => {
+        this.stream = stream;
+        stream.on("data", ({ request }: MultiplexRequest) => this.answer(request));
+        stream.on("end", () => stream.end());
+      },
+      close: (_: unknown, callback: (error: null, reply: object) => void) => {
+        this.asked.push("close");
+        callback(null, {});
+        this.stream?.end();
+      },
+    });
+    this.server.addService(LockServiceService, {
+      release: ({ request }: { request: ReleaseRequest }, callback: (error: null, reply: object) => void) => {
+        this.asked.push(`Release ${request.holdId}`);
+        callback(null, {});
+      },
+    });
+  }
+
+  async start(): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.server.bindAsync(this.address, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  stop(): void {
+    this.server.forceShutdown();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  say(response: MultiplexResponse["response"]): void {
+    this.stream?.write({ response });
+  }
+
+  grant(requestId: bigint): void {
+    const value = { $case: "granted", value: { holdId: `h${requestId}`, fencingToken: requestId } } as const;
+    this.say({ $case: "event", value: { requestId, event: { $case: "acquire", value: { event: value } } } });
+  }
+
+  end(requestId: bigint, code = status.OK, reason = "", metadata: Record<string, string> = {}): void {
+    const message = reason === "" ? "" : `${reason}: said the script`;
+    this.say({ $case: "ended", value: { requestId, code, reason, message, metadata, retryDelay: undefined } });
+  }
+
+  get cancelled(): boolean {
+    return this.stream?.cancelled === true;
+  }
+
+  /** Ends the stream with an error. */
+  fail(code: status): void {
+    this.stream?.emit("error", Object.assign(new Error("said the script"), { code }));
+  }
+
+  async sees(...asked: string[]): Promise<void> {
+    await until(String(asked), PATIENT, () => this.asked.length >= asked.length);
+    assert.deepEqual(this.asked.splice(0), asked);
+  }
+
+  private answer(request: MultiplexRequest["request"]): void {
+    switch (request?.$case) {
+      case "open":
+        this.asked.push("open");
+        this.say({ $case: "opened", value: { leaseId: "1e", ttl: duration(10n) } });
+        break;
+      case "check":
+        this.asked.push("check");
+        if (this.checks) {
+          this.say({ $case: "checked", value: { checkId: request.value.checkId, validFor: duration(60n) } });
+        }
+        break;
+      case "start": {
+        const { requestId, request: of } = request.value;
+        const { name, leaseId } = of?.$case === "acquire" ? of.value : { name: of?.value.member, leaseId: of?.value.leaseId };
+        this.asked.push(`start ${requestId} ${name}${leaseId}`);
+        if (this.answers) {
+          this.grant(requestId);
+        }
+        break;
+      }
+      case "stop":
+        this.asked.push(`stop ${request.value.requestId}`);
+        if (this.answers) {
+          this.end(request.value.requestId);
+        }
+    }
+  }
+}
+
+async function scripted(t: TestContext): Promise<{ script: Script; client: Client }> {
+  const script = new Script();
+  await script.start();
+  const client = new Client({ address: script.address });
+  t.after(() => {
+    client.close();
+    script.stop();
+  });
+  return { script, client };
+}
+
+void test("a lock of a lease takes two messages, and no call or question of its own", async (t) => {
+  const { script, client } = await scripted(t);
+  const lease = await client.openLease();
+  await script.sees("open", "check");
+  for (const id of [2, 3, 4]) {
+    const lock = await client.acquire("orders", { lease });
+    assert.equal(lock.fencingToken, BigInt(id));
+    assert.ok(lock.valid && Math.abs(lock.validFor - lease.validFor) < 1);
+    await lock.release();
+    assert.deepEqual([lock.valid, lock.error], [false, undefined]);
+    await script.sees(`start ${id} orders`, `stop ${id}`);
+  }
+});
+
+void test("a release settles when the place is gone", async (t) => {
+  const { script, client } = await scripted(t);
+  const lease = await client.openLease();
+  const lock = await client.acquire("orders", { lease });
+  script.answers = false;
+  let released = false;
+  const releasing = lock.release().then(() => (released = true));
+  await script.sees("open", "check", "start 2 orders", "stop 2");
+  await new Promise(setImmediate);
+  assert.equal(released, false);
+  script.end(2n);
+  await releasing;
+});
+
+void test("locks of one lease are acquired and released at once", async (t) => {
+  const { client } = await scripted(t);
+  const lease = await client.openLease();
+  const locks = await Promise.all(["a", "b", "c", "d", "e", "f"].map(async (name) => client.acquire(name, { lease })));
+  assert.equal(new Set(locks.map(({ fencingToken }) => fencingToken)).size, 6);
+  await Promise.all(locks.map(async (lock) => lock.release()));
+});
+
+void test("the end of a lock of a lease is acknowledged once, when its listeners have run", async (t) => {
+  const { script, client } = await scripted(t);
+  const lease = await client.openLease();
+  const lock = await client.acquire("orders", { lease });
+  let asked: string[] = [];
+  const ended = lock.ended.then(() => (asked = [...script.asked]));
+  script.answers = false;
+  script.end(2n, status.ABORTED, "LOCK_BROKEN", { by: "me" });
+  await ended;
+  assert.deepEqual(asked, ["open", "check", "start 2 orders"]);
+  assert.ok(lock.error?.cause instanceof LockBrokenError);
+  assert.equal(lock.error.cause.message, "said the script");
+  assert.deepEqual(lock.error.cause.metadata, { by: "me" });
+  await assert.rejects(lock.release(), (error) => error === lock.error);
+  await script.sees("open", "check", "start 2 orders", "stop 2");
+  script.answers = true;
+  await client.acquire("stock", { lease });
+  await script.sees("start 3 stock");
+  assert.ok(lease.valid);
+});
+
+void test("a request that is refused ends alone, with what its single call would say", async (t) => {
+  const { script, client } = await scripted(t);
+  const lease = await client.openLease();
+  script.answers = false;
+  for (const [id, code, reason, kind] of [
+    [2n, status.ABORTED, "LOCK_HELD", LockHeldError],
+    [3n, status.PERMISSION_DENIED, "ENSEMBLE_DENIED", EnsembleDeniedError],
+    [4n, status.INVALID_ARGUMENT, "INVALID_FIELD", InvalidFieldError],
+  ] as const) {
+    const refused = client.acquire("orders", { lease });
+    await until("it is asked for", PATIENT, () => script.asked.includes(`start ${id} orders`));
+    script.end(id, code, reason, { field: "name", rule: "is wrong" });
+    await assert.rejects(refused, (error) => {
+      assert.ok(error instanceof kind);
+      assert.deepEqual([error.code, error.reason, error.message], [code, reason, "said the script"]);
+      assert.deepEqual(error.fields, [{ field: "name", rule: "is wrong" }]);
+      return true;
+    });
+  }
+  assert.ok(lease.valid);
+});
+
+void test("a suspension of the lease reaches all who hold something, and nobody who waits", async (t) => {
+  const { script, client } = await scripted(t);
+  const lease = await client.openLease();
+  const told: string[] = [];
+  const options = (who: string): object => ({
+    lease,
+    onSuspended: (remaining: number) => told.push(`${who} suspended ${remaining}`),
+    onResumed: () => told.push(`${who} resumed`),
+  });
+  const locks = await Promise.all(["a", "b"].map(async (name) => client.acquire(name, options(name))));
+  script.answers = false;
+  const waiting = assert.rejects(client.acquire("c", options("c")), LockHeldError);
+  await until("it is asked for", PATIENT, () => script.asked.includes("start 4 c"));
+  script.say({ $case: "suspended", value: { remaining: duration(3n) } });
+  await until("it is suspended", PATIENT, () => told.length === 2);
+  assert.deepEqual(
+    [lease, ...locks].map(({ suspended }) => suspended),
+    [true, true, true],
+  );
+  script.say({ $case: "resumed", value: {} });
+  await until("it is resumed", PATIENT, () => told.length === 4);
+  assert.deepEqual(
+    [lease, ...locks].map(({ suspended }) => suspended),
+    [false, false, false],
+  );
+  assert.deepEqual(told, ["a suspended 3", "b suspended 3", "a resumed", "b resumed"]);
+  script.end(4n, status.ABORTED, "LOCK_HELD");
+  await waiting;
+});
+
+void test("who gives up waiting for a lock of a lease stops it, and has no grant that crosses that", async (t) => {
+  const { script, client } = await scripted(t);
+  const lease = await client.openLease();
+  script.answers = false;
+  const controller = new AbortController();
+  const waiting = client.acquire("orders", { lease, signal: controller.signal });
+  await script.sees("open", "check", "start 2 orders");
+  controller.abort(new Error("enough"));
+  await assert.rejects(waiting, /enough/);
+  script.grant(2n);
+  script.answers = true;
+  await client.acquire("orders", { lease });
+  await script.sees("stop 2", "start 3 orders");
+});
+
+void test(
+  "when the stream breaks, who waits and who holds is told so, and the end is acknowledged by a call",
+  { timeout: 4500 },
+  async (t) => {
+    const { script, client } = await scripted(t);
+    const lease = await client.openLease();
+    const lock = await client.acquire("orders", { lease });
+    const releasing = await client.acquire("prices", { lease });
+    script.answers = false;
+    const waiting = client.acquire("stock", { lease });
+    const released = releasing.release();
+    await script.sees("open", "check", "start 2 orders", "start 3 prices", "start 4 stock", "stop 3");
+    script.fail(status.UNAVAILABLE);
+    await assert.rejects(waiting, (error) => error instanceof SidekeeperError && error.code === status.UNAVAILABLE);
+    await lock.ended;
+    assert.equal(lock.error?.cause.code, status.UNAVAILABLE);
+    assert.equal(lock.error.cause, lease.error?.cause);
+    await released; // by a call, when what was asked for got no answer
+    await script.sees("Release h2", "Release h3");
+  },
+);
+
+void test("a lease that is closed ends what waits and what is held, which needs no acknowledgment", async (t) => {
+  const { script, client } = await scripted(t);
+  const lease = await client.openLease();
+  const lock = await client.acquire("orders", { lease });
+  script.answers = false;
+  const waiting = client.acquire("stock", { lease });
+  await script.sees("open", "check", "start 2 orders", "start 3 stock");
+  const refused = assert.rejects(waiting, LeaseClosedError);
+  await lease.close();
+  await refused;
+  assert.ok(lock.error?.cause instanceof LeaseClosedError);
+  await (await client.openLease()).close();
+  assert.ok(!script.asked.includes("Release h2"), String(script.asked));
+});
+
+void test("who waits so long has no lease of a sidecar that freezes after it", { timeout: 4500 }, async (t) => {
+  const { script, client } = await scripted(t);
+  script.checks = false;
+  await assert.rejects(client.openLease({ wait: 0.001 }), /the sidecar does not answer/);
+  await until("it is cancelled", PATIENT, () => script.cancelled);
+});
+
+void test("a stream that breaks while its validity is asked for holds nobody up", { timeout: 4500 }, async (t) => {
+  const { script, client } = await scripted(t);
+  script.checks = false;
+  const refused = assert.rejects(client.openLease({ wait: 0 }), /said the script/);
+  await script.sees("open", "check");
+  script.fail(status.UNAVAILABLE);
+  await refused;
+});
