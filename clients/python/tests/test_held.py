@@ -13,7 +13,7 @@ import pytest
 import sidekeeper
 from sidekeeper import _claim, _held
 from sidekeeper._claim import Answer
-from sidekeeper._held import Attempt, HeldStream, Kind, Streams
+from sidekeeper._held import Attempt, HeldStream, Kind, Streams, Told
 
 RECIPES = {
     *("lock", "locks", "group", "groups", "member", "members", "membership", "joined", "semaphore", "permit", "permits"),
@@ -27,29 +27,22 @@ def test_the_mechanism_names_no_recipe(module: Any) -> None:
     assert not RECIPES & {word.lower() for word in words}
 
 
-class Event:
-    """A message of a stream: one of several events."""
-
-    def __init__(self, kind: str, content: object = None) -> None:
-        self.kind = kind
-        setattr(self, kind, content)
-
-    def WhichOneof(self, _: str) -> str:  # noqa: N802
-        return self.kind
-
-
 class Script:
     """A stream that sends what it is given, and then ends with a reason."""
 
     def __init__(self) -> None:
-        self.events: asyncio.Queue[Event | sidekeeper.SidekeeperError] = asyncio.Queue()
+        self.events: asyncio.Queue[Told | sidekeeper.SidekeeperError] = asyncio.Queue()
         self.did: list[str] = []
 
-    async def read(self) -> Event:
+    async def next(self) -> Told:
         event = await self.events.get()
         if isinstance(event, sidekeeper.SidekeeperError):
             raise event
         return event
+
+    def on_end(self, _: Any) -> None: ...
+
+    def give_up(self) -> None: ...
 
     def cancel(self) -> bool:
         self.did.append("cancelled")
@@ -75,7 +68,7 @@ async def test_a_recipe_that_it_has_never_heard_of_is_held() -> None:
 
     checker = streams.checker(check)
     kind = Kind(streams, lambda _: script, "seated", give_up=give_up, checker=checker, acknowledged=True)
-    for event in (Event("waiting"), Event("seated", 3)):
+    for event in (("waiting", None), ("seated", 3)):
         script.events.put_nowait(event)
     permit = await Permit(kind, "permit orders")._open(None, Attempt(None))
     assert (permit.seats, permit.valid, permit.suspended) == (3, True, False)
@@ -83,7 +76,7 @@ async def test_a_recipe_that_it_has_never_heard_of_is_held() -> None:
 
     suspensions: asyncio.Queue[bool] = asyncio.Queue()
     permit._on_suspension.append(suspensions.put_nowait)
-    for event in (Event("suspended"), Event("suspended"), Event("resumed")):
+    for event in (("suspended", None), ("suspended", None), ("resumed", None)):
         script.events.put_nowait(event)
     assert [await suspensions.get() for _ in range(2)] == [True, False]
 

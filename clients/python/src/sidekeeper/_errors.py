@@ -9,6 +9,8 @@ from typing import Any
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
+from sidekeeper.lease.v1 import lease_pb2
+
 __all__ = [
     "AlreadyContendingError",
     "ConnectionLimitError",
@@ -315,6 +317,19 @@ def from_status(code: grpc.StatusCode, details: str | None, trailer: Iterable[An
         if key == "grpc-status-details-bin" and isinstance(value, bytes):
             reason, metadata, fields = _read_details(value, reason)
     return BY_REASON.get(reason, SidekeeperError)(code, message, metadata, fields)
+
+
+CODES: Mapping[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
+
+
+def from_ended(ended: lease_pb2.Ended) -> SidekeeperError | None:
+    """The error that a request on a lease's stream has ended with; None if it was given up."""
+    if ended.code == 0:
+        return None
+    metadata = dict(ended.metadata)
+    fields = [FieldError(metadata["field"], metadata.get("rule", ""))] if "field" in metadata else []
+    message = ended.message.removeprefix(f"{ended.reason}: ")
+    return BY_REASON.get(ended.reason, SidekeeperError)(CODES.get(ended.code, grpc.StatusCode.UNKNOWN), message, metadata, fields)
 
 
 def _split(details: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import grpc
 
@@ -19,6 +19,9 @@ from sidekeeper._claim import Ask, Checker, Claim, log, quiet
 from sidekeeper._errors import ForkedError, LostError, SidekeeperError
 
 T = TypeVar("T")
+
+Told = tuple[str | None, Any]
+"""An event: its name and what it carries."""
 
 GIVE_UP_ATTEMPTS = 3
 GIVE_UP_TIMEOUT = 5.0
@@ -71,16 +74,52 @@ def _keep(tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> asyncio.T
     return task
 
 
+class Carrier(Protocol):
+    """What brings the events of something held: a call of its own, or a request on the stream of its lease."""
+
+    async def next(self) -> Told | None:
+        """The next event; None at an end without an error. Raises SidekeeperError."""
+
+    def on_end(self, listener: Callable[[SidekeeperError | None], object]) -> None:
+        """Has a listener told of the end at once, if something else that is told later could be taken for newer."""
+
+    def cancel(self) -> object: ...
+
+    def give_up(self) -> Awaitable[None] | None:
+        """Has the sidecar end it, or acknowledges that it has; None if that takes a call."""
+
+
+class Single:
+    """A call of its own."""
+
+    def __init__(self, method: Callable[..., Any], request: object) -> None:
+        self._stream = _transport.start(method, request)
+        self.cancel = self._stream.cancel
+
+    async def next(self) -> Told | None:
+        event = await _transport.next_of(self._stream)
+        if event is None:
+            return None
+        kind = event.WhichOneof("event")
+        return kind, kind and getattr(event, kind)
+
+    def on_end(self, _: Callable[[SidekeeperError | None], object]) -> None:
+        """Nothing else tells of it."""
+
+    def give_up(self) -> None:
+        return None
+
+
 @dataclass(frozen=True)
 class Kind:
     """What one recipe is made of."""
 
     streams: Streams
-    open_stream: Callable[..., Any]
+    open: Callable[[Any], Carrier]
     granted: str
     """The event of the stream that grants it."""
     give_up: Callable[[str], Awaitable[object]] | None = None
-    """Has the sidecar end what the key names."""
+    """Has the sidecar end what the key names, by a call."""
     checker: Checker | None = None
     """Without one, the validity is that of the lease."""
     acknowledged: bool = False
@@ -157,6 +196,7 @@ class HeldStream(Held):
         self._lease = lease
         self._claim = Claim(what, lease._claim if lease and kind.checker is None else None)
         self._key = ""
+        self._carrier: Carrier | None = None
         self._reader: asyncio.Task[None] | None = None
         self._giving_up: asyncio.Task[None] | None = None
         self._on_suspension: list[Callable[[bool], None]] = []
@@ -175,22 +215,25 @@ class HeldStream(Held):
 
     async def _open(self, request: object, attempt: Attempt) -> Self:
         """Opens the stream, and returns when it is granted and valid."""
-        stream = _transport.start(self._kind.open_stream, request)
-        self._claim.cancels(stream.cancel)
+        self._carrier = carrier = self._kind.open(request)
+        self._claim.cancels(carrier.cancel)
         if self._lease is not None:
             self._claim.depends_on(self._lease._claim)
         self._claim.on_end(self._acknowledge)
+        carrier.on_end(self._stream_ended)
         try:
             while not self._key:
-                event = await _transport.next_of(stream)
-                if event is None:
+                told = await carrier.next()
+                if told is None:
                     raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar ended the stream without a reason")
                 attempt.heard = True
-                self._handle(event)
-            reading = asyncio.create_task(self._read(stream), name=f"sidekeeper: {self._claim.what}")
+                self._handle(*told)
+            reading = asyncio.create_task(self._read(carrier), name=f"sidekeeper: {self._claim.what}")
             self._reader = self._kind.streams.read(reading)
             if self._kind.checker is not None:
                 await self._kind.checker.begin(self._key, self._claim)
+            elif (lost := self._claim.lost()) is not None:
+                raise lost.cause
         except BaseException as error:
             lost = self._claim.lost()
             await self._abandon()
@@ -199,36 +242,52 @@ class HeldStream(Held):
             raise
         return self
 
-    def _handle(self, event: Any) -> None:
-        kind = event.WhichOneof("event")
-        content = kind and getattr(event, kind)
+    def _handle(self, kind: str | None, content: Any) -> None:
         if kind == self._kind.granted:
             self._key = self._key or self._grant(content)
-        elif kind in ("suspended", "resumed") and self._claim.suspended != (kind == "suspended"):
-            self._claim.suspended = kind == "suspended"
-            for listener in self._on_suspension:
-                listener(self._claim.suspended)
+        elif kind in ("suspended", "resumed"):
+            if not self._key:
+                return  # it is the lease's, and nothing is held yet
+            if self._claim.suspended != (kind == "suspended"):
+                self._claim.suspended = kind == "suspended"
+                for listener in self._on_suspension:
+                    listener(self._claim.suspended)
         self._notice(kind, content)
 
-    async def _read(self, stream: _transport.Stream[Any]) -> None:
+    async def _read(self, carrier: Carrier) -> None:
         """Reads the stream until its end, which is the end of the claim."""
         try:
-            while (event := await _transport.next_of(stream)) is not None:
-                self._handle(event)
+            while (told := await carrier.next()) is not None:
+                self._handle(*told)
         except SidekeeperError as error:
-            error.__context__ = None  # like its traceback, it keeps the call, and that keeps gRPC
-            self._claim.lose(error.with_traceback(None))
+            self._stream_ended(error)
         finally:
             self._claim.abandon()
+            self._carrier = None  # which keeps gRPC
+
+    def _stream_ended(self, error: SidekeeperError | None) -> None:
+        if error is None:
+            self._claim.abandon()
+            return
+        error.__context__ = None  # like its traceback, it keeps the call, and that keeps gRPC
+        self._claim.lose(error.with_traceback(None))
 
     def _acknowledge(self) -> None:
         """Acknowledges a loss: until then the sidecar may keep its place for the caller. What was lost because the caller closed its
         lease needs no acknowledgment."""
-        give_up, key = self._kind.give_up, self._key
         closed = self._lease is not None and self._lease._claim.was_given_up()
         lost = self._claim.lost() is not None and not self._claim.is_inherited()
-        if self._kind.acknowledged and give_up and key and lost and not closed:
-            self._kind.streams.acknowledge(lambda: give_up(key))
+        if self._kind.acknowledged and self._key and lost and not closed:
+            carrier = self._carrier
+            self._kind.streams.acknowledge(lambda: self._ask_to_end(carrier))
+
+    async def _ask_to_end(self, carrier: Carrier | None) -> None:
+        """Has the sidecar end it, or acknowledges that it has."""
+        asked: Awaitable[object] | None = carrier.give_up() if carrier else None
+        if asked is None:
+            assert self._kind.give_up is not None
+            asked = self._kind.give_up(self._key)
+        await asked
 
     def _refuse_if_forked(self) -> None:
         """Raises LostError for a forked child's copy; if it was given up before the fork, ForkedError."""
@@ -259,10 +318,9 @@ class HeldStream(Held):
             await self._abandon()
 
     async def _confirm(self) -> None:
-        assert self._kind.give_up is not None
         for attempt in range(GIVE_UP_ATTEMPTS):
             try:
-                await self._kind.give_up(self._key)
+                await self._ask_to_end(self._carrier)
                 return
             except SidekeeperError as error:
                 if error.code is grpc.StatusCode.ABORTED:
@@ -277,6 +335,7 @@ class HeldStream(Held):
         self._claim.abandon()
         if self._reader is not None:
             await asyncio.wait([self._reader])
+        self._carrier = None
 
     async def __aenter__(self) -> Self:
         return self

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import Any
-
-import grpc
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from sidekeeper import _transport
 from sidekeeper._claim import Answer
-from sidekeeper._errors import SidekeeperError
 from sidekeeper._held import GIVE_UP_TIMEOUT, HeldStream, Kind, Streams
+from sidekeeper._multiplex import Multiplex, Request
 from sidekeeper._types import seconds
 from sidekeeper.lease.v1 import lease_pb2
 
@@ -23,9 +23,28 @@ class Lease(HeldStream):
     ttl: float = 0.0
     """The session timeout in seconds that the ensemble granted."""
 
+    def __init__(self, leases: Leases) -> None:
+        super().__init__(leases.kind, "lease")
+        self._open_leases = leases.open
+        self._multiplex: Multiplex | None = None
+
     def _grant(self, granted: lease_pb2.Opened) -> str:
         self.id, self.ttl = granted.lease_id, seconds(granted.ttl)
+        self._multiplex = self._open_leases[self.id] = cast(Multiplex, self._carrier)
+        self._claim.on_end(self._carry_no_more)
         return self.id
+
+    def _carry_no_more(self) -> None:
+        multiplex = self._open_leases.pop(self.id, None)
+        self._multiplex = None
+        if multiplex is not None and not self._claim.is_inherited():
+            multiplex.end(self._claim.cause())
+
+    def _start(self, recipe: str, request: Any) -> Request:
+        """Starts a request on the lease's stream."""
+        if self._multiplex is None:
+            raise self._claim.cause()
+        return self._multiplex.start(**{recipe: request})
 
     async def close(self) -> None:
         """Ends the lease; for the caller, it and everything acquired with it end at once. When this returns, all of that is gone from the
@@ -33,21 +52,45 @@ class Lease(HeldStream):
         await self._give_up()
 
 
-def kind(streams: Streams, stub: Any) -> Kind:
+@dataclass(frozen=True)
+class Leases:
+    """All leases of one client."""
+
+    kind: Kind
+    open: dict[str, Multiplex]
+    """The streams of those that are open, by their ids."""
+
+
+def leases(streams: Streams, stub: Any) -> Leases:
+    streams_of: dict[str, Multiplex] = {}
+
     async def close(lease_id: str) -> None:
         await _transport.call(stub.Close, lease_pb2.CloseRequest(lease_id=lease_id), GIVE_UP_TIMEOUT)
 
     async def check(ids: list[str], timeout: float) -> Mapping[str, Answer]:
-        return {lease_id: await _check(stub, lease_id, timeout) for lease_id in ids}
+        asked = [lease_id for lease_id in ids if lease_id in streams_of]
+        return dict(zip(asked, await asyncio.gather(*(streams_of[lease_id].check(timeout) for lease_id in asked)), strict=True))
 
-    return Kind(streams, stub.Open, "opened", give_up=close, checker=streams.checker(check))
+    def open_stream(request: lease_pb2.OpenRequest) -> Multiplex:
+        async def ask(timeout: float) -> None:
+            """Raises why the lease has ended, if it has."""
+            lease_id = next((key for key, stream in streams_of.items() if stream is multiplex), None)
+            if lease_id:
+                await _transport.call(stub.Check, lease_pb2.CheckRequest(lease_id=lease_id), timeout)
+
+        multiplex = Multiplex(stub.Multiplex, request, ask)
+        return multiplex
+
+    return Leases(Kind(streams, open_stream, "opened", give_up=close, checker=streams.checker(check)), streams_of)
 
 
-async def _check(stub: Any, lease_id: str, timeout: float) -> Answer:
-    try:
-        reply = await _transport.call(stub.Check, lease_pb2.CheckRequest(lease_id=lease_id), timeout)
-    except SidekeeperError as error:
-        if error.code not in (grpc.StatusCode.ABORTED, grpc.StatusCode.NOT_FOUND):
-            raise
-        return Answer(0, error)
-    return Answer(seconds(reply.valid_for))
+def carried(kind: Kind, recipe: str, lease: Lease | None) -> Kind:
+    """How the stream of a lease carries a recipe, which is valid for as long as the lease; a lease of another client carries nothing."""
+    if lease is None or lease._kind.streams is not kind.streams:
+        return kind
+
+    def start(request: Any) -> Request:
+        request.ClearField("lease_id")
+        return lease._start(recipe, request)
+
+    return replace(kind, open=start, checker=None)

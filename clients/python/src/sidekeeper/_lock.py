@@ -11,8 +11,8 @@ from typing import Any
 from sidekeeper import _transport
 from sidekeeper._claim import Answer, notify
 from sidekeeper._errors import ForkedError, HoldNotFoundError, LostError, SidekeeperError, SuspendedError, named
-from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Streams, leave_body, through_absence
-from sidekeeper._lease import Lease
+from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single, Streams, leave_body, through_absence
+from sidekeeper._lease import Lease, carried
 from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, seconds
 from sidekeeper.lock.v1 import lock_pb2
 
@@ -30,7 +30,8 @@ class Lock(HeldStream):
     """A granted hold. Release it, even after it was lost."""
 
     def __init__(self, kind: Kind, name: str, options: LockOptions) -> None:
-        super().__init__(kind, f"lock {name}", options.get("lease"))
+        lease = options.get("lease")
+        super().__init__(carried(kind, "acquire", lease), f"lock {name}", lease)
         self.name = name
         self.hold_id = ""
         """Names this hold in calls made without this package: 32 hexadecimal digits. It is a secret."""
@@ -188,7 +189,14 @@ def kind(streams: Streams, stub: Any) -> Kind:
             answers |= await _check(stub, ids[first : first + MAX_HOLDS_PER_CHECK], timeout)
         return answers
 
-    return Kind(streams, stub.Acquire, "granted", give_up=release, checker=streams.checker(check), acknowledged=True)
+    return Kind(
+        streams,
+        lambda request: Single(stub.Acquire, request),
+        "granted",
+        give_up=release,
+        checker=streams.checker(check),
+        acknowledged=True,
+    )
 
 
 async def _check(stub: Any, ids: list[str], timeout: float) -> dict[str, Answer]:

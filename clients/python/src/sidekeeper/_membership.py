@@ -8,7 +8,7 @@ from typing import Any
 from sidekeeper import _transport
 from sidekeeper._errors import ForkedError, LostError, MemberRemovedError, MemberReplacedError, SidekeeperError
 from sidekeeper._held import HeldStream, Kind
-from sidekeeper._lease import Lease
+from sidekeeper._lease import Lease, carried
 from sidekeeper.membership.v1 import membership_pb2
 
 
@@ -18,7 +18,7 @@ class Membership(HeldStream):
     _lease: Lease
 
     def __init__(self, kind: Kind, stub: Any, group: str, member: str, lease: Lease, owns_lease: bool) -> None:
-        super().__init__(kind, f"member {group}/{member}", lease)
+        super().__init__(carried(kind, "join", lease), f"member {group}/{member}", lease)
         self.group, self.member = group, member
         self.incarnation = 0
         """Distinguishes this member from all that have or had its name."""

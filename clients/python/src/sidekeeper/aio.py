@@ -13,7 +13,7 @@ from sidekeeper import _lease, _lock, _transport
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import LostError, SidekeeperError
-from sidekeeper._held import Attempt, Kind, Streams, through_absence
+from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease
 from sidekeeper._lock import Lock, LockOptions, WithLock
 from sidekeeper._membership import Membership, joins_again
@@ -59,8 +59,8 @@ class Client:
         self._groups: Any = membership_pb2_grpc.MembershipServiceStub(self._channel)
         self._streams = Streams()
         self._lock = _lock.kind(self._streams, self._locks)
-        self._lease = _lease.kind(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel))
-        self._member = Kind(self._streams, self._groups.Join, "joined")
+        self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel))
+        self._member = Kind(self._streams, lambda request: Single(self._groups.Join, request), "joined")
         self.config = Config(self._channel)
         """The configuration."""
 
@@ -83,9 +83,13 @@ class Client:
         request = lease_pb2.OpenRequest(ttl=duration(ttl), owner=owner, metadata=metadata)
 
         async def attempt(this: Attempt) -> Lease:
-            return await Lease(self._lease, "lease")._open(request, this)
+            return await Lease(self._leases)._open(request, this)
 
-        return await through_absence(self._streams, wait, None, attempt)
+        return await _transport.answered(self._bound(wait), through_absence(self._streams, wait, None, attempt))
+
+    def _bound(self, wait: float | None) -> float | None:
+        """What a call may take; a forked child has no loop, and is refused at once."""
+        return None if self._channel.is_inherited() else wait
 
     async def acquire(self, name: str, **options: Unpack[LockOptions]) -> Lock:
         """Waits in the queue of the lock and returns when the lock is granted and valid.
@@ -96,8 +100,7 @@ class Client:
         While the sidecar or the ensemble is away, it tries again, at the queue's end, for as long as wait says; without wait, for 10
         seconds each time.
         """
-        wait = None if self._channel.is_inherited() else options.get("wait")  # a forked child has no loop, and is refused at once
-        return await _transport.answered(wait, _lock.acquire(self._lock, name, options))
+        return await _transport.answered(self._bound(options.get("wait")), _lock.acquire(self._lock, name, options))
 
     def lock(
         self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]
@@ -176,7 +179,7 @@ class Client:
         waits = on_conflict is not OnConflict.REJECT
 
         async def attempt(this: Attempt) -> Membership:
-            own = lease if lease is not None else await Lease(self._lease, "lease")._open(lease_pb2.OpenRequest(owner=owner), this)
+            own = lease if lease is not None else await Lease(self._leases)._open(lease_pb2.OpenRequest(owner=owner), this)
             request = membership_pb2.JoinRequest(
                 group=group,
                 member=member,
@@ -194,7 +197,7 @@ class Client:
                     await own._abandon()
                 raise
 
-        return await through_absence(self._streams, wait, lease, attempt)
+        return await _transport.answered(self._bound(wait), through_absence(self._streams, wait, lease, attempt))
 
     async def stay_joined(
         self,
