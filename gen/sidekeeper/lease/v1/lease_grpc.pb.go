@@ -51,7 +51,7 @@ type LeaseServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): ttl, owner or metadata break a rule.
 	Open(ctx context.Context, in *OpenRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenResponse], error)
 	// Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
-	// stopped by messages instead of streams of their own, which costs less. The Go client uses it; Open, Acquire, Join and
+	// stopped by messages instead of streams of their own, which costs less. The clients use it; Open, Acquire, Join and
 	// Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
 	//
 	// Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
@@ -179,7 +179,7 @@ type LeaseServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): ttl, owner or metadata break a rule.
 	Open(*OpenRequest, grpc.ServerStreamingServer[OpenResponse]) error
 	// Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
-	// stopped by messages instead of streams of their own, which costs less. The Go client uses it; Open, Acquire, Join and
+	// stopped by messages instead of streams of their own, which costs less. The clients use it; Open, Acquire, Join and
 	// Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
 	//
 	// Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,

@@ -2247,7 +2247,7 @@ export const LeaseServiceService = {
   },
   /**
    * Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
-   * stopped by messages instead of streams of their own, which costs less. The Go client uses it; Open, Acquire, Join and
+   * stopped by messages instead of streams of their own, which costs less. The clients use it; Open, Acquire, Join and
    * Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
    *
    * Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
@@ -2339,7 +2339,7 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
   open: handleServerStreamingCall<OpenRequest, OpenResponse>;
   /**
    * Multiplex opens a lease, as Open does, and carries everything that stands on it: locks and members are started and
-   * stopped by messages instead of streams of their own, which costs less. The Go client uses it; Open, Acquire, Join and
+   * stopped by messages instead of streams of their own, which costs less. The clients use it; Open, Acquire, Join and
    * Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
    *
    * Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
