@@ -2,7 +2,9 @@ package documents
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -201,17 +203,20 @@ func (s *scene) shown(output string) string {
 	return strings.ReplaceAll(output, s.folder, "…")
 }
 
-// freeAddress is one on which nobody listens.
+// freeAddress is one on which nobody listens, below the ports that systems give to connections: one of those might take it before its time.
 func freeAddress(named bool) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
+	for {
+		port := fmt.Sprint(20000 + rand.IntN(12000))
+		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			continue
+		}
+		listener.Close()
+		if named {
+			return "localhost:" + port
+		}
+		return "127.0.0.1:" + port
 	}
-	defer listener.Close()
-	if _, port, err := net.SplitHostPort(listener.Addr().String()); named && err == nil {
-		return "localhost:" + port
-	}
-	return listener.Addr().String()
 }
 
 func must(t *testing.T, err error) {
