@@ -166,6 +166,7 @@ func runs() []run {
 			name: "a list without the own place", module: "Lock", bounds: lock,
 			mistake: "believes a list without its place", refuted: "OneStreamHolds",
 		},
+		{name: "a place is granted as it is made", module: "Lock", bounds: lock, mistake: "believes the making alone", refuted: "OneStreamHolds"},
 		{
 			name: "a session ends too early", module: "Lock", bounds: lock, mistake: "a session ends before what was told", refuted: "OneStreamHolds",
 		},
