@@ -74,13 +74,13 @@ See(c) ==
   /\ seen[c] < Len(log) /\ seen' = [seen EXCEPT ![c] = @ + 1]
   /\ UNCHANGED <<failures, log, asked, place, stream, noted, answers, counts, checks, acknowledged, tokens>>
 
-\* A list that shows the place shows every earlier one that still stood.
+\* A list that shows the place shows every earlier one that still stood: the reader's, or the one behind the making.
 Grant(c) ==
   /\ stream[c] = "waits" /\ place[c] # 0
-
-  /\ \/ place[c] <= seen[c] /\ place[c] \in Standing(seen[c])
-     \/ Mistake = "believes a list without its place"
-  /\ Before(c, place[c], seen[c]) = {}
+  /\ \/ place[c] <= seen[c] /\ place[c] \in Standing(seen[c]) /\ Before(c, place[c], seen[c]) = {}
+     \/ Before(c, place[c], place[c]) = {}
+     \/ Mistake = "believes a list without its place" /\ Before(c, place[c], seen[c]) = {}
+     \/ Mistake = "believes the making alone"
   /\ stream' = [stream EXCEPT ![c] = "holds"] /\ tokens' = [tokens EXCEPT ![c] = place[c]]
   /\ UNCHANGED <<failures, log, seen, asked, place, noted, answers, counts, checks, acknowledged>>
 

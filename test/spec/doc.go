@@ -1,5 +1,6 @@
 // Package spec holds models of what the product promises, in TLA+, and has TLC check them: Session.tla is when a session is certainly alive, by
-// the formula of internal/zookeeper, and Lock.tla who may hold a lock and when its place is given up.
+// the formula of internal/zookeeper, Lock.tla who may hold a lock and when its place is given up, Mark.tla until when nobody can have asked
+// for a place's end, and Sequence.tla how numbers are handed out.
 //
 // A model that holds shows little by itself. So each has the names of mistakes, one of which it can be told to make, and must then be
 // refuted; and it has invariants that say that something is never reached, which must be refuted, too. The bounds are as large as two

@@ -68,9 +68,15 @@ var (
 	borrows = session.with(bounds{"Sessions": `{"p", "r"}`, "Own": `{"p"}`, "Prober": `"p"`, "MaxAttachments": "1", "MaxBeats": "2"})
 	lock    = bounds{"Callers": `{"a", "b"}`, "Readers": "{}", "MaxLog": "6", "MaxFailures": "1"}
 	readers = lock.with(bounds{"Callers": `{"a", "b", "c"}`, "Readers": `{"b", "c"}`, "MaxFailures": "0"})
+	// A sequence that may be deleted and made anew once.
+	sequence = bounds{"Sidecars": `{"s", "t"}`, "Block": "2", "MaxWrites": "3", "MaxIncarnations": "2"}
+	// A place whose end is asked for, and asked for again.
+	mark = bounds{"T": "3", "Wait": "4", "MaxTime": "9", "MaxVersion": "4"}
 )
 
 const alive = "NoSessionIsOutlived"
+
+const removed = "NobodyCountsOnWhatWasRemoved"
 
 var excluded = []string{"OneCallerIsSure", "OneStreamHolds"}
 
@@ -160,6 +166,7 @@ func runs() []run {
 			name: "a list without the own place", module: "Lock", bounds: lock,
 			mistake: "believes a list without its place", refuted: "OneStreamHolds",
 		},
+		{name: "a place is granted as it is made", module: "Lock", bounds: lock, mistake: "believes the making alone", refuted: "OneStreamHolds"},
 		{
 			name: "a session ends too early", module: "Lock", bounds: lock, mistake: "a session ends before what was told", refuted: "OneStreamHolds",
 		},
@@ -174,6 +181,41 @@ func runs() []run {
 		{name: "a caller is waited for", module: "Lock", bounds: lock, refuted: "NobodyIsWaitedFor"},
 		{name: "a place is found", module: "Lock", bounds: lock, refuted: "NothingIsFound"},
 		{name: "readers share", module: "Lock", bounds: readers, refuted: "NobodyShares"},
+
+		{name: "a hold is broken", module: "Mark", bounds: mark, holds: []string{removed}},
+		{name: "heartbeats check no data", module: "Mark", bounds: mark, mistake: "heartbeats check no data", refuted: removed},
+		{name: "a barrier counts from the answer", module: "Mark", bounds: mark, mistake: "counts from the answer", refuted: removed},
+		{name: "what is asked is taken for seen", module: "Mark", bounds: mark, mistake: "takes what is asked for seen", refuted: removed},
+		{name: "who asks waits from then", module: "Mark", bounds: mark, mistake: "waits from when it has asked", refuted: removed},
+		{name: "there is no last look", module: "Mark", bounds: mark, mistake: "removes without a last look", refuted: removed},
+		{name: "a place is removed", module: "Mark", bounds: mark, refuted: "NothingIsRemoved"},
+		{name: "a holder is told", module: "Mark", bounds: mark, refuted: "NobodyIsTold"},
+		{name: "a barrier moves", module: "Mark", bounds: mark, refuted: "NoBarrierMoves"},
+		{name: "what is asked is overwritten", module: "Mark", bounds: mark, refuted: "NothingIsOverwritten"},
+		{name: "newer data are seen", module: "Mark", bounds: mark, refuted: "NothingNewIsSeen"},
+
+		{name: "two sidecars hand out numbers", module: "Sequence", bounds: sequence, holds: []string{"EachNumberOnce", "NumbersGrow"}},
+		{
+			name: "a write that checks no version", module: "Sequence", bounds: sequence,
+			mistake: "checks no version", refuted: "EachNumberOnce",
+		},
+		{
+			name: "a number below one that was handed out", module: "Sequence", bounds: sequence.with(bounds{"Block": "1"}),
+			mistake: "checks no version", refuted: "NumbersGrow",
+		},
+		{name: "a write that checks no guard", module: "Sequence", bounds: sequence, mistake: "checks no guard", refuted: "EachNumberOnce"},
+		{
+			name: "a lost reply that is taken for a success", module: "Sequence", bounds: sequence,
+			mistake: "takes a lost reply for a success", refuted: "EachNumberOnce",
+		},
+		{
+			name: "a number that is kept though it was handed out", module: "Sequence", bounds: sequence,
+			mistake: "keeps what it has handed out", refuted: "EachNumberOnce",
+		},
+		{name: "numbers are handed out", module: "Sequence", bounds: sequence, refuted: "NothingIsGiven"},
+		{name: "somebody is faster", module: "Sequence", bounds: sequence, refuted: "NothingIsRefused"},
+		{name: "a sequence is made anew", module: "Sequence", bounds: sequence, refuted: "NothingIsMadeAnew"},
+		{name: "numbers are kept", module: "Sequence", bounds: sequence, refuted: "NothingIsKept"},
 	}
 }
 
@@ -202,7 +244,7 @@ func TestEveryMistakeIsMadeAndEveryInvariantLookedAt(t *testing.T) {
 			made[invariant] = true
 		}
 	}
-	for _, module := range []string{"Session", "Lock"} {
+	for _, module := range []string{"Session", "Lock", "Mark", "Sequence"} {
 		text, err := os.ReadFile(module + ".tla")
 		if err != nil {
 			t.Fatal(err)
