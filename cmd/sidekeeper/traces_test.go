@@ -155,16 +155,16 @@ func TestATraceLeadsFromACallersSpanToEachRequestToTheEnsemble(t *testing.T) {
 	const acquire, put = "sidekeeper.lock.v1.LockService/Acquire", "sidekeeper.config.v1.ConfigService/Put"
 	paths := collector.paths(callersTrace)
 	for path, about := range map[string]string{
-		acquire:                                              `sidekeeper.names=array_value:{values:{string_value:"orders"}}`,
-		acquire + " > zookeeper createSession":               `db.operation.name=string_value:"createSession"`,
-		acquire + " > wait for the lock":                     "",
-		acquire + " > wait for the lock > zookeeper create":  `db.system.name=string_value:"zookeeper"`,
-		acquire + " > wait for the lock > zookeeper getData": "",
-		acquire + " > zookeeper delete":                      "",
-		put:                                                  `sidekeeper.names=array_value:{values:{string_value:"shop/limit"}}`,
-		put + " > zookeeper multi":                           "",
-		"sidekeeper.config.v1.ConfigService/Get":             `sidekeeper.reason=string_value:"KEY_NOT_FOUND"`,
-		"sidekeeper.lock.v1.LockService/Release":             "",
+		acquire:                                                  `sidekeeper.names=array_value:{values:{string_value:"orders"}}`,
+		acquire + " > zookeeper createSession":                   `db.operation.name=string_value:"createSession"`,
+		acquire + " > wait for the lock":                         "",
+		acquire + " > wait for the lock > zookeeper create":      `db.system.name=string_value:"zookeeper"`,
+		acquire + " > wait for the lock > zookeeper getChildren": "",
+		acquire + " > zookeeper delete":                          "",
+		put:                                                      `sidekeeper.names=array_value:{values:{string_value:"shop/limit"}}`,
+		put + " > zookeeper multi":                               "",
+		"sidekeeper.config.v1.ConfigService/Get":                 `sidekeeper.reason=string_value:"KEY_NOT_FOUND"`,
+		"sidekeeper.lock.v1.LockService/Release":                 "",
 	} {
 		span := paths[path]
 		if span == nil {

@@ -59,6 +59,9 @@ func (s *Session) create(ctx context.Context, dir, marker string, data []byte) (
 		made, err := call(ctx, s, "create", func(*zk.Conn) (recipes.Enqueued, error) { return s.createPlace(dir, prefix, data) })
 		switch {
 		case err == nil:
+			if made.Queue != nil {
+				s.client.config.Observe(ctx, "getChildren", s.now().since(sent), false)
+			}
 			return made, sent, nil
 		case errors.Is(err, recipes.ErrNoNode):
 			if err := s.makeParents(ctx, dir); err != nil {

@@ -94,7 +94,7 @@ func TestTheStaticFormulaNeverOutlivesTheSession(t *testing.T) {
 func TestAHeartbeatBehindTheLastPingOfALateLeaderDoesNotCount(t *testing.T) {
 	options := scheduleOptions{timeout: 15, tick: 2, syncLimit: 5}
 	seen := []observed{{handshake: true, sent: 0, answered: 0.001}}
-	for _, sent := range []float64{2, 4, 6, 8, 9.99, 10.03, 11.05, 13} {
+	for _, sent := range []float64{2, 4, 6, 8, 9.9, 10.03, 11.05, 13} {
 		seen = append(seen, observed{sent: sent, answered: sent + 0.005})
 		if by := outlived(options.proof(false), 10+options.timeout, seen, (*proof).answeredHeartbeat); by > 0 {
 			t.Errorf("after the heartbeat of %v: outlived the session by %v", sent, by)
