@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -69,7 +70,9 @@ func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About)
 		session.Dequeue(ctx, l.Path+"/"+made.Name)
 		return nil, fmt.Errorf("place %q has no sequence number", made.Name)
 	}
-	place.early = made.Queue
+	if slices.Contains(made.Queue, made.Name) {
+		place.early = made.Queue
+	}
 	return place, nil
 }
 

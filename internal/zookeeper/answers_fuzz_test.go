@@ -146,7 +146,7 @@ func (b *babbler) good(request []byte, first bool) []byte {
 	case opCreate, opCreateContainer:
 		return text("/d/_c_0-lock-0000000001")
 	case opCreate2:
-		return append(text("/d/_c_0-lock-0000000001"), stat...)
+		return append(text(pathIn(request[8:])+"0000000001"), stat...)
 	case opGetData:
 		return append(text("data"), stat...)
 	case opExists, opSetData:

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 )
 
 // Places are made and deleted by requests of our own, which travel over the library's connection under numbers that the library does
-// not reach. Their answers are taken out before the library sees them. So a request takes one write and one wake-up.
+// not reach. A session uses none twice, as the library does not either: a server takes a transaction that is committed for what it is asked
+// under the same number by the same session, over whatever connection. Their answers are taken out before the library sees them. So a request takes one write and one wake-up.
 const firstOwnXid = 1 << 30
 
 // mostQueue is the longest list in bytes that is read behind the making of a place, some 250 names. Longer ones are the reader's, which reads
@@ -90,11 +92,11 @@ func (w *wire) askOwn(b *batch) (before int32, ok bool) {
 	if w.over {
 		return 0, false
 	}
-	before = w.ownAsked
+	count := int32(len(b.requests))
+	before = w.session.ownAsked.Add(count) - count
 	for i := range b.requests {
 		request := &b.requests[i]
-		w.asked = append(w.asked, question{xid: ownXid(w.ownAsked), kind: request.kind, path: request.path, own: request, batch: b})
-		w.ownAsked++
+		w.asked = append(w.asked, question{xid: ownXid(before + int32(i)), kind: request.kind, path: request.path, own: request, batch: b})
 	}
 	return before, true
 }
@@ -155,8 +157,12 @@ func (s *Session) askOwn(requests ...ownRequest) ([]ownRequest, error) {
 	if !connected || !w.send(b) {
 		return nil, zk.ErrConnectionClosed
 	}
-	<-b.answered
-	return b.requests, b.requests[0].err
+	select {
+	case <-b.answered:
+		return b.requests, b.requests[0].err
+	case <-s.done: // whose connection may take its time to close
+		return nil, zk.ErrConnectionClosed
+	}
 }
 
 // createPlace makes an ephemeral sequential child of dir and lists dir behind it, unless many names were there lately.
@@ -176,12 +182,16 @@ func (s *Session) createPlace(dir, prefix string, data []byte) (made recipes.Enq
 		return made, err
 	}
 	created := jute.NewDecoder(requests[0].answer)
-	made.Name, made.Czxid = path.Base(created.Text()), created.Int64()
-	if created.Failed() {
-		return made, zk.ErrShortBuffer // as the library has it: the outcome is not known
+	place := created.Text()
+	made.Name, made.Czxid = path.Base(place), created.Int64()
+	if created.Failed() || !strings.HasPrefix(place, dir+"/"+prefix) {
+		return recipes.Enqueued{}, zk.ErrShortBuffer // as the library has it: the outcome is not known
 	}
 	if len(requests) > 1 && requests[1].err == nil {
-		made.Queue = jute.NewDecoder(requests[1].answer).Texts()
+		list := jute.NewDecoder(requests[1].answer)
+		if names := list.Texts(); !list.Failed() {
+			made.Queue = names
+		}
 	}
 	return made, nil
 }

@@ -54,6 +54,7 @@ type Session struct {
 	ended      instant // when err was set
 
 	newestZxid atomic.Int64 // of the answers to our own requests
+	ownAsked   atomic.Int32 // requests of our own
 
 	lentUntil chan struct{} // closed with done; nil unless the session is lent. See PooledSession
 	doubtful  atomic.Bool   // a request was not answered, or not carried out

@@ -51,10 +51,9 @@ type wire struct {
 
 	writing chan struct{} // held while a request is noted and written, which are in one order
 
-	asking   sync.Mutex
-	asked    []question // under way, the oldest first
-	ownAsked int32      // requests of our own
-	over     bool       // nothing is answered any more
+	asking sync.Mutex
+	asked  []question // under way, the oldest first
+	over   bool       // nothing is answered any more
 
 	closing sync.Once
 }

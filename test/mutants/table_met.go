@@ -41,6 +41,10 @@ var met = []Mutant{
 		Catchers: []Catcher{{Package: "recipes", Test: "TestAPlaceIsGrantedAsItIsMadeOnlyWhileItIsItsSessions", Complaint: "it was granted"}},
 	},
 	{
+		ID: "D6", Bug: "the numbers of a session's own requests begin anew with each connection",
+		Catchers: []Catcher{simulated("TestASessionUsesNoNumberTwice").saying("under the numbers")},
+	},
+	{
 		ID: "R1", Bug: "heartbeats find that a place is there, and not whether somebody has written that it must end",
 		Catchers: []Catcher{
 			simulated("TestAMarkBoundsWhatIsToldOfAHoldThoughTheReaderIsBlind").saying("after the removal"),

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 type tap struct {
 	mu    sync.Mutex
 	seen  map[int64][]uint64 // the zxids in the handshakes, by session
+	asked []uint32           // the numbers of the requests that make places
 	tears int                // how many requests are still torn
 }
 
@@ -49,6 +51,9 @@ func (c *tapConn) Write(frame []byte) (int, error) {
 		session := int64(binary.BigEndian.Uint64(frame[20:]))
 		c.by.seen[session] = append(c.by.seen[session], binary.BigEndian.Uint64(frame[8:]))
 		return c.Conn.Write(frame)
+	}
+	if binary.BigEndian.Uint32(frame[8:]) == kindPlace {
+		c.by.asked = append(c.by.asked, binary.BigEndian.Uint32(frame[4:]))
 	}
 	if kind := binary.BigEndian.Uint32(frame[8:]); c.by.tears > 0 && (kind == kindPlace || kind == kindDelete) {
 		c.by.tears--
@@ -108,6 +113,25 @@ func TestAHandshakeTellsWhatOurOwnRequestsHaveShown(t *testing.T) {
 			if seen < uint64(node.Czxid) {
 				t.Errorf("a handshake says %x, and the place was made by %x", seen, node.Czxid)
 			}
+		}
+		w.close(s)
+	})
+}
+
+// A server takes what is committed for what it was asked under the same number by the same session, over whatever connection.
+func TestASessionUsesNoNumberTwice(t *testing.T) {
+	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+		c, p := tappedClient(t, e)
+		defer c.Close()
+		s := w.open(t, c)
+		for range 5 {
+			mustJoin(t, s).Leave(t.Context())
+			e.Reset(0, e.ServerOf(s.ID()))
+			time.Sleep(time.Second)
+		}
+		slices.Sort(p.asked)
+		if distinct := slices.Compact(slices.Clone(p.asked)); len(p.asked) < 5 || len(distinct) < len(p.asked) {
+			t.Errorf("requests were made under the numbers %x", p.asked)
 		}
 		w.close(s)
 	})
