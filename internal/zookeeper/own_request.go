@@ -17,7 +17,8 @@ import (
 
 // Places are made and deleted by requests of our own, which travel over the library's connection under numbers that the library does
 // not reach. A session uses none twice, as the library does not either: a server takes a transaction that is committed for what it is asked
-// under the same number by the same session, over whatever connection. Their answers are taken out before the library sees them. So a request takes one write and one wake-up.
+// under the same number by the same session, over whatever connection. Their answers are taken out before the library sees them. So a
+// request takes one write and one wake-up.
 const firstOwnXid = 1 << 30
 
 // mostQueue is the longest list in bytes that is read behind the making of a place, some 250 names. Longer ones are the reader's, which reads
