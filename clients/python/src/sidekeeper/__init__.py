@@ -14,6 +14,7 @@ protects, and have that refuse smaller ones.
 from sidekeeper import _errors
 from sidekeeper._config import Commit, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import *  # noqa: F403 (each error, as __all__ says)
+from sidekeeper._guard import Ticket, unguarded
 from sidekeeper._sync import Client, Config, ConfigView, Lease, Lock, LockOptions, Membership, Sequence
 from sidekeeper._transport import ADDRESS_VARIABLE, DEFAULT_ADDRESS
 from sidekeeper._types import (
@@ -61,9 +62,11 @@ __all__ = [
     "Revocation",
     "Sequence",
     "SequenceState",
+    "Ticket",
     "Token",
     "if_exists",
     "if_missing",
     "if_version",
+    "unguarded",
 ]
 __all__ += _errors.__all__

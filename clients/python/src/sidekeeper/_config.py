@@ -11,6 +11,7 @@ from typing import Any
 
 from sidekeeper import _clock, _fork, _transport
 from sidekeeper._errors import SidekeeperError
+from sidekeeper._guard import guards
 from sidekeeper._types import ConfigChange, ConfigEvent, ConfigEventKind, Entry
 from sidekeeper.config.v1 import config_pb2, config_pb2_grpc
 
@@ -68,9 +69,13 @@ class Commit:
 
 
 class Config:
-    """The configuration. Values are at most 1,000,000 bytes; text is written as UTF-8."""
+    """The configuration. Values are at most 1,000,000 bytes; text is written as UTF-8.
 
-    def __init__(self, channel: _transport.Channel) -> None:
+    What is written in the body of `Client.lock` is written only while the lock is held (see `Lock.guard`); otherwise it is GuardLostError.
+    """
+
+    def __init__(self, channel: _transport.Channel, client: object) -> None:
+        self._client = client
         self._stub: Any = config_pb2_grpc.ConfigServiceStub(channel)
 
     async def get(self, key: str, *, linearizable: bool = False) -> Entry:
@@ -83,12 +88,14 @@ class Config:
     async def put(self, key: str, value: bytes | str, precondition: Precondition | None = None) -> Entry:
         """Writes a key and returns the entry without its value. Raises PreconditionFailedError; after OutcomeUnknownError it may have
         been written, or may be written later."""
-        reply = await _transport.call_non_idempotent(self._stub.Put, _put(key, value, precondition))
+        request = _put(key, value, precondition)
+        request.guards.extend(guards(self._client))
+        reply = await _transport.call_non_idempotent(self._stub.Put, request)
         return Entry(key, version=reply.version, revision=reply.revision)
 
     async def delete(self, key: str, precondition: Precondition | None = None) -> None:
         """Deletes a key. Raises KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError."""
-        request = config_pb2.DeleteRequest(key=key, precondition=_wire(precondition))
+        request = config_pb2.DeleteRequest(key=key, precondition=_wire(precondition), guards=guards(self._client))
         await _transport.call_non_idempotent(self._stub.Delete, request)
 
     async def list(self, prefix: str = "") -> AsyncGenerator[Entry]:
@@ -102,7 +109,8 @@ class Config:
         If a precondition failed, nothing was applied, and the metadata of PreconditionFailedError contain the `operation`, counted from 0,
         the `key`, and its `version` if it is there.
         """
-        reply = await _transport.call_non_idempotent(self._stub.Commit, config_pb2.CommitRequest(operations=commit._operations))
+        request = config_pb2.CommitRequest(operations=commit._operations, guards=guards(self._client))
+        reply = await _transport.call_non_idempotent(self._stub.Commit, request)
         return tuple(
             Entry(operation.put.key, version=result.version, revision=result.revision)
             for operation, result in zip(commit._operations, reply.results, strict=True)

@@ -23,6 +23,7 @@ __all__ = [
     "ForkedError",
     "GroupNotEmptyError",
     "GroupNotFoundError",
+    "GuardLostError",
     "HoldNotFoundError",
     "InternalError",
     "InvalidFieldError",
@@ -274,6 +275,10 @@ class QuotaExceededError(SidekeeperError):
 
 class DirectoryTooLargeError(SidekeeperError):
     reason = "DIRECTORY_TOO_LARGE"
+
+
+class GuardLostError(SidekeeperError):
+    reason = "GUARD_LOST"
 
 
 class ForkedError(SidekeeperError):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from types import TracebackType
 from typing import Any
 
-from sidekeeper import _transport
+from sidekeeper import _guard, _transport
 from sidekeeper._claim import Answer, notify
-from sidekeeper._errors import ForkedError, HoldNotFoundError, LostError, SidekeeperError, SuspendedError, named
+from sidekeeper._errors import ForkedError, GuardLostError, HoldNotFoundError, LostError, SidekeeperError, SuspendedError, named
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single, Streams, leave_body, through_absence
 from sidekeeper._lease import Lease, carried
 from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, seconds
@@ -78,6 +78,25 @@ class Lock(HeldStream):
         the same outcome.
         """
         await self._give_up()
+
+    def ticket(self) -> _guard.Ticket:
+        """What the holder hands on to others, who guard with it what they write."""
+        return _guard.Ticket(self.name, self.fencing_token)
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """Guards with the lock what its client writes in the body of `with`: `put`, `delete` and `commit` of the configuration, and the
+        numbers of a sequence unless they are relaxed.
+
+        The ensemble carries that out only while the lock is held, in one transaction with the write, at no cost; otherwise it is
+        GuardLostError, or HoldNotFoundError after the sidecar has restarted. It holds for this thread or task, and tasks that the body
+        begins. What another client writes is not guarded by it: hand on a Ticket.
+        """
+        with _guard.entered(self._own_guard()):
+            yield
+
+    def _own_guard(self) -> _guard.Guard:
+        return _guard.of_hold(self.hold_id, self._kind.streams)
 
     def check(self) -> None:
         """Raises LostError if the lock is not proven to be the caller's at this moment."""
@@ -152,16 +171,19 @@ class WithLock(AbstractAsyncContextManager[Lock]):
 
     def __init__(self, acquire: Callable[[], Awaitable[Lock]], grace: float | None) -> None:
         self._acquire, self._grace = acquire, grace
-        self._entered: list[tuple[Lock, _Watchdog]] = []
+        self._entered: list[tuple[Lock, _Watchdog, _guard.Guard]] = []
 
     async def __aenter__(self) -> Lock:
         lock = await self._acquire()
-        self._entered.append((lock, _Watchdog(lock, self._grace)))
+        guard = lock._own_guard()
+        self._entered.append((lock, _Watchdog(lock, self._grace), guard))
+        _guard.enter(guard)
         return lock
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        lock, watchdog = self._entered.pop()
-        instead = watchdog.leave(error)
+        lock, watchdog, guard = self._entered.pop()
+        _guard.leave(guard)
+        instead = watchdog.leave(error) or loss_met(lock, error)
         try:
             await leave_body(lock.release, strictly=kind is None and instead is None)
         except asyncio.CancelledError:
@@ -169,6 +191,13 @@ class WithLock(AbstractAsyncContextManager[Lock]):
                 raise  # otherwise it is ours, which came as the body ended by itself
         if instead is not None:
             raise instead
+
+
+def loss_met(lock: Lock, error: BaseException | None) -> LostError | None:
+    """The loss of a body's lock that a write of the body has met first."""
+    if not isinstance(error, GuardLostError) or lock._giving_up is not None:
+        return None
+    return LostError(lock._claim.what, error) if error.metadata.get("fencing_token") == str(lock.fencing_token) else None
 
 
 def leads_again(error: Exception, name: str, granted: bool, lease: object) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from sidekeeper import _transport
+from sidekeeper._guard import guards
 from sidekeeper._types import Numbers, SequenceState
 from sidekeeper.sequence.v1 import sequence_pb2, sequence_pb2_grpc
 
@@ -13,7 +14,8 @@ from sidekeeper.sequence.v1 import sequence_pb2, sequence_pb2_grpc
 class Sequence:
     """Hands out numbers, each once. Creating this object makes no call."""
 
-    def __init__(self, channel: _transport.Channel, name: str) -> None:
+    def __init__(self, channel: _transport.Channel, client: object, name: str) -> None:
+        self._client = client
         self.name = name
         self._stub: Any = sequence_pb2_grpc.SequenceServiceStub(channel)
 
@@ -23,13 +25,17 @@ class Sequence:
         It is larger than every number handed out, through any sidecar, before this call; with relaxed it is only unique,
         and faster. Raises SequenceNotFoundError, SequenceExhaustedError, SequenceMalformedError. Calling it
         again after an error is safe: at worst it skips numbers.
+
+        In the body of `Client.lock` a number is handed out only while the lock is held (see `Lock.guard`); otherwise it is GuardLostError.
+        Those of relaxed calls are not guarded.
         """
         return (await self.next_range(1, relaxed=relaxed)).first
 
     async def next_range(self, count: int, *, relaxed: bool = False) -> Numbers:
         """Hands out count numbers at once, 1 to 1,000,000. Errors are those of next."""
         ordering = sequence_pb2.ORDERING_RELAXED if relaxed else sequence_pb2.ORDERING_STRICT
-        request = sequence_pb2.NextRequest(name=self.name, count=count, ordering=ordering)
+        guarding = [] if relaxed else guards(self._client)
+        request = sequence_pb2.NextRequest(name=self.name, count=count, ordering=ordering, guards=guarding)
         reply = await _transport.call_idempotent(self._stub.Next, request)
         return Numbers(reply.first, reply.last, reply.incarnation)
 

@@ -14,11 +14,11 @@ from typing import Any, Generic, Self, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _fork, _transport, aio
+from sidekeeper import _fork, _guard, _transport, aio
 from sidekeeper._config import Commit, Precondition
 from sidekeeper._errors import ForkedError, LostError, SidekeeperError, SuspendedError
 from sidekeeper._held import Held, HeldStream, log_failure
-from sidekeeper._lock import leads_again
+from sidekeeper._lock import leads_again, loss_met
 from sidekeeper._types import (
     CommonLockOptions,
     ConfigEvent,
@@ -263,6 +263,20 @@ class Lock(_Held):
         if self._stop.is_set():
             raise SuspendedError(f"lock {self.name} has been suspended for {self._grace} s")
 
+    def ticket(self) -> _guard.Ticket:
+        """What the holder hands on to others, who guard with it what they write."""
+        return self._lock.ticket()
+
+    def guard(self) -> AbstractContextManager[None]:
+        """Guards with the lock what its client writes in the body of `with`: `put`, `delete` and `commit` of the configuration, and the
+        numbers of a sequence unless they are relaxed.
+
+        The ensemble carries that out only while the lock is held, in one transaction with the write, at no cost; otherwise it is
+        GuardLostError, or HoldNotFoundError after the sidecar has restarted. It holds for this thread: another one calls guard itself.
+        What another client writes is not guarded by it: hand on a Ticket.
+        """
+        return self._lock.guard()
+
     def release(self) -> None:
         """Releases the lock. For the caller it ends at once; when this returns, the next waiter can be granted it.
 
@@ -362,7 +376,10 @@ class ConfigView(Mapping[str, Entry]):
 
 
 class Config:
-    """The configuration. Values are at most 1,000,000 bytes; text is written as UTF-8."""
+    """The configuration. Values are at most 1,000,000 bytes; text is written as UTF-8.
+
+    What is written in the body of `Client.lock` is written only while the lock is held (see `Lock.guard`); otherwise it is GuardLostError.
+    """
 
     def __init__(self, loop: _Loop, config: aio.Config) -> None:
         self._loop, self._config = loop, config
@@ -510,7 +527,8 @@ class Client:
         """Holds the lock in the body of `with`, and releases it. LostError is raised at the end of a body that has lost it.
 
         A thread cannot be interrupted: a long body checks should_stop, sleeps with wait_should_stop, or calls check before each
-        step.
+        step. What the body writes with this client, in this thread, is written only while the lock is held (see `Lock.guard`); `unguarded`
+        makes it not so.
         """
         return _WithLock(self, name, suspension_grace, options)
 
@@ -626,12 +644,19 @@ async def _end(task: asyncio.Task[None]) -> None:
 class _WithLock(AbstractContextManager[Lock]):
     def __init__(self, client: Client, name: str, grace: float | None, options: LockOptions) -> None:
         self._client, self._name, self._grace, self._options = client, name, grace, options
-        self._entered: list[Lock] = []
+        self._entered: list[tuple[Lock, _guard.Guard]] = []
 
     def __enter__(self) -> Lock:
         lock = self._client.acquire(self._name, suspension_grace=self._grace, **self._options)
-        self._entered.append(lock)
+        guard = lock._lock._own_guard()
+        self._entered.append((lock, guard))
+        _guard.enter(guard)
         return lock
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._entered.pop().__exit__(kind, error, trace)
+        lock, guard = self._entered.pop()
+        _guard.leave(guard)
+        lost = loss_met(lock._lock, error)
+        lock.__exit__(kind, error, trace)
+        if lost is not None:
+            raise lost

@@ -13,6 +13,7 @@ from sidekeeper import _lease, _lock, _transport
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import LostError, SidekeeperError
+from sidekeeper._guard import Ticket, unguarded
 from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease
 from sidekeeper._lock import Lock, LockOptions, WithLock
@@ -34,9 +35,11 @@ __all__ = [
     "Membership",
     "Precondition",
     "Sequence",
+    "Ticket",
     "if_exists",
     "if_missing",
     "if_version",
+    "unguarded",
 ]
 
 T = TypeVar("T")
@@ -61,7 +64,7 @@ class Client:
         self._lock = _lock.kind(self._streams, self._locks)
         self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel))
         self._member = Kind(self._streams, lambda request: Single(self._groups.Join, request), "joined")
-        self.config = Config(self._channel)
+        self.config = Config(self._channel, self._streams)
         """The configuration."""
 
     async def __aenter__(self) -> Self:
@@ -108,7 +111,8 @@ class Client:
         """Holds the lock in the body of `async with`, and releases it.
 
         The body is cancelled, and LostError raised, as soon as the lock is lost; with suspension_grace also, with SuspendedError,
-        when it has been suspended for that many seconds.
+        when it has been suspended for that many seconds. What the body, and a task that it begins, writes with this client is written only
+        while the lock is held (see `Lock.guard`); `unguarded` makes it not so.
         """
         return WithLock(lambda: self.acquire(name, **options), suspension_grace)
 
@@ -157,7 +161,7 @@ class Client:
 
     def sequence(self, name: str) -> Sequence:
         """Returns the sequence of that name, which need not exist."""
-        return Sequence(self._channel, name)
+        return Sequence(self._channel, self._streams, name)
 
     async def join(
         self,
