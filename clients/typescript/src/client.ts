@@ -72,7 +72,7 @@ export class Client implements Disposable {
     this.sequences = stubOf(this.channel, SequenceServiceService);
     this.lock = lockKind(this.streams, this.locks);
     this.lease = leaseKind(this.streams, stubOf(this.channel, LeaseServiceService));
-    this.config = new Config(stubOf(this.channel, ConfigServiceService));
+    this.config = new Config(stubOf(this.channel, ConfigServiceService), this.streams);
   }
 
   /** Gives up everything that this client holds and waits for. Calling it again does nothing. */
@@ -117,6 +117,8 @@ export class Client implements Disposable {
    * The signal that body gets is aborted, with LostError as its reason, as soon as the lock is lost, and with SuspendedError when it has
    * been suspended for suspensionGrace; also with the reason of the caller's own signal. A body that has lost its lock rejects with
    * LostError unless it fails by itself.
+   *
+   * What body writes with this client is written only while the lock is held (see Lock.guard); unguarded makes it not so.
    */
   async withLock<T>(
     name: string,
@@ -145,7 +147,8 @@ export class Client implements Disposable {
           return body(lock, signal);
         });
       } catch (error) {
-        const lost = lead?.error !== undefined && !this.streams.closed;
+        const met = error instanceof LostError && error.what === `lock ${name}`;
+        const lost = (lead?.error !== undefined || met) && !this.streams.closed;
         const passes = isTransient(error) || (options.lease === undefined && wasLost(error));
         if (options.signal?.aborted === true || !(lost || (lead === undefined && passes))) {
           throw error;
@@ -193,7 +196,7 @@ export class Client implements Disposable {
 
   /** Returns the sequence of that name, which need not exist. */
   sequence(name: string): Sequence {
-    return new Sequence(this.sequences, name);
+    return new Sequence(this.sequences, this.streams, name);
   }
 
   /**

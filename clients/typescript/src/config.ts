@@ -14,6 +14,7 @@ import {
   type WatchRequest,
   type WatchResponse,
 } from "./gen/sidekeeper/config/v1/config.js";
+import { guardsOf } from "./guard.js";
 import { type Stub, callIdempotent, callNonIdempotent, reopened, start } from "./transport.js";
 import { type ConfigChange, type ConfigEvent, type Entry, entryFrom } from "./types.js";
 
@@ -35,7 +36,7 @@ function conditionOf(precondition?: Precondition): WirePrecondition | undefined 
 
 function putOf(key: string, value: Uint8Array | string, precondition?: Precondition): PutRequest {
   const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
-  return { key, content: { $case: "value", value: Buffer.from(bytes) }, precondition: conditionOf(precondition) };
+  return { key, content: { $case: "value", value: Buffer.from(bytes) }, precondition: conditionOf(precondition), guards: [] };
 }
 
 /** A transaction: at most 100 operations, each on a different key, of which all or none are applied. */
@@ -52,7 +53,7 @@ export class Commit {
   delete(key: string, precondition?: Precondition): this {
     return this.add({
       $case: "delete",
-      value: { key, precondition: conditionOf(precondition), recursive: false },
+      value: { key, precondition: conditionOf(precondition), recursive: false, guards: [] },
     });
   }
 
@@ -67,10 +68,17 @@ export class Commit {
   }
 }
 
-/** The configuration. Values are at most 1,000,000 bytes; strings are written as UTF-8. */
+/**
+ * The configuration. Values are at most 1,000,000 bytes; strings are written as UTF-8.
+ *
+ * What the body of Client.withLock writes is written only while the lock is held (see Lock.guard); otherwise it is GuardLostError.
+ */
 export class Config {
   /** @internal */
-  constructor(private readonly stub: Stub<typeof ConfigServiceService>) {}
+  constructor(
+    private readonly stub: Stub<typeof ConfigServiceService>,
+    private readonly client: object,
+  ) {}
 
   /**
    * Reads a key as the sidecar last saw it; with linearizable, the result reflects every write that completed before
@@ -87,13 +95,14 @@ export class Config {
    * been written, or may be written later.
    */
   async put(key: string, value: Uint8Array | string, precondition?: Precondition): Promise<Entry> {
-    const reply = await callNonIdempotent(this.stub.put, putOf(key, value, precondition));
+    const request = { ...putOf(key, value, precondition), guards: guardsOf(this.client) };
+    const reply = await callNonIdempotent(this.stub.put, request);
     return { ...entryFrom(undefined), key, version: reply.version, revision: reply.revision };
   }
 
   /** Deletes a key. Rejects with KeyNotFoundError, PreconditionFailedError, KeyHasChildrenError. */
   async delete(key: string, precondition?: Precondition): Promise<void> {
-    const request = { key, precondition: conditionOf(precondition), recursive: false };
+    const request = { key, precondition: conditionOf(precondition), recursive: false, guards: guardsOf(this.client) };
     await callNonIdempotent(this.stub.delete, request);
   }
 
@@ -116,7 +125,7 @@ export class Config {
    * `key`, and its `version` if it exists.
    */
   async commit(commit: Commit): Promise<Entry[]> {
-    const reply = await callNonIdempotent(this.stub.commit, { operations: commit.operations });
+    const reply = await callNonIdempotent(this.stub.commit, { operations: commit.operations, guards: guardsOf(this.client) });
     return reply.results.map(({ version, revision }, i) => {
       const { operation } = commit.operations[i] ?? {};
       const key = operation?.$case === "put" ? operation.value.key : "";

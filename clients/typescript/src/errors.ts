@@ -215,6 +215,10 @@ export class DirectoryTooLargeError extends SidekeeperError {
   override readonly reason = "DIRECTORY_TOO_LARGE";
 }
 
+export class GuardLostError extends SidekeeperError {
+  override readonly reason = "GUARD_LOST";
+}
+
 type Kind = new (code: status, told: Told) => SidekeeperError;
 
 /** The class of each reason. */
@@ -262,6 +266,7 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["POLICY_DENIED", PolicyDeniedError],
   ["QUOTA_EXCEEDED", QuotaExceededError],
   ["DIRECTORY_TOO_LARGE", DirectoryTooLargeError],
+  ["GUARD_LOST", GuardLostError],
 ]);
 
 /** Something that the caller held has ended without the caller giving it up; `cause` is the reason. */

@@ -1,7 +1,7 @@
 /** Locks. */
 
 import type { Answer } from "./claim.js";
-import { HoldNotFoundError, SuspendedError, named } from "./errors.js";
+import { GuardLostError, HoldNotFoundError, LostError, SuspendedError, named } from "./errors.js";
 import {
   type AcquireRequest,
   type AcquireResponse,
@@ -9,6 +9,7 @@ import {
   type Granted,
   type LockServiceService,
 } from "./gen/sidekeeper/lock/v1/lock.js";
+import { Ticket, guardedByHold } from "./guard.js";
 import {
   type Attempt,
   type Carrier,
@@ -111,6 +112,35 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
     this.kind.streams.notify(`lock ${this.name}`, callback, news);
   }
 
+  /** What the holder hands on to others, who guard with it what they write. */
+  ticket(): Ticket {
+    return new Ticket(this.name, this.fencingToken);
+  }
+
+  /**
+   * Runs body and returns its result. What it writes with the lock's client is guarded with the lock: put, delete and commit of the
+   * configuration, and the numbers of a sequence unless they are relaxed.
+   *
+   * The ensemble carries that out only while the lock is held, in one transaction with the write, at no cost; otherwise it is
+   * GuardLostError, or HoldNotFoundError after the sidecar has restarted. It holds for all that body begins, also after it has settled. What
+   * another client writes is not guarded by it: hand on a Ticket.
+   */
+  guard<T>(body: () => T): T {
+    return guardedByHold(this.holdId, this.kind.streams, body);
+  }
+
+  /**
+   * The loss that an error of the body tells of, unless the body has released the lock: a write may meet the loss first.
+   *
+   * @internal
+   */
+  lossIn(error: unknown): LostError | undefined {
+    if (!(error instanceof GuardLostError) || error.metadata["fencing_token"] !== String(this.fencingToken)) {
+      return undefined;
+    }
+    return this.claim.lost ?? (this.claim.over ? undefined : new LostError(`lock ${this.name}`, error));
+  }
+
   /**
    * Releases the lock. For the caller it ends at once; when this settles, the next waiter can be granted it.
    *
@@ -166,7 +196,7 @@ export async function runWithLock<T>(
   };
   lock.onSuspension(lock.suspended);
   try {
-    return await runAndRelease(lock, () => body(lock, stop.signal));
+    return await runAndRelease(lock, () => lock.guard(() => body(lock, stop.signal)));
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);
@@ -179,8 +209,9 @@ async function runAndRelease<T>(lock: Lock, body: () => Promise<T> | T): Promise
   try {
     result = await body();
   } catch (error) {
+    const lost = lock.lossIn(error);
     await lock.release().catch(() => undefined); // it is over for the caller all the same
-    throw error;
+    throw lost ?? error;
   }
   await lock.release();
   return result;

@@ -1,6 +1,7 @@
 /** Sequences. */
 
 import { Ordering, type SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
+import { guardsOf } from "./guard.js";
 import { type Stub, callIdempotent, callNonIdempotent } from "./transport.js";
 import type { Numbers, SequenceState } from "./types.js";
 
@@ -14,6 +15,7 @@ export class Sequence {
   /** @internal */
   constructor(
     private readonly stub: Stub<typeof SequenceServiceService>,
+    private readonly client: object,
     readonly name: string,
   ) {}
 
@@ -21,6 +23,9 @@ export class Sequence {
    * Hands out a number that is larger than every number handed out, through any sidecar, before this call. Rejects with
    * SequenceNotFoundError, SequenceExhaustedError, SequenceMalformedError. After an error another attempt is safe: at worst it
    * skips numbers.
+   *
+   * In the body of Client.withLock it is handed out only while the lock is held (see Lock.guard); otherwise it is GuardLostError. Relaxed
+   * numbers are not guarded.
    */
   async next(options: NumberOptions = {}): Promise<bigint> {
     return (await this.nextRange(1, options)).first;
@@ -28,8 +33,10 @@ export class Sequence {
 
   /** Hands out count numbers at once, 1 to 1,000,000. Errors are those of next. */
   async nextRange(count: number, options: NumberOptions = {}): Promise<Numbers> {
-    const ordering = options.relaxed === true ? Ordering.RELAXED : Ordering.STRICT;
-    const reply = await callIdempotent(this.stub.next, { name: this.name, count, ordering });
+    const relaxed = options.relaxed === true;
+    const ordering = relaxed ? Ordering.RELAXED : Ordering.STRICT;
+    const guards = relaxed ? [] : guardsOf(this.client);
+    const reply = await callIdempotent(this.stub.next, { name: this.name, count, ordering, guards });
     return { first: reply.first, last: reply.last, incarnation: reply.incarnation };
   }
 

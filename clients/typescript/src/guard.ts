@@ -1,0 +1,60 @@
+/** Guards: holds that must last for a write to be carried out. */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+
+import type { Guard as WireGuard } from "./gen/sidekeeper/hold/v1/hold.js";
+
+/** A guard is for what one client writes; for every client's, if that is undefined. */
+interface Guard {
+  readonly wire: WireGuard;
+  readonly client?: object;
+}
+
+const storage = new AsyncLocalStorage<readonly Guard[]>();
+
+function guarded<T>(guard: Guard, body: () => T): T {
+  return storage.run([...(storage.getStore() ?? []), guard], body);
+}
+
+/**
+ * Runs body, and guards with the hold what the client writes in it.
+ *
+ * @internal
+ */
+export function guardedByHold<T>(holdId: string, client: object, body: () => T): T {
+  return guarded({ wire: { hold: { $case: "holdId", value: holdId } }, client }, body);
+}
+
+/**
+ * The guards of what the client writes here.
+ *
+ * @internal
+ */
+export function guardsOf(client: object): WireGuard[] {
+  const all = storage.getStore() ?? [];
+  return all.filter((guard) => guard.client === undefined || guard.client === client).map(({ wire }) => wire);
+}
+
+/**
+ * Names a hold for others, who guard with it what they write for its holder. It is no secret, and good until the lock is released or
+ * lost.
+ */
+export class Ticket {
+  constructor(
+    /** The lock's name. */
+    readonly lock: string,
+    /** The hold's fencing token, larger than 0. */
+    readonly fencingToken: bigint,
+  ) {}
+
+  /** Runs body and returns its result. What it writes, through any client, is guarded with the ticket, as with Lock.guard. */
+  guard<T>(body: () => T): T {
+    const ticket = { lock: this.lock, fencingToken: this.fencingToken };
+    return guarded({ wire: { hold: { $case: "ticket", value: ticket } } }, body);
+  }
+}
+
+/** Runs body and returns its result. What it writes is not guarded, although a lock is held around it. */
+export function unguarded<T>(body: () => T): T {
+  return storage.run([], body);
+}
