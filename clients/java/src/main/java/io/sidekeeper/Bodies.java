@@ -21,12 +21,15 @@ final class Bodies {
     Interruption interruption = new Interruption(Thread.currentThread());
     Guard guard = new Guard(lock, interruption::fire);
     T result;
+    GuardScope guarded = lock.guard();
     try {
       guard.begin();
       result = body.run(lock);
     } catch (Throwable failure) {
+      guarded.close();
       RuntimeException stopped = interruption.finish();
       guard.end();
+      lock.learn(failure);
       if (stopped != null && isInterruption(failure)) {
         releaseQuietly(lock);
         throw told(stopped, failure);
@@ -39,6 +42,7 @@ final class Bodies {
       }
       throw failure;
     }
+    guarded.close();
     interruption.finish();
     guard.end();
     LostException over = lock.whyOver();
@@ -126,10 +130,13 @@ final class Bodies {
 
   private static <T> CompletableFuture<T> begin(
       Lock lock, Function<Lock, ? extends CompletionStage<T>> body) {
+    GuardScope guarded = lock.guard();
     try {
       return body.apply(lock).toCompletableFuture();
     } catch (Throwable failed) { // whatever it is, the lock is released
       return CompletableFuture.failedFuture(failed);
+    } finally {
+      guarded.close();
     }
   }
 }

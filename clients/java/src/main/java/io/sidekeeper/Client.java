@@ -158,6 +158,9 @@ public final class Client implements AutoCloseable {
    * exception, in which the loss is suppressed. What a body throws since it was interrupted is
    * suppressed in LockLostException, or SuspendedException.
    *
+   * <p>What the body writes on its thread with this client is written only while the lock is held;
+   * see {@link Lock#guard}.
+   *
    * @param name of the lock
    * @param options how to acquire and hold it
    * @param body what to do with it, on the calling thread
@@ -180,7 +183,9 @@ public final class Client implements AutoCloseable {
    *
    * <p>The stage is cancelled as soon as the lock is lost, or has been suspended for the grace of
    * the options, and this one then fails with LockLostException or SuspendedException. What cannot
-   * be cancelled learns of it from {@link Held#lost} and {@link Held#isValid}.
+   * be cancelled learns of it from {@link Held#lost} and {@link Held#isValid}. What the body writes
+   * before it gives the stage is written only while the lock is held; what runs later opens a scope
+   * with {@link Lock#guard}.
    *
    * @param name of the lock
    * @param options how to acquire and hold it
@@ -297,7 +302,7 @@ public final class Client implements AutoCloseable {
    * @return the sequence
    */
   public Sequence sequence(String name) {
-    return new Sequence(core.calls, name);
+    return new Sequence(core, name);
   }
 
   /**

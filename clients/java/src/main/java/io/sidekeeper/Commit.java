@@ -57,24 +57,24 @@ public final class Commit {
     return this;
   }
 
-  CommitRequest wire() {
-    return request.build();
+  CommitRequest.Builder wire() {
+    return request.clone();
   }
 
-  static PutRequest putOf(String key, byte[] value, @Nullable Precondition precondition) {
+  static PutRequest.Builder putOf(String key, byte[] value, @Nullable Precondition precondition) {
     PutRequest.Builder put =
         PutRequest.newBuilder().setKey(key).setValue(ByteString.copyFrom(value));
     if (precondition != null) {
       put.setPrecondition(precondition.wire());
     }
-    return put.build();
+    return put;
   }
 
-  static DeleteRequest deleteOf(String key, @Nullable Precondition precondition) {
+  static DeleteRequest.Builder deleteOf(String key, @Nullable Precondition precondition) {
     DeleteRequest.Builder delete = DeleteRequest.newBuilder().setKey(key);
     if (precondition != null) {
       delete.setPrecondition(precondition.wire());
     }
-    return delete.build();
+    return delete;
   }
 }

@@ -3,6 +3,7 @@ package io.sidekeeper;
 import io.sidekeeper.config.v1.CommitRequest;
 import io.sidekeeper.config.v1.ConfigServiceGrpc;
 import io.sidekeeper.config.v1.Consistency;
+import io.sidekeeper.config.v1.DeleteRequest;
 import io.sidekeeper.config.v1.GetRequest;
 import io.sidekeeper.config.v1.ListRequest;
 import io.sidekeeper.config.v1.ListResponse;
@@ -10,6 +11,7 @@ import io.sidekeeper.config.v1.Operation;
 import io.sidekeeper.config.v1.PutRequest;
 import io.sidekeeper.config.v1.Result;
 import io.sidekeeper.config.v1.WatchRequest;
+import io.sidekeeper.errors.GuardLostException;
 import io.sidekeeper.errors.KeyNotFoundException;
 import io.sidekeeper.errors.OutcomeUnknownException;
 import io.sidekeeper.errors.PreconditionFailedException;
@@ -24,6 +26,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * The configuration that a client reaches. Values are at most 1,000,000 bytes; strings are written
  * as UTF-8. Its calls take up to ten seconds while the sidecar or the ensemble is away.
+ *
+ * <p>What a body of {@link Client#withLock} writes is written only while the lock is held (see
+ * {@link Lock#guard}); otherwise it is {@link GuardLostException}.
  */
 public final class Config {
   private final Core core;
@@ -124,7 +129,8 @@ public final class Config {
    */
   public Entry put(String key, byte[] value, @Nullable Precondition precondition)
       throws InterruptedException {
-    PutRequest request = Commit.putOf(key, value, precondition);
+    PutRequest request =
+        Commit.putOf(key, value, precondition).addAllGuards(GuardScope.guards(core)).build();
     var reply = Waiting.await(core.calls.attempt(ConfigServiceGrpc.getPutMethod(), request));
     return Entry.without(key, reply.getVersion(), reply.getRevision());
   }
@@ -153,9 +159,9 @@ public final class Config {
    * @throws SidekeeperException as without a precondition
    */
   public void delete(String key, @Nullable Precondition precondition) throws InterruptedException {
-    Waiting.await(
-        core.calls.attempt(
-            ConfigServiceGrpc.getDeleteMethod(), Commit.deleteOf(key, precondition)));
+    DeleteRequest request =
+        Commit.deleteOf(key, precondition).addAllGuards(GuardScope.guards(core)).build();
+    Waiting.await(core.calls.attempt(ConfigServiceGrpc.getDeleteMethod(), request));
   }
 
   /**
@@ -172,7 +178,7 @@ public final class Config {
    * @throws SidekeeperException if nothing was done, or the sidecar has not answered
    */
   public List<Entry> commit(Commit commit) throws InterruptedException {
-    CommitRequest request = commit.wire();
+    CommitRequest request = commit.wire().addAllGuards(GuardScope.guards(core)).build();
     var reply = Waiting.await(core.calls.attempt(ConfigServiceGrpc.getCommitMethod(), request));
     List<Entry> entries = new ArrayList<>();
     for (int i = 0; i < reply.getResultsCount(); i++) {

@@ -1,8 +1,10 @@
 package io.sidekeeper;
 
+import io.sidekeeper.errors.GuardLostException;
 import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.hold.v1.Guard;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
 import io.sidekeeper.lock.v1.RevocationRequested;
@@ -134,6 +136,37 @@ public final class Lock extends HeldStream<AcquireRequest, AcquireResponse> {
    */
   public long fencingToken() {
     return fencingToken;
+  }
+
+  /**
+   * Names the hold for others, who guard with it what they write.
+   *
+   * @return what the holder hands on
+   */
+  public Ticket ticket() {
+    return new Ticket(name, fencingToken);
+  }
+
+  /**
+   * Guards with the lock what this thread writes with the lock's client, until the scope is closed:
+   * put, delete and commit of the configuration, and the numbers of a sequence unless they are
+   * relaxed. The ensemble carries that out only while the lock is held, in one transaction with the
+   * write, at no cost; otherwise it is GuardLostException, or a SidekeeperException with the reason
+   * HOLD_NOT_FOUND after the sidecar has restarted. What another client writes is not guarded by
+   * it: hand on a ticket.
+   *
+   * @return the scope; close it on this thread
+   */
+  public GuardScope guard() {
+    return GuardScope.open(core, Guard.newBuilder().setHoldId(holdId).build());
+  }
+
+  /** Takes in an error of a body: a write may meet the loss of the lock before the client does. */
+  void learn(Throwable failure) {
+    if (failure instanceof GuardLostException lost
+        && String.valueOf(fencingToken).equals(lost.metadata().get("fencing_token"))) {
+      claim.lose(lost);
+    }
   }
 
   /**

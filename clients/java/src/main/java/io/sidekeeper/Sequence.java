@@ -1,5 +1,6 @@
 package io.sidekeeper;
 
+import io.sidekeeper.errors.GuardLostException;
 import io.sidekeeper.errors.OutcomeUnknownException;
 import io.sidekeeper.errors.SequenceExistsException;
 import io.sidekeeper.errors.SequenceNotFoundException;
@@ -21,11 +22,13 @@ import java.util.concurrent.CompletableFuture;
  * another attempt to get numbers is safe: at worst it skips some.
  */
 public final class Sequence {
+  private final Core core;
   private final Calls calls;
   private final String name;
 
-  Sequence(Calls calls, String name) {
-    this.calls = calls;
+  Sequence(Core core, String name) {
+    this.core = core;
+    this.calls = core.calls;
     this.name = name;
   }
 
@@ -35,6 +38,7 @@ public final class Sequence {
    * @return a number that is larger than all that had been handed out, through whichever sidecar,
    *     when it was asked for
    * @throws InterruptedException if the thread is interrupted; a number may be skipped then
+   * @throws GuardLostException if a hold that guards it has ended (see {@link Lock#guard})
    * @throws SequenceNotFoundException if there is no such sequence
    * @throws SidekeeperException with the reason SEQUENCE_EXHAUSTED if no number is left up to
    *     2^63−1, or SEQUENCE_MALFORMED if what is stored under the name is no sequence; otherwise if
@@ -78,10 +82,13 @@ public final class Sequence {
   }
 
   private CompletableFuture<Numbers> range(int count, Ordering ordering) {
-    NextRequest request =
-        NextRequest.newBuilder().setName(name).setCount(count).setOrdering(ordering).build();
+    NextRequest.Builder request =
+        NextRequest.newBuilder().setName(name).setCount(count).setOrdering(ordering);
+    if (ordering == Ordering.ORDERING_STRICT) {
+      request.addAllGuards(GuardScope.guards(core));
+    }
     return calls
-        .insist(SequenceServiceGrpc.getNextMethod(), request)
+        .insist(SequenceServiceGrpc.getNextMethod(), request.build())
         .thenApply(reply -> new Numbers(reply.getFirst(), reply.getLast(), reply.getIncarnation()));
   }
 

@@ -14,6 +14,7 @@ import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
 import io.sidekeeper.errors.EnsembleUnreachableException;
 import io.sidekeeper.errors.FieldError;
+import io.sidekeeper.errors.GuardLostException;
 import io.sidekeeper.errors.KeyNotFoundException;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.MemberExistsException;
@@ -72,6 +73,7 @@ class ErrorsTest {
   @ValueSource(
       classes = {
         EnsembleUnreachableException.class,
+        GuardLostException.class,
         KeyNotFoundException.class,
         LockHeldException.class,
         MemberExistsException.class,

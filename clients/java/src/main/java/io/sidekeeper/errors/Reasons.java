@@ -22,7 +22,8 @@ final class Reasons {
           "SEQUENCE_NOT_FOUND", SequenceNotFoundException::new,
           "SEQUENCE_EXISTS", SequenceExistsException::new,
           "KEY_NOT_FOUND", KeyNotFoundException::new,
-          "PRECONDITION_FAILED", PreconditionFailedException::new);
+          "PRECONDITION_FAILED", PreconditionFailedException::new,
+          "GUARD_LOST", GuardLostException::new);
 
   private Reasons() {}
 

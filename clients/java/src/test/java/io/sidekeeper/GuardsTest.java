@@ -1,0 +1,247 @@
+package io.sidekeeper;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.grpc.Status;
+import io.sidekeeper.errors.GuardLostException;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.errors.Told;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
+
+/** Writes that are carried out only while a lock is held. */
+@Timeout(60)
+@SuppressWarnings("try") // a scope has no other use than its end
+class GuardsTest {
+  private static final LockOptions OPTIONS = new LockOptions();
+
+  private Sidecar sidecar;
+  private Client client;
+  private Client other;
+
+  @BeforeEach
+  void connect() {
+    sidecar = new Sidecar();
+    client = new Client(sidecar.address);
+    other = new Client(sidecar.address);
+  }
+
+  @AfterEach
+  void disconnect() {
+    other.close();
+    client.close();
+    sidecar.close();
+  }
+
+  private void assertState(String text) throws InterruptedException {
+    assertEquals(text, client.config().getLinearizable("state").text());
+  }
+
+  private static GuardLostException assertRefused(Lock lock, Executable write) {
+    GuardLostException refused = assertThrows(GuardLostException.class, write);
+    assertEquals(Long.toString(lock.fencingToken()), refused.metadata().get("fencing_token"));
+    return refused;
+  }
+
+  @Test
+  void whatIsWrittenAfterTheLossIsRefused() throws Exception {
+    Config config = client.config();
+    Sequence ids = client.sequence("ids");
+    ids.create(1);
+    config.put("old", "1");
+    Lock lock = client.acquire("orders");
+    try (GuardScope guarded = lock.guard()) {
+      config.put("state", "held");
+      assertEquals(1, ids.next());
+      sidecar.expire("orders");
+      assertTrue(lock.lost().toCompletableFuture().get(Sidecar.PATIENT, TimeUnit.SECONDS) != null);
+      byte[] late = "late".getBytes(StandardCharsets.UTF_8);
+      assertRefused(lock, () -> config.put("state", "late"));
+      assertRefused(lock, () -> config.commit(new Commit().put("state", late, null)));
+      assertRefused(lock, () -> config.delete("old"));
+      assertRefused(lock, ids::next);
+      assertEquals(2, ids.nextRelaxedRange(1).first());
+      try (GuardScope none = GuardScope.unguarded()) {
+        config.put("other", "unguarded");
+      }
+      assertRefused(lock, () -> config.put("state", "late"));
+    }
+    assertState("held");
+    config.put("state", "after");
+  }
+
+  @Test
+  void theBodyOfALockIsGuardedByItAndByAllAroundIt() throws InterruptedException {
+    Config config = client.config();
+    client.withLock(
+        "outer",
+        OPTIONS,
+        outer -> {
+          client.withLock(
+              "inner",
+              OPTIONS,
+              inner -> {
+                config.put("state", "both");
+                outer.release();
+                assertRefused(outer, () -> config.put("state", "late"));
+                return null;
+              });
+          assertRefused(outer, () -> config.put("state", "late"));
+          return null;
+        });
+    assertState("both");
+    config.put("state", "neither");
+  }
+
+  @Test
+  void aBodyThatGivesAStageIsGuardedUntilItGivesIt() throws Exception {
+    CompletableFuture<String> held =
+        client.withLockAsync(
+            "orders",
+            OPTIONS,
+            lock -> {
+              lock.release();
+              assertRefused(lock, () -> client.config().put("state", "late"));
+              return CompletableFuture.completedFuture("done");
+            });
+    assertEquals("done", held.get(Sidecar.PATIENT, TimeUnit.SECONDS));
+    CompletableFuture<Void> after =
+        client.acquireAsync("orders", OPTIONS).thenAccept(Lock::releaseAsync);
+    after.get(Sidecar.PATIENT, TimeUnit.SECONDS);
+    client.config().put("state", "after");
+  }
+
+  @Test
+  void aTicketGuardsWhatOthersWriteForTheHolder() throws InterruptedException {
+    Ticket ticket =
+        client.withLock(
+            "orders",
+            OPTIONS,
+            lock -> {
+              try (GuardScope guarded = lock.ticket().guard()) {
+                other.config().put("state", "for the holder");
+              }
+              lock.release();
+              other.config().put("state", "of its own"); // a hold is no guard of another client's
+              return lock.ticket();
+            });
+    try (GuardScope guarded = ticket.guard()) {
+      GuardLostException refused =
+          assertThrows(GuardLostException.class, () -> other.config().put("state", "late"));
+      assertEquals("orders", refused.metadata().get("lock"));
+    }
+    try (GuardScope guarded = new Ticket("orders", 0).guard()) {
+      SidekeeperException refused =
+          assertThrows(SidekeeperException.class, () -> other.config().put("state", "late"));
+      assertEquals("INVALID_FIELD", refused.reason());
+    }
+    assertState("of its own");
+  }
+
+  @Test
+  void aLeaderWhoseWriteMeetsTheLossFirstLeadsAgain() throws InterruptedException {
+    List<Long> tokens = new ArrayList<>();
+    Body<String, RuntimeException> lead =
+        lock -> {
+          tokens.add(lock.fencingToken());
+          if (tokens.size() == 1) {
+            Map<String, String> metadata = Map.of("fencing_token", tokens.get(0).toString());
+            throw new GuardLostException(
+                Status.Code.FAILED_PRECONDITION, new Told("lost", metadata, List.of()));
+          }
+          client.config().put("leader", tokens.get(1).toString());
+          return "led";
+        };
+    assertEquals("led", client.runWhileLeader("scheduler", OPTIONS, lead));
+    assertEquals(2, tokens.size());
+  }
+
+  @Test
+  void aBodyThatWritesAfterItHasReleasedItsLockMeetsTheRefusal() {
+    Body<Entry, RuntimeException> lead =
+        lock -> {
+          lock.release();
+          return client.config().put("state", "late");
+        };
+    GuardLostException refused =
+        assertThrows(
+            GuardLostException.class, () -> client.runWhileLeader("scheduler", OPTIONS, lead));
+    assertArrayEquals(new Throwable[0], refused.getSuppressed());
+  }
+
+  @Test
+  void anotherThreadGuardsItself() throws Exception {
+    Config config = client.config();
+    List<String> seen = new ArrayList<>();
+    client.withLock(
+        "orders",
+        OPTIONS,
+        lock -> {
+          lock.release();
+          Thread unaware = new Thread(() -> seen.add(written(config)));
+          unaware.start();
+          unaware.join();
+          Thread aware =
+              new Thread(
+                  () -> {
+                    try (GuardScope guarded = lock.guard()) {
+                      seen.add(written(config));
+                    }
+                  });
+          aware.start();
+          aware.join();
+          return null;
+        });
+    assertEquals(List.of("written", "refused"), seen);
+  }
+
+  private static String written(Config config) {
+    try {
+      config.put("thread", "written");
+      return "written";
+    } catch (GuardLostException refused) {
+      return "refused";
+    } catch (InterruptedException interrupted) {
+      return "interrupted";
+    }
+  }
+
+  @Test
+  void theLateWriteOfAnEarlierHolderIsRefused() throws InterruptedException, ExecutionException {
+    Config config = client.config();
+    Lock first = client.acquire("orders");
+    try (GuardScope guarded = first.guard()) {
+      config.put("state", "first");
+    }
+    sidecar.expire("orders");
+    other.withLock(
+        "orders",
+        OPTIONS,
+        second -> {
+          other.config().put("state", "second");
+          try (GuardScope guarded = first.guard()) {
+            assertRefused(first, () -> config.put("state", "late"));
+          }
+          try (GuardScope guarded = first.ticket().guard()) {
+            GuardLostException refused = assertRefused(first, () -> config.put("state", "late"));
+            String current = refused.metadata().get("current_token");
+            assertEquals(Long.toString(second.fencingToken()), current);
+          }
+          assertState("second");
+          return null;
+        });
+  }
+}
