@@ -34,9 +34,11 @@ func TestWhatACommandWritesIsGuardedByTheLockThatItRunsUnder(t *testing.T) {
 	sequence.want(exit.Lost, lost, "next", "numbers")
 	sequence.want(0, "2\n", "next", "numbers", "--relaxed")
 	s.wants(0, "k has version 2\n", "put", "k", "w", "--guard", "")
-	s.wants(exit.Usage, "sidekeeper: guard \"orders\": not a lock and its fencing token, as orders:4294967300\n", "put", "k", "v", "--guard", "orders")
+	s.wants(exit.Usage, "sidekeeper: guard \"orders\": not a lock and its fencing token, as orders:4294967300\n",
+		"put", "k", "v", "--guard", "orders")
 	s.wants(exit.Usage, "sidekeeper: --guard guards one write, and not --recursive\n", "rm", "k", "-r", "--guard", "orders:"+token)
-	sequence.want(exit.Usage, "sidekeeper: --guard guards one write, and not --relaxed\n", "next", "numbers", "--relaxed", "--guard", "orders:"+token)
+	sequence.want(exit.Usage, "sidekeeper: --guard guards one write, and not --relaxed\n",
+		"next", "numbers", "--relaxed", "--guard", "orders:"+token)
 }
 
 func TestWhatIsWrittenWithLockIsGuardedByTheLock(t *testing.T) {
