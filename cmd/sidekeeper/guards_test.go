@@ -62,8 +62,14 @@ func TestWhatIsWrittenWithLockIsGuardedByTheLock(t *testing.T) {
 		}
 		ctx = context.WithoutCancel(ctx)
 		ticket := lock.Ticket()
+		if held, current, err := client.Verify(ctx, ticket); err != nil || !held || current != lock.FencingToken() {
+			t.Error(held, current, err)
+		}
 		if err := lock.Release(ctx); err != nil {
 			return err
+		}
+		if held, current, err := client.Verify(ctx, ticket); err != nil || held || current != 0 {
+			t.Error(held, current, err)
 		}
 		for i, err := range writes(ctx) {
 			if !errors.Is(err, sidekeeper.ErrGuardLost) {

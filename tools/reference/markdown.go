@@ -84,19 +84,24 @@ func typeOf(field protoreflect.FieldDescriptor) string {
 	}
 }
 
+// linkTo leads from the page of a file to where a message or an enum is told of.
+func linkTo(of protoreflect.Descriptor, from protoreflect.FileDescriptor) string {
+	switch {
+	case of.ParentFile() == from:
+		return local(of)
+	case of.ParentFile().Package() == "google.protobuf":
+		return fmt.Sprintf("[%s](%s%s)", of.Name(), wellKnown, anchor(string(of.Name())))
+	default:
+		return fmt.Sprintf("[%s](%s#%s)", of.Name(), pageOf(of.ParentFile()), anchor(string(of.Name())))
+	}
+}
+
 func singleType(field protoreflect.FieldDescriptor) string {
 	switch field.Kind() {
 	case protoreflect.MessageKind:
-		switch of := field.Message(); {
-		case of.ParentFile() == field.ParentFile():
-			return local(of)
-		case of.ParentFile().Package() == "google.protobuf":
-			return fmt.Sprintf("[%s](%s%s)", of.Name(), wellKnown, anchor(string(of.Name())))
-		default:
-			return fmt.Sprintf("[%s](%s#%s)", of.Name(), pageOf(of.ParentFile()), anchor(string(of.Name())))
-		}
+		return linkTo(field.Message(), field.ParentFile())
 	case protoreflect.EnumKind:
-		return local(field.Enum())
+		return linkTo(field.Enum(), field.ParentFile())
 	default:
 		return field.Kind().String()
 	}
