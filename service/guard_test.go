@@ -97,7 +97,8 @@ func TestATicketIsVerified(t *testing.T) {
 	same(t, "of who was a holder", verified("orders", first.token, latest), fmt.Sprint("false ", second.token))
 	same(t, "without a token", verified("orders", 0, latest),
 		`InvalidArgument INVALID_FIELD ticket.fencing_token field=ticket.fencing_token rule=a hold's: larger than 0 value="0"`)
-	same(t, "in what way", verified("orders", 1, 9), `InvalidArgument INVALID_FIELD consistency field=consistency rule=LOCAL or LINEARIZABLE value="9"`)
+	same(t, "in what way", verified("orders", 1, 9),
+		`InvalidArgument INVALID_FIELD consistency field=consistency rule=LOCAL or LINEARIZABLE value="9"`)
 }
 
 func TestAWriteIsRefusedWhosePlaceGoesAfterItsGuardWasRead(t *testing.T) {
