@@ -3,6 +3,8 @@ package endtoend
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -40,16 +42,30 @@ func TestReplacingEveryServerOfTheEnsembleLosesNothing(t *testing.T) {
 		reconfigure(t, serving, []string{added.Member()}, nil)
 		reconfigure(t, serving, nil, []string{fmt.Sprint(old.ID())})
 		for _, s := range crowd.sidecars {
-			s.lines.await(t, "the new list of servers", patient, func(line string) bool {
-				return strings.Contains(line, "list of servers changed") && strings.Contains(line, added.RealAddress()) &&
-					!strings.Contains(line, old.RealAddress())
-			})
+			s.awaitMoved(t, old.RealAddress(), added.RealAddress())
 		}
 		old.Stop()
 		crowd.calm(t)
 		crowd.tell(t, fmt.Sprintf("server %d in place of server %d", added.ID(), old.ID()))
 	}
 	crowd.finish(t)
+}
+
+// awaitMoved returns when the sidecar's log says that its servers are others.
+func (s *sidecar) awaitMoved(t *testing.T, from, to string) {
+	t.Helper()
+	for began := now(); ; await(t, "a moment", patient, after(50*time.Millisecond)) {
+		log, err := os.ReadFile(filepath.Join(s.folder, "log"))
+		must(t, err)
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, `"list of servers changed"`) && strings.Contains(line, to) && !strings.Contains(line, from) {
+				return
+			}
+		}
+		if now().since(began) > patient {
+			t.Fatalf("servers are not yet those with %s and without %s", to, from)
+		}
+	}
 }
 
 // reconfigure adds servers and removes others by their ids, once the ensemble can: servers may be about to join it, or to elect a leader.
