@@ -190,6 +190,15 @@ func TestAListOfServersThatCannotBeRightChangesNothing(t *testing.T) {
 	} {
 		m.show(data)
 		m.until(why, func() bool { return m.said(zap.WarnLevel, unfollowed, why) == 1 })
+		m.show(data)
+		for range 5 {
+			if err := m.client.CatchUp(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if said := m.said(zap.WarnLevel, unfollowed, why); said != 1 {
+			t.Errorf("%q: %d lines", data, said)
+		}
 		if got, want := m.client.servers.order(), "zk1:2181 zk2:2181"; got != want {
 			t.Errorf("%q: %s, not %s", data, got, want)
 		}
@@ -201,12 +210,16 @@ func TestAListOfServersThatCannotBeRightChangesNothing(t *testing.T) {
 func TestServersAreNotFollowedUnlessAskedFor(t *testing.T) {
 	m := newMoving(t, false, "zk1:2181")
 	m.list("5", "zk1:2181", "zk2:2181")
-	s := openSession(t, m.client)
-	if err := s.flush(t.Context()); err != nil {
-		t.Fatal(err)
+	for range 20 {
+		if err := m.client.CatchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if read := m.client.servers.config; read.Version != 0 {
-		t.Errorf("read: %v", read)
+	v, _ := m.client.reader.current()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.nodes[ConfigPath] != nil {
+		t.Error("the list is watched")
 	}
 }
 
