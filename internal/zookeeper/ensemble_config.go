@@ -58,7 +58,9 @@ func ParseEnsembleConfig(data []byte, given []string, secure bool) (EnsembleConf
 			err = config.add(id, value, given, secure)
 		case name == "version":
 			versions++
-			config.Version, err = strconv.ParseUint(value, 16, 63)
+			if config.Version, err = strconv.ParseUint(value, 16, 63); err != nil {
+				err = errors.New("want a hexadecimal number")
+			}
 		}
 		if err != nil {
 			return EnsembleConfig{}, fmt.Errorf("line %.200q: %w", line, err)
@@ -86,7 +88,7 @@ func (e EnsembleConfig) check(versions int) error {
 func (e EnsembleConfig) add(id, value string, given []string, secure bool) error {
 	number, err := strconv.ParseUint(id, 10, 31)
 	if _, twice := e.Servers[int(number)]; err != nil || twice {
-		return fmt.Errorf("id %q: want a number that no other server has", id)
+		return fmt.Errorf("id %.100q: want a number that no other server has", id)
 	}
 	peers, clients, _ := strings.Cut(value, ";")
 	open, overTLS, _ := strings.Cut(clients, ";")
@@ -116,7 +118,7 @@ func peerHosts(text string) (hosts []string, err error) {
 		}
 		parts := strings.Split(rest, ":")
 		if len(parts) < 2 || len(parts) > 3 || !isPort(parts[0]) || !isPort(parts[1]) || len(hosts) == mostPeerHosts {
-			return nil, fmt.Errorf("%q: want host:port:port:role, at most %d times", peer, mostPeerHosts)
+			return nil, fmt.Errorf("%.100q: want host:port:port:role, at most %d times", peer, mostPeerHosts)
 		}
 		if !isWildcard(host) {
 			hosts = append(hosts, host)
@@ -132,7 +134,7 @@ func endpoint(text string, hosts []string) (reached []string, port string, err e
 	}
 	host, port, err := cutHost(text)
 	if err != nil || !isPort(port) {
-		return nil, "", errors.Join(err, fmt.Errorf("%q: want host:port or port, with a port of 1 to 65535", text))
+		return nil, "", errors.Join(err, fmt.Errorf("%.100q: want host:port or port, with a port of 1 to 65535", text))
 	}
 	if isWildcard(host) {
 		return hosts, port, nil
@@ -156,13 +158,13 @@ func cutHost(text string) (host, rest string, err error) {
 	if inside, bracketed := strings.CutPrefix(text, "["); bracketed {
 		host, rest, _ = strings.Cut(inside, "]:")
 		if _, err := netip.ParseAddr(host); err != nil {
-			return "", "", fmt.Errorf("%q: want an address in brackets", text)
+			return "", "", fmt.Errorf("%.100q: want an address in brackets", text)
 		}
 		return host, rest, nil
 	}
 	host, rest, _ = strings.Cut(text, ":")
 	if !hostName.MatchString(host) {
-		return "", "", fmt.Errorf("%q: want a host before a colon", text)
+		return "", "", fmt.Errorf("%.100q: want a host before a colon", text)
 	}
 	return host, rest, nil
 }
