@@ -79,7 +79,7 @@ func (a audit) wrote(by caller.Caller, kind, action, named string, err error, mo
 }
 
 // committed tells of each operation of a transaction; no results are those of one that failed.
-func (a audit) committed(by caller.Caller, operations []recipes.Operation, results []recipes.Entry, err error) {
+func (a audit) committed(by caller.Caller, under guards, operations []recipes.Operation, results []recipes.Entry, err error) {
 	actions := map[recipes.Action]string{recipes.ActionPut: "put", recipes.ActionDelete: "delete"}
 	for i, operation := range operations {
 		action, writes := actions[operation.Action]
@@ -90,12 +90,13 @@ func (a audit) committed(by caller.Caller, operations []recipes.Operation, resul
 		if err == nil {
 			version = results[i].Version
 		}
-		a.wrote(by, "key", action, operation.Key, err, zap.Int("bytes", len(operation.Value)), zap.Int32("version", version))
+		a.wrote(by, "key", action, operation.Key, err, zap.Int("bytes", len(operation.Value)), zap.Int32("version", version),
+			under.field())
 	}
 }
 
-func (a audit) advanced(by caller.Caller, sequence string, to int64, err error) {
-	a.log.Info("advance", append(by.Fields(), zap.String("name", sequence), zap.Int64("last_issued", to), outcomeField(err))...)
+func (a audit) advanced(by caller.Caller, under guards, sequence string, to int64, err error) {
+	a.log.Info("advance", append(by.Fields(), zap.String("name", sequence), zap.Int64("last_issued", to), outcomeField(err), under.field())...)
 }
 
 // outcomeField is `OK`, or the reason of an error.

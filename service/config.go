@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -46,7 +47,7 @@ func (c *configService) Put(ctx context.Context, request *configv1.PutRequest) (
 	if err != nil {
 		return nil, err
 	}
-	entries, err := c.commit(ctx, operation)
+	entries, err := c.commit(ctx, request.GetGuards(), operation)
 	if err != nil {
 		return nil, failureOf(err, false)
 	}
@@ -69,7 +70,7 @@ func (c *configService) Delete(ctx context.Context, request *configv1.DeleteRequ
 		}
 		return &configv1.DeleteResponse{Deleted: int32(deleted)}, nil
 	}
-	if _, err := c.commit(ctx, operation); err != nil {
+	if _, err := c.commit(ctx, request.GetGuards(), operation); err != nil {
 		return nil, failureOf(err, false)
 	}
 	return &configv1.DeleteResponse{Deleted: 1}, nil
@@ -80,7 +81,7 @@ func (c *configService) Commit(ctx context.Context, request *configv1.CommitRequ
 	if err != nil {
 		return nil, err
 	}
-	entries, err := c.commit(ctx, operations...)
+	entries, err := c.commit(ctx, request.GetGuards(), operations...)
 	if err != nil {
 		return nil, failureOf(err, true)
 	}
@@ -89,9 +90,14 @@ func (c *configService) Commit(ctx context.Context, request *configv1.CommitRequ
 	})}, nil
 }
 
-func (c *configService) commit(ctx context.Context, operations ...recipes.Operation) ([]recipes.Entry, error) {
-	entries, err := c.config.Commit(ctx, c.services.ensemble, operations...)
-	c.services.audit.committed(caller.Of(ctx), operations, entries, err)
+func (c *configService) commit(ctx context.Context, wire []*holdv1.Guard, operations ...recipes.Operation) ([]recipes.Entry, error) {
+	var entries []recipes.Entry
+	guards, err := c.services.parseGuards(ctx, wire)
+	if err == nil {
+		entries, err = c.config.Commit(ctx, guards.over(c.services.ensemble), operations...)
+		err = guards.meaning(ctx, err)
+	}
+	c.services.audit.committed(caller.Of(ctx), guards, operations, entries, err)
 	return entries, err
 }
 

@@ -57,6 +57,9 @@ func parsePut(part string, request *configv1.PutRequest) (recipes.Operation, err
 	default:
 		return operation, invalid(field, "", "either value or text is required; it may be empty")
 	}
+	if part != "" && len(request.GetGuards()) > 0 {
+		return operation, invalid(part+"guards", "some", "none: a Commit has guards of its own")
+	}
 	if len(operation.Value) > longestValue {
 		return operation, invalid(field, fmt.Sprintf("%d bytes long", len(operation.Value)), fmt.Sprintf("at most %d bytes", longestValue))
 	}
@@ -74,6 +77,10 @@ func parseDelete(part string, request *configv1.DeleteRequest) (recipes.Operatio
 		return operation, invalid(part+"recursive", "true", "false: a Commit deletes each key by itself")
 	case request.GetRecursive() && request.GetPrecondition() != nil:
 		return operation, invalid(part+"precondition", "one", "none together with recursive")
+	case request.GetRecursive() && len(request.GetGuards()) > 0:
+		return operation, invalid("guards", "some", "none together with recursive, which is not one transaction")
+	case part != "" && len(request.GetGuards()) > 0:
+		return operation, invalid(part+"guards", "some", "none: a Commit has guards of its own")
 	}
 	return operation, nil
 }

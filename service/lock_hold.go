@@ -19,6 +19,7 @@ type hold struct {
 	key     digest
 	name    name
 	token   int64
+	place   recipes.Guard
 	lease   *lease
 	granted time.Time
 
@@ -37,13 +38,13 @@ func (h *hold) tell(to caller.Caller) time.Duration {
 }
 
 // beginHold makes a hold of the grant of an Acquire stream and binds it to its caller.
-func (s *Services) beginHold(a *lockStream, token int64) (*hold, string) {
+func (s *Services) beginHold(a *lockStream, granted *recipes.Hold) (*hold, string) {
 	made := &hold{
-		name: a.params.name, token: token, lease: a.lease, granted: time.Now(),
+		name: a.params.name, token: granted.Token, place: granted.Guard(), lease: a.lease, granted: time.Now(),
 		told: &a.told, released: a.acknowledged, gone: make(chan struct{}),
 	}
 	s.held.enter(math.MaxInt)
-	a.lease.has(a.recipe.resource, token)
+	a.lease.has(a.recipe.resource, granted.Token)
 	var id string
 	id, made.key = s.holds.enter(a.lease.identity, made)
 	s.audit.granted(made)
@@ -81,7 +82,7 @@ type request struct {
 // begin makes a hold of the granted place.
 func (a *lockStream) begin(ctx context.Context) (*lockv1.AcquireResponse, nodeState) {
 	var id string
-	a.hold, id = a.services.beginHold(a, a.granted.Token)
+	a.hold, id = a.services.beginHold(a, a.granted)
 	tellGrant(ctx, a.granted.Token)
 	granted := &lockv1.Granted{HoldId: id, FencingToken: a.granted.Token}
 	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{Granted: granted}}, a.asks(a.granted.Revocation, a.granted.Changed)

@@ -53,8 +53,9 @@ type sceneEnsemble struct {
 	opened chan *standin.Session
 
 	mu     sync.Mutex
-	refuse error // what Open answers, if not nil
-	hang   bool  // whether Open waits for its context
+	refuse error  // what Open answers, if not nil
+	hang   bool   // whether Open waits for its context
+	before func() // what Commit does first, once; nil for nothing
 
 	wrap func(*standin.Session) Session // makes what Open returns of a session; nil for the session itself
 }
@@ -76,6 +77,25 @@ func (e *sceneEnsemble) Open(ctx context.Context, timeout time.Duration) (Sessio
 		return e.wrap(session), nil
 	}
 	return session, nil
+}
+
+// beforeCommit has something done between what the next write is planned by and the write.
+func (e *sceneEnsemble) beforeCommit(do func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.before = do
+}
+
+// Commit implements recipes.Store.
+func (e *sceneEnsemble) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.Node, error) {
+	e.mu.Lock()
+	do := e.before
+	e.before = nil
+	e.mu.Unlock()
+	if do != nil {
+		do()
+	}
+	return e.Reader.Commit(ctx, changes...)
 }
 
 func (e *sceneEnsemble) answer(refuse error, hang bool) {

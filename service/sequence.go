@@ -73,7 +73,15 @@ func (s *sequenceService) Next(ctx context.Context, request *sequencev1.NextRequ
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := s.services.issuers.next(ctx, asked, count, relaxed)
+	if relaxed && len(request.GetGuards()) > 0 {
+		return nil, invalid("ordering", "RELAXED", "STRICT with guards: RELAXED numbers were reserved before")
+	}
+	guards, err := s.services.parseGuards(ctx, request.GetGuards())
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := s.services.issuers.next(ctx, asked, guards, count, relaxed)
+	err = guards.meaning(ctx, err)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +120,13 @@ func (s *sequenceService) AdvanceTo(
 	if request.LastIssued == nil {
 		return nil, invalid("last_issued", "", "a number, the largest that is in use")
 	}
-	count, err := sequence.AdvanceTo(ctx, s.services.ensemble, request.GetLastIssued())
-	s.services.audit.advanced(caller.Of(ctx), request.GetName(), request.GetLastIssued(), err)
+	guards, err := s.services.parseGuards(ctx, request.GetGuards())
+	if err != nil {
+		return nil, err
+	}
+	count, err := sequence.AdvanceTo(ctx, guards.over(s.services.ensemble), request.GetLastIssued())
+	err = guards.meaning(ctx, err)
+	s.services.audit.advanced(caller.Of(ctx), guards, request.GetName(), request.GetLastIssued(), err)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,14 @@ type issuers struct {
 	fetches   openCount // under way, in goroutines of their own; Drain waits for them
 
 	mu    sync.Mutex
-	known map[name]*issuer
+	known map[issuing]*issuer
 	swept time.Time
+}
+
+// An issuing is what the numbers of one compare-and-set have in common.
+type issuing struct {
+	sequence name
+	guards   string
 }
 
 // An issuer is one sequence, while it is remembered.
@@ -42,19 +48,21 @@ type issuer struct {
 func newIssuers(options Options, store recipes.Store, drain *drain) *issuers {
 	return &issuers{
 		store: countedStore{store, options.Events}, directory: directory{root: options.SequenceRoot}, drain: drain,
-		events: options.Events, known: map[name]*issuer{},
+		events: options.Events, known: map[issuing]*issuer{},
 	}
 }
 
 // next issues numbers, unless the sidecar begins to stop.
-func (i *issuers) next(ctx context.Context, sequence name, count int64, relaxed bool) (numbers recipes.Numbers, err error) {
+func (i *issuers) next(
+	ctx context.Context, sequence name, under guards, count int64, relaxed bool,
+) (numbers recipes.Numbers, err error) {
 	if i.drain.hasBegun() {
 		return recipes.Numbers{}, errStopping
 	}
 	ctx, release := i.drain.bound(ctx)
 	defer release()
-	from := i.enter(sequence)
-	defer func() { i.leave(sequence, from, err) }()
+	from := i.enter(sequence, under)
+	defer func() { i.leave(issuing{sequence, under.key()}, from, err) }()
 	if !relaxed {
 		numbers, err = from.Next(ctx, count)
 		return numbers, i.counted("STRICT", count, err)
@@ -75,34 +83,35 @@ func (i *issuers) counted(ordering string, count int64, err error) error {
 
 // fetch reserves numbers ahead of need. It is not waited for: callers are served from what is left meanwhile.
 func (i *issuers) fetch(sequence name) {
-	from := i.enter(sequence)
+	from := i.enter(sequence, guards{})
 	i.fetches.enter(mostIssuers)
 	run(func() (struct{}, error) {
 		defer i.fetches.leave()
 		err := from.Refill(i.drain.stopping)
-		i.leave(sequence, from, err)
+		i.leave(issuing{sequence: sequence}, from, err)
 		return struct{}{}, err // whoever needs numbers meets it too
 	})
 }
 
-func (i *issuers) enter(sequence name) *issuer {
+func (i *issuers) enter(sequence name, under guards) *issuer {
+	what := issuing{sequence, under.key()}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := time.Now()
 	if now.Sub(i.swept) > issuersSweeped || len(i.known) >= mostIssuers {
 		i.sweep(now)
 	}
-	found := i.known[sequence]
+	found := i.known[what]
 	if found == nil {
-		found = &issuer{Issuer: recipes.NewIssuer(i.directory.sequence(sequence), i.store)}
-		i.known[sequence] = found
+		found = &issuer{Issuer: recipes.NewIssuer(i.directory.sequence(sequence), under.over(i.store))}
+		i.known[what] = found
 	}
 	found.users++
 	found.used = now
 	return found
 }
 
-func (i *issuers) leave(sequence name, from *issuer, err error) {
+func (i *issuers) leave(what issuing, from *issuer, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	from.users--
@@ -113,22 +122,22 @@ func (i *issuers) leave(sequence name, from *issuer, err error) {
 		from.exists = false
 	}
 	if from.users == 0 && !from.exists {
-		delete(i.known, sequence)
+		delete(i.known, what)
 	}
 }
 
 // sweep forgets what nobody has used lately and, if there is still too much, one that nobody uses.
 func (i *issuers) sweep(now time.Time) {
 	i.swept = now
-	var oldest name
-	for sequence, known := range i.known {
+	var oldest issuing
+	for what, known := range i.known {
 		if known.users > 0 {
 			continue
 		}
 		if now.Sub(known.used) > issuerIdle {
-			delete(i.known, sequence)
+			delete(i.known, what)
 		} else if before, ok := i.known[oldest]; !ok || known.used.Before(before.used) {
-			oldest = sequence
+			oldest = what
 		}
 	}
 	if len(i.known) >= mostIssuers {

@@ -277,7 +277,7 @@ func (s *scene) users(sequence string) int {
 	i := s.services.issuers
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if found := i.known[name{sequence}]; found != nil {
+	if found := i.known[issuing{sequence: name{sequence}}]; found != nil {
 		return found.users
 	}
 	return -1
@@ -311,14 +311,14 @@ func TestOnlySequencesThatExistAndAreUsedAreRemembered(t *testing.T) {
 	i := s.services.issuers
 	same(t, "remembered", len(i.known), 2)
 	i.mu.Lock()
-	i.known[name{"idle"}].used = time.Now().Add(-issuerIdle - time.Second)
+	i.known[issuing{sequence: name{"idle"}}].used = time.Now().Add(-issuerIdle - time.Second)
 	i.sweep(time.Now())
 	i.mu.Unlock()
 	same(t, "idle", s.users("idle"), -1)
 	same(t, "used", s.users("orders"), 0)
 	for n := range mostIssuers {
 		sequence := name{fmt.Sprint("many", n)}
-		i.leave(sequence, i.enter(sequence), nil)
+		i.leave(issuing{sequence: sequence}, i.enter(sequence, guards{}), nil)
 	}
 	if len(i.known) > mostIssuers {
 		t.Errorf("%d are remembered", len(i.known))

@@ -40,6 +40,7 @@ func newConfigPutCommand(reach *reach) *cobra.Command {
 	command.Flags().Int32Var(&only.version, "if-version", 0, "only if the key has this version")
 	command.Flags().BoolVar(&only.missing, "if-missing", false, "only if the key does not exist")
 	command.Flags().BoolVar(&only.existing, "if-exists", false, "only if the key exists")
+	reach.addGuardFlag(command)
 	return command
 }
 
@@ -78,9 +79,13 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 			address := reach.address
 			if recursive {
 				address = reach.operatorAddress
+				err = reach.unguarded(command, "--recursive")
 			}
 			if recursive && len(preconditions) > 0 {
-				return exit.UsageError(errors.New("a condition applies to one key, not with --recursive"))
+				err = exit.UsageError(errors.New("a condition applies to one key, not with --recursive"))
+			}
+			if err != nil {
+				return err
 			}
 			return reach.call(command.Context(), address, func(ctx context.Context, client *sidekeeper.Client) error {
 				deleted := 1
@@ -98,5 +103,6 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 	}
 	command.Flags().BoolVarP(&recursive, "recursive", "r", false, "also delete all keys below it; keys that are put meanwhile may remain")
 	command.Flags().Int32Var(&only.version, "if-version", 0, "only if the key has this version")
+	reach.addGuardFlag(command)
 	return command
 }

@@ -180,7 +180,7 @@ func TestWhoWaitsAtATerminalIsToldForWhom(t *testing.T) {
 		t.Error("nothing is said")
 	}
 	call.Grant(1)
-	wantNext(t, r, "orders 1 false")
+	wantNext(t, r, "orders 1 false orders:1")
 }
 
 func TestACommandCannotBeSuspendedFromItsTerminalAndEndsFromThere(t *testing.T) {

@@ -40,7 +40,7 @@ func TestTheCommandGetsNameAndTokenAndItsExitCodeIsPassedOn(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	call.Grant(77)
-	p.wantLine(t, "orders 77 false")
+	p.wantLine(t, "orders 77 false orders:77")
 	p.want(t, 3)
 	call.AwaitGone()
 }

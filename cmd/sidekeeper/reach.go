@@ -33,6 +33,7 @@ type reach struct {
 	output                      choice
 	last                        string // the address that was dialled
 	dialer                      supervise.Dialer
+	guards                      []string // of what is written, as LOCK:TOKEN
 }
 
 func (r *reach) addFlags(flags *pflag.FlagSet) {
@@ -66,6 +67,10 @@ func (r *reach) call(ctx context.Context, address string, do func(context.Contex
 func (r *reach) callWithin(
 	ctx context.Context, timeout time.Duration, address string, do func(context.Context, *sidekeeper.Client) error,
 ) error {
+	ctx, err := r.guarded(ctx)
+	if err != nil {
+		return err
+	}
 	client, err := r.dial(address) //nolint:contextcheck // it lives until Close
 	if err != nil {
 		return err

@@ -37,12 +37,16 @@ type take struct {
 
 func newSequenceNextCommand(reach *reach) *cobra.Command {
 	var wanted take
-	command := &cobra.Command{
+	var command *cobra.Command
+	command = &cobra.Command{
 		Use: "next NAME", Short: "Take the next numbers of a sequence, one on each line", Args: cobra.ExactArgs(1),
 		ValidArgsFunction: reach.completeSequence,
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Numbers, error) {
 			sequence := client.Sequence(args[0])
 			if wanted.relaxed {
+				if err := reach.unguarded(command, "--relaxed"); err != nil {
+					return sidekeeper.Numbers{}, err
+				}
 				sequence = sequence.Relaxed()
 			}
 			return sequence.NextRange(ctx, wanted.count)
@@ -53,6 +57,7 @@ func newSequenceNextCommand(reach *reach) *cobra.Command {
 	command.Flags().Int32VarP(&wanted.count, "count", "n", 1, "count of numbers: 1 to 1,000,000")
 	command.Flags().BoolVar(&wanted.hex, "hex", false, "show 16 hexadecimal digits (not in json)")
 	command.Flags().BoolVar(&wanted.relaxed, "relaxed", false, "unique numbers without an order")
+	reach.addGuardFlag(command)
 	return command
 }
 

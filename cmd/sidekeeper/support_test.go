@@ -49,7 +49,8 @@ func command(args []string) int {
 	signal.Notify(signals, supervise.Forwarded...)
 	switch args[0] {
 	case "environment":
-		fmt.Fprintln(os.Stdout, os.Getenv("SIDEKEEPER_LOCK_NAME"), os.Getenv("SIDEKEEPER_FENCING_TOKEN"), environmentHas("HOLD"))
+		fmt.Fprintln(os.Stdout, os.Getenv("SIDEKEEPER_LOCK_NAME"), os.Getenv("SIDEKEEPER_FENCING_TOKEN"), environmentHas("HOLD"),
+			os.Getenv(supervise.GuardsVariable))
 		return 3
 	case "membership":
 		fmt.Fprintln(os.Stdout, os.Getenv("SIDEKEEPER_GROUP_NAME"), os.Getenv("SIDEKEEPER_MEMBER_NAME"),

@@ -62,6 +62,7 @@ var exits = []struct {
 	code int
 }{
 	{sidekeeper.ErrLost, Lost},
+	{sidekeeper.ErrGuardLost, Lost},
 	{sidekeeper.ErrLockHeld, NotObtained},
 	{sidekeeper.ErrWaitTimeout, NotObtained},
 	{sidekeeper.ErrMemberExists, NotObtained},

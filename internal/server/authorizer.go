@@ -39,6 +39,7 @@ type question struct {
 	action policy.Action
 	names  []string
 	member []string
+	locks  []string // of the tickets that guard what is written
 }
 
 // questionOf is what the request asks. Who may open a lease may do it by Multiplex: what is begun there is asked for by itself.
@@ -47,7 +48,7 @@ func questionOf(from caller.Caller, method string, request any) question {
 		method = leasev1.LeaseService_Open_FullMethodName
 	}
 	action := methodPolicies[method].action(method, request)
-	return question{from, method, action, namesIn(method, request), memberIn(method, request)}
+	return question{from, method, action, namesIn(method, request), memberIn(method, request), locksOfTickets(request)}
 }
 
 // judge says whether the caller may make this request. Without a policy, and on the operators' listener, that depends on the method
@@ -63,6 +64,8 @@ func (a authorizer) judge(asked question) error {
 		return nil
 	case !known || !a.policy.Last().Allows(asked.from.Identity, asked.action.Name, asked.names, asked.member...):
 		return service.PolicyDenied(asked.from.Identity, asked.action.Name)
+	case len(asked.locks) > 0 && !a.policy.Last().Allows(asked.from.Identity, readsLock, asked.locks):
+		return service.PolicyDenied(asked.from.Identity, readsLock)
 	}
 	return nil
 }

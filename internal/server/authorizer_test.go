@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -160,6 +161,26 @@ func TestADenialTellsTheCallerAsWhomItWasSeenAndNothingOfTheName(t *testing.T) {
 	}
 	same(t, "messages", slices.Compact(messages),
 		"[POLICY_DENIED: denied by the policy: no rule allows socket:app sidekeeper.config.v1.ConfigService/Get for what it names]")
+}
+
+func TestWhoGuardsWithATicketMustBeAllowedToReadItsLock(t *testing.T) {
+	t.Parallel()
+	s := newPolicyScene(t, `
+rules:
+- {identities: ["socket:app"], methods: ["sidekeeper.config.v1.ConfigService/*", "sidekeeper.lock.v1.LockService/Get"], prefixes: [billing]}
+- {identities: ["socket:web"], methods: ["sidekeeper.config.v1.ConfigService/Put"], prefixes: [billing]}
+`)
+	put := func(from, lock string) string {
+		guard := &holdv1.Guard{Hold: &holdv1.Guard_Ticket{Ticket: &holdv1.Ticket{Lock: lock, FencingToken: 1}}}
+		request := &configv1.PutRequest{
+			Key: "billing/a", Content: &configv1.PutRequest_Text{Text: "v"}, Guards: []*holdv1.Guard{guard},
+		}
+		_, err := configv1.NewConfigServiceClient(s.callers[from]).Put(within(t), request)
+		return outcome(err)
+	}
+	same(t, "its own lock", put("socket:app", "billing/lock"), "FailedPrecondition GUARD_LOST")
+	same(t, "another lock", put("socket:app", "stock"), denied)
+	same(t, "a lock that it may not read", put("socket:web", "billing/lock"), denied)
 }
 
 const keysOfBilling = `

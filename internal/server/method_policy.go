@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -99,6 +100,21 @@ func keysOfWatch(request any) []string {
 		return []string{watch.GetPrefix()}
 	}
 	return watch.GetKeys()
+}
+
+// readsLock is what whoever uses somebody's ticket must be allowed to do.
+var readsLock = strings.TrimPrefix(lockv1.LockService_Get_FullMethodName, "/")
+
+// locksOfTickets are the locks whose tickets guard what a request asks for.
+func locksOfTickets(request any) (locks []string) {
+	if guarded, ok := request.(interface{ GetGuards() []*holdv1.Guard }); ok {
+		for _, guard := range guarded.GetGuards() {
+			if ticket := guard.GetTicket(); ticket != nil {
+				locks = append(locks, ticket.GetLock())
+			}
+		}
+	}
+	return locks
 }
 
 func hasGrace(request any) bool    { return request.(*lockv1.RevokeRequest).GetGrace() != nil }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,8 +58,13 @@ func (l *Lock) queued(queued sidekeeper.Queued) {
 	l.r.say("waiting for lock %s: %d ahead, held by %s", l.Name, queued.Position, cmp.Or(strings.Join(holders, ", "), "another caller"))
 }
 
+// GuardsVariable is the environment variable with the locks that a command runs under, as LOCK:TOKEN, separated by blanks.
+const GuardsVariable = "SIDEKEEPER_GUARDS"
+
 func (l *Lock) environment() []string {
-	return []string{"SIDEKEEPER_FENCING_TOKEN=" + strconv.FormatInt(l.held.FencingToken(), 10), "SIDEKEEPER_LOCK_NAME=" + l.Name}
+	token := strconv.FormatInt(l.held.FencingToken(), 10)
+	guards := strings.TrimSpace(os.Getenv(GuardsVariable) + " " + l.Name + ":" + token)
+	return []string{"SIDEKEEPER_FENCING_TOKEN=" + token, "SIDEKEEPER_LOCK_NAME=" + l.Name, GuardsVariable + "=" + guards}
 }
 
 func (l *Lock) guarded() bool { return true }

@@ -24,7 +24,7 @@ func (i idle) run(ctx context.Context, on *stage) (*table, error) {
 		connections int
 		hold        bool
 	}{
-		{"one connection for all", 1, false}, {"a connection each", i.leases, false}, {"one connection, each stream holds a lock", 1, true},
+		{"one connection for all", 1, false}, {"a connection each", i.leases, false}, {"four connections, each stream holds a lock", 4, true},
 	} {
 		cells, err := i.row(ctx, on, row.connections, row.hold)
 		if err != nil {

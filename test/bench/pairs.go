@@ -28,7 +28,12 @@ func (p pairs) run(ctx context.Context, on *stage) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.table(contenders, batches), p.profile(ctx, on, contenders[leasePlace])
+	for place, name := range map[int]string{streamPlace: "stream", leasePlace: "lease"} {
+		if err := p.profile(ctx, on, contenders[place], name); err != nil {
+			return nil, err
+		}
+	}
+	return p.table(contenders, batches), nil
 }
 
 func (p pairs) locks() []string {
@@ -80,13 +85,16 @@ func (p pairs) lockAll(ctx context.Context, callers []caller, each int) ([]time.
 }
 
 // profile has one contender go on while its sidecar is profiled.
-func (p pairs) profile(ctx context.Context, on *stage, c contender) error {
+func (p pairs) profile(ctx context.Context, on *stage, c contender, name string) error {
+	if on.settings.profiles == "" {
+		return nil
+	}
 	callers, err := c.openAll(ctx, p.callers)
 	if err != nil {
 		return err
 	}
 	defer closeAll(callers)
-	return on.profile(ctx, c.sidecar, fmt.Sprintf("pairs-%d", p.callers), func() error {
+	return on.profile(ctx, c.sidecar, fmt.Sprintf("pairs-%d-%s", p.callers, name), func() error {
 		_, err := p.lockAll(ctx, callers, p.each)
 		return err
 	})

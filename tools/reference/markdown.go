@@ -87,10 +87,14 @@ func typeOf(field protoreflect.FieldDescriptor) string {
 func singleType(field protoreflect.FieldDescriptor) string {
 	switch field.Kind() {
 	case protoreflect.MessageKind:
-		if field.Message().ParentFile() != field.ParentFile() {
-			return fmt.Sprintf("[%s](%s%s)", field.Message().Name(), wellKnown, anchor(string(field.Message().Name())))
+		switch of := field.Message(); {
+		case of.ParentFile() == field.ParentFile():
+			return local(of)
+		case of.ParentFile().Package() == "google.protobuf":
+			return fmt.Sprintf("[%s](%s%s)", of.Name(), wellKnown, anchor(string(of.Name())))
+		default:
+			return fmt.Sprintf("[%s](%s#%s)", of.Name(), pageOf(of.ParentFile()), anchor(string(of.Name())))
 		}
-		return local(field.Message())
 	case protoreflect.EnumKind:
 		return local(field.Enum())
 	default:

@@ -9,13 +9,13 @@ import (
 
 // Config is the configuration that a Client reaches. It is safe for use by many goroutines at once.
 type Config struct {
-	stub  configv1.ConfigServiceClient
-	clock clock
+	stub   configv1.ConfigServiceClient
+	client *Client
 }
 
 // Config gives access to the configuration.
 func (c *Client) Config() *Config {
-	return &Config{configv1.NewConfigServiceClient(c.connection), c.clock}
+	return &Config{configv1.NewConfigServiceClient(c.connection), c}
 }
 
 // An Entry is a key with its value.
@@ -81,7 +81,9 @@ func lastOf(preconditions []Precondition) *configv1.Precondition {
 // Put writes a key and returns the entry without its value. ErrPreconditionFailed; with ErrOutcomeUnknown it may have
 // been written, or may still be in a moment.
 func (c *Config) Put(ctx context.Context, key string, value []byte, preconditions ...Precondition) (Entry, error) {
-	reply, err := c.stub.Put(ctx, putRequest(key, value, preconditions))
+	request := putRequest(key, value, preconditions)
+	request.Guards = c.client.guards(ctx)
+	reply, err := c.stub.Put(ctx, request)
 	if err != nil {
 		return Entry{}, fromStatus(err)
 	}
@@ -96,7 +98,7 @@ func putRequest(key string, value []byte, preconditions []Precondition) *configv
 
 // Delete deletes a key. ErrKeyNotFound, ErrPreconditionFailed, ErrKeyHasChildren.
 func (c *Config) Delete(ctx context.Context, key string, preconditions ...Precondition) error {
-	_, err := c.stub.Delete(ctx, &configv1.DeleteRequest{Key: key, Precondition: lastOf(preconditions)})
+	_, err := c.stub.Delete(ctx, &configv1.DeleteRequest{Key: key, Precondition: lastOf(preconditions), Guards: c.client.guards(ctx)})
 	return fromStatus(err)
 }
 
@@ -143,7 +145,7 @@ func (c *Commit) add(operation *configv1.Operation) { c.operations = append(c.op
 // done for want of a precondition, the Error's Metadata tells the `operation`, counted from 0, the `key`, and its `version`
 // if it is there.
 func (c *Config) Commit(ctx context.Context, commit *Commit) ([]Entry, error) {
-	reply, err := c.stub.Commit(ctx, &configv1.CommitRequest{Operations: commit.operations})
+	reply, err := c.stub.Commit(ctx, &configv1.CommitRequest{Operations: commit.operations, Guards: c.client.guards(ctx)})
 	if err != nil {
 		return nil, fromStatus(err)
 	}

@@ -28,7 +28,7 @@ type ConfigView struct {
 // ctx ends the waiting, and not a view that View has returned.
 func (c *Config) View(ctx context.Context, prefix string) (*ConfigView, error) {
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
-	v := &ConfigView{clock: c.clock, stop: stop, followed: make(chan struct{}), changed: make(chan struct{})}
+	v := &ConfigView{clock: c.client.clock, stop: stop, followed: make(chan struct{}), changed: make(chan struct{})}
 	go func() {
 		defer close(v.followed)
 		v.follow(following, c, prefix)

@@ -67,6 +67,7 @@ var (
 	ErrMemoryLimit          error = reason(errorsv1.Reason_REASON_MEMORY_LIMIT)
 	ErrPolicyDenied         error = reason(errorsv1.Reason_REASON_POLICY_DENIED)
 	ErrQuotaExceeded        error = reason(errorsv1.Reason_REASON_QUOTA_EXCEEDED)
+	ErrGuardLost            error = reason(errorsv1.Reason_REASON_GUARD_LOST)
 	ErrDirectoryTooLarge    error = reason(errorsv1.Reason_REASON_DIRECTORY_TOO_LARGE)
 	ErrInternal             error = reason(errorsv1.Reason_REASON_INTERNAL)
 )

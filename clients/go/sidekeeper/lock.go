@@ -14,6 +14,9 @@ import (
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
+// lockWord stands before the name of a lock in errors.
+const lockWord = "lock "
+
 // Mode is how a lock is held.
 type Mode int32
 
@@ -93,7 +96,7 @@ type Lock struct {
 // AbsenceTimeout each time, and not at all WithoutRepetition. What an attempt was granted ends before the next one.
 func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
 	var lock *Lock
-	err := c.throughAbsence(ctx, "lock "+name, options.Wait, options.Lease, func(wait *time.Duration) (heard bool, err error) {
+	err := c.throughAbsence(ctx, lockWord+name, options.Wait, options.Lease, func(wait *time.Duration) (heard bool, err error) {
 		options.Wait = wait
 		lock, err = c.acquire(ctx, name, options)
 		return lock.heard.Load(), err
@@ -106,7 +109,7 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 
 // acquire makes one attempt. It returns the lock also with an error.
 func (c *Client) acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
-	claim, streaming := c.newClaim(ctx, "lock "+name)
+	claim, streaming := c.newClaim(ctx, lockWord+name)
 	l := &Lock{claim: claim, client: c, options: options, revocations: make(chan Revocation, 1)}
 	stream := heldStream{claim: claim, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait}
 	stream.open = single(func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {

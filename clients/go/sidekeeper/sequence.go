@@ -12,18 +12,19 @@ type Sequence struct {
 	name     string
 	ordering sequencev1.Ordering
 	stub     sequencev1.SequenceServiceClient
+	client   *Client
 }
 
 // Sequence gives access to the sequence with this name, which need not exist. A number it hands out is larger than all that
 // had been handed out, through whichever sidecar, when it was asked for.
 func (c *Client) Sequence(name string) *Sequence {
-	return &Sequence{name: name, stub: sequencev1.NewSequenceServiceClient(c.connection)}
+	return &Sequence{name: name, stub: sequencev1.NewSequenceServiceClient(c.connection), client: c}
 }
 
 // Relaxed is the same sequence for callers to whom the order of numbers does not matter: they are taken from a stock that
 // the sidecar keeps, which is faster. Those in stock are lost when the sidecar ends.
 func (s *Sequence) Relaxed() *Sequence {
-	return &Sequence{name: s.name, ordering: sequencev1.Ordering_ORDERING_RELAXED, stub: s.stub}
+	return &Sequence{name: s.name, ordering: sequencev1.Ordering_ORDERING_RELAXED, stub: s.stub, client: s.client}
 }
 
 // Numbers are all from First to Last, both included.
@@ -75,7 +76,11 @@ func (s *Sequence) Each(ctx context.Context, ahead int32) iter.Seq2[int64, error
 }
 
 func (s *Sequence) next(ctx context.Context, count *int32) (Numbers, error) {
-	reply, err := s.stub.Next(ctx, &sequencev1.NextRequest{Name: s.name, Count: count, Ordering: s.ordering})
+	request := &sequencev1.NextRequest{Name: s.name, Count: count, Ordering: s.ordering}
+	if s.ordering != sequencev1.Ordering_ORDERING_RELAXED {
+		request.Guards = s.client.guards(ctx)
+	}
+	reply, err := s.stub.Next(ctx, request)
 	if err != nil {
 		return Numbers{}, fromStatus(err)
 	}

@@ -10,6 +10,7 @@
 package configv1
 
 import (
+	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -431,7 +432,9 @@ type PutRequest struct {
 	//	*PutRequest_Text
 	Content isPutRequest_Content `protobuf_oneof:"content"`
 	// Optional. Omitted, the value is written whether or not the key exists.
-	Precondition  *Precondition `protobuf:"bytes,4,opt,name=precondition,proto3" json:"precondition,omitempty"`
+	Precondition *Precondition `protobuf:"bytes,4,opt,name=precondition,proto3" json:"precondition,omitempty"`
+	// Optional. At most 8. Holds that must last for this to be carried out. Not in a Commit, which has its own.
+	Guards        []*v1.Guard `protobuf:"bytes,5,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -501,6 +504,13 @@ func (x *PutRequest) GetText() string {
 func (x *PutRequest) GetPrecondition() *Precondition {
 	if x != nil {
 		return x.Precondition
+	}
+	return nil
+}
+
+func (x *PutRequest) GetGuards() []*v1.Guard {
+	if x != nil {
+		return x.Guards
 	}
 	return nil
 }
@@ -586,7 +596,10 @@ type DeleteRequest struct {
 	// Optional. Not together with recursive, and not must_not_exist. Omitted, any version is deleted.
 	Precondition *Precondition `protobuf:"bytes,2,opt,name=precondition,proto3" json:"precondition,omitempty"`
 	// Optional. Whether all keys below are deleted too; then the key itself need not exist. For operators.
-	Recursive     bool `protobuf:"varint,3,opt,name=recursive,proto3" json:"recursive,omitempty"`
+	Recursive bool `protobuf:"varint,3,opt,name=recursive,proto3" json:"recursive,omitempty"`
+	// Optional. At most 8. Holds that must last for this to be carried out. Not together with recursive, nor in a Commit, which has
+	// its own.
+	Guards        []*v1.Guard `protobuf:"bytes,4,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -640,6 +653,13 @@ func (x *DeleteRequest) GetRecursive() bool {
 		return x.Recursive
 	}
 	return false
+}
+
+func (x *DeleteRequest) GetGuards() []*v1.Guard {
+	if x != nil {
+		return x.Guards
+	}
+	return nil
 }
 
 // DeleteResponse says what was deleted.
@@ -820,7 +840,9 @@ func (x *ListResponse) GetNextPageToken() string {
 type CommitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. 1 to 100 operations, each on a different key.
-	Operations    []*Operation `protobuf:"bytes,1,rep,name=operations,proto3" json:"operations,omitempty"`
+	Operations []*Operation `protobuf:"bytes,1,rep,name=operations,proto3" json:"operations,omitempty"`
+	// Optional. At most 8. Holds that must last for this to be carried out.
+	Guards        []*v1.Guard `protobuf:"bytes,2,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -858,6 +880,13 @@ func (*CommitRequest) Descriptor() ([]byte, []int) {
 func (x *CommitRequest) GetOperations() []*Operation {
 	if x != nil {
 		return x.Operations
+	}
+	return nil
+}
+
+func (x *CommitRequest) GetGuards() []*v1.Guard {
+	if x != nil {
+		return x.Guards
 	}
 	return nil
 }
@@ -1729,7 +1758,7 @@ var File_sidekeeper_config_v1_config_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_config_v1_config_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/config/v1/config.proto\x12\x14sidekeeper.config.v1\"\xbb\x01\n" +
+	"!sidekeeper/config/v1/config.proto\x12\x14sidekeeper.config.v1\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xbb\x01\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x05value\x18\x02 \x01(\fH\x00R\x05value\x12\x14\n" +
@@ -1750,21 +1779,23 @@ const file_sidekeeper_config_v1_config_proto_rawDesc = "" +
 	"\vconsistency\x18\x02 \x01(\x0e2!.sidekeeper.config.v1.ConsistencyR\vconsistency\x12\x17\n" +
 	"\aas_text\x18\x03 \x01(\bR\x06asText\"@\n" +
 	"\vGetResponse\x121\n" +
-	"\x05entry\x18\x01 \x01(\v2\x1b.sidekeeper.config.v1.EntryR\x05entry\"\x9f\x01\n" +
+	"\x05entry\x18\x01 \x01(\v2\x1b.sidekeeper.config.v1.EntryR\x05entry\"\xd2\x01\n" +
 	"\n" +
 	"PutRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x16\n" +
 	"\x05value\x18\x02 \x01(\fH\x00R\x05value\x12\x14\n" +
 	"\x04text\x18\x03 \x01(\tH\x00R\x04text\x12F\n" +
-	"\fprecondition\x18\x04 \x01(\v2\".sidekeeper.config.v1.PreconditionR\fpreconditionB\t\n" +
+	"\fprecondition\x18\x04 \x01(\v2\".sidekeeper.config.v1.PreconditionR\fprecondition\x121\n" +
+	"\x06guards\x18\x05 \x03(\v2\x19.sidekeeper.hold.v1.GuardR\x06guardsB\t\n" +
 	"\acontent\"G\n" +
 	"\vPutResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x05R\aversion\x12\x1e\n" +
-	"\brevision\x18\x02 \x01(\x03B\x020\x01R\brevision\"\x87\x01\n" +
+	"\brevision\x18\x02 \x01(\x03B\x020\x01R\brevision\"\xba\x01\n" +
 	"\rDeleteRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12F\n" +
 	"\fprecondition\x18\x02 \x01(\v2\".sidekeeper.config.v1.PreconditionR\fprecondition\x12\x1c\n" +
-	"\trecursive\x18\x03 \x01(\bR\trecursive\"*\n" +
+	"\trecursive\x18\x03 \x01(\bR\trecursive\x121\n" +
+	"\x06guards\x18\x04 \x03(\v2\x19.sidekeeper.hold.v1.GuardR\x06guards\"*\n" +
 	"\x0eDeleteResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\x05R\adeleted\"z\n" +
 	"\vListRequest\x12\x16\n" +
@@ -1775,11 +1806,12 @@ const file_sidekeeper_config_v1_config_proto_rawDesc = "" +
 	"\aas_text\x18\x04 \x01(\bR\x06asText\"m\n" +
 	"\fListResponse\x125\n" +
 	"\aentries\x18\x01 \x03(\v2\x1b.sidekeeper.config.v1.EntryR\aentries\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"P\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x83\x01\n" +
 	"\rCommitRequest\x12?\n" +
 	"\n" +
 	"operations\x18\x01 \x03(\v2\x1f.sidekeeper.config.v1.OperationR\n" +
-	"operations\"\xc9\x01\n" +
+	"operations\x121\n" +
+	"\x06guards\x18\x02 \x03(\v2\x19.sidekeeper.hold.v1.GuardR\x06guards\"\xc9\x01\n" +
 	"\tOperation\x124\n" +
 	"\x03put\x18\x01 \x01(\v2 .sidekeeper.config.v1.PutRequestH\x00R\x03put\x12=\n" +
 	"\x06delete\x18\x02 \x01(\v2#.sidekeeper.config.v1.DeleteRequestH\x00R\x06delete\x12:\n" +
@@ -1875,46 +1907,50 @@ var file_sidekeeper_config_v1_config_proto_goTypes = []any{
 	(*Deleted)(nil),        // 23: sidekeeper.config.v1.Deleted
 	(*Stale)(nil),          // 24: sidekeeper.config.v1.Stale
 	(*Fresh)(nil),          // 25: sidekeeper.config.v1.Fresh
+	(*v1.Guard)(nil),       // 26: sidekeeper.hold.v1.Guard
 }
 var file_sidekeeper_config_v1_config_proto_depIdxs = []int32{
 	0,  // 0: sidekeeper.config.v1.GetRequest.consistency:type_name -> sidekeeper.config.v1.Consistency
 	1,  // 1: sidekeeper.config.v1.GetResponse.entry:type_name -> sidekeeper.config.v1.Entry
 	2,  // 2: sidekeeper.config.v1.PutRequest.precondition:type_name -> sidekeeper.config.v1.Precondition
-	2,  // 3: sidekeeper.config.v1.DeleteRequest.precondition:type_name -> sidekeeper.config.v1.Precondition
-	1,  // 4: sidekeeper.config.v1.ListResponse.entries:type_name -> sidekeeper.config.v1.Entry
-	12, // 5: sidekeeper.config.v1.CommitRequest.operations:type_name -> sidekeeper.config.v1.Operation
-	5,  // 6: sidekeeper.config.v1.Operation.put:type_name -> sidekeeper.config.v1.PutRequest
-	7,  // 7: sidekeeper.config.v1.Operation.delete:type_name -> sidekeeper.config.v1.DeleteRequest
-	13, // 8: sidekeeper.config.v1.Operation.check:type_name -> sidekeeper.config.v1.CheckRequest
-	2,  // 9: sidekeeper.config.v1.CheckRequest.precondition:type_name -> sidekeeper.config.v1.Precondition
-	15, // 10: sidekeeper.config.v1.CommitResponse.results:type_name -> sidekeeper.config.v1.Result
-	18, // 11: sidekeeper.config.v1.WatchResponse.entries:type_name -> sidekeeper.config.v1.Entries
-	19, // 12: sidekeeper.config.v1.WatchResponse.synced:type_name -> sidekeeper.config.v1.Synced
-	20, // 13: sidekeeper.config.v1.WatchResponse.changes:type_name -> sidekeeper.config.v1.Changes
-	24, // 14: sidekeeper.config.v1.WatchResponse.stale:type_name -> sidekeeper.config.v1.Stale
-	25, // 15: sidekeeper.config.v1.WatchResponse.fresh:type_name -> sidekeeper.config.v1.Fresh
-	1,  // 16: sidekeeper.config.v1.Entries.entries:type_name -> sidekeeper.config.v1.Entry
-	21, // 17: sidekeeper.config.v1.Changes.changes:type_name -> sidekeeper.config.v1.Change
-	22, // 18: sidekeeper.config.v1.Change.put:type_name -> sidekeeper.config.v1.Written
-	23, // 19: sidekeeper.config.v1.Change.deleted:type_name -> sidekeeper.config.v1.Deleted
-	1,  // 20: sidekeeper.config.v1.Written.entry:type_name -> sidekeeper.config.v1.Entry
-	3,  // 21: sidekeeper.config.v1.ConfigService.Get:input_type -> sidekeeper.config.v1.GetRequest
-	5,  // 22: sidekeeper.config.v1.ConfigService.Put:input_type -> sidekeeper.config.v1.PutRequest
-	7,  // 23: sidekeeper.config.v1.ConfigService.Delete:input_type -> sidekeeper.config.v1.DeleteRequest
-	9,  // 24: sidekeeper.config.v1.ConfigService.List:input_type -> sidekeeper.config.v1.ListRequest
-	11, // 25: sidekeeper.config.v1.ConfigService.Commit:input_type -> sidekeeper.config.v1.CommitRequest
-	16, // 26: sidekeeper.config.v1.ConfigService.Watch:input_type -> sidekeeper.config.v1.WatchRequest
-	4,  // 27: sidekeeper.config.v1.ConfigService.Get:output_type -> sidekeeper.config.v1.GetResponse
-	6,  // 28: sidekeeper.config.v1.ConfigService.Put:output_type -> sidekeeper.config.v1.PutResponse
-	8,  // 29: sidekeeper.config.v1.ConfigService.Delete:output_type -> sidekeeper.config.v1.DeleteResponse
-	10, // 30: sidekeeper.config.v1.ConfigService.List:output_type -> sidekeeper.config.v1.ListResponse
-	14, // 31: sidekeeper.config.v1.ConfigService.Commit:output_type -> sidekeeper.config.v1.CommitResponse
-	17, // 32: sidekeeper.config.v1.ConfigService.Watch:output_type -> sidekeeper.config.v1.WatchResponse
-	27, // [27:33] is the sub-list for method output_type
-	21, // [21:27] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	26, // 3: sidekeeper.config.v1.PutRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	2,  // 4: sidekeeper.config.v1.DeleteRequest.precondition:type_name -> sidekeeper.config.v1.Precondition
+	26, // 5: sidekeeper.config.v1.DeleteRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	1,  // 6: sidekeeper.config.v1.ListResponse.entries:type_name -> sidekeeper.config.v1.Entry
+	12, // 7: sidekeeper.config.v1.CommitRequest.operations:type_name -> sidekeeper.config.v1.Operation
+	26, // 8: sidekeeper.config.v1.CommitRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	5,  // 9: sidekeeper.config.v1.Operation.put:type_name -> sidekeeper.config.v1.PutRequest
+	7,  // 10: sidekeeper.config.v1.Operation.delete:type_name -> sidekeeper.config.v1.DeleteRequest
+	13, // 11: sidekeeper.config.v1.Operation.check:type_name -> sidekeeper.config.v1.CheckRequest
+	2,  // 12: sidekeeper.config.v1.CheckRequest.precondition:type_name -> sidekeeper.config.v1.Precondition
+	15, // 13: sidekeeper.config.v1.CommitResponse.results:type_name -> sidekeeper.config.v1.Result
+	18, // 14: sidekeeper.config.v1.WatchResponse.entries:type_name -> sidekeeper.config.v1.Entries
+	19, // 15: sidekeeper.config.v1.WatchResponse.synced:type_name -> sidekeeper.config.v1.Synced
+	20, // 16: sidekeeper.config.v1.WatchResponse.changes:type_name -> sidekeeper.config.v1.Changes
+	24, // 17: sidekeeper.config.v1.WatchResponse.stale:type_name -> sidekeeper.config.v1.Stale
+	25, // 18: sidekeeper.config.v1.WatchResponse.fresh:type_name -> sidekeeper.config.v1.Fresh
+	1,  // 19: sidekeeper.config.v1.Entries.entries:type_name -> sidekeeper.config.v1.Entry
+	21, // 20: sidekeeper.config.v1.Changes.changes:type_name -> sidekeeper.config.v1.Change
+	22, // 21: sidekeeper.config.v1.Change.put:type_name -> sidekeeper.config.v1.Written
+	23, // 22: sidekeeper.config.v1.Change.deleted:type_name -> sidekeeper.config.v1.Deleted
+	1,  // 23: sidekeeper.config.v1.Written.entry:type_name -> sidekeeper.config.v1.Entry
+	3,  // 24: sidekeeper.config.v1.ConfigService.Get:input_type -> sidekeeper.config.v1.GetRequest
+	5,  // 25: sidekeeper.config.v1.ConfigService.Put:input_type -> sidekeeper.config.v1.PutRequest
+	7,  // 26: sidekeeper.config.v1.ConfigService.Delete:input_type -> sidekeeper.config.v1.DeleteRequest
+	9,  // 27: sidekeeper.config.v1.ConfigService.List:input_type -> sidekeeper.config.v1.ListRequest
+	11, // 28: sidekeeper.config.v1.ConfigService.Commit:input_type -> sidekeeper.config.v1.CommitRequest
+	16, // 29: sidekeeper.config.v1.ConfigService.Watch:input_type -> sidekeeper.config.v1.WatchRequest
+	4,  // 30: sidekeeper.config.v1.ConfigService.Get:output_type -> sidekeeper.config.v1.GetResponse
+	6,  // 31: sidekeeper.config.v1.ConfigService.Put:output_type -> sidekeeper.config.v1.PutResponse
+	8,  // 32: sidekeeper.config.v1.ConfigService.Delete:output_type -> sidekeeper.config.v1.DeleteResponse
+	10, // 33: sidekeeper.config.v1.ConfigService.List:output_type -> sidekeeper.config.v1.ListResponse
+	14, // 34: sidekeeper.config.v1.ConfigService.Commit:output_type -> sidekeeper.config.v1.CommitResponse
+	17, // 35: sidekeeper.config.v1.ConfigService.Watch:output_type -> sidekeeper.config.v1.WatchResponse
+	30, // [30:36] is the sub-list for method output_type
+	24, // [24:30] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_config_v1_config_proto_init() }

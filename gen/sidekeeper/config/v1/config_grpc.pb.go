@@ -55,10 +55,12 @@ type ConfigServiceClient interface {
 	//
 	//	FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition; nothing was written. The
 	//	metadata of the ErrorInfo has the `key` and its `version`; without `version` there is no such key.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be written in a moment.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	INVALID_ARGUMENT (INVALID_FIELD): key, value or precondition break a rule; nothing was written.
+	//	INVALID_ARGUMENT (INVALID_FIELD): key, value, precondition or guards break a rule; nothing was written.
 	Put(ctx context.Context, in *PutRequest, opts ...grpc.CallOption) (*PutResponse, error)
 	// Delete removes a key and, if it is recursive, all that lies below it. A recursive Delete is an operator method
 	// and not atomic: keys that are put meanwhile may remain. Idempotent except for its response: a second Delete finds no key.
@@ -66,12 +68,14 @@ type ConfigServiceClient interface {
 	//	NOT_FOUND (KEY_NOT_FOUND): no such key, whatever the precondition; with recursive, nor any below it.
 	//	FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Metadata as for Put.
 	//	FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below the key.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent. With recursive, some keys
 	//	may be deleted.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be deleted in a moment.
 	//	PERMISSION_DENIED (OPERATOR_ONLY): recursive, and not on the operators' listener.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	INVALID_ARGUMENT (INVALID_FIELD): key or precondition break a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): key, precondition or guards break a rule.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// List returns keys with their values, in the order of keys, page by page. A page has as many as were requested, or
 	// fewer so that it does not exceed 3 MiB. Each key is shown as it was at some moment, not all at the same moment.
@@ -88,6 +92,8 @@ type ConfigServiceClient interface {
 	//	NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
 	//	FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Metadata as for Put.
 	//	FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be done in a moment.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -212,10 +218,12 @@ type ConfigServiceServer interface {
 	//
 	//	FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition; nothing was written. The
 	//	metadata of the ErrorInfo has the `key` and its `version`; without `version` there is no such key.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be written in a moment.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	INVALID_ARGUMENT (INVALID_FIELD): key, value or precondition break a rule; nothing was written.
+	//	INVALID_ARGUMENT (INVALID_FIELD): key, value, precondition or guards break a rule; nothing was written.
 	Put(context.Context, *PutRequest) (*PutResponse, error)
 	// Delete removes a key and, if it is recursive, all that lies below it. A recursive Delete is an operator method
 	// and not atomic: keys that are put meanwhile may remain. Idempotent except for its response: a second Delete finds no key.
@@ -223,12 +231,14 @@ type ConfigServiceServer interface {
 	//	NOT_FOUND (KEY_NOT_FOUND): no such key, whatever the precondition; with recursive, nor any below it.
 	//	FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Metadata as for Put.
 	//	FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below the key.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent. With recursive, some keys
 	//	may be deleted.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be deleted in a moment.
 	//	PERMISSION_DENIED (OPERATOR_ONLY): recursive, and not on the operators' listener.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-	//	INVALID_ARGUMENT (INVALID_FIELD): key or precondition break a rule.
+	//	INVALID_ARGUMENT (INVALID_FIELD): key, precondition or guards break a rule.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// List returns keys with their values, in the order of keys, page by page. A page has as many as were requested, or
 	// fewer so that it does not exceed 3 MiB. Each key is shown as it was at some moment, not all at the same moment.
@@ -245,6 +255,8 @@ type ConfigServiceServer interface {
 	//	NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
 	//	FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Metadata as for Put.
 	//	FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be done in a moment.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

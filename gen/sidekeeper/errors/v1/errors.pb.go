@@ -225,6 +225,11 @@ const (
 	//
 	// What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
 	Reason_REASON_DIRECTORY_TOO_LARGE Reason = 43
+	// FAILED_PRECONDITION: a hold that guards the write has ended, or only waits. Nothing was written. The error's details tell the `lock` and
+	// the `fencing_token` of the guard, if they are known, and the `current_token` that somebody holds the lock with, if anybody does.
+	//
+	// What to do: stop what the lock protects: it is somebody else's now, or soon; acquire it again if work remains.
+	Reason_REASON_GUARD_LOST Reason = 44
 )
 
 // Enum value maps for Reason.
@@ -274,6 +279,7 @@ var (
 		41: "REASON_POLICY_DENIED",
 		42: "REASON_QUOTA_EXCEEDED",
 		43: "REASON_DIRECTORY_TOO_LARGE",
+		44: "REASON_GUARD_LOST",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -320,6 +326,7 @@ var (
 		"REASON_POLICY_DENIED":          41,
 		"REASON_QUOTA_EXCEEDED":         42,
 		"REASON_DIRECTORY_TOO_LARGE":    43,
+		"REASON_GUARD_LOST":             44,
 	}
 )
 
@@ -354,7 +361,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xc2\t\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xd9\t\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -400,7 +407,8 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x13REASON_MEMORY_LIMIT\x10(\x12\x18\n" +
 	"\x14REASON_POLICY_DENIED\x10)\x12\x19\n" +
 	"\x15REASON_QUOTA_EXCEEDED\x10*\x12\x1e\n" +
-	"\x1aREASON_DIRECTORY_TOO_LARGE\x10+B_\n" +
+	"\x1aREASON_DIRECTORY_TOO_LARGE\x10+\x12\x15\n" +
+	"\x11REASON_GUARD_LOST\x10,B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -9,6 +9,7 @@
 package sequencev1
 
 import (
+	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -186,7 +187,9 @@ type NextRequest struct {
 	// Optional. How many numbers: 1 to 1,000,000; omitted, 1.
 	Count *int32 `protobuf:"varint,2,opt,name=count,proto3,oneof" json:"count,omitempty"`
 	// Optional. Omitted, strict.
-	Ordering      Ordering `protobuf:"varint,3,opt,name=ordering,proto3,enum=sidekeeper.sequence.v1.Ordering" json:"ordering,omitempty"`
+	Ordering Ordering `protobuf:"varint,3,opt,name=ordering,proto3,enum=sidekeeper.sequence.v1.Ordering" json:"ordering,omitempty"`
+	// Optional, and only strict. At most 8. Holds that must last for numbers to be handed out.
+	Guards        []*v1.Guard `protobuf:"bytes,4,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,6 +243,13 @@ func (x *NextRequest) GetOrdering() Ordering {
 		return x.Ordering
 	}
 	return Ordering_ORDERING_UNSPECIFIED
+}
+
+func (x *NextRequest) GetGuards() []*v1.Guard {
+	if x != nil {
+		return x.Guards
+	}
+	return nil
 }
 
 // NextResponse hands out all numbers from first to last, both included.
@@ -413,7 +423,9 @@ type AdvanceToRequest struct {
 	// Required. The sequence's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Required. The largest number that is already in use.
-	LastIssued    *int64 `protobuf:"varint,2,opt,name=last_issued,json=lastIssued,proto3,oneof" json:"last_issued,omitempty"`
+	LastIssued *int64 `protobuf:"varint,2,opt,name=last_issued,json=lastIssued,proto3,oneof" json:"last_issued,omitempty"`
+	// Optional. At most 8. Holds that must last for this to be carried out.
+	Guards        []*v1.Guard `protobuf:"bytes,3,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -460,6 +472,13 @@ func (x *AdvanceToRequest) GetLastIssued() int64 {
 		return *x.LastIssued
 	}
 	return 0
+}
+
+func (x *AdvanceToRequest) GetGuards() []*v1.Guard {
+	if x != nil {
+		return x.Guards
+	}
+	return nil
 }
 
 // AdvanceToResponse has the last number of the sequence after the call.
@@ -796,17 +815,18 @@ var File_sidekeeper_sequence_v1_sequence_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_sequence_v1_sequence_proto_rawDesc = "" +
 	"\n" +
-	"%sidekeeper/sequence/v1/sequence.proto\x12\x16sidekeeper.sequence.v1\"L\n" +
+	"%sidekeeper/sequence/v1/sequence.proto\x12\x16sidekeeper.sequence.v1\x1a\x1dsidekeeper/hold/v1/hold.proto\"L\n" +
 	"\rCreateRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\x05first\x18\x02 \x01(\x03B\x020\x01H\x00R\x05first\x88\x01\x01B\b\n" +
 	"\x06_first\"6\n" +
 	"\x0eCreateResponse\x12$\n" +
-	"\vincarnation\x18\x01 \x01(\x03B\x020\x01R\vincarnation\"\x84\x01\n" +
+	"\vincarnation\x18\x01 \x01(\x03B\x020\x01R\vincarnation\"\xb7\x01\n" +
 	"\vNextRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\x05count\x18\x02 \x01(\x05H\x00R\x05count\x88\x01\x01\x12<\n" +
-	"\bordering\x18\x03 \x01(\x0e2 .sidekeeper.sequence.v1.OrderingR\borderingB\b\n" +
+	"\bordering\x18\x03 \x01(\x0e2 .sidekeeper.sequence.v1.OrderingR\bordering\x121\n" +
+	"\x06guards\x18\x04 \x03(\v2\x19.sidekeeper.hold.v1.GuardR\x06guardsB\b\n" +
 	"\x06_count\"f\n" +
 	"\fNextResponse\x12\x18\n" +
 	"\x05first\x18\x01 \x01(\x03B\x020\x01R\x05first\x12\x16\n" +
@@ -818,11 +838,12 @@ const file_sidekeeper_sequence_v1_sequence_proto_rawDesc = "" +
 	"\vGetResponse\x12#\n" +
 	"\vlast_issued\x18\x01 \x01(\x03B\x020\x01R\n" +
 	"lastIssued\x12$\n" +
-	"\vincarnation\x18\x02 \x01(\x03B\x020\x01R\vincarnation\"`\n" +
+	"\vincarnation\x18\x02 \x01(\x03B\x020\x01R\vincarnation\"\x93\x01\n" +
 	"\x10AdvanceToRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
 	"\vlast_issued\x18\x02 \x01(\x03B\x020\x01H\x00R\n" +
-	"lastIssued\x88\x01\x01B\x0e\n" +
+	"lastIssued\x88\x01\x01\x121\n" +
+	"\x06guards\x18\x03 \x03(\v2\x19.sidekeeper.hold.v1.GuardR\x06guardsB\x0e\n" +
 	"\f_last_issued\"^\n" +
 	"\x11AdvanceToResponse\x12#\n" +
 	"\vlast_issued\x18\x01 \x01(\x03B\x020\x01R\n" +
@@ -887,27 +908,30 @@ var file_sidekeeper_sequence_v1_sequence_proto_goTypes = []any{
 	(*ListRequest)(nil),       // 11: sidekeeper.sequence.v1.ListRequest
 	(*ListResponse)(nil),      // 12: sidekeeper.sequence.v1.ListResponse
 	(*Sequence)(nil),          // 13: sidekeeper.sequence.v1.Sequence
+	(*v1.Guard)(nil),          // 14: sidekeeper.hold.v1.Guard
 }
 var file_sidekeeper_sequence_v1_sequence_proto_depIdxs = []int32{
 	0,  // 0: sidekeeper.sequence.v1.NextRequest.ordering:type_name -> sidekeeper.sequence.v1.Ordering
-	13, // 1: sidekeeper.sequence.v1.ListResponse.sequences:type_name -> sidekeeper.sequence.v1.Sequence
-	1,  // 2: sidekeeper.sequence.v1.SequenceService.Create:input_type -> sidekeeper.sequence.v1.CreateRequest
-	3,  // 3: sidekeeper.sequence.v1.SequenceService.Next:input_type -> sidekeeper.sequence.v1.NextRequest
-	5,  // 4: sidekeeper.sequence.v1.SequenceService.Get:input_type -> sidekeeper.sequence.v1.GetRequest
-	7,  // 5: sidekeeper.sequence.v1.SequenceService.AdvanceTo:input_type -> sidekeeper.sequence.v1.AdvanceToRequest
-	9,  // 6: sidekeeper.sequence.v1.SequenceService.Delete:input_type -> sidekeeper.sequence.v1.DeleteRequest
-	11, // 7: sidekeeper.sequence.v1.SequenceService.List:input_type -> sidekeeper.sequence.v1.ListRequest
-	2,  // 8: sidekeeper.sequence.v1.SequenceService.Create:output_type -> sidekeeper.sequence.v1.CreateResponse
-	4,  // 9: sidekeeper.sequence.v1.SequenceService.Next:output_type -> sidekeeper.sequence.v1.NextResponse
-	6,  // 10: sidekeeper.sequence.v1.SequenceService.Get:output_type -> sidekeeper.sequence.v1.GetResponse
-	8,  // 11: sidekeeper.sequence.v1.SequenceService.AdvanceTo:output_type -> sidekeeper.sequence.v1.AdvanceToResponse
-	10, // 12: sidekeeper.sequence.v1.SequenceService.Delete:output_type -> sidekeeper.sequence.v1.DeleteResponse
-	12, // 13: sidekeeper.sequence.v1.SequenceService.List:output_type -> sidekeeper.sequence.v1.ListResponse
-	8,  // [8:14] is the sub-list for method output_type
-	2,  // [2:8] is the sub-list for method input_type
-	2,  // [2:2] is the sub-list for extension type_name
-	2,  // [2:2] is the sub-list for extension extendee
-	0,  // [0:2] is the sub-list for field type_name
+	14, // 1: sidekeeper.sequence.v1.NextRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	14, // 2: sidekeeper.sequence.v1.AdvanceToRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	13, // 3: sidekeeper.sequence.v1.ListResponse.sequences:type_name -> sidekeeper.sequence.v1.Sequence
+	1,  // 4: sidekeeper.sequence.v1.SequenceService.Create:input_type -> sidekeeper.sequence.v1.CreateRequest
+	3,  // 5: sidekeeper.sequence.v1.SequenceService.Next:input_type -> sidekeeper.sequence.v1.NextRequest
+	5,  // 6: sidekeeper.sequence.v1.SequenceService.Get:input_type -> sidekeeper.sequence.v1.GetRequest
+	7,  // 7: sidekeeper.sequence.v1.SequenceService.AdvanceTo:input_type -> sidekeeper.sequence.v1.AdvanceToRequest
+	9,  // 8: sidekeeper.sequence.v1.SequenceService.Delete:input_type -> sidekeeper.sequence.v1.DeleteRequest
+	11, // 9: sidekeeper.sequence.v1.SequenceService.List:input_type -> sidekeeper.sequence.v1.ListRequest
+	2,  // 10: sidekeeper.sequence.v1.SequenceService.Create:output_type -> sidekeeper.sequence.v1.CreateResponse
+	4,  // 11: sidekeeper.sequence.v1.SequenceService.Next:output_type -> sidekeeper.sequence.v1.NextResponse
+	6,  // 12: sidekeeper.sequence.v1.SequenceService.Get:output_type -> sidekeeper.sequence.v1.GetResponse
+	8,  // 13: sidekeeper.sequence.v1.SequenceService.AdvanceTo:output_type -> sidekeeper.sequence.v1.AdvanceToResponse
+	10, // 14: sidekeeper.sequence.v1.SequenceService.Delete:output_type -> sidekeeper.sequence.v1.DeleteResponse
+	12, // 15: sidekeeper.sequence.v1.SequenceService.List:output_type -> sidekeeper.sequence.v1.ListResponse
+	10, // [10:16] is the sub-list for method output_type
+	4,  // [4:10] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_sequence_v1_sequence_proto_init() }

@@ -58,6 +58,8 @@ type SequenceServiceClient interface {
 	//	OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
 	//	FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below
 	//	numbers that this sidecar has seen; nothing was handed out.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was handed out.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -81,6 +83,8 @@ type SequenceServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
 	//	FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was changed.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was changed.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was changed.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -203,6 +207,8 @@ type SequenceServiceServer interface {
 	//	OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
 	//	FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below
 	//	numbers that this sidecar has seen; nothing was handed out.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was handed out.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -226,6 +232,8 @@ type SequenceServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
 	//	FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was changed.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was changed.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was changed.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.

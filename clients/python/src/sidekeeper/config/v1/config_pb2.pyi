@@ -1,3 +1,4 @@
+from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -59,16 +60,18 @@ class GetResponse(_message.Message):
     def __init__(self, entry: _Optional[_Union[Entry, _Mapping]] = ...) -> None: ...
 
 class PutRequest(_message.Message):
-    __slots__ = ("key", "value", "text", "precondition")
+    __slots__ = ("key", "value", "text", "precondition", "guards")
     KEY_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     PRECONDITION_FIELD_NUMBER: _ClassVar[int]
+    GUARDS_FIELD_NUMBER: _ClassVar[int]
     key: str
     value: bytes
     text: str
     precondition: Precondition
-    def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ..., text: _Optional[str] = ..., precondition: _Optional[_Union[Precondition, _Mapping]] = ...) -> None: ...
+    guards: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Guard]
+    def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ..., text: _Optional[str] = ..., precondition: _Optional[_Union[Precondition, _Mapping]] = ..., guards: _Optional[_Iterable[_Union[_hold_pb2.Guard, _Mapping]]] = ...) -> None: ...
 
 class PutResponse(_message.Message):
     __slots__ = ("version", "revision")
@@ -79,14 +82,16 @@ class PutResponse(_message.Message):
     def __init__(self, version: _Optional[int] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class DeleteRequest(_message.Message):
-    __slots__ = ("key", "precondition", "recursive")
+    __slots__ = ("key", "precondition", "recursive", "guards")
     KEY_FIELD_NUMBER: _ClassVar[int]
     PRECONDITION_FIELD_NUMBER: _ClassVar[int]
     RECURSIVE_FIELD_NUMBER: _ClassVar[int]
+    GUARDS_FIELD_NUMBER: _ClassVar[int]
     key: str
     precondition: Precondition
     recursive: bool
-    def __init__(self, key: _Optional[str] = ..., precondition: _Optional[_Union[Precondition, _Mapping]] = ..., recursive: bool = ...) -> None: ...
+    guards: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Guard]
+    def __init__(self, key: _Optional[str] = ..., precondition: _Optional[_Union[Precondition, _Mapping]] = ..., recursive: bool = ..., guards: _Optional[_Iterable[_Union[_hold_pb2.Guard, _Mapping]]] = ...) -> None: ...
 
 class DeleteResponse(_message.Message):
     __slots__ = ("deleted",)
@@ -115,10 +120,12 @@ class ListResponse(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[Entry, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class CommitRequest(_message.Message):
-    __slots__ = ("operations",)
+    __slots__ = ("operations", "guards")
     OPERATIONS_FIELD_NUMBER: _ClassVar[int]
+    GUARDS_FIELD_NUMBER: _ClassVar[int]
     operations: _containers.RepeatedCompositeFieldContainer[Operation]
-    def __init__(self, operations: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ...) -> None: ...
+    guards: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Guard]
+    def __init__(self, operations: _Optional[_Iterable[_Union[Operation, _Mapping]]] = ..., guards: _Optional[_Iterable[_Union[_hold_pb2.Guard, _Mapping]]] = ...) -> None: ...
 
 class Operation(_message.Message):
     __slots__ = ("put", "delete", "check")

@@ -102,10 +102,12 @@ class ConfigServiceServicer(object):
 
         FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition; nothing was written. The
         metadata of the ErrorInfo has the `key` and its `version`; without `version` there is no such key.
+        FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+        NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
         ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be written in a moment.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        INVALID_ARGUMENT (INVALID_FIELD): key, value or precondition break a rule; nothing was written.
+        INVALID_ARGUMENT (INVALID_FIELD): key, value, precondition or guards break a rule; nothing was written.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -118,12 +120,14 @@ class ConfigServiceServicer(object):
         NOT_FOUND (KEY_NOT_FOUND): no such key, whatever the precondition; with recursive, nor any below it.
         FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Metadata as for Put.
         FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below the key.
+        FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+        NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent. With recursive, some keys
         may be deleted.
         ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be deleted in a moment.
         PERMISSION_DENIED (OPERATOR_ONLY): recursive, and not on the operators' listener.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-        INVALID_ARGUMENT (INVALID_FIELD): key or precondition break a rule.
+        INVALID_ARGUMENT (INVALID_FIELD): key, precondition or guards break a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -150,6 +154,8 @@ class ConfigServiceServicer(object):
         NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
         FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Metadata as for Put.
         FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
+        FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+        NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
         ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be done in a moment.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -50,6 +50,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_POLICY_DENIED: _ClassVar[Reason]
     REASON_QUOTA_EXCEEDED: _ClassVar[Reason]
     REASON_DIRECTORY_TOO_LARGE: _ClassVar[Reason]
+    REASON_GUARD_LOST: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_LEASE_LOST: Reason
 REASON_LEASE_CLOSED: Reason
@@ -94,3 +95,4 @@ REASON_MEMORY_LIMIT: Reason
 REASON_POLICY_DENIED: Reason
 REASON_QUOTA_EXCEEDED: Reason
 REASON_DIRECTORY_TOO_LARGE: Reason
+REASON_GUARD_LOST: Reason

@@ -22,9 +22,10 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from sidekeeper.hold.v1 import hold_pb2 as sidekeeper_dot_hold_dot_v1_dot_hold__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%sidekeeper/sequence/v1/sequence.proto\x12\x16sidekeeper.sequence.v1\"?\n\rCreateRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x05\x66irst\x18\x02 \x01(\x03\x42\x02\x30\x01H\x00\x88\x01\x01\x42\x08\n\x06_first\")\n\x0e\x43reateResponse\x12\x17\n\x0bincarnation\x18\x01 \x01(\x03\x42\x02\x30\x01\"m\n\x0bNextRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05\x63ount\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x32\n\x08ordering\x18\x03 \x01(\x0e\x32 .sidekeeper.sequence.v1.OrderingB\x08\n\x06_count\"L\n\x0cNextResponse\x12\x11\n\x05\x66irst\x18\x01 \x01(\x03\x42\x02\x30\x01\x12\x10\n\x04last\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\x17\n\x0bincarnation\x18\x03 \x01(\x03\x42\x02\x30\x01\"\x1a\n\nGetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"?\n\x0bGetResponse\x12\x17\n\x0blast_issued\x18\x01 \x01(\x03\x42\x02\x30\x01\x12\x17\n\x0bincarnation\x18\x02 \x01(\x03\x42\x02\x30\x01\"N\n\x10\x41\x64vanceToRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1c\n\x0blast_issued\x18\x02 \x01(\x03\x42\x02\x30\x01H\x00\x88\x01\x01\x42\x0e\n\x0c_last_issued\"E\n\x11\x41\x64vanceToResponse\x12\x17\n\x0blast_issued\x18\x01 \x01(\x03\x42\x02\x30\x01\x12\x17\n\x0bincarnation\x18\x02 \x01(\x03\x42\x02\x30\x01\"\x1d\n\rDeleteRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x10\n\x0e\x44\x65leteResponse\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\\\n\x0cListResponse\x12\x33\n\tsequences\x18\x01 \x03(\x0b\x32 .sidekeeper.sequence.v1.Sequence\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"]\n\x08Sequence\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0blast_issued\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\x17\n\x0bincarnation\x18\x03 \x01(\x03\x42\x02\x30\x01\x12\x11\n\tmalformed\x18\x04 \x01(\x08*O\n\x08Ordering\x12\x18\n\x14ORDERING_UNSPECIFIED\x10\x00\x12\x13\n\x0fORDERING_STRICT\x10\x01\x12\x14\n\x10ORDERING_RELAXED\x10\x02\x32\x9b\x04\n\x0fSequenceService\x12W\n\x06\x43reate\x12%.sidekeeper.sequence.v1.CreateRequest\x1a&.sidekeeper.sequence.v1.CreateResponse\x12Q\n\x04Next\x12#.sidekeeper.sequence.v1.NextRequest\x1a$.sidekeeper.sequence.v1.NextResponse\x12N\n\x03Get\x12\".sidekeeper.sequence.v1.GetRequest\x1a#.sidekeeper.sequence.v1.GetResponse\x12`\n\tAdvanceTo\x12(.sidekeeper.sequence.v1.AdvanceToRequest\x1a).sidekeeper.sequence.v1.AdvanceToResponse\x12W\n\x06\x44\x65lete\x12%.sidekeeper.sequence.v1.DeleteRequest\x1a&.sidekeeper.sequence.v1.DeleteResponse\x12Q\n\x04List\x12#.sidekeeper.sequence.v1.ListRequest\x1a$.sidekeeper.sequence.v1.ListResponseBe\n\x19io.sidekeeper.sequence.v1P\x01ZFgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1;sequencev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%sidekeeper/sequence/v1/sequence.proto\x12\x16sidekeeper.sequence.v1\x1a\x1dsidekeeper/hold/v1/hold.proto\"?\n\rCreateRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x16\n\x05\x66irst\x18\x02 \x01(\x03\x42\x02\x30\x01H\x00\x88\x01\x01\x42\x08\n\x06_first\")\n\x0e\x43reateResponse\x12\x17\n\x0bincarnation\x18\x01 \x01(\x03\x42\x02\x30\x01\"\x98\x01\n\x0bNextRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05\x63ount\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x32\n\x08ordering\x18\x03 \x01(\x0e\x32 .sidekeeper.sequence.v1.Ordering\x12)\n\x06guards\x18\x04 \x03(\x0b\x32\x19.sidekeeper.hold.v1.GuardB\x08\n\x06_count\"L\n\x0cNextResponse\x12\x11\n\x05\x66irst\x18\x01 \x01(\x03\x42\x02\x30\x01\x12\x10\n\x04last\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\x17\n\x0bincarnation\x18\x03 \x01(\x03\x42\x02\x30\x01\"\x1a\n\nGetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"?\n\x0bGetResponse\x12\x17\n\x0blast_issued\x18\x01 \x01(\x03\x42\x02\x30\x01\x12\x17\n\x0bincarnation\x18\x02 \x01(\x03\x42\x02\x30\x01\"y\n\x10\x41\x64vanceToRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x1c\n\x0blast_issued\x18\x02 \x01(\x03\x42\x02\x30\x01H\x00\x88\x01\x01\x12)\n\x06guards\x18\x03 \x03(\x0b\x32\x19.sidekeeper.hold.v1.GuardB\x0e\n\x0c_last_issued\"E\n\x11\x41\x64vanceToResponse\x12\x17\n\x0blast_issued\x18\x01 \x01(\x03\x42\x02\x30\x01\x12\x17\n\x0bincarnation\x18\x02 \x01(\x03\x42\x02\x30\x01\"\x1d\n\rDeleteRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x10\n\x0e\x44\x65leteResponse\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\\\n\x0cListResponse\x12\x33\n\tsequences\x18\x01 \x03(\x0b\x32 .sidekeeper.sequence.v1.Sequence\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"]\n\x08Sequence\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0blast_issued\x18\x02 \x01(\x03\x42\x02\x30\x01\x12\x17\n\x0bincarnation\x18\x03 \x01(\x03\x42\x02\x30\x01\x12\x11\n\tmalformed\x18\x04 \x01(\x08*O\n\x08Ordering\x12\x18\n\x14ORDERING_UNSPECIFIED\x10\x00\x12\x13\n\x0fORDERING_STRICT\x10\x01\x12\x14\n\x10ORDERING_RELAXED\x10\x02\x32\x9b\x04\n\x0fSequenceService\x12W\n\x06\x43reate\x12%.sidekeeper.sequence.v1.CreateRequest\x1a&.sidekeeper.sequence.v1.CreateResponse\x12Q\n\x04Next\x12#.sidekeeper.sequence.v1.NextRequest\x1a$.sidekeeper.sequence.v1.NextResponse\x12N\n\x03Get\x12\".sidekeeper.sequence.v1.GetRequest\x1a#.sidekeeper.sequence.v1.GetResponse\x12`\n\tAdvanceTo\x12(.sidekeeper.sequence.v1.AdvanceToRequest\x1a).sidekeeper.sequence.v1.AdvanceToResponse\x12W\n\x06\x44\x65lete\x12%.sidekeeper.sequence.v1.DeleteRequest\x1a&.sidekeeper.sequence.v1.DeleteResponse\x12Q\n\x04List\x12#.sidekeeper.sequence.v1.ListRequest\x1a$.sidekeeper.sequence.v1.ListResponseBe\n\x19io.sidekeeper.sequence.v1P\x01ZFgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1;sequencev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -56,34 +57,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SEQUENCE'].fields_by_name['last_issued']._serialized_options = b'0\001'
   _globals['_SEQUENCE'].fields_by_name['incarnation']._loaded_options = None
   _globals['_SEQUENCE'].fields_by_name['incarnation']._serialized_options = b'0\001'
-  _globals['_ORDERING']._serialized_start=914
-  _globals['_ORDERING']._serialized_end=993
-  _globals['_CREATEREQUEST']._serialized_start=65
-  _globals['_CREATEREQUEST']._serialized_end=128
-  _globals['_CREATERESPONSE']._serialized_start=130
-  _globals['_CREATERESPONSE']._serialized_end=171
-  _globals['_NEXTREQUEST']._serialized_start=173
-  _globals['_NEXTREQUEST']._serialized_end=282
-  _globals['_NEXTRESPONSE']._serialized_start=284
-  _globals['_NEXTRESPONSE']._serialized_end=360
-  _globals['_GETREQUEST']._serialized_start=362
-  _globals['_GETREQUEST']._serialized_end=388
-  _globals['_GETRESPONSE']._serialized_start=390
-  _globals['_GETRESPONSE']._serialized_end=453
-  _globals['_ADVANCETOREQUEST']._serialized_start=455
-  _globals['_ADVANCETOREQUEST']._serialized_end=533
-  _globals['_ADVANCETORESPONSE']._serialized_start=535
-  _globals['_ADVANCETORESPONSE']._serialized_end=604
-  _globals['_DELETEREQUEST']._serialized_start=606
-  _globals['_DELETEREQUEST']._serialized_end=635
-  _globals['_DELETERESPONSE']._serialized_start=637
-  _globals['_DELETERESPONSE']._serialized_end=653
-  _globals['_LISTREQUEST']._serialized_start=655
-  _globals['_LISTREQUEST']._serialized_end=723
-  _globals['_LISTRESPONSE']._serialized_start=725
-  _globals['_LISTRESPONSE']._serialized_end=817
-  _globals['_SEQUENCE']._serialized_start=819
-  _globals['_SEQUENCE']._serialized_end=912
-  _globals['_SEQUENCESERVICE']._serialized_start=996
-  _globals['_SEQUENCESERVICE']._serialized_end=1535
+  _globals['_ORDERING']._serialized_start=1032
+  _globals['_ORDERING']._serialized_end=1111
+  _globals['_CREATEREQUEST']._serialized_start=96
+  _globals['_CREATEREQUEST']._serialized_end=159
+  _globals['_CREATERESPONSE']._serialized_start=161
+  _globals['_CREATERESPONSE']._serialized_end=202
+  _globals['_NEXTREQUEST']._serialized_start=205
+  _globals['_NEXTREQUEST']._serialized_end=357
+  _globals['_NEXTRESPONSE']._serialized_start=359
+  _globals['_NEXTRESPONSE']._serialized_end=435
+  _globals['_GETREQUEST']._serialized_start=437
+  _globals['_GETREQUEST']._serialized_end=463
+  _globals['_GETRESPONSE']._serialized_start=465
+  _globals['_GETRESPONSE']._serialized_end=528
+  _globals['_ADVANCETOREQUEST']._serialized_start=530
+  _globals['_ADVANCETOREQUEST']._serialized_end=651
+  _globals['_ADVANCETORESPONSE']._serialized_start=653
+  _globals['_ADVANCETORESPONSE']._serialized_end=722
+  _globals['_DELETEREQUEST']._serialized_start=724
+  _globals['_DELETEREQUEST']._serialized_end=753
+  _globals['_DELETERESPONSE']._serialized_start=755
+  _globals['_DELETERESPONSE']._serialized_end=771
+  _globals['_LISTREQUEST']._serialized_start=773
+  _globals['_LISTREQUEST']._serialized_end=841
+  _globals['_LISTRESPONSE']._serialized_start=843
+  _globals['_LISTRESPONSE']._serialized_end=935
+  _globals['_SEQUENCE']._serialized_start=937
+  _globals['_SEQUENCE']._serialized_end=1030
+  _globals['_SEQUENCESERVICE']._serialized_start=1114
+  _globals['_SEQUENCESERVICE']._serialized_end=1653
 # @@protoc_insertion_point(module_scope)

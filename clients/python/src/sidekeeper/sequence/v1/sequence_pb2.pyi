@@ -1,3 +1,4 @@
+from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -31,14 +32,16 @@ class CreateResponse(_message.Message):
     def __init__(self, incarnation: _Optional[int] = ...) -> None: ...
 
 class NextRequest(_message.Message):
-    __slots__ = ("name", "count", "ordering")
+    __slots__ = ("name", "count", "ordering", "guards")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     ORDERING_FIELD_NUMBER: _ClassVar[int]
+    GUARDS_FIELD_NUMBER: _ClassVar[int]
     name: str
     count: int
     ordering: Ordering
-    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ..., ordering: _Optional[_Union[Ordering, str]] = ...) -> None: ...
+    guards: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Guard]
+    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ..., ordering: _Optional[_Union[Ordering, str]] = ..., guards: _Optional[_Iterable[_Union[_hold_pb2.Guard, _Mapping]]] = ...) -> None: ...
 
 class NextResponse(_message.Message):
     __slots__ = ("first", "last", "incarnation")
@@ -65,12 +68,14 @@ class GetResponse(_message.Message):
     def __init__(self, last_issued: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class AdvanceToRequest(_message.Message):
-    __slots__ = ("name", "last_issued")
+    __slots__ = ("name", "last_issued", "guards")
     NAME_FIELD_NUMBER: _ClassVar[int]
     LAST_ISSUED_FIELD_NUMBER: _ClassVar[int]
+    GUARDS_FIELD_NUMBER: _ClassVar[int]
     name: str
     last_issued: int
-    def __init__(self, name: _Optional[str] = ..., last_issued: _Optional[int] = ...) -> None: ...
+    guards: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Guard]
+    def __init__(self, name: _Optional[str] = ..., last_issued: _Optional[int] = ..., guards: _Optional[_Iterable[_Union[_hold_pb2.Guard, _Mapping]]] = ...) -> None: ...
 
 class AdvanceToResponse(_message.Message):
     __slots__ = ("last_issued", "incarnation")

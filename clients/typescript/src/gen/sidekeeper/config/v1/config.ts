@@ -7,6 +7,7 @@
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
+import { Guard } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.config.v1";
 
@@ -102,7 +103,11 @@ export interface PutRequest {
     { $case: "text"; value: string }
     | undefined;
   /** Optional. Omitted, the value is written whether or not the key exists. */
-  precondition: Precondition | undefined;
+  precondition:
+    | Precondition
+    | undefined;
+  /** Optional. At most 8. Holds that must last for this to be carried out. Not in a Commit, which has its own. */
+  guards: Guard[];
 }
 
 /** PutResponse describes the written value. */
@@ -123,6 +128,11 @@ export interface DeleteRequest {
     | undefined;
   /** Optional. Whether all keys below are deleted too; then the key itself need not exist. For operators. */
   recursive: boolean;
+  /**
+   * Optional. At most 8. Holds that must last for this to be carried out. Not together with recursive, nor in a Commit, which has
+   * its own.
+   */
+  guards: Guard[];
 }
 
 /** DeleteResponse says what was deleted. */
@@ -155,6 +165,8 @@ export interface ListResponse {
 export interface CommitRequest {
   /** Required. 1 to 100 operations, each on a different key. */
   operations: Operation[];
+  /** Optional. At most 8. Holds that must last for this to be carried out. */
+  guards: Guard[];
 }
 
 /** Operation is one part of a Commit. */
@@ -655,7 +667,7 @@ export const GetResponse: MessageFns<GetResponse> = {
 };
 
 function createBasePutRequest(): PutRequest {
-  return { key: "", content: undefined, precondition: undefined };
+  return { key: "", content: undefined, precondition: undefined, guards: [] };
 }
 
 export const PutRequest: MessageFns<PutRequest> = {
@@ -673,6 +685,9 @@ export const PutRequest: MessageFns<PutRequest> = {
     }
     if (message.precondition !== undefined) {
       Precondition.encode(message.precondition, writer.uint32(34).fork()).join();
+    }
+    for (const v of message.guards) {
+      Guard.encode(v!, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -722,6 +737,14 @@ export const PutRequest: MessageFns<PutRequest> = {
             message.precondition = Precondition.decode(reader, reader.uint32());
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.guards.push(Guard.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -757,6 +780,7 @@ export const PutRequest: MessageFns<PutRequest> = {
     message.precondition = (object.precondition !== undefined && object.precondition !== null)
       ? Precondition.fromPartial(object.precondition)
       : undefined;
+    message.guards = object.guards?.map((e) => Guard.fromPartial(e)) || [];
     return message;
   },
 };
@@ -832,7 +856,7 @@ export const PutResponse: MessageFns<PutResponse> = {
 };
 
 function createBaseDeleteRequest(): DeleteRequest {
-  return { key: "", precondition: undefined, recursive: false };
+  return { key: "", precondition: undefined, recursive: false, guards: [] };
 }
 
 export const DeleteRequest: MessageFns<DeleteRequest> = {
@@ -845,6 +869,9 @@ export const DeleteRequest: MessageFns<DeleteRequest> = {
     }
     if (message.recursive !== false) {
       writer.uint32(24).bool(message.recursive);
+    }
+    for (const v of message.guards) {
+      Guard.encode(v!, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -886,6 +913,14 @@ export const DeleteRequest: MessageFns<DeleteRequest> = {
             message.recursive = reader.bool();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.guards.push(Guard.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -908,6 +943,7 @@ export const DeleteRequest: MessageFns<DeleteRequest> = {
       ? Precondition.fromPartial(object.precondition)
       : undefined;
     message.recursive = object.recursive ?? false;
+    message.guards = object.guards?.map((e) => Guard.fromPartial(e)) || [];
     return message;
   },
 };
@@ -1126,13 +1162,16 @@ export const ListResponse: MessageFns<ListResponse> = {
 };
 
 function createBaseCommitRequest(): CommitRequest {
-  return { operations: [] };
+  return { operations: [], guards: [] };
 }
 
 export const CommitRequest: MessageFns<CommitRequest> = {
   encode(message: CommitRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.operations) {
       Operation.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.guards) {
+      Guard.encode(v!, writer.uint32(18).fork()).join();
     }
     return writer;
   },
@@ -1158,6 +1197,14 @@ export const CommitRequest: MessageFns<CommitRequest> = {
             message.operations.push(Operation.decode(reader, reader.uint32()));
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.guards.push(Guard.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1176,6 +1223,7 @@ export const CommitRequest: MessageFns<CommitRequest> = {
   fromPartial<I extends Exact<DeepPartial<CommitRequest>, I>>(object: I): CommitRequest {
     const message = createBaseCommitRequest();
     message.operations = object.operations?.map((e) => Operation.fromPartial(e)) || [];
+    message.guards = object.guards?.map((e) => Guard.fromPartial(e)) || [];
     return message;
   },
 };
@@ -2172,10 +2220,12 @@ export const ConfigServiceService = {
    *
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition; nothing was written. The
    *   metadata of the ErrorInfo has the `key` and its `version`; without `version` there is no such key.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be written in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   INVALID_ARGUMENT (INVALID_FIELD): key, value or precondition break a rule; nothing was written.
+   *   INVALID_ARGUMENT (INVALID_FIELD): key, value, precondition or guards break a rule; nothing was written.
    */
   put: {
     path: "/sidekeeper.config.v1.ConfigService/Put" as const,
@@ -2193,12 +2243,14 @@ export const ConfigServiceService = {
    *   NOT_FOUND (KEY_NOT_FOUND): no such key, whatever the precondition; with recursive, nor any below it.
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Metadata as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below the key.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent. With recursive, some keys
    *   may be deleted.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be deleted in a moment.
    *   PERMISSION_DENIED (OPERATOR_ONLY): recursive, and not on the operators' listener.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   INVALID_ARGUMENT (INVALID_FIELD): key or precondition break a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): key, precondition or guards break a rule.
    */
   delete: {
     path: "/sidekeeper.config.v1.ConfigService/Delete" as const,
@@ -2235,6 +2287,8 @@ export const ConfigServiceService = {
    *   NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Metadata as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be done in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2293,10 +2347,12 @@ export interface ConfigServiceServer extends UntypedServiceImplementation {
    *
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition; nothing was written. The
    *   metadata of the ErrorInfo has the `key` and its `version`; without `version` there is no such key.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the value may have been written, or may still be written in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   INVALID_ARGUMENT (INVALID_FIELD): key, value or precondition break a rule; nothing was written.
+   *   INVALID_ARGUMENT (INVALID_FIELD): key, value, precondition or guards break a rule; nothing was written.
    */
   put: handleUnaryCall<PutRequest, PutResponse>;
   /**
@@ -2306,12 +2362,14 @@ export interface ConfigServiceServer extends UntypedServiceImplementation {
    *   NOT_FOUND (KEY_NOT_FOUND): no such key, whatever the precondition; with recursive, nor any below it.
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): the key does not meet the precondition. Metadata as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below the key.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent. With recursive, some keys
    *   may be deleted.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: the key may be deleted, or may still be deleted in a moment.
    *   PERMISSION_DENIED (OPERATOR_ONLY): recursive, and not on the operators' listener.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
-   *   INVALID_ARGUMENT (INVALID_FIELD): key or precondition break a rule.
+   *   INVALID_ARGUMENT (INVALID_FIELD): key, precondition or guards break a rule.
    */
   delete: handleUnaryCall<DeleteRequest, DeleteResponse>;
   /**
@@ -2332,6 +2390,8 @@ export interface ConfigServiceServer extends UntypedServiceImplementation {
    *   NOT_FOUND (KEY_NOT_FOUND): a delete found no such key.
    *   FAILED_PRECONDITION (PRECONDITION_FAILED): a key does not meet its precondition. Metadata as for Put.
    *   FAILED_PRECONDITION (KEY_HAS_CHILDREN): other keys lie below a key that is to be deleted.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was written.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was sent.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: all may have been done, or may still be done in a moment.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

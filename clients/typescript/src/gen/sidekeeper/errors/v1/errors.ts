@@ -298,5 +298,12 @@ export enum Reason {
    * What to do: delete names that are not needed any more, one by one, and spread what is new over several prefixes.
    */
   DIRECTORY_TOO_LARGE = 43,
+  /**
+   * GUARD_LOST - FAILED_PRECONDITION: a hold that guards the write has ended, or only waits. Nothing was written. The error's details tell the `lock` and
+   * the `fencing_token` of the guard, if they are known, and the `current_token` that somebody holds the lock with, if anybody does.
+   *
+   * What to do: stop what the lock protects: it is somebody else's now, or soon; acquire it again if work remains.
+   */
+  GUARD_LOST = 44,
   UNRECOGNIZED = -1,
 }

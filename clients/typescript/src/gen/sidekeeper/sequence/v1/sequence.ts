@@ -7,6 +7,7 @@
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
+import { Guard } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.sequence.v1";
 
@@ -50,6 +51,8 @@ export interface NextRequest {
     | undefined;
   /** Optional. Omitted, strict. */
   ordering: Ordering;
+  /** Optional, and only strict. At most 8. Holds that must last for numbers to be handed out. */
+  guards: Guard[];
 }
 
 /** NextResponse hands out all numbers from first to last, both included. */
@@ -81,7 +84,11 @@ export interface AdvanceToRequest {
   /** Required. The sequence's name. */
   name: string;
   /** Required. The largest number that is already in use. */
-  lastIssued?: bigint | undefined;
+  lastIssued?:
+    | bigint
+    | undefined;
+  /** Optional. At most 8. Holds that must last for this to be carried out. */
+  guards: Guard[];
 }
 
 /** AdvanceToResponse has the last number of the sequence after the call. */
@@ -263,7 +270,7 @@ export const CreateResponse: MessageFns<CreateResponse> = {
 };
 
 function createBaseNextRequest(): NextRequest {
-  return { name: "", count: undefined, ordering: 0 };
+  return { name: "", count: undefined, ordering: 0, guards: [] };
 }
 
 export const NextRequest: MessageFns<NextRequest> = {
@@ -276,6 +283,9 @@ export const NextRequest: MessageFns<NextRequest> = {
     }
     if (message.ordering !== 0) {
       writer.uint32(24).int32(message.ordering);
+    }
+    for (const v of message.guards) {
+      Guard.encode(v!, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -317,6 +327,14 @@ export const NextRequest: MessageFns<NextRequest> = {
             message.ordering = reader.int32() as any;
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.guards.push(Guard.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -337,6 +355,7 @@ export const NextRequest: MessageFns<NextRequest> = {
     message.name = object.name ?? "";
     message.count = object.count ?? undefined;
     message.ordering = object.ordering ?? 0;
+    message.guards = object.guards?.map((e) => Guard.fromPartial(e)) || [];
     return message;
   },
 };
@@ -564,7 +583,7 @@ export const GetResponse: MessageFns<GetResponse> = {
 };
 
 function createBaseAdvanceToRequest(): AdvanceToRequest {
-  return { name: "", lastIssued: undefined };
+  return { name: "", lastIssued: undefined, guards: [] };
 }
 
 export const AdvanceToRequest: MessageFns<AdvanceToRequest> = {
@@ -577,6 +596,9 @@ export const AdvanceToRequest: MessageFns<AdvanceToRequest> = {
         throw new globalThis.Error("value provided for field message.lastIssued of type int64 too large");
       }
       writer.uint32(16).int64(message.lastIssued);
+    }
+    for (const v of message.guards) {
+      Guard.encode(v!, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -610,6 +632,14 @@ export const AdvanceToRequest: MessageFns<AdvanceToRequest> = {
             message.lastIssued = reader.int64() as bigint;
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.guards.push(Guard.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -631,6 +661,7 @@ export const AdvanceToRequest: MessageFns<AdvanceToRequest> = {
     message.lastIssued = (object.lastIssued !== undefined && object.lastIssued !== null)
       ? BigInt(object.lastIssued)
       : undefined;
+    message.guards = object.guards?.map((e) => Guard.fromPartial(e)) || [];
     return message;
   },
 };
@@ -1096,6 +1127,8 @@ export const SequenceServiceService = {
    *   OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
    *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below
    *   numbers that this sidecar has seen; nothing was handed out.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was handed out.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -1139,6 +1172,8 @@ export const SequenceServiceService = {
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
    *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was changed.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was changed.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was changed.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -1213,6 +1248,8 @@ export interface SequenceServiceServer extends UntypedServiceImplementation {
    *   OUT_OF_RANGE (SEQUENCE_EXHAUSTED): fewer than `count` numbers are left up to 2^63−1; nothing was handed out.
    *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence, or was set back below
    *   numbers that this sidecar has seen; nothing was handed out.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was handed out.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -1240,6 +1277,8 @@ export interface SequenceServiceServer extends UntypedServiceImplementation {
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (SEQUENCE_NOT_FOUND): no such sequence.
    *   FAILED_PRECONDITION (SEQUENCE_MALFORMED): what is stored under the name is not a sequence.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; nothing was changed.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was changed.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; nothing was changed.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.

@@ -1,0 +1,60 @@
+package sidekeeper
+
+import (
+	"context"
+	"strings"
+
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+)
+
+// A Ticket names a hold for others, who guard with it what they write for its holder. It is no secret.
+type Ticket struct {
+	Lock         string
+	FencingToken int64
+}
+
+// Ticket is what the holder hands on. It is good until the lock is released or lost.
+func (l *Lock) Ticket() Ticket { return Ticket{strings.TrimPrefix(l.what, lockWord), l.token} }
+
+// Guard is ctx with the lock as a guard of what its client writes with it: Config.Put, Delete and Commit, and Sequence.Next unless the sequence
+// is Relaxed. The ensemble carries that out only while the lock is held, in one transaction with the write, at no cost; otherwise it is
+// ErrGuardLost, or ErrHoldNotFound after the sidecar has restarted. WithLock and RunWhileLeader give their functions such a context. What another Client
+// writes is not guarded by it: hand on a Ticket.
+func (l *Lock) Guard(ctx context.Context) context.Context {
+	return withGuard(ctx, guard{l.client, &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: l.id}}})
+}
+
+// Guard is ctx with the ticket as a guard of what is written with it, through whatever Client, as with Lock.Guard. It costs the sidecar two reads.
+func (t Ticket) Guard(ctx context.Context) context.Context {
+	ticket := &holdv1.Ticket{Lock: t.Lock, FencingToken: t.FencingToken}
+	return withGuard(ctx, guard{nil, &holdv1.Guard{Hold: &holdv1.Guard_Ticket{Ticket: ticket}}})
+}
+
+// Unguarded is ctx without the guards of Lock.Guard and Ticket.Guard.
+func Unguarded(ctx context.Context) context.Context {
+	return context.WithValue(ctx, guardsKey{}, []guard(nil))
+}
+
+// A guard is for what one client writes; for all, if that is nil.
+type guard struct {
+	client *Client
+	wire   *holdv1.Guard
+}
+
+type guardsKey struct{}
+
+func withGuard(ctx context.Context, added guard) context.Context {
+	before, _ := ctx.Value(guardsKey{}).([]guard)
+	return context.WithValue(ctx, guardsKey{}, append(before[:len(before):len(before)], added))
+}
+
+// guards are those that ctx has for what the client writes.
+func (c *Client) guards(ctx context.Context) (wire []*holdv1.Guard) {
+	all, _ := ctx.Value(guardsKey{}).([]guard)
+	for _, of := range all {
+		if of.client == nil || of.client == c {
+			wire = append(wire, of.wire)
+		}
+	}
+	return wire
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
+)
+
+func TestWhatACommandWritesIsGuardedByTheLockThatItRunsUnder(t *testing.T) {
+	s := newConfigScene(t)
+	sequence := runSequences(t)
+	sequence.address = s.sidecar.Address()
+	sequence.want(0, "", "create", "numbers")
+	lock, err := s.sidecar.Client().Acquire(t.Context(), "orders", sidekeeper.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strconv.FormatInt(lock.FencingToken(), 10)
+	t.Setenv(supervise.GuardsVariable, "orders:"+token)
+	s.wants(0, "k has version 1\n", "put", "k", "v")
+	sequence.want(0, "1\n", "next", "numbers")
+	if err := lock.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lost := fmt.Sprintf("sidekeeper: a hold that guards the write has ended: lock orders is not held with fencing token %s (GUARD_LOST)\n", token)
+	s.wants(exit.Lost, lost, "put", "k", "late")
+	s.wants(exit.Lost, lost, "rm", "k")
+	sequence.want(exit.Lost, lost, "next", "numbers")
+	sequence.want(0, "2\n", "next", "numbers", "--relaxed")
+	s.wants(0, "k has version 2\n", "put", "k", "w", "--guard", "")
+	s.wants(exit.Usage, "sidekeeper: guard \"orders\": not a lock and its fencing token, as orders:4294967300\n",
+		"put", "k", "v", "--guard", "orders")
+	s.wants(exit.Usage, "sidekeeper: --guard guards one write, and not --recursive\n", "rm", "k", "-r", "--guard", "orders:"+token)
+	sequence.want(exit.Usage, "sidekeeper: --guard guards one write, and not --relaxed\n",
+		"next", "numbers", "--relaxed", "--guard", "orders:"+token)
+}
+
+func TestWhatIsWrittenWithLockIsGuardedByTheLock(t *testing.T) {
+	s := newConfigScene(t)
+	client := s.sidecar.Client()
+	if _, err := client.Sequence("numbers").Create(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	err := client.WithLock(t.Context(), "orders", sidekeeper.LockOptions{}, func(ctx context.Context, lock *sidekeeper.Lock) error {
+		writes := func(ctx context.Context) (errs [4]error) {
+			_, errs[0] = s.config.Put(ctx, "k", nil)
+			var commit sidekeeper.Commit
+			commit.Put("c", nil)
+			_, errs[1] = s.config.Commit(ctx, &commit)
+			_, errs[2] = client.Sequence("numbers").Next(ctx)
+			errs[3] = s.config.Delete(ctx, "k")
+			return errs
+		}
+		if errs := writes(ctx); errs != [4]error{} {
+			t.Error(errs)
+		}
+		ctx = context.WithoutCancel(ctx)
+		ticket := lock.Ticket()
+		if err := lock.Release(ctx); err != nil {
+			return err
+		}
+		for i, err := range writes(ctx) {
+			if !errors.Is(err, sidekeeper.ErrGuardLost) {
+				t.Error("after the release", i, err)
+			}
+		}
+		if _, err := s.config.Put(ticket.Guard(sidekeeper.Unguarded(ctx)), "k", nil); !errors.Is(err, sidekeeper.ErrGuardLost) {
+			t.Error("with a ticket", err)
+		}
+		if _, err := client.Sequence("numbers").Relaxed().Next(ctx); err != nil {
+			t.Error("relaxed", err)
+		}
+		_, err := s.config.Put(sidekeeper.Unguarded(ctx), "k", nil)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,148 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
+
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+const mostGuards = 8
+
+// A guard is a hold that must last for a write to be carried out.
+type guard struct {
+	lock  name
+	token int64
+	place recipes.Guard
+}
+
+func (g guard) String() string { return g.lock.text + ":" + strconv.FormatInt(g.token, 10) }
+
+// guards are those of one write.
+type guards struct {
+	services *Services
+	all      []guard
+}
+
+// parseGuards finds the holds that guard a write. One that does not last is errGuardLost.
+func (s *Services) parseGuards(ctx context.Context, wire []*holdv1.Guard) (of guards, err error) {
+	if len(wire) > mostGuards {
+		return of, invalid("guards", strconv.Itoa(len(wire))+" guards", fmt.Sprintf("at most %d", mostGuards))
+	}
+	of = guards{services: s, all: make([]guard, len(wire))}
+	for i, from := range wire {
+		field := fmt.Sprintf("guards[%d]", i)
+		switch hold := from.GetHold().(type) {
+		case *holdv1.Guard_HoldId:
+			of.all[i], err = s.guardOfHold(ctx, field+".hold_id", hold.HoldId)
+		case *holdv1.Guard_Ticket:
+			of.all[i], err = s.guardOfTicket(ctx, field+".ticket", hold.Ticket)
+		default:
+			err = invalid(field, "", "either hold_id or ticket")
+		}
+		if err != nil {
+			return guards{}, err
+		}
+	}
+	if len(of.all) > 0 {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.StringSlice("sidekeeper.guards", of.texts()))
+	}
+	return of, nil
+}
+
+func (s *Services) guardOfHold(ctx context.Context, field, id string) (guard, error) {
+	if err := parseID(field, id); err != nil {
+		return guard{}, err
+	}
+	found, ended, known := s.holds.find(id, caller.Of(ctx).Identity)
+	switch {
+	case !known:
+		return guard{}, errHoldNotFound
+	case ended != nil:
+		facts := map[string]string{"fencing_token": strconv.FormatInt(ended.token, 10)}
+		return guard{}, &detailedError{kind: recipes.ErrGuardLost, facts: facts, text: "the hold has ended with " + endOf(ended.why)}
+	}
+	return guard{found.name, found.token, found.place}, nil
+}
+
+func (s *Services) guardOfTicket(ctx context.Context, field string, ticket *holdv1.Ticket) (guard, error) {
+	lock, err := parseName(field+".lock", ticket.GetLock())
+	if err != nil {
+		return guard{}, err
+	}
+	token := ticket.GetFencingToken()
+	if token <= 0 {
+		return guard{}, invalid(field+".fencing_token", strconv.FormatInt(token, 10), "a hold's: larger than 0")
+	}
+	made := guard{lock: lock, token: token}
+	for _, late := range []bool{true, false} { // what the reader shows may be late
+		if !late {
+			if err := s.ensemble.CatchUp(ctx); err != nil {
+				return guard{}, err
+			}
+		}
+		made.place, err = s.lockDirectory().lock(lock).Guard(ctx, s.ensemble, token)
+		if !errors.Is(err, recipes.ErrTokenMismatch) {
+			return made, err
+		}
+	}
+	return guard{}, s.guardLost(ctx, made)
+}
+
+// guardLost says that a guard's hold has ended, and who holds its lock instead.
+func (s *Services) guardLost(ctx context.Context, lost guard) error {
+	facts := map[string]string{"lock": lost.lock.text, "fencing_token": strconv.FormatInt(lost.token, 10)}
+	text := "lock " + lost.lock.text + " is not held with fencing token " + facts["fencing_token"]
+	if view, err := s.lockDirectory().lock(lost.lock).View(ctx, s.ensemble); err == nil && len(view.Holders) > 0 {
+		facts["current_token"] = strconv.FormatInt(view.Holders[0].Token, 10)
+		text += ", but with " + facts["current_token"]
+	}
+	return &detailedError{kind: recipes.ErrGuardLost, facts: facts, text: text}
+}
+
+// meaning says of a write that was refused which guard was lost.
+func (g guards) meaning(ctx context.Context, err error) error {
+	lost, is := errors.AsType[*recipes.GuardLost](err)
+	if !is || errors.Is(err, recipes.ErrOutcomeUnknown) {
+		return err
+	}
+	_ = g.services.ensemble.CatchUp(ctx) // for what is told beside it alone: the write is refused
+	return g.services.guardLost(ctx, g.all[lost.Index])
+}
+
+// over is a store whose transactions the guards guard.
+func (g guards) over(store recipes.Store) recipes.Store {
+	places := make([]recipes.Guard, len(g.all))
+	for i, of := range g.all {
+		places[i] = of.place
+	}
+	return recipes.Guarded(store, places)
+}
+
+// key is the same for writes with equal guards.
+func (g guards) key() string {
+	var key strings.Builder
+	for _, of := range g.all {
+		key.WriteString(of.place.Path + "\n")
+	}
+	return key.String()
+}
+
+func (g guards) texts() []string { return each(g.all, guard.String) }
+
+// field tells of the guards in the audit.
+func (g guards) field() zap.Field {
+	if len(g.all) == 0 {
+		return zap.Skip()
+	}
+	return zap.Strings("guards", g.texts())
+}

@@ -1,0 +1,140 @@
+package service
+
+import (
+	"fmt"
+	"testing"
+
+	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+func byHold(id string) *holdv1.Guard {
+	return &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: id}}
+}
+
+func byTicket(lock string, token int64) *holdv1.Guard {
+	return &holdv1.Guard{Hold: &holdv1.Guard_Ticket{Ticket: &holdv1.Ticket{Lock: lock, FencingToken: token}}}
+}
+
+// guarded puts a key under guards, and says what came of it.
+func (r *registry) guarded(guards ...*holdv1.Guard) string {
+	r.t.Helper()
+	request := putOf("k", "v")
+	request.Guards = guards
+	if _, err := r.Put(r.context(), request); err != nil {
+		return outcome(err)
+	}
+	return "written"
+}
+
+func TestAGuardedWriteIsMadeOnlyWhileTheHoldLasts(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	first := r.hold(r.callers, &lockv1.AcquireRequest{Name: "orders"})
+	second := r.acquire(r.others, &lockv1.AcquireRequest{Name: "orders"})
+	second.sees("queued 1")
+	same(t, "by hold", r.guarded(byHold(first.hold)), "written")
+	same(t, "by ticket", r.guarded(byTicket("orders", first.token)), "written")
+	same(t, "by both", r.guarded(byTicket("orders", first.token), byHold(first.hold)), "written")
+	same(t, "by what nobody holds", r.guarded(byHold(first.hold), byTicket("orders", first.token+1000)), "FailedPrecondition GUARD_LOST")
+
+	names := r.ensemble.memory.Names("/locks/orders")
+	same(t, "contenders", len(names), 2)
+	waits, _ := r.ensemble.memory.Read("/locks/orders/" + names[1])
+	if waits.Czxid == first.token {
+		waits, _ = r.ensemble.memory.Read("/locks/orders/" + names[0])
+	}
+	same(t, "by one that waits", r.guarded(byTicket("orders", waits.Czxid)), "FailedPrecondition GUARD_LOST")
+
+	first.cancel()
+	second.sees("granted")
+	same(t, "by an earlier hold", r.guarded(byHold(first.hold)), "FailedPrecondition GUARD_LOST")
+	request := putOf("k", "v")
+	request.Guards = []*holdv1.Guard{byTicket("orders", first.token)}
+	_, err := r.Put(r.context(), request)
+	same(t, "by its ticket", facts(err), fmt.Sprintf("current_token=%d fencing_token=%d lock=orders", second.token, first.token))
+	same(t, "by somebody else's hold", r.guarded(byHold(second.hold)), "NotFound HOLD_NOT_FOUND")
+	same(t, "by somebody else's ticket", r.guarded(byTicket("orders", second.token)), "written")
+}
+
+func TestAWriteIsRefusedWhosePlaceGoesAfterItsGuardWasRead(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	same(t, "put", r.put("k", "old"), "v1")
+	held := r.hold(r.callers, &lockv1.AcquireRequest{Name: "orders"})
+	place := "/locks/orders/" + r.ensemble.memory.Names("/locks/orders")[0]
+	r.ensemble.beforeCommit(func() {
+		if _, err := r.ensemble.memory.NewReader().Commit(t.Context(), recipes.Delete(place, -1)); err != nil {
+			t.Error(err)
+		}
+	})
+	same(t, "guarded", r.guarded(byTicket("orders", held.token)), "FailedPrecondition GUARD_LOST")
+	same(t, "written", r.get(&configv1.GetRequest{Key: "k", AsText: true}), "k=old@v1")
+	same(t, "without a guard", r.guarded(), "written")
+}
+
+func TestGuardsGuardEachKindOfWrite(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	held := r.hold(r.callers, &lockv1.AcquireRequest{Name: "orders"})
+	same(t, "put", r.guarded(byHold(held.hold)), "written")
+	r.makes("numbers")
+	writes := map[string]func(guards []*holdv1.Guard) error{
+		"commit": func(guards []*holdv1.Guard) error {
+			operation := &configv1.Operation{Operation: &configv1.Operation_Put{Put: putOf("c", "v")}}
+			return second(r.Commit(r.context(), &configv1.CommitRequest{Operations: []*configv1.Operation{operation}, Guards: guards}))
+		},
+		"next": func(guards []*holdv1.Guard) error {
+			return second(r.sequences.Next(r.context(), &sequencev1.NextRequest{Name: "numbers", Guards: guards}))
+		},
+		"delete": func(guards []*holdv1.Guard) error {
+			return second(r.Delete(r.context(), &configv1.DeleteRequest{Key: "k", Guards: guards}))
+		},
+	}
+	ticket := []*holdv1.Guard{byTicket("orders", held.token)}
+	lost := []*holdv1.Guard{byTicket("orders", held.token+1)}
+	for what, write := range writes {
+		same(t, what+" by what is lost", outcome(write(lost)), "FailedPrecondition GUARD_LOST")
+		same(t, what, outcome(write(ticket)), "OK")
+	}
+	last := int64(100)
+	advance := &sequencev1.AdvanceToRequest{Name: "numbers", LastIssued: &last, Guards: lost}
+	same(t, "advance by what is lost", outcome(second(r.operators.sequences.AdvanceTo(r.context(), advance))), "FailedPrecondition GUARD_LOST")
+	same(t, "numbers", r.next(&sequencev1.NextRequest{Name: "numbers"}), "2-2")
+}
+
+func TestGuardsHaveRules(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	for _, c := range []struct {
+		guards []*holdv1.Guard
+		want   string
+	}{
+		{make([]*holdv1.Guard, 9), `field=guards rule=at most 8 value="9 guards"`},
+		{[]*holdv1.Guard{{}}, `field=guards[0] rule=either hold_id or ticket value=""`},
+		{[]*holdv1.Guard{byHold("x")}, `field=guards[0].hold_id rule=32 hexadecimal digits, in lower case value="1 bytes long"`},
+		{[]*holdv1.Guard{byTicket("a", 0)}, `field=guards[0].ticket.fencing_token rule=a hold's: larger than 0 value="0"`},
+		{[]*holdv1.Guard{byTicket("", 1)}, `field=guards[0].ticket.lock rule=a name has 1 to 200 bytes value=""`},
+	} {
+		request := putOf("k", "v")
+		request.Guards = c.guards
+		_, err := r.Put(r.context(), request)
+		same(t, "put", facts(err), c.want)
+	}
+	inside := putOf("k", "v")
+	inside.Guards = []*holdv1.Guard{byTicket("a", 1)}
+	operation := &configv1.Operation{Operation: &configv1.Operation_Put{Put: inside}}
+	_, err := r.Commit(r.context(), &configv1.CommitRequest{Operations: []*configv1.Operation{operation}})
+	same(t, "inside a commit", facts(err),
+		`field=operations[0].put.guards rule=none: a Commit has guards of its own value="some"`)
+	_, err = r.sequences.Next(r.context(), &sequencev1.NextRequest{Name: "numbers", Ordering: relaxed, Guards: inside.GetGuards()})
+	same(t, "relaxed", facts(err),
+		`field=ordering rule=STRICT with guards: RELAXED numbers were reserved before value="RELAXED"`)
+	_, err = r.byOperators.Delete(r.context(), &configv1.DeleteRequest{Key: "k", Recursive: true, Guards: inside.GetGuards()})
+	same(t, "recursive", facts(err),
+		`field=guards rule=none together with recursive, which is not one transaction value="some"`)
+	same(t, "written", r.get(&configv1.GetRequest{Key: "k"}), "NotFound KEY_NOT_FOUND")
+}
