@@ -74,7 +74,8 @@ func (s *Services) guardOfHold(ctx context.Context, field, id string) (guard, er
 	return guard{found.name, found.token, found.place}, nil
 }
 
-func (s *Services) guardOfTicket(ctx context.Context, field string, ticket *holdv1.Ticket) (guard, error) {
+// parseTicket is what a ticket says. Its place is not looked for.
+func parseTicket(field string, ticket *holdv1.Ticket) (guard, error) {
 	lock, err := parseName(field+".lock", ticket.GetLock())
 	if err != nil {
 		return guard{}, err
@@ -83,14 +84,21 @@ func (s *Services) guardOfTicket(ctx context.Context, field string, ticket *hold
 	if token <= 0 {
 		return guard{}, invalid(field+".fencing_token", strconv.FormatInt(token, 10), "a hold's: larger than 0")
 	}
-	made := guard{lock: lock, token: token}
+	return guard{lock: lock, token: token}, nil
+}
+
+func (s *Services) guardOfTicket(ctx context.Context, field string, ticket *holdv1.Ticket) (guard, error) {
+	made, err := parseTicket(field, ticket)
+	if err != nil {
+		return guard{}, err
+	}
 	for _, late := range []bool{true, false} { // what the reader shows may be late
 		if !late {
 			if err := s.ensemble.CatchUp(ctx); err != nil {
 				return guard{}, err
 			}
 		}
-		made.place, err = s.lockDirectory().lock(lock).Guard(ctx, s.ensemble, token)
+		made.place, err = s.lockDirectory().lock(made.lock).Guard(ctx, s.ensemble, made.token)
 		if !errors.Is(err, recipes.ErrTokenMismatch) {
 			return made, err
 		}

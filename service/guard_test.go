@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
@@ -58,6 +62,43 @@ func TestAGuardedWriteIsMadeOnlyWhileTheHoldLasts(t *testing.T) {
 	same(t, "by its ticket", facts(err), fmt.Sprintf("current_token=%d fencing_token=%d lock=orders", second.token, first.token))
 	same(t, "by somebody else's hold", r.guarded(byHold(second.hold)), "NotFound HOLD_NOT_FOUND")
 	same(t, "by somebody else's ticket", r.guarded(byTicket("orders", second.token)), "written")
+}
+
+func TestATicketIsVerified(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	connection, err := grpc.NewClient("unix:"+r.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	r.must(err)
+	defer connection.Close()
+	verified := func(lock string, token int64, consistency configv1.Consistency) string {
+		answer, err := fencingv1.NewFencingServiceClient(connection).Verify(r.context(), &fencingv1.VerifyRequest{
+			Ticket: &holdv1.Ticket{Lock: lock, FencingToken: token}, Consistency: consistency,
+		})
+		if err != nil {
+			return outcome(err) + " " + facts(err)
+		}
+		return fmt.Sprint(answer.GetHeld(), answer.GetCurrentToken())
+	}
+	const latest, local = configv1.Consistency_CONSISTENCY_UNSPECIFIED, configv1.Consistency_CONSISTENCY_LOCAL
+	same(t, "of what nobody has ever asked for", verified("orders", 7, latest), "false 0")
+	first := r.hold(r.callers, &lockv1.AcquireRequest{Name: "orders"})
+	second := r.acquire(r.others, &lockv1.AcquireRequest{Name: "orders"})
+	second.sees("queued 1")
+	for _, how := range []configv1.Consistency{latest, local} {
+		same(t, "of a holder", verified("orders", first.token, how), fmt.Sprint("true ", first.token))
+		same(t, "of nobody", verified("orders", first.token+9, how), fmt.Sprint("false ", first.token))
+	}
+	r.ensemble.Lag()
+	first.cancel()
+	waitUntil(t, func() bool { return r.contenders("orders") == 1 })
+	same(t, "of who was a holder, as the reader shows it", verified("orders", first.token, local), fmt.Sprint("true ", first.token))
+	r.ensemble.KeepUp()
+	second.sees("granted")
+	same(t, "of who was a holder", verified("orders", first.token, latest), fmt.Sprint("false ", second.token))
+	same(t, "without a token", verified("orders", 0, latest),
+		`InvalidArgument INVALID_FIELD ticket.fencing_token field=ticket.fencing_token rule=a hold's: larger than 0 value="0"`)
+	same(t, "in what way", verified("orders", 1, 9),
+		`InvalidArgument INVALID_FIELD consistency field=consistency rule=LOCAL or LINEARIZABLE value="9"`)
 }
 
 func TestAWriteIsRefusedWhosePlaceGoesAfterItsGuardWasRead(t *testing.T) {

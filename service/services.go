@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -107,6 +108,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	lockv1.RegisterLockServiceServer(registrar, &lockService{services: s, directory: s.lockDirectory()})
 	configv1.RegisterConfigServiceServer(registrar, newConfigService(s))
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
+	fencingv1.RegisterFencingServiceServer(registrar, &fencingService{services: s})
 	sequencev1.RegisterSequenceServiceServer(registrar, &sequenceService{services: s, directory: s.issuers.directory})
 }
 

@@ -79,14 +79,13 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 			address := reach.address
 			if recursive {
 				address = reach.operatorAddress
+				err = reach.unguarded(command, "--recursive")
 			}
 			if recursive && len(preconditions) > 0 {
-				return exit.UsageError(errors.New("a condition applies to one key, not with --recursive"))
+				err = exit.UsageError(errors.New("a condition applies to one key, not with --recursive"))
 			}
-			if recursive {
-				if err := reach.unguarded(command, "--recursive"); err != nil {
-					return err
-				}
+			if err != nil {
+				return err
 			}
 			return reach.call(command.Context(), address, func(ctx context.Context, client *sidekeeper.Client) error {
 				deleted := 1

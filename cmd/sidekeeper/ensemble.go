@@ -40,7 +40,8 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces
 		return ensemble{}, err
 	}
 	config := s.zookeeperConfig()
-	config.Quotas = len(directories) > 0
+	serves := len(directories) > 0
+	config.Quotas, config.FollowServers = serves, serves && config.FollowServers
 	config.Directories, config.Auth, config.TLS, config.Log = directories, auth, secure, log
 	config.Observe, config.Late = traces.observer(metrics), metrics.HeartbeatLate
 	client, err := zookeeper.New(config)

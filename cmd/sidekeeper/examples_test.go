@@ -103,7 +103,9 @@ var trials = map[string]trial{
 		beside: beside{"sidekeeper members join shop/web web-7 -- " + holding, "(holding)", "-"}, silently: true,
 	},
 
-	"sidekeeper config put shop/limit 250": {says: `^shop/limit has version \d+\n$`},
+	"sidekeeper lock run shop -- sidekeeper config put shop/stock 41": {says: `^shop/stock has version \d+\n$`},
+	"sidekeeper config put shop/stock 41 --guard reports:4294967321":  {beside: held, says: `^shop/stock has version \d+\n$`},
+	"sidekeeper config put shop/limit 250":                            {says: `^shop/limit has version \d+\n$`},
 	"sidekeeper config put shop/motd --file motd.txt --if-version 4": {
 		before: "for i in 1 2 3 4; do sidekeeper config put shop/motd $i; done; echo hello >motd.txt", says: "^shop/motd has version 5\n$",
 	},

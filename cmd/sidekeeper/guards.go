@@ -32,7 +32,7 @@ func (r *reach) guarded(ctx context.Context) (context.Context, error) {
 		if err != nil || lock == "" || token <= 0 {
 			return nil, exit.UsageError(fmt.Errorf("guard %q: not a lock and its fencing token, as orders:4294967300", text))
 		}
-		ctx = sidekeeper.Ticket{Lock: lock, FencingToken: token}.Guard(ctx)
+		ctx = sidekeeper.Ticket{Lock: lock, FencingToken: token}.Guard(ctx) //nolint:fatcontext // each adds a guard to those before
 	}
 	return ctx, nil
 }

@@ -34,9 +34,11 @@ func TestWhatACommandWritesIsGuardedByTheLockThatItRunsUnder(t *testing.T) {
 	sequence.want(exit.Lost, lost, "next", "numbers")
 	sequence.want(0, "2\n", "next", "numbers", "--relaxed")
 	s.wants(0, "k has version 2\n", "put", "k", "w", "--guard", "")
-	s.wants(exit.Usage, "sidekeeper: guard \"orders\": not a lock and its fencing token, as orders:4294967300\n", "put", "k", "v", "--guard", "orders")
+	s.wants(exit.Usage, "sidekeeper: guard \"orders\": not a lock and its fencing token, as orders:4294967300\n",
+		"put", "k", "v", "--guard", "orders")
 	s.wants(exit.Usage, "sidekeeper: --guard guards one write, and not --recursive\n", "rm", "k", "-r", "--guard", "orders:"+token)
-	sequence.want(exit.Usage, "sidekeeper: --guard guards one write, and not --relaxed\n", "next", "numbers", "--relaxed", "--guard", "orders:"+token)
+	sequence.want(exit.Usage, "sidekeeper: --guard guards one write, and not --relaxed\n",
+		"next", "numbers", "--relaxed", "--guard", "orders:"+token)
 }
 
 func TestWhatIsWrittenWithLockIsGuardedByTheLock(t *testing.T) {
@@ -60,8 +62,14 @@ func TestWhatIsWrittenWithLockIsGuardedByTheLock(t *testing.T) {
 		}
 		ctx = context.WithoutCancel(ctx)
 		ticket := lock.Ticket()
+		if held, current, err := client.Verify(ctx, ticket); err != nil || !held || current != lock.FencingToken() {
+			t.Error(held, current, err)
+		}
 		if err := lock.Release(ctx); err != nil {
 			return err
+		}
+		if held, current, err := client.Verify(ctx, ticket); err != nil || held || current != 0 {
+			t.Error(held, current, err)
 		}
 		for i, err := range writes(ctx) {
 			if !errors.Is(err, sidekeeper.ErrGuardLost) {

@@ -71,6 +71,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.DurationVar(&s.ensemble.Heartbeat, "heartbeat", 2*time.Second, "interval between the heartbeats that prove a lease alive")
 	f.Var(choose(&s.proof, "quorum", "static"), "proof", "liveness proof: by committed transactions (quorum), or by the ensemble's limits alone (static), which requires long session timeouts")
 	f.BoolVar(&s.ensemble.Observers, "behind-observers", false, "whether servers of the ensemble are observers behind others")
+	f.BoolVar(&s.ensemble.FollowServers, "follow-ensemble", true, "whether leases follow the ensemble's own list of its servers, as reconfigurations change it; false if clients reach its servers only through a proxy")
 	f.StringVar(&s.authFile, "zookeeper-auth-file", "", "`file` with user:password on a line for the ensemble's digest scheme, or on up to 10 lines while they are rotated; reloaded when it changes")
 	f.StringVar(&s.tlsCA, "zookeeper-tls-ca", "", "`file` with the CA certificates of the ensemble; enables TLS to it; reloaded when it changes")
 	f.StringVar(&s.tlsCert, "zookeeper-tls-cert", "", "`file` with the client certificate for the ensemble; reloaded when it changes")

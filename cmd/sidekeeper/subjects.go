@@ -13,8 +13,8 @@ var settingGroups = []settingGroup{
 	{"Listening", []string{"listen", "socket-mode", "operator-listen", "metrics-listen", "admin-listen"}},
 	{"TLS and authorization", []string{"tls-cert", "tls-key", "tls-client-ca", "tls-trust-domain", "policy"}},
 	{"The ensemble", []string{
-		"zookeeper", "tick-time", "sync-limit", "behind-observers", "zookeeper-auth-file", "zookeeper-tls-ca", "zookeeper-tls-cert",
-		"zookeeper-tls-key", "zookeeper-tls-server-name",
+		"zookeeper", "tick-time", "sync-limit", "behind-observers", "follow-ensemble", "zookeeper-auth-file", "zookeeper-tls-ca",
+		"zookeeper-tls-cert", "zookeeper-tls-key", "zookeeper-tls-server-name",
 	}},
 	{"Leases", []string{"session-timeout", "heartbeat", "proof"}},
 	{"Storage paths", []string{

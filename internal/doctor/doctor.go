@@ -51,6 +51,7 @@ type Settings struct {
 	TickTime       time.Duration
 	SyncLimit      int
 	Observers      bool               // sessions may be attached to observers
+	FollowServers  bool               // those that the ensemble lists, too
 	Credentials    bool               // the sidecar shows the ensemble who it is
 	Secure         bool               // over TLS
 	Validity       zookeeper.Validity // of SessionTimeout

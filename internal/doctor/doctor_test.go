@@ -190,6 +190,52 @@ func TestAServerThatIsNotThereIsTold(t *testing.T) {
 	}
 }
 
+func TestWhetherTheServersCanBeFollowedIsTold(t *testing.T) {
+	t.Parallel()
+	const version = "\nversion=100000000"
+	for name, c := range map[string]struct {
+		list   string // with A for the server's address
+		follow bool
+		want   string
+	}{
+		"as a standalone server has it": {"", true, ""},
+		"all listed":                    {"server.1=zk1:2888:3888:participant;A" + version, true, ""},
+		"more than are given":           {"server.1=zk1:1:2;A\nserver.2=zk2:1:2;3\nserver.3=zk3:1:2;3" + version, true, ""},
+		"more, and not followed": {
+			"server.1=zk1:1:2;A\nserver.2=zk2:1:2;3\nserver.3=zk3:1:2;3" + version, false, "note --zookeeper: 1 of 3 servers are",
+		},
+		"by another name": {"server.1=zk1:2888:3888:participant;2181" + version, true, "note --zookeeper: A: the ensemble lists zk1:2181"},
+		"without an address for clients": {
+			"server.1=zk1:2888:3888:participant" + version, true, "note --follow-ensemble: only the servers of --zookeeper",
+		},
+		"malformed":               {"<html>", true, "warning --follow-ensemble: only the servers of --zookeeper"},
+		"malformed, not followed": {"<html>", false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			p.FollowServers = c.follow
+			if err := p.memory.Set(zookeeper.ConfigPath, []byte(strings.ReplaceAll(c.list, "A", p.Servers[0]))); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.ReplaceAll(strings.Join(p.says(), "\n"), p.Servers[0], "A"); got != c.want {
+				t.Errorf("%s, not %s", got, c.want)
+			}
+		})
+	}
+	t.Run("that may not be read", func(t *testing.T) {
+		t.Parallel()
+		p := newPatient(t)
+		p.FollowServers = true
+		if err := p.memory.Deny(zookeeper.ConfigPath, true); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := strings.Join(p.says(), "\n"), "note --follow-ensemble: only the servers of --zookeeper"; got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	})
+}
+
 func TestCredentialsWithoutSecrecyAndAnOpenRootAreTold(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)

@@ -181,13 +181,11 @@ func numbersIn(answer string) map[string]int {
 
 // members looks at who belongs to the ensemble, which it keeps in a node.
 func (e *examination) members(ctx context.Context) error {
-	node, err := e.ensemble.Get(ctx, "/zookeeper/config")
-	if errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrDenied) {
-		return nil
-	}
-	if err != nil {
+	node, err := e.ensemble.Get(ctx, zookeeper.ConfigPath)
+	if err != nil && !errors.Is(err, recipes.ErrNoNode) && !errors.Is(err, recipes.ErrDenied) {
 		return err
 	}
+	followed := e.FollowServers && e.followed(node.Data, err)
 	participants, observers := 0, 0
 	for line := range strings.Lines(string(node.Data)) {
 		switch {
@@ -198,11 +196,35 @@ func (e *examination) members(ctx context.Context) error {
 			participants++
 		}
 	}
-	e.judgeMembers(participants, observers)
+	e.judgeMembers(participants, observers, followed)
 	return nil
 }
 
-func (e *examination) judgeMembers(participants, observers int) {
+// followed says whether sidecars can follow the ensemble's list of its servers, and reports what it has against it.
+func (e *examination) followed(data []byte, err error) bool {
+	var config zookeeper.EnsembleConfig
+	if err == nil {
+		config, err = zookeeper.ParseEnsembleConfig(data, e.Servers, e.Secure)
+	}
+	const flag, text = "--follow-ensemble", "only the servers of --zookeeper are used: %v"
+	switch {
+	case errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrDenied):
+		e.findf(Note, flag, "let the sidecar read "+zookeeper.ConfigPath, text, err)
+	case errors.Is(err, zookeeper.ErrPartServerList):
+		e.findf(Note, flag, "reconfigure the ensemble with a client address for each server: host:port:port;host:port", text, err)
+	case err != nil && !errors.Is(err, zookeeper.ErrNoServerList): // a standalone server is all there is
+		e.findf(Warning, flag, "find out who writes to "+zookeeper.ConfigPath, text, err)
+	}
+	listed := config.Addresses()
+	unlisted := slices.DeleteFunc(slices.Clone(e.Servers), func(server string) bool { return slices.Contains(listed, server) })
+	if err == nil && len(unlisted) > 0 {
+		e.findf(Note, "--zookeeper", "replace those that are no other names of these", "%s: the ensemble lists %s",
+			strings.Join(unlisted, ", "), strings.Join(listed, ", "))
+	}
+	return err == nil
+}
+
+func (e *examination) judgeMembers(participants, observers int, followed bool) {
 	if observers > 0 && !e.Observers {
 		e.findf(Warning, "--behind-observers",
 			"start the sidecar with --behind-observers if one of them may be behind another, or leave them out of --zookeeper",
@@ -211,7 +233,7 @@ func (e *examination) judgeMembers(participants, observers int) {
 	if participants > 0 && participants%2 == 0 {
 		e.findf(Note, "ensemble", "add or remove a server", "%d servers vote: one fewer would survive as many failures", participants)
 	}
-	if participants > len(e.Servers) {
+	if participants > len(e.Servers) && !followed {
 		e.findf(Note, "--zookeeper", "name all of them",
 			"%d of %d servers are given: if these fail, the others are not tried", len(e.Servers), participants)
 	}

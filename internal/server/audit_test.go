@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -93,6 +94,9 @@ rules:
 		return event.GetGranted()
 	}
 	released, broken := hold("orders/1"), hold("orders/2")
+	guards := []*holdv1.Guard{{Hold: &holdv1.Guard_Ticket{
+		Ticket: &holdv1.Ticket{Lock: "orders/3", FencingToken: hold("orders/3").GetFencingToken()},
+	}}}
 	_, err := app.Release(within(t), &lockv1.ReleaseRequest{HoldId: released.GetHoldId()})
 	must(t, err)
 	_, err = operator.Revoke(within(t), &lockv1.RevokeRequest{Name: "orders/2", Reason: "please", Grace: durationpb.New(time.Hour)})
@@ -100,12 +104,14 @@ rules:
 	_, err = operator.Break(within(t), &lockv1.BreakRequest{Name: "orders/2", FencingToken: broken.GetFencingToken(), Reason: "stuck"})
 	must(t, err)
 	_, _ = sequencev1.NewSequenceServiceClient(s.callers["operator"]).AdvanceTo(within(t),
-		&sequencev1.AdvanceToRequest{Name: "none", LastIssued: proto.Int64(7)})
+		&sequencev1.AdvanceToRequest{Name: "none", LastIssued: proto.Int64(7), Guards: guards})
 	_, _ = membershipv1.NewMembershipServiceClient(s.callers["operator"]).Delete(within(t),
 		&membershipv1.DeleteRequest{Group: "web", Force: true, Reason: "gone"})
 	_, _ = configv1.NewConfigServiceClient(s.callers["operator"]).Delete(within(t), &configv1.DeleteRequest{Key: "shop", Recursive: true})
 	written := configv1.NewConfigServiceClient(s.callers["operator"])
-	_, err = written.Put(within(t), &configv1.PutRequest{Key: "prices/tea", Content: &configv1.PutRequest_Text{Text: "a secret"}})
+	_, err = written.Put(within(t), &configv1.PutRequest{
+		Key: "prices/tea", Content: &configv1.PutRequest_Text{Text: "a secret"}, Guards: guards,
+	})
 	must(t, err)
 	joining, leave := context.WithCancel(within(t))
 	groups := membershipv1.NewMembershipServiceClient(s.callers["operator"])

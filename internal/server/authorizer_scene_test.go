@@ -23,6 +23,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -233,6 +235,9 @@ func lockAskings() []asking {
 
 func sequenceAskings() []asking {
 	return []asking{
+		about(fencingv1.FencingService_Verify_FullMethodName, func(n string) *fencingv1.VerifyRequest {
+			return &fencingv1.VerifyRequest{Ticket: &holdv1.Ticket{Lock: n, FencingToken: 1}}
+		}),
 		about(sequencev1.SequenceService_Create_FullMethodName, func(n string) *sequencev1.CreateRequest {
 			return &sequencev1.CreateRequest{Name: n}
 		}),

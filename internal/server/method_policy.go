@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -53,6 +54,8 @@ var methodPolicies = map[string]methodPolicy{
 	membershipv1.MembershipService_Create_FullMethodName: {names: groupIn},
 	membershipv1.MembershipService_Delete_FullMethodName: {names: groupIn, use: "force", isUse: isForced},
 
+	fencingv1.FencingService_Verify_FullMethodName: {names: lockOfTicket},
+
 	configv1.ConfigService_Get_FullMethodName:    {names: keyIn},
 	configv1.ConfigService_Put_FullMethodName:    {names: keyIn},
 	configv1.ConfigService_Delete_FullMethodName: {names: keyIn, use: "recursive", isUse: isRecursive},
@@ -70,6 +73,10 @@ func groupIn(request any) []string {
 }
 
 func keyIn(request any) []string { return []string{request.(interface{ GetKey() string }).GetKey()} }
+
+func lockOfTicket(request any) []string {
+	return []string{request.(*fencingv1.VerifyRequest).GetTicket().GetLock()}
+}
 
 func prefixIn(request any) []string {
 	return []string{request.(interface{ GetPrefix() string }).GetPrefix()}

@@ -36,8 +36,8 @@ func (o *openStreams) leave(stream *authorizedStream) {
 func (o *openStreams) judge(authorizer authorizer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for stream, asked := range o.open {
-		if err := authorizer.judge(asked); err != nil {
+	for stream := range o.open {
+		if err := authorizer.judge(o.open[stream]); err != nil {
 			delete(o.open, stream)
 			stream.permission.Withdraw(err)
 		}

@@ -36,6 +36,7 @@ type Client struct {
 	openings      gate
 	lateClosings  gate
 	deadlineWatch *deadlineWatch
+	servers       *serverList
 	silentServers *silentServers
 	pool          sessionPool
 	crowded       largeDirectories // whose lists are read by the reader alone
@@ -60,9 +61,10 @@ func New(config Config) (*Client, error) {
 		openings:      make(gate, openingsAtOnce),
 		lateClosings:  make(gate, lateClosingsAtOnce),
 		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
-		silentServers: newSilentServers(config.Servers),
+		servers:       newServerList(config.Servers, config.Log),
 		random:        rand.New(config.Random),
 	}
+	c.silentServers = newSilentServers(c.servers)
 	for _, dir := range config.Directories {
 		c.permanent[dir] = true
 	}
@@ -73,6 +75,9 @@ func New(config Config) (*Client, error) {
 	if config.Quotas {
 		c.quotas = quota.NewKeeper(config.Directories)
 		c.work.Go(func() { c.quotas.Run(ctx, c) })
+	}
+	if config.FollowServers {
+		c.work.Go(func() { c.followServers(ctx) })
 	}
 	if config.Auth != nil {
 		c.work.Go(func() { c.followCredentials(ctx) })
@@ -158,17 +163,14 @@ func (s *Session) gate() gate {
 
 // start lets the library connect.
 func (s *Session) start(timeout time.Duration) error {
-	preferred := ""
-	if !s.brief {
-		preferred = s.client.reader.address()
-	}
-	servers := s.client.serversFrom(preferred)
+	hosts := &hosts{session: s, generation: -1}
+	hosts.order()
 	send, receive := zk.WithMaxConnBufferSize(leaseBuffer), zk.WithMaxBufferSize(leaseReceive)
 	if s.brief {
 		send, receive = zk.WithMaxConnBufferSize(readerBuffer), zk.WithMaxBufferSize(readerBuffer)
 	}
-	conn, _, err := zk.Connect(servers, timeout, send, receive,
-		zk.WithHostProvider(&hosts{session: s, servers: servers}),
+	conn, _, err := zk.Connect(s.client.config.Servers, timeout, send, receive,
+		zk.WithHostProvider(hosts),
 		zk.WithDialer(s.dial),
 		zk.WithEventCallback(s.event),
 		zk.WithLogInfo(false),

@@ -111,13 +111,23 @@ func timedOut(err error) bool {
 func (s *Session) closeFrames() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	b := append(handshakeFrame(s.id, 0, s.password[:]), s.auth...)
+	return append(b, closeFrame()...)
+}
+
+// handshakeFrame asks for a session, or for a new one if the id is 0.
+func handshakeFrame(id int64, timeout time.Duration, password []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, connectSessionID+8+4+passwordBytes-frameLength)
-	b = append(b, make([]byte, connectSessionID-frameLength)...) // version, newest transaction seen, timeout
-	b = binary.BigEndian.AppendUint64(b, uint64(s.id))
+	b = append(b, make([]byte, 4+8)...) // version, newest transaction seen
+	b = binary.BigEndian.AppendUint32(b, uint32(timeout.Milliseconds()))
+	b = binary.BigEndian.AppendUint64(b, uint64(id))
 	b = binary.BigEndian.AppendUint32(b, passwordBytes)
-	b = append(b, s.password[:]...)
-	b = append(b, s.auth...)
-	b = binary.BigEndian.AppendUint32(b, 8)
+	return append(b, password...)
+}
+
+// closeFrame asks for the end of the connection's session.
+func closeFrame() []byte {
+	b := binary.BigEndian.AppendUint32(nil, 8)
 	b = binary.BigEndian.AppendUint32(b, closeXid)
 	kind := int32(opClose)
 	return binary.BigEndian.AppendUint32(b, uint32(kind))
@@ -125,16 +135,30 @@ func (s *Session) closeFrames() []byte {
 
 // awaitCloseReply reads what a server answers to closeFrames.
 func awaitCloseReply(conn net.Conn) error {
+	session, _, err := readGreeting(conn)
+	if err != nil || session == 0 { // it has expired
+		return err
+	}
+	return awaitClosed(conn)
+}
+
+// readGreeting reads the answer to a handshake: which session the server knows by it, 0 for none, and its password.
+func readGreeting(conn net.Conn) (session int64, password []byte, err error) {
 	greeting, err := readReply(conn)
 	if err != nil {
-		return err
+		return 0, nil, err
+	}
+	if len(greeting) < shortestGreeting {
+		return 0, nil, fmt.Errorf("%w: %d bytes", errMalformed, len(greeting))
 	}
 	if err := checkGreeting(greeting); err != nil {
-		return err
+		return 0, nil, err
 	}
-	if binary.BigEndian.Uint64(greeting[8:]) == 0 {
-		return nil // it has expired
-	}
+	return int64(binary.BigEndian.Uint64(greeting[8:])), greeting[shortestGreeting-passwordBytes : shortestGreeting], nil
+}
+
+// awaitClosed reads the answer to closeFrame.
+func awaitClosed(conn net.Conn) error {
 	for {
 		reply, err := readReply(conn)
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 )
@@ -46,9 +48,8 @@ func TestOnlyWhoDoesNotAnswerAClosingIsTakenForSilent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				client := &Client{
-					config: Config{Dial: c.dial}, lateClosings: make(gate, 1), silentServers: newSilentServers([]string{"one", "other"}),
-				}
+				list := newServerList([]string{"one", "other"}, zap.NewNop())
+				client := &Client{config: Config{Dial: c.dial}, lateClosings: make(gate, 1), silentServers: newSilentServers(list)}
 				if _, err := (&Session{client: client}).closeAt(t.Context(), "one"); err == nil {
 					t.Error("it is closed")
 				}

@@ -35,6 +35,7 @@ type Config struct {
 	Heartbeat      time.Duration // between heartbeats; sessions with short timeouts beat faster
 	Proof          Proof         // empty: ProofQuorum
 	Observers      bool          // sessions may be attached to observers behind other servers
+	FollowServers  bool          // those that the ensemble lists, too; see serverList
 	Directories    []string      // made if missing, for good
 
 	Auth           func() [][]byte    // the digest credentials of now, `user:password` each; nil for none. See introduction

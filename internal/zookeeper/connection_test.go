@@ -18,7 +18,7 @@ func TestAnAnswerToASessionThatWasGivenUpIsNotTaken(t *testing.T) {
 	c := &Client{
 		config: config, tree: tree{reader: &reader{changed: make(chan struct{})}},
 		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
-		silentServers: newSilentServers(nil),
+		silentServers: newSilentServers(&serverList{}),
 	}
 	s := c.newSession(15*time.Second, false)
 	s.err = errClosed

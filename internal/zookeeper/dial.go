@@ -26,12 +26,13 @@ func (g gate) enter(done <-chan struct{}) (leave func(), err error) {
 	}
 }
 
-// hosts hands the library one server after the other, unresolved, for ever; the dialer is where it waits. It implements the
-// library's HostProvider.
+// hosts hands the library one server after the other, unresolved, for ever; the dialer is where it waits. It begins anew when the list
+// of servers changes. It implements the library's HostProvider.
 type hosts struct {
-	session *Session
-	servers []string
-	next    int
+	session    *Session
+	servers    []string
+	generation int // of the list that servers are in the order of
+	next       int
 }
 
 func (h *hosts) Init([]string) error { return nil }
@@ -41,17 +42,35 @@ func (h *hosts) Connected()          {}
 // Next returns the next server. Only a fenced session's library is told to pause, for there it looks whether it
 // shall stop.
 func (h *hosts) Next() (server string, retryStart bool) {
+	h.order()
 	server = h.servers[h.next%len(h.servers)]
 	h.next++
 	return server, h.session.fenced.Load()
 }
 
-// serversFrom is the servers in random order but for the first, which is the preferred one if it is among them.
+// order puts the servers in order, once for each list of them.
+func (h *hosts) order() {
+	client := h.session.client
+	_, _, generation := client.servers.current()
+	if generation == h.generation {
+		return
+	}
+	preferred := ""
+	if !h.session.brief {
+		preferred = client.reader.address()
+	}
+	h.servers, h.generation, h.next = client.serversFrom(preferred), generation, 0
+}
+
+// serversFrom is the servers in random order, those that come last behind the others; but for the first, which is the preferred one if
+// it is among them.
 func (c *Client) serversFrom(preferred string) []string {
-	servers := c.config.Servers
-	order := make([]string, 0, len(servers))
-	for _, i := range c.random.Perm(len(servers)) {
-		order = append(order, servers[i])
+	first, rest, _ := c.servers.current()
+	order := make([]string, 0, len(first)+len(rest))
+	for _, servers := range [][]string{first, rest} {
+		for _, i := range c.random.Perm(len(servers)) {
+			order = append(order, servers[i])
+		}
 	}
 	for i, server := range order {
 		if server == preferred {

@@ -4,7 +4,8 @@
 // A Client is one sidecar's access to one ensemble. It opens a Session for each lease; what a caller holds is an ephemeral node of that
 // session. The client also keeps one session of its own, the reader, which lists and watches nodes for all the others. connection.go is how
 // a session stands with the ensemble, ownership.go what it owns, heartbeat.go and proof.go how it proves that it is alive, barrier.go until
-// when nobody can have asked for one of its nodes, and close_lost.go how a session that was lost is closed at the ensemble.
+// when nobody can have asked for one of its nodes, close_lost.go how a session that was lost is closed at the ensemble, and server_list.go
+// which servers sessions connect to.
 //
 // # When a session is certainly alive
 //

@@ -1,13 +1,16 @@
 package zookeeper
 
-import "testing"
+import (
+	"testing"
+
+	"go.uber.org/zap"
+)
 
 // Servers without a leader close connections as servers do that have too many: while the reader's session goes on it is the latter.
 func TestOnlyRefusalsBesideAReaderThatIsServedAreAConnectionLimit(t *testing.T) {
 	servers := []string{"one", "two", "three"}
-	c := &Client{
-		config: Config{Servers: servers}, tree: tree{reader: &reader{changed: make(chan struct{})}}, silentServers: newSilentServers(servers),
-	}
+	list := newServerList(servers, zap.NewNop())
+	c := &Client{tree: tree{reader: &reader{changed: make(chan struct{})}}, servers: list, silentServers: newSilentServers(list)}
 	attach := func() *view {
 		v := newView(&Session{client: c, connectionState: connectionState{address: "one"}})
 		c.reader.show(v)

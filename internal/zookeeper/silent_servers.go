@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"errors"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 )
@@ -21,16 +20,15 @@ var errSilent = errors.New("server was silent just now")
 // A silentServers is which servers left a handshake unanswered, whoever's it was: each session that finds out for itself loses a good
 // part of its time.
 type silentServers struct {
-	servers int // different ones that there are
+	servers *serverList
 
 	mu      sync.Mutex
 	since   map[string]time.Time
 	refused map[string]time.Time // servers that refused a connection or closed it at once; asking them costs next to nothing
 }
 
-func newSilentServers(servers []string) *silentServers {
-	different := len(slices.Compact(slices.Sorted(slices.Values(servers))))
-	return &silentServers{servers: different, since: make(map[string]time.Time), refused: make(map[string]time.Time)}
+func newSilentServers(servers *serverList) *silentServers {
+	return &silentServers{servers: servers, since: make(map[string]time.Time), refused: make(map[string]time.Time)}
 }
 
 func (s *silentServers) begin(server string) { s.beginUnless(server, func() bool { return false }) }
@@ -84,7 +82,7 @@ func (s *silentServers) avoids(server string) bool {
 			unavailable++
 		}
 	}
-	return unavailable < s.servers
+	return unavailable < s.servers.count()
 }
 
 // forget removes what was noted too long ago to be believed.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 )
 
@@ -72,14 +73,47 @@ func (w ways) contenders(s *sidecar, echo string) []contender {
 			_, err := configv1.NewConfigServiceClient(connection).Get(ctx, &configv1.GetRequest{Key: waysKey})
 			return err
 		}),
-		unary("configuration: Put", s, putWaysKey))
+		unary("configuration: Put", s, func(ctx context.Context, connection *grpc.ClientConn) error { return putWaysKey(ctx, connection) }),
+		contender{name: "configuration: Put, guarded", sidecar: s, open: func(ctx context.Context, _ int) (caller, error) {
+			return openGuarded(ctx, s)
+		}})
 }
 
-func putWaysKey(ctx context.Context, connection *grpc.ClientConn) error {
+func putWaysKey(ctx context.Context, connection *grpc.ClientConn, guards ...*holdv1.Guard) error {
 	_, err := configv1.NewConfigServiceClient(connection).Put(ctx, &configv1.PutRequest{
-		Key: waysKey, Content: &configv1.PutRequest_Text{Text: "250"},
+		Key: waysKey, Content: &configv1.PutRequest_Text{Text: "250"}, Guards: guards,
 	})
 	return err
+}
+
+// A guardedCall is made while a lock is held that guards it.
+type guardedCall struct {
+	callOf
+
+	holder *clientCaller
+}
+
+func (g guardedCall) close() {
+	g.callOf.close()
+	g.holder.close()
+}
+
+func openGuarded(ctx context.Context, s *sidecar) (caller, error) {
+	opened, err := openClient(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	holder := opened.(*clientCaller)
+	connection, err := s.dial()
+	if err == nil {
+		err = holder.lock(ctx, waysKey)
+	}
+	if err != nil {
+		holder.close()
+		return nil, err
+	}
+	guard := &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: holder.held.HoldID()}}
+	return guardedCall{callOf{connection, func(ctx context.Context) error { return putWaysKey(ctx, connection, guard) }}, holder}, nil
 }
 
 func unary(name string, s *sidecar, call func(context.Context, *grpc.ClientConn) error) contender {

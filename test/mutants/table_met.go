@@ -196,4 +196,16 @@ var met = []Mutant{
 		ID: "R11", Bug: "a holder whose timeout is overwritten does not tell it again",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestAHolderWhoseTimeoutIsOverwrittenTellsItAgain", Complaint: "and not 1m2s"}},
 	},
+	{
+		ID: "G1", Bug: "what guards a write is read before it, and not in its transaction",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestAWriteIsRefusedWhosePlaceGoesAfterItsGuardWasRead", Complaint: `guarded: got "written"`,
+		}},
+	},
+	{
+		ID: "G2", Bug: "a place that only waits guards a write",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestAGuardedWriteIsMadeOnlyWhileTheHoldLasts", Complaint: `by one that waits: got "written"`,
+		}},
+	},
 }

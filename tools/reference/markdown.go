@@ -84,15 +84,24 @@ func typeOf(field protoreflect.FieldDescriptor) string {
 	}
 }
 
+// linkTo leads from the page of a file to where a message or an enum is told of.
+func linkTo(of protoreflect.Descriptor, from protoreflect.FileDescriptor) string {
+	switch {
+	case of.ParentFile() == from:
+		return local(of)
+	case of.ParentFile().Package() == "google.protobuf":
+		return fmt.Sprintf("[%s](%s%s)", of.Name(), wellKnown, anchor(string(of.Name())))
+	default:
+		return fmt.Sprintf("[%s](%s#%s)", of.Name(), pageOf(of.ParentFile()), anchor(string(of.Name())))
+	}
+}
+
 func singleType(field protoreflect.FieldDescriptor) string {
 	switch field.Kind() {
 	case protoreflect.MessageKind:
-		if field.Message().ParentFile() != field.ParentFile() {
-			return fmt.Sprintf("[%s](%s%s)", field.Message().Name(), wellKnown, anchor(string(field.Message().Name())))
-		}
-		return local(field.Message())
+		return linkTo(field.Message(), field.ParentFile())
 	case protoreflect.EnumKind:
-		return local(field.Enum())
+		return linkTo(field.Enum(), field.ParentFile())
 	default:
 		return field.Kind().String()
 	}

@@ -16,6 +16,7 @@ const generated = "<!-- Written by `make generate` from proto/. Change the comme
 // A book is what all pages need of each other.
 type book struct {
 	services []protoreflect.FileDescriptor // in the order of their names
+	shared   []protoreflect.FileDescriptor // with messages that services have in common
 	reasons  protoreflect.EnumDescriptor
 	named    map[string][]mention // by reason: the rpcs whose comments name it
 }
@@ -32,6 +33,8 @@ func pagesOf(files *protoregistry.Files) (map[string]string, error) {
 			b.services = append(b.services, file)
 		case file.Enums().ByName("Reason") != nil:
 			b.reasons = file.Enums().ByName("Reason")
+		case file.Package() != "google.protobuf":
+			b.shared = append(b.shared, file)
 		}
 		return true
 	})
@@ -40,7 +43,7 @@ func pagesOf(files *protoregistry.Files) (map[string]string, error) {
 	}
 	slices.SortFunc(b.services, func(one, other protoreflect.FileDescriptor) int { return strings.Compare(one.Path(), other.Path()) })
 	pages := map[string]string{}
-	for _, file := range b.services {
+	for _, file := range slices.Concat(b.services, b.shared) {
 		text, err := b.servicePage(file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file.Path(), err)
@@ -57,7 +60,7 @@ func pagesOf(files *protoregistry.Files) (map[string]string, error) {
 	return pages, nil
 }
 
-// pageOf is the file of a service's page: lock.md.
+// pageOf is the file of the page of a service or of shared messages: lock.md.
 func pageOf(file protoreflect.FileDescriptor) string {
 	return strings.TrimSuffix(path.Base(file.Path()), ".proto") + ".md"
 }

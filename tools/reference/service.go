@@ -15,16 +15,13 @@ type page struct {
 	err  error // the first comment that cannot be told
 }
 
-// servicePage tells of one service, and of all that its calls send and answer.
+// servicePage tells of one service, and of all that its calls send and answer; or of messages that services share.
 func (b *book) servicePage(file protoreflect.FileDescriptor) (string, error) {
 	p := &page{book: b, file: file}
-	service := file.Services().Get(0)
 	fmt.Fprintf(&p.out, "%s# %s\n\n", generated, file.Package())
-	p.contents(service)
-	fmt.Fprintf(&p.out, "## %s\n\n", service.Name())
-	p.paragraphs(p.describe(service), string(service.Name()))
-	for i := range service.Methods().Len() {
-		p.rpc(service.Methods().Get(i))
+	p.contents()
+	if file.Services().Len() > 0 {
+		p.service(file.Services().Get(0))
 	}
 	p.out.WriteString("## Messages\n\n")
 	for i := range file.Messages().Len() {
@@ -37,6 +34,14 @@ func (b *book) servicePage(file protoreflect.FileDescriptor) (string, error) {
 		p.enum(file.Enums().Get(i))
 	}
 	return strings.TrimSuffix(p.out.String(), "\n"), p.err
+}
+
+func (p *page) service(service protoreflect.ServiceDescriptor) {
+	fmt.Fprintf(&p.out, "## %s\n\n", service.Name())
+	p.paragraphs(p.describe(service), string(service.Name()))
+	for i := range service.Methods().Len() {
+		p.rpc(service.Methods().Get(i))
+	}
 }
 
 func (p *page) describe(d protoreflect.Descriptor) description {
@@ -61,7 +66,7 @@ func ended(paragraph string) string {
 	return paragraph + ":"
 }
 
-func (p *page) contents(service protoreflect.ServiceDescriptor) {
+func (p *page) contents() {
 	list := func(title string, count int, get func(int) protoreflect.Descriptor) {
 		var links []string
 		for i := range count {
@@ -71,8 +76,11 @@ func (p *page) contents(service protoreflect.ServiceDescriptor) {
 			fmt.Fprintf(&p.out, "- %s: %s\n", title, strings.Join(links, ", "))
 		}
 	}
-	list(fmt.Sprintf("[%s](#%s)", service.Name(), anchor(string(service.Name()))), service.Methods().Len(),
-		func(i int) protoreflect.Descriptor { return service.Methods().Get(i) })
+	if p.file.Services().Len() > 0 {
+		service := p.file.Services().Get(0)
+		list(fmt.Sprintf("[%s](#%s)", service.Name(), anchor(string(service.Name()))), service.Methods().Len(),
+			func(i int) protoreflect.Descriptor { return service.Methods().Get(i) })
+	}
 	list("[Messages](#messages)", p.file.Messages().Len(), func(i int) protoreflect.Descriptor { return p.file.Messages().Get(i) })
 	list("[Enums](#enums)", p.file.Enums().Len(), func(i int) protoreflect.Descriptor { return p.file.Enums().Get(i) })
 	fmt.Fprintf(&p.out, "- [API reference](README.md), [reasons](reasons.md), [the proto itself](../../proto/%s)\n\n", p.file.Path())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 )
 
@@ -28,6 +29,16 @@ func (l *Lock) Guard(ctx context.Context) context.Context {
 func (t Ticket) Guard(ctx context.Context) context.Context {
 	ticket := &holdv1.Ticket{Lock: t.Lock, FencingToken: t.FencingToken}
 	return withGuard(ctx, guard{nil, &holdv1.Guard{Hold: &holdv1.Guard_Ticket{Ticket: ticket}}})
+}
+
+// Verify says whether the ticket's hold lasts, for who protects something that is stored elsewhere and was sent the ticket; and the fencing token
+// that its lock is held with, 0 if nobody holds it. It was so at some moment of the call: a resource that can compare tokens should refuse all
+// but the largest that it has seen.
+func (c *Client) Verify(ctx context.Context, ticket Ticket) (held bool, current int64, err error) {
+	reply, err := fencingv1.NewFencingServiceClient(c.connection).Verify(ctx, &fencingv1.VerifyRequest{
+		Ticket: &holdv1.Ticket{Lock: ticket.Lock, FencingToken: ticket.FencingToken},
+	})
+	return reply.GetHeld(), reply.GetCurrentToken(), fromStatus(err)
 }
 
 // Unguarded is ctx without the guards of Lock.Guard and Ticket.Guard.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -31,6 +32,7 @@ var retryable = map[string]func(error) bool{
 	lockv1.LockService_Get_FullMethodName:                isTransient,
 	lockv1.LockService_List_FullMethodName:               isTransient,
 	lockv1.LockService_Revoke_FullMethodName:             isTransient,
+	fencingv1.FencingService_Verify_FullMethodName:       isTransient,
 	sequencev1.SequenceService_Next_FullMethodName:       isTransient,
 	sequencev1.SequenceService_Get_FullMethodName:        isTransient,
 	sequencev1.SequenceService_List_FullMethodName:       isTransient,

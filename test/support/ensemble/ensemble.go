@@ -123,6 +123,17 @@ func (e *Ensemble) start(ctx context.Context) error {
 	return e.AwaitAll(ctx)
 }
 
+// Add starts one more server, which joins those that run when a reconfiguration adds its [Server.Member]. It has the next id. It wants
+// Reconfigurable, and must not be called while other methods run. Links and AwaitQuorum are for the servers of the start only.
+func (e *Ensemble) Add() (*Server, error) {
+	s, err := newServer(e, len(e.servers)+1)
+	if err != nil {
+		return nil, err
+	}
+	e.servers = append(e.servers, s)
+	return s, s.start()
+}
+
 // logs is the last lines of the servers' logs, for an error.
 func (e *Ensemble) logs() string {
 	const most = 5

@@ -29,6 +29,9 @@ type Options struct {
 	// DirectPeers lets servers dial each other past the links, for measurements: what they say to each other can then not be cut, and
 	// the start takes an InitLimit longer where a follower is faster than its leader.
 	DirectPeers bool
+	// Reconfigurable allows reconfigurations, for which servers need one list of all and dial each other past the links, as with
+	// DirectPeers; see [Ensemble.Add]. Access control lists then do not count.
+	Reconfigurable bool
 	// TLS, if set, makes ClientAddresses speak TLS.
 	TLS *TLS
 	// ClientPorts are the ports of ClientAddresses on 127.0.0.1. The default, also for an entry of 0, is the system's choice.
@@ -64,6 +67,7 @@ func (o Options) complete() (Options, error) {
 	if o.Servers != 1 && o.Servers != 3 {
 		return o, fmt.Errorf("an ensemble has 1 or 3 servers, not %d", o.Servers)
 	}
+	o.DirectPeers = o.DirectPeers || o.Reconfigurable
 	if o.TickTime == 0 {
 		o.TickTime = 2 * time.Second
 	}
@@ -99,6 +103,9 @@ func (o Options) config(s *Server) string {
 		"extendedTypesEnabled=true",
 		"forceSync=no",     // the machine does not lose power in a test
 		"preAllocSize=256", // KiB of transaction log; the default of 64 MiB is slow to write
+	}
+	if o.Reconfigurable {
+		lines = append(lines, "reconfigEnabled=true", "standaloneEnabled=false", "skipACL=yes")
 	}
 	lines = append(lines, o.limits()...)
 	lines = append(lines, o.TLS.config(s)...)

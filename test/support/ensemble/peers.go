@@ -90,6 +90,10 @@ func (e *Ensemble) members(s *Server) []string {
 	}
 	var lines []string
 	for _, member := range e.servers {
+		if e.options.Reconfigurable {
+			lines = append(lines, member.Member())
+			continue
+		}
 		quorum, election := member.ports.quorum.number, member.ports.election.number
 		if member != s && !e.options.DirectPeers {
 			quorum, election = s.peers[member.id].quorum.Port(), s.peers[member.id].election.Port()

@@ -71,6 +71,11 @@ func (s *Server) Address() string { return s.clients.Address() }
 // while its link is cut.
 func (s *Server) RealAddress() string { return s.ports.client.address() }
 
+// Member is the server as a reconfiguration adds it: server.N=, and where its peers and its clients reach it, past all links.
+func (s *Server) Member() string {
+	return fmt.Sprintf("server.%d=127.0.0.1:%d:%d;%s", s.id, s.ports.quorum.number, s.ports.election.number, s.RealAddress())
+}
+
 // ClientLink is the link between clients and the server. It reads ZooKeeper's frames unless the ensemble has TLS.
 func (s *Server) ClientLink() *link.Link { return s.clients }
 

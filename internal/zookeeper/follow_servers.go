@@ -1,0 +1,139 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// proofTime is how long a server may take to prove that it belongs to the ensemble.
+const proofTime = 3 * time.Second
+
+var errForeign = errors.New("it does not know a session of the ensemble: it belongs to another one")
+
+// followServers keeps the list of servers as the ensemble has it, until ctx ends.
+func (c *Client) followServers(ctx context.Context) {
+	said := ""
+	for ctx.Err() == nil {
+		node, changed, err := c.Watch(ctx, ConfigPath)
+		var config EnsembleConfig
+		if err == nil {
+			config, err = ParseEnsembleConfig(node.Data, c.config.Servers, c.config.TLS != nil)
+		}
+		if err == nil {
+			err = c.servers.take(config)
+		}
+		if err != nil && ctx.Err() == nil && err.Error() != said {
+			said = err.Error()
+			c.sayUnfollowed(err)
+		}
+		if err == nil {
+			said = ""
+			c.proveServers(ctx, changed)
+		}
+		if changed == nil {
+			pause(ctx, c.config.SessionTimeout)
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// sayUnfollowed has the log say why a list of servers changes nothing.
+func (c *Client) sayUnfollowed(err error) {
+	_, _, generation := c.servers.current()
+	say := c.config.Log.Warn
+	if generation == 0 && (errors.Is(err, ErrNoServerList) || errors.Is(err, ErrPartServerList)) {
+		say = c.config.Log.Info
+	}
+	say("servers of the ensemble not followed; those known so far are used", zap.String("path", ConfigPath), zap.Error(err))
+}
+
+// proveServers has the servers that are listed prove that they belong to the ensemble. It goes on with those that have not until the list
+// changes: a server may be listed before it runs.
+func (c *Client) proveServers(ctx context.Context, changed <-chan struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for tries := 0; ctx.Err() == nil; tries++ {
+		for _, address := range c.servers.unproved(tries == 0) {
+			err := c.proveServer(ctx, address)
+			switch {
+			case err == nil:
+				c.servers.prove(address)
+			case errors.Is(err, errForeign) && tries == 0:
+				c.config.Log.Warn("server not used", zap.String("server", address), zap.Error(err))
+			}
+		}
+		if len(c.servers.unproved(false)) == 0 {
+			return
+		}
+		timer := time.NewTimer(time.Second<<min(tries, 5) + c.upTo(time.Second))
+		select {
+		case <-timer.C:
+		case <-changed:
+			cancel()
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// proveServer returns no error if the server at address knows a session that has just been opened at the one that the reader is attached
+// to. The list alone proves nothing: its addresses may be those of something else where the sidecar runs, and who opens sessions at
+// two ensembles has every lock twice.
+func (c *Client) proveServer(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, proofTime)
+	defer cancel()
+	candidate, err := c.connectUntil(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer candidate.Close()
+	member, err := c.connectUntil(ctx, c.reader.address())
+	if err != nil {
+		return err
+	}
+	defer member.Close()
+	id, password, err := c.handshake(member, 0, make([]byte, passwordBytes))
+	if err != nil || id == 0 {
+		return errors.Join(err, errRefused)
+	}
+	known, _, err := c.handshake(candidate, id, password)
+	switch {
+	case err != nil:
+		return errors.Join(err, endSession(member))
+	case known != id:
+		return errors.Join(errForeign, endSession(member))
+	}
+	return endSession(candidate)
+}
+
+// connectUntil opens a connection that is closed when ctx ends.
+func (c *Client) connectUntil(ctx context.Context, address string) (net.Conn, error) {
+	conn, err := c.connect(ctx, address)
+	if err == nil {
+		context.AfterFunc(ctx, func() { _ = conn.Close() })
+	}
+	return conn, err
+}
+
+// handshake opens a session, or comes back to one.
+func (c *Client) handshake(conn net.Conn, id int64, password []byte) (session int64, its []byte, err error) {
+	if _, err := conn.Write(handshakeFrame(id, c.config.SessionTimeout, password)); err != nil {
+		return 0, nil, err
+	}
+	return readGreeting(conn)
+}
+
+func endSession(conn net.Conn) error {
+	if _, err := conn.Write(closeFrame()); err != nil {
+		return err
+	}
+	return awaitClosed(conn)
+}

@@ -1,0 +1,124 @@
+package zookeeper
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.uber.org/zap"
+)
+
+// A serverList is which servers sessions connect to: those that were given, until the ensemble itself lists others. A server that it lists
+// counts once it has proved to belong to it, and one that it lists no more is not gone back to. Servers that were given and never listed
+// may be other names of those that are: they come last, or among the others while not all of those have proved it.
+type serverList struct {
+	given []string
+	log   *zap.Logger
+
+	mu          sync.Mutex
+	config      EnsembleConfig
+	proved      map[string]bool
+	removed     map[string]bool // of those given
+	first, rest []string        // in the order in which they are tried
+	generation  int             // grows whenever first or rest changes
+}
+
+func newServerList(given []string, log *zap.Logger) *serverList {
+	given = slices.Compact(slices.Sorted(slices.Values(given)))
+	return &serverList{given: given, log: log, proved: make(map[string]bool), removed: make(map[string]bool), first: given}
+}
+
+func (l *serverList) current() (first, rest []string, generation int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first, l.rest, l.generation
+}
+
+// count is how many different servers there are.
+func (l *serverList) count() int {
+	first, rest, _ := l.current()
+	return len(first) + len(rest)
+}
+
+// take takes a newer list, unless it is an older one.
+func (l *serverList) take(config EnsembleConfig) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if config.Version < l.config.Version {
+		return fmt.Errorf("version %x is older than version %x, which was seen before", config.Version, l.config.Version)
+	}
+	listed, before := config.Addresses(), l.config.Addresses()
+	for _, server := range l.given {
+		l.removed[server] = !slices.Contains(listed, server) && (l.removed[server] || slices.Contains(before, server))
+	}
+	maps.DeleteFunc(l.proved, func(address string, _ bool) bool { return !slices.Contains(listed, address) })
+	l.config = config
+	l.arrange()
+	return nil
+}
+
+// prove takes in that a server belongs to the ensemble.
+func (l *serverList) prove(address string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proved[address] = true
+	l.arrange()
+}
+
+// usable are the addresses of a server at which it is known to belong to the ensemble. The lock is held.
+func (l *serverList) usable(addresses []string) (usable []string) {
+	for _, address := range addresses {
+		if l.proved[address] || slices.Contains(l.given, address) {
+			usable = append(usable, address)
+		}
+	}
+	return usable
+}
+
+// unproved are the addresses that are not usable, of all servers or of those that have none which is.
+func (l *serverList) unproved(all bool) (unproved []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(l.config.Servers)) {
+		addresses := l.config.Servers[id]
+		usable := l.usable(addresses)
+		if !all && len(usable) > 0 {
+			continue
+		}
+		for _, address := range addresses {
+			if !slices.Contains(usable, address) && !slices.Contains(unproved, address) {
+				unproved = append(unproved, address)
+			}
+		}
+	}
+	return unproved
+}
+
+// arrange makes first and rest anew; they stay as they are while no server that is listed is usable. The lock is held.
+func (l *serverList) arrange() {
+	var first, rest []string
+	complete := true
+	for _, addresses := range l.config.Servers {
+		usable := l.usable(addresses)
+		first, complete = append(first, usable...), complete && len(usable) > 0
+	}
+	if len(first) == 0 {
+		return
+	}
+	for _, server := range l.given {
+		switch {
+		case l.removed[server] || slices.Contains(first, server):
+		case complete:
+			rest = append(rest, server)
+		default:
+			first = append(first, server)
+		}
+	}
+	slices.Sort(first)
+	if first = slices.Compact(first); !slices.Equal(first, l.first) || !slices.Equal(rest, l.rest) {
+		l.first, l.rest = first, rest
+		l.generation++
+		l.log.Info("list of servers changed", zap.Strings("servers", first), zap.Strings("last", rest))
+	}
+}
