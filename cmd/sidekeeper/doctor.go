@@ -27,8 +27,8 @@ const (
 // doctorSettings are what `sidekeeper doctor` shares with `sidekeeper serve`.
 var doctorSettings = []string{
 	"zookeeper", "session-timeout", "tick-time", "sync-limit", "heartbeat", "proof", "behind-observers", "follow-ensemble",
-	"zookeeper-auth-file", "zookeeper-tls-ca", "zookeeper-tls-cert", "zookeeper-tls-key", "zookeeper-tls-server-name", "root", "lock-root", "lock-layout",
-	"max-leases",
+	"zookeeper-auth-file", "zookeeper-tls-ca", "zookeeper-tls-cert", "zookeeper-tls-key", "zookeeper-tls-server-name",
+	"root", "lock-root", "lock-layout", "max-leases",
 }
 
 func newDoctorCommand(reach *reach) *cobra.Command {
@@ -94,7 +94,8 @@ func (s *settings) lockPaths(names []string) (paths []string, err error) {
 func (s *settings) forDoctor(recheckAfter time.Duration) doctor.Settings {
 	return doctor.Settings{
 		Servers: s.ensemble.Servers, SessionTimeout: s.ensemble.SessionTimeout, TickTime: s.ensemble.TickTime, SyncLimit: s.ensemble.SyncLimit,
-		Observers: s.ensemble.Observers, FollowServers: s.ensemble.FollowServers, Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
+		Observers: s.ensemble.Observers, FollowServers: s.ensemble.FollowServers,
+		Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
 		Validity: s.validity(), MostLeases: s.service.MostLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"),
 		Directories: s.directories(), RecheckAfter: recheckAfter,
 		Secrets: map[string]string{

@@ -127,8 +127,9 @@ func (m *moving) awaitOrder(want string) {
 
 // said is how often the log has a line of that level with that error.
 func (m *moving) said(level zapcore.Level, message, text string) (times int) {
-	for _, line := range m.logs.FilterLevelExact(level).FilterMessage(message).All() {
-		if err, _ := line.ContextMap()["error"].(string); strings.Contains(err, text) {
+	lines := m.logs.FilterLevelExact(level).FilterMessage(message).All()
+	for i := range lines {
+		if err, _ := lines[i].ContextMap()["error"].(string); strings.Contains(err, text) {
 			times++
 		}
 	}

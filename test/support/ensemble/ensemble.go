@@ -131,7 +131,8 @@ func (e *Ensemble) Add() (*Server, error) {
 		return nil, err
 	}
 	e.servers = append(e.servers, s)
-	return s, s.start()
+	err = s.start()
+	return s, err
 }
 
 // logs is the last lines of the servers' logs, for an error.
