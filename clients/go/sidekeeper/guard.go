@@ -2,6 +2,7 @@ package sidekeeper
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
@@ -17,23 +18,24 @@ type Ticket struct {
 // Ticket is what the holder hands on. It is good until the lock is released or lost.
 func (l *Lock) Ticket() Ticket { return Ticket{strings.TrimPrefix(l.what, lockWord), l.token} }
 
-// Guard is ctx with the lock as a guard of what its client writes with it: Config.Put, Delete and Commit, and Sequence.Next unless the sequence
-// is Relaxed. The ensemble carries that out only while the lock is held, in one transaction with the write, at no cost; otherwise it is
-// ErrGuardLost, or ErrHoldNotFound after the sidecar has restarted. WithLock and RunWhileLeader give their functions such a context. What another Client
-// writes is not guarded by it: hand on a Ticket.
+// Guard is ctx with the lock as a guard of what its client writes with it: Config.Put, Delete and Commit, and Sequence.Next unless the
+// sequence is Relaxed. The ensemble carries that out only while the lock is held, in one transaction with the write, at no cost; otherwise it
+// is ErrGuardLost, or ErrHoldNotFound after the sidecar has restarted. WithLock and RunWhileLeader give their functions such a context. What
+// another Client writes is not guarded by it: hand on a Ticket.
 func (l *Lock) Guard(ctx context.Context) context.Context {
 	return withGuard(ctx, guard{l.client, &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: l.id}}})
 }
 
-// Guard is ctx with the ticket as a guard of what is written with it, through whatever Client, as with Lock.Guard. It costs the sidecar two reads.
+// Guard is ctx with the ticket as a guard of what is written with it, through whatever Client, as with Lock.Guard. It costs the sidecar two
+// reads.
 func (t Ticket) Guard(ctx context.Context) context.Context {
 	ticket := &holdv1.Ticket{Lock: t.Lock, FencingToken: t.FencingToken}
 	return withGuard(ctx, guard{nil, &holdv1.Guard{Hold: &holdv1.Guard_Ticket{Ticket: ticket}}})
 }
 
-// Verify says whether the ticket's hold lasts, for who protects something that is stored elsewhere and was sent the ticket; and the fencing token
-// that its lock is held with, 0 if nobody holds it. It was so at some moment of the call: a resource that can compare tokens should refuse all
-// but the largest that it has seen.
+// Verify says whether the ticket's hold lasts, for who protects something that is stored elsewhere and was sent the ticket; and the fencing
+// token that its lock is held with, 0 if nobody holds it. It was so at some moment of the call: a resource that can compare tokens should
+// refuse all but the largest that it has seen.
 func (c *Client) Verify(ctx context.Context, ticket Ticket) (held bool, current int64, err error) {
 	reply, err := fencingv1.NewFencingServiceClient(c.connection).Verify(ctx, &fencingv1.VerifyRequest{
 		Ticket: &holdv1.Ticket{Lock: ticket.Lock, FencingToken: ticket.FencingToken},
@@ -56,7 +58,7 @@ type guardsKey struct{}
 
 func withGuard(ctx context.Context, added guard) context.Context {
 	before, _ := ctx.Value(guardsKey{}).([]guard)
-	return context.WithValue(ctx, guardsKey{}, append(before[:len(before):len(before)], added))
+	return context.WithValue(ctx, guardsKey{}, append(slices.Clip(before), added))
 }
 
 // guards are those that ctx has for what the client writes.
