@@ -2,7 +2,10 @@ package zookeeper
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -15,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	certificates "github.com/sidekeeper/sidekeeper/test/support/authority"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
@@ -25,6 +29,7 @@ type moving struct {
 	client          *Client
 	logs            *observer.ObservedLogs
 	logged          chan struct{}
+	certificateOf   func(name string) tls.Certificate
 
 	mu      sync.Mutex
 	servers map[string]*embedded.Server
@@ -32,7 +37,13 @@ type moving struct {
 
 func newMoving(t *testing.T, follow bool, given ...string) *moving {
 	t.Helper()
-	m := &moving{T: t, servers: map[string]*embedded.Server{}, logged: make(chan struct{}, 1)}
+	return newSecureMoving(t, nil, Config{FollowServers: follow}, given...)
+}
+
+// newSecureMoving is one whose servers speak TLS with the certificate for their name, if there are such.
+func newSecureMoving(t *testing.T, certificateOf func(name string) tls.Certificate, config Config, given ...string) *moving {
+	t.Helper()
+	m := &moving{T: t, certificateOf: certificateOf, servers: map[string]*embedded.Server{}, logged: make(chan struct{}, 1)}
 	for _, each := range []**standin.Ensemble{&m.ensemble, &m.other} {
 		*each = standin.New(standin.Options{Tick: tick})
 		t.Cleanup((*each).Close)
@@ -43,18 +54,17 @@ func newMoving(t *testing.T, follow bool, given ...string) *moving {
 	}
 	core, logs := observer.New(zap.InfoLevel)
 	m.logs = logs
+	config.Servers, config.SessionTimeout, config.TickTime, config.SyncLimit = given, 10*time.Second, tick, 5
+	config.Heartbeat, config.Directories, config.Dial = 250*time.Millisecond, []string{"/sidekeeper"}, m.dial
+	config.Log = zap.New(core, zap.Hooks(func(zapcore.Entry) error {
+		select {
+		case m.logged <- struct{}{}:
+		default:
+		}
+		return nil
+	}))
 	var err error
-	m.client, err = New(Config{
-		Servers: given, FollowServers: follow, SessionTimeout: 10 * time.Second, TickTime: tick, SyncLimit: 5, Heartbeat: 250 * time.Millisecond,
-		Directories: []string{"/sidekeeper"}, Dial: m.dial, Log: zap.New(core, zap.Hooks(func(zapcore.Entry) error {
-			select {
-			case m.logged <- struct{}{}:
-			default:
-			}
-			return nil
-		})),
-	})
-	if err != nil {
+	if m.client, err = New(config); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.client.Close)
@@ -88,7 +98,20 @@ func (m *moving) dial(ctx context.Context, network, name string) (net.Conn, erro
 	if server == nil {
 		return nil, syscall.ECONNREFUSED
 	}
-	return new(net.Dialer).DialContext(ctx, network, server.Address())
+	conn, err := new(net.Dialer).DialContext(ctx, network, server.Address())
+	if err != nil || m.certificateOf == nil {
+		return conn, err
+	}
+	ours, theirs := net.Pipe()
+	secured := tls.Server(theirs, &tls.Config{Certificates: []tls.Certificate{m.certificateOf(name)}, MinVersion: tls.VersionTLS12})
+	for from, to := range map[net.Conn]net.Conn{secured: conn, conn: secured} {
+		go func() {
+			_, _ = io.Copy(to, from)
+			_ = conn.Close()
+			_ = theirs.Close()
+		}()
+	}
+	return ours, nil
 }
 
 // list has the ensemble list these servers.
@@ -206,6 +229,28 @@ func TestAListOfServersThatCannotBeRightChangesNothing(t *testing.T) {
 	}
 	m.list("6", "zk2:2181")
 	m.awaitOrder("zk2:2181")
+}
+
+func TestWithTLSAServerIsFollowedIfItsCertificateIsForItsName(t *testing.T) {
+	authority := certificates.New(t)
+	certificateOf := func(name string) tls.Certificate {
+		host, _, _ := strings.Cut(strings.Replace(name, "zk3", "elsewhere", 1), ":")
+		return authority.Sign(&x509.Certificate{DNSNames: []string{host}})
+	}
+	secure := func() *tls.Config { return &tls.Config{RootCAs: authority.Pool(), MinVersion: tls.VersionTLS12} }
+	m := newSecureMoving(t, certificateOf, Config{FollowServers: true, TLS: secure}, "zk1:2281")
+	s := openSession(t, m.client)
+	for _, server := range []string{"zk2:2281", "zk3:2281", "zk4:2281"} {
+		m.serve(m.ensemble, server)
+	}
+	m.list("1", "zk1:2181", "zk3:2181", "zk2:2181", "zk4:2181")
+	m.awaitOrder("zk1:2281 zk2:2281 zk4:2281")
+	m.list("2", "zk3:2181", "zk2:2181", "zk4:2181")
+	m.awaitOrder("zk2:2281 zk4:2281")
+	m.stop("zk1:2281")
+	if err := s.flush(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestServersAreNotFollowedUnlessAskedFor(t *testing.T) {
