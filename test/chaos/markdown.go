@@ -20,6 +20,7 @@ type totals struct {
 	grants, epochs, forced, lost, needless int
 	numbers, configuration, views          int
 	lostByNaive                            int
+	guarded, tooLate                       int
 	violations                             int
 	spared                                 int // lost needlessly in rounds that must cost no lease
 	margins                                []time.Duration
@@ -45,6 +46,8 @@ func (t *totals) add(r *result) {
 	t.configuration += r.Configuration
 	t.views += r.Views
 	t.lostByNaive += r.LostByNaive
+	t.guarded += r.Guarded
+	t.tooLate += r.TooLate
 	t.violations += len(r.Violations)
 	t.margins = append(t.margins, r.Margins...)
 }
@@ -101,6 +104,8 @@ func (r *report) figures(out io.Writer, t totals) {
 		{"calls of the configuration", t.configuration},
 		{"messages of watches", t.views},
 		{"updates lost by the naive store", t.lostByNaive},
+		{"writes that a lock guarded", t.guarded},
+		{"writes without a guard that came too late", t.tooLate},
 		{"violations", t.violations},
 	}
 	fmt.Fprint(out, "| what | how many |\n|---|---|\n")

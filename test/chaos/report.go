@@ -38,6 +38,8 @@ type result struct {
 	Configuration int             `json:"configuration"`
 	Views         int             `json:"views"`
 	LostByNaive   int             `json:"lostByNaive"` // updates, by the store that does not look at tokens
+	Guarded       int             `json:"guarded"`     // writes that a lock guarded
+	TooLate       int             `json:"tooLate"`     // and of those that none did
 
 	Invalid    string            `json:"invalid,omitempty"`
 	Unchecked  []string          `json:"unchecked,omitempty"`

@@ -1,8 +1,11 @@
 package caller
 
 import (
+	"context"
 	"errors"
+	"strconv"
 
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
 	"github.com/sidekeeper/sidekeeper/test/chaos/store"
 )
@@ -17,6 +20,7 @@ func (h *hold) work() {
 		return
 	}
 	token := h.lock.FencingToken()
+	defer h.put(token)
 	values := make([]int64, len(guarded))
 	for i, name := range guarded {
 		value, err := h.caller.stores.Read(name, h.name, token)
@@ -31,6 +35,22 @@ func (h *hold) work() {
 		h.caller.note(h.op, event)
 		event.Kind, event.Outcome = history.Acted, outcome(h.caller.stores.Write(name, h.name, token, values[i]))
 		h.caller.note(h.op, event)
+	}
+}
+
+// put writes the token to a key of the configuration that the lock guards, and now and then to one that it does not, as a program does that
+// has not looked at its lock for a while. The ensemble's logs tell whether the lock was held then.
+func (h *hold) put(token int64) {
+	lock, ours := h.lock.(*sidekeeper.Lock)
+	if !ours {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callTime)
+	defer cancel()
+	value, config := []byte(strconv.FormatInt(token, 10)), h.caller.library.Config()
+	_, _ = config.Put(lock.Guard(ctx), history.GuardedKey(h.name), value) // what became of it stands in the logs
+	if h.caller.dice.IntN(4) == 0 {
+		_, _ = config.Put(ctx, history.UnguardedKey(h.name), value)
 	}
 }
 

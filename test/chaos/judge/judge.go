@@ -58,6 +58,9 @@ type Verdict struct {
 	// Numbers is how many numbers of sequences were handed out, Configuration how many calls of the configuration had an
 	// answer, and Views how many messages of watches were looked at.
 	Numbers, Configuration, Views int
+	// Guarded is how many writes were carried out that a lock guarded, and TooLate how many that none did when their lock was not theirs any
+	// more, both by the ensemble's logs.
+	Guarded, TooLate int
 }
 
 // A Violation is a promise that was not kept.
@@ -81,11 +84,12 @@ const (
 	Watches       Checker = "C8 watches"
 	Membership    Checker = "C9 membership"
 	Losses        Checker = "C10 losses"
+	Guards        Checker = "C13 guards"
 )
 
 var checks = []func(*evidence, *Verdict){
 	checkRound, checkTruth, checkBelief, checkEffects, checkTokens, checkFairness, checkLeftovers, checkNumbers, checkConfiguration,
-	checkFreshness, checkWatches, checkMembership, checkLosses,
+	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards,
 }
 
 // Judge looks at a round with all checkers.
