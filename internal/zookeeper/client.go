@@ -71,9 +71,11 @@ func New(config Config) (*Client, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	c.life, c.stop = ctx, stop
 	c.tree = tree{reader: &reader{client: c, changed: make(chan struct{})}}
+	if config.Quotas { // which the reader obeys
+		c.quotas = quota.NewKeeper(config.Directories)
+	}
 	c.work.Go(func() { c.reader.run(ctx) })
 	if config.Quotas {
-		c.quotas = quota.NewKeeper(config.Directories)
 		c.work.Go(func() { c.quotas.Run(ctx, c) })
 	}
 	if config.FollowServers {
