@@ -226,8 +226,10 @@ const (
 	Naive   = "naive"
 )
 
-// GuardedKey and UnguardedKey are keys that holders of a lock write their tokens to, with the lock as a guard and without one.
-func GuardedKey(lock string) string   { return lock + "/guarded" }
+// GuardedKey is a key that holders of a lock write their tokens to, with the lock as a guard.
+func GuardedKey(lock string) string { return lock + "/guarded" }
+
+// UnguardedKey is one that they write them to without a guard.
 func UnguardedKey(lock string) string { return lock + "/unguarded" }
 
 // A Step is what was asked of one key of the configuration and, once it has returned, what that led to. A Commit has
