@@ -63,7 +63,8 @@ func (w *wire) send(b *batch) bool {
 		return false
 	}
 	frames := make([]byte, 0, 512)
-	for i, request := range b.requests {
+	for i := range b.requests {
+		request := &b.requests[i] // not a copy: its answer may be taken meanwhile, when the connection ends
 		frames = binary.BigEndian.AppendUint32(frames, uint32(8+len(request.body)))
 		frames = binary.BigEndian.AppendUint32(frames, uint32(ownXid(first+int32(i))))
 		frames = binary.BigEndian.AppendUint32(frames, uint32(request.kind))
