@@ -15,7 +15,8 @@ import (
 var volatile = regexp.MustCompile(`\b[0-9a-f]{32}\b` +
 	`|\b20\d\d-\d\d-\d\d[T ][0-9:.]+Z?` +
 	`|\b(?:\d+(?:\.\d+)?(?:ms|µs|h|m|s))+\b` +
-	`|(?:"(?:fencingToken|currentToken|incarnation|revision|createdRevision)":\s*"|\b(?:token|incarnation|hold|--token|joined \S+|left \S+) )\d+\b` +
+	`|"(?:(?:fencing|current)Token|incarnation|revision|createdRevision)":\s*"\d+\b` +
+	`|\b(?:token|incarnation|hold|--token|joined \S+|left \S+) \d+\b` +
 	`|…`)
 
 var (
