@@ -29,8 +29,8 @@ build: ## Build the programs into bin/
 
 .PHONY: unit
 unit: ## Run what takes neither servers nor the network nor another language: a minute and a half
-	go test -short -parallel 8 ./... # most tests wait, and few compute
-	go -C clients/go test -short -parallel 8 ./...
+	go test -short -p 5 -parallel 8 ./... # most tests wait, and few compute
+	go -C clients/go test -short -p 5 -parallel 8 ./...
 
 .PHONY: test
 test: need test-go python typescript java stubs one-lock ## Run all tests, with the race detector, on real ensembles too
