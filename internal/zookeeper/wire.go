@@ -21,6 +21,7 @@ const (
 	connectSessionID = 20 // in a ConnectRequest: length, protocol version, last zxid, timeout, session id
 	replyHead        = 16 // of a reply without its length: xid, zxid, error; of a ConnectResponse: version, timeout, session
 	authXid          = -4
+	pingXid          = -2
 )
 
 var errFenced = errors.New("session is fenced")
@@ -49,7 +50,8 @@ type wire struct {
 	replies  int
 	welcomed atomic.Bool // the handshake has been answered
 
-	writing chan struct{} // held while a request is noted and written, which are in one order
+	writing   chan struct{} // held while a request is noted and written, which are in one order
+	requested instant       // when the library's newest request but pings was written
 
 	asking sync.Mutex
 	asked  []question // under way, the oldest first
@@ -67,6 +69,9 @@ func (w *wire) Write(frame []byte) (int, error) {
 	}
 	w.writing <- struct{}{} // and not a mutex, for which virtual time does not wait
 	defer func() { <-w.writing }()
+	if w.isNeedless(frame) {
+		return len(frame), nil
+	}
 	w.ask(frame)
 	if w.session.fenced.Load() {
 		w.drop()
@@ -74,6 +79,18 @@ func (w *wire) Write(frame []byte) (int, error) {
 		w.drop()
 	}
 	return len(frame), nil
+}
+
+// isNeedless says whether the frame is a ping behind a request that was written lately, whose answer says as much. The library pings every
+// third of the timeout, and gives up a connection from which it has read nothing for two thirds: with half an interval between request and
+// ping, an answer comes within half of the timeout. The library expects no answer to a ping. The lock is held.
+func (w *wire) isNeedless(frame []byte) bool {
+	now := w.session.now()
+	if len(frame) < frameLength+4 || int32(binary.BigEndian.Uint32(frame[frameLength:])) != pingXid {
+		w.requested = now
+		return false
+	}
+	return w.requested != 0 && now.since(w.requested) < w.session.timeout()/6
 }
 
 // writeHandshake writes the handshake, and behind it who we are.
