@@ -64,9 +64,9 @@ func locks(quick bool) (all []experiment) {
 }
 
 func memberships(quick bool) []experiment {
-	j, k := joins{callers: 64, each: 20, rounds: 6}, killed{callers: 200}
+	j, k := joins{callers: 64, each: 20, rounds: 6}, killed{callers: 200, atOnce: 20}
 	if quick {
-		j.rounds, j.each, k.callers = 2, 5, 20
+		j.rounds, j.each, k.callers = 2, 5, 40
 	}
 	return []experiment{
 		{"joins-64", fmt.Sprintf("Join and leave a group, %d callers, each time with a session of its own", j.callers), j.run},

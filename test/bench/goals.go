@@ -103,6 +103,8 @@ func otherGoals() []goal {
 			{on, "watch-1000", "sidecar, a connection each", "requests per update", atMost, 3},
 			{on, "killed", "a watcher at the same sidecar", "p50 µs", atMost, 10_000},
 			{on, "killed", "a watcher at another sidecar", "p50 µs", atMost, 10_000},
+			{on, "killed", "20 at once, a watcher at another sidecar", "p50 µs", atMost, 20_000},
+			{on, "joins-64", "sidecar, a connection each", "rate ÷ go-zookeeper", atLeast, 1.3},
 			{on, "joins-64", "sidecar", "rate ÷ go-zookeeper", atLeast, 2},
 		}...)
 	}

@@ -54,7 +54,7 @@ func TestGoalsAreOfExperimentsAndTheirFigures(t *testing.T) {
 		"pairs":    pairs{}.table(contenders, one(len(contenders))),
 		"handover": handover{}.table(one(len(contenders)), one(len(contenders))),
 		"sequence": sequence{}.table(one(5), one(5)),
-		"joins":    joins{}.table(joinersOn(nil, nil), one(4)),
+		"joins":    joins{}.table(joinersOn(nil, nil), one(5)),
 		"watch":    watch{}.table(one(3), one(3)),
 	}
 	all := experiments(false)

@@ -25,29 +25,42 @@ func joinersOn(s *sidecar, addresses []string) []contender {
 		{name: "go-zookeeper, 64 KiB", open: func(context.Context, int) (caller, error) {
 			return &directJoiner{open: func(ctx context.Context) (caller, error) { return openDirect(ctx, addresses) }}, nil
 		}},
+		{name: "sidecar, a connection each", sidecar: s, open: func(context.Context, int) (caller, error) {
+			return &sidecarJoiner{sidecar: s}, nil
+		}},
 		{name: "sidecar", sidecar: s, open: func(context.Context, int) (caller, error) {
 			connection, err := s.dial()
 			if err != nil {
 				return nil, err
 			}
-			return &sidecarJoiner{connection: connection, groups: membershipv1.NewMembershipServiceClient(connection)}, nil
+			return &sidecarJoiner{sidecar: s, kept: connection}, nil
 		}},
 	}
 }
 
-// A sidecarJoiner joins over a connection of its own, each time with a lease of the call's own.
+// A sidecarJoiner joins each time with a lease of the call's own, over a connection that it keeps or another one each time.
 type sidecarJoiner struct {
-	connection *grpc.ClientConn
-	groups     membershipv1.MembershipServiceClient
-	stream     grpc.ServerStreamingClient[membershipv1.JoinResponse]
-	end        context.CancelFunc
+	sidecar *sidecar
+	kept    *grpc.ClientConn // or nil
+	used    *grpc.ClientConn
+	stream  grpc.ServerStreamingClient[membershipv1.JoinResponse]
+	end     context.CancelFunc
 }
 
-func (j *sidecarJoiner) close() { j.connection.Close() }
+func (j *sidecarJoiner) close() {
+	if j.kept != nil {
+		j.kept.Close()
+	}
+}
 
-func (j *sidecarJoiner) lock(ctx context.Context, name string) error {
+func (j *sidecarJoiner) lock(ctx context.Context, name string) (err error) {
+	if j.used = j.kept; j.used == nil {
+		if j.used, err = j.sidecar.dial(); err != nil {
+			return err
+		}
+	}
 	ctx, j.end = context.WithCancel(ctx)
-	stream, err := j.groups.Join(ctx, &membershipv1.JoinRequest{Group: joinedGroup, Member: name})
+	stream, err := membershipv1.NewMembershipServiceClient(j.used).Join(ctx, &membershipv1.JoinRequest{Group: joinedGroup, Member: name})
 	if err != nil {
 		return err
 	}
@@ -62,6 +75,9 @@ func (j *sidecarJoiner) unlock(context.Context) error {
 	_, err := j.stream.Recv()
 	if err == nil {
 		return errors.New("the stream goes on")
+	}
+	if j.kept == nil {
+		return j.used.Close()
 	}
 	return nil
 }

@@ -13,7 +13,10 @@ import (
 
 // killed is the experiment in which callers that are members are gone from one moment to the next: how long until others
 // see it. What a watcher sees of a process that is killed is that its kernel closes its connection, and so it is done here.
-type killed struct{ callers int }
+type killed struct {
+	callers int // in all
+	atOnce  int // where many die together
+}
 
 func (k killed) run(ctx context.Context, on *stage) (*table, error) {
 	theirs, err := on.startSidecar(ctx, on.addresses())
@@ -27,22 +30,27 @@ func (k killed) run(ctx context.Context, on *stage) (*table, error) {
 	}
 	defer other.stop()
 	t := &table{header: []string{"", "p50 µs", "p99 µs"}}
-	for _, watcher := range []struct {
-		name string
-		at   *sidecar
-	}{{"a watcher at the same sidecar", theirs}, {"a watcher at another sidecar", other}} {
-		took, err := k.killAll(ctx, theirs, watcher.at)
+	for _, row := range []struct {
+		name   string
+		at     *sidecar
+		atOnce int
+	}{
+		{"a watcher at the same sidecar", theirs, 1},
+		{"a watcher at another sidecar", other, 1},
+		{strconv.Itoa(k.atOnce) + " at once, a watcher at another sidecar", other, k.atOnce},
+	} {
+		took, err := k.killAll(ctx, theirs, row.at, row.atOnce)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", watcher.name, err)
+			return nil, fmt.Errorf("%s: %w", row.name, err)
 		}
-		t.add(watcher.name, microseconds(percentile(took, 50)), microseconds(percentile(took, 99)))
+		t.add(row.name, microseconds(percentile(took, 50)), microseconds(percentile(took, 99)))
 	}
 	t.notes = append(t.notes, "A client of ZooKeeper that is killed is seen when its session expires: seconds.")
 	return t, nil
 }
 
-// killAll has one caller after the other join and die.
-func (k killed) killAll(ctx context.Context, on, watched *sidecar) ([]time.Duration, error) {
+// killAll has callers join and die, so many together.
+func (k killed) killAll(ctx context.Context, on, watched *sidecar, atOnce int) ([]time.Duration, error) {
 	watcher, err := watched.dial()
 	if err != nil {
 		return nil, err
@@ -55,8 +63,8 @@ func (k killed) killAll(ctx context.Context, on, watched *sidecar) ([]time.Durat
 		return nil, err
 	}
 	var took []time.Duration
-	for n := range k.callers {
-		one, err := k.kill(ctx, on, view, "m-"+strconv.Itoa(n))
+	for range k.callers / atOnce {
+		one, err := k.kill(ctx, on, view, atOnce)
 		if err != nil {
 			return nil, err
 		}
@@ -65,30 +73,41 @@ func (k killed) killAll(ctx context.Context, on, watched *sidecar) ([]time.Durat
 	return took, nil
 }
 
-// kill tells how long it took the watcher to see that a caller's member is gone.
+// kill tells how long it took the watcher to see that so many callers' members are gone, each of which had a connection of its own.
 func (k killed) kill(
-	ctx context.Context, on *sidecar, view grpc.ServerStreamingClient[membershipv1.WatchResponse], name string,
+	ctx context.Context, on *sidecar, view grpc.ServerStreamingClient[membershipv1.WatchResponse], members int,
 ) (time.Duration, error) {
-	connection, err := on.dial()
-	if err != nil {
-		return 0, err
-	}
-	defer connection.Close()
-	stream, err := membershipv1.NewMembershipServiceClient(connection).Join(ctx, &membershipv1.JoinRequest{
-		Group: "killed", Member: name,
+	connections := make([]*grpc.ClientConn, members)
+	defer func() {
+		for _, connection := range connections {
+			if connection != nil {
+				connection.Close()
+			}
+		}
+	}()
+	err := eachOf(members, members, func(n int) (err error) {
+		if connections[n], err = on.dial(); err != nil {
+			return err
+		}
+		stream, err := membershipv1.NewMembershipServiceClient(connections[n]).Join(ctx, &membershipv1.JoinRequest{
+			Group: "killed", Member: "m-" + strconv.Itoa(n),
+		})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	if _, err := stream.Recv(); err != nil {
-		return 0, err
-	}
-	if err := awaitCount(view, 1); err != nil {
+	if err := awaitCount(view, members); err != nil {
 		return 0, err
 	}
 	began := time.Now()
-	if err := connection.Close(); err != nil {
-		return 0, err
+	for _, connection := range connections {
+		if err := connection.Close(); err != nil {
+			return 0, err
+		}
 	}
 	err = awaitCount(view, 0)
 	return time.Since(began), err
