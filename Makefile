@@ -119,7 +119,7 @@ bench-clients: build ## Measure what each client costs over bare stubs
 	cd clients/java && SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper mvn --batch-mode --quiet test -Dtest=OverheadBench -Dexcluded.tests=none
 
 .PHONY: spec
-spec: ## Check the models in TLA+, of sessions, locks and sequences, and that they refute each mistake
+spec: ## Check the models in TLA+, of sessions, locks, sequences and configuration, and that they refute each mistake
 	go test -count=1 -v -tags spec -timeout 30m ./test/spec
 
 .PHONY: fuzz

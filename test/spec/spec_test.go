@@ -71,6 +71,8 @@ var (
 	guard   = lock.with(bounds{"MaxLog": "4"})
 	// A sequence that may be deleted and made anew once.
 	sequence = bounds{"Sidecars": `{"s", "t"}`, "Block": "2", "MaxWrites": "3", "MaxIncarnations": "2"}
+	// Callers that change the configuration and read it.
+	commit = bounds{"Callers": `{"a", "b"}`, "MaxWrites": "3", "MaxCalls": "3"}
 	// A place whose end is asked for, and asked for again.
 	mark = bounds{"T": "3", "Wait": "4", "MaxTime": "9", "MaxVersion": "4"}
 )
@@ -78,6 +80,8 @@ var (
 const alive = "NoSessionIsOutlived"
 
 const removed = "NobodyCountsOnWhatWasRemoved"
+
+var changes = []string{"AllOrNothing", "NoChangeIsLost", "RefusalsAreTrue", "ReadsShowWhatWasTold"}
 
 var excluded = []string{"OneCallerIsSure", "OneStreamHolds"}
 
@@ -208,6 +212,21 @@ func runs() []run {
 		{name: "what is asked is overwritten", module: "Mark", bounds: mark, refuted: "NothingIsOverwritten"},
 		{name: "newer data are seen", module: "Mark", bounds: mark, refuted: "NothingNewIsSeen"},
 
+		{name: "two callers change two keys", module: "Commit", bounds: commit, holds: changes},
+		{name: "three callers change two keys", module: "Commit", slow: true, bounds: commit.with(bounds{"Callers": `{"a", "b", "c"}`}), holds: changes},
+		{name: "a commit in two parts", module: "Commit", bounds: commit, mistake: "writes one key after the other", refuted: "AllOrNothing"},
+		{name: "a commit that checks no version", module: "Commit", bounds: commit, mistake: "checks no version", refuted: "NoChangeIsLost"},
+		{name: "a late reader is believed", module: "Commit", bounds: commit, mistake: "believes a late reader", refuted: "RefusalsAreTrue"},
+		{
+			name: "a commit that is sent again", module: "Commit", bounds: commit,
+			mistake: "sends again what was not answered", refuted: "RefusalsAreTrue",
+		},
+		{name: "a read of a late reader", module: "Commit", bounds: commit, mistake: "reads without catching up", refuted: "ReadsShowWhatWasTold"},
+		{name: "a commit is carried out", module: "Commit", bounds: commit, refuted: "NothingIsMade"},
+		{name: "a commit is refused", module: "Commit", bounds: commit, refuted: "NothingIsRefused"},
+		{name: "a commit comes late", module: "Commit", bounds: commit, refuted: "NothingIsAdrift"},
+		{name: "a caller is told", module: "Commit", bounds: commit, refuted: "NothingIsTold"},
+
 		{name: "two sidecars hand out numbers", module: "Sequence", bounds: sequence, holds: []string{"EachNumberOnce", "NumbersGrow"}},
 		{
 			name: "a write that checks no version", module: "Sequence", bounds: sequence,
@@ -258,7 +277,7 @@ func TestEveryMistakeIsMadeAndEveryInvariantLookedAt(t *testing.T) {
 			made[invariant] = true
 		}
 	}
-	for _, module := range []string{"Session", "Lock", "Guard", "Mark", "Sequence"} {
+	for _, module := range []string{"Session", "Lock", "Guard", "Mark", "Commit", "Sequence"} {
 		text, err := os.ReadFile(module + ".tla")
 		if err != nil {
 			t.Fatal(err)
