@@ -108,7 +108,7 @@ func schemaOf(each *pflag.Flag) map[string]any {
 	case "duration":
 		return text(`([0-9]+(\.[0-9]+)?(ms|s|m|h))+`)
 	case "bytes":
-		return text(`[0-9]+(KiB|MiB)?`)
+		return text(`[0-9]+(KiB|MiB|GiB)?`)
 	case "mode":
 		return text(`0?[0-7]{3}`)
 	case "bool":

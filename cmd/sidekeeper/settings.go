@@ -85,7 +85,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.configRoot, "config-root", "", "`path` of the configuration, to share it with other clients; empty for config below the root")
 	f.Var(choose(&s.lockLayout, "flat", "nested"), "lock-layout", "how lock names with slashes are stored: as one node (flat), or as directories that other clients created (nested)")
 	f.StringVar(&s.ensemble.ACL, "acl", "", "access control list (ACL) of new nodes: creator, which requires credentials, open, or `scheme:id:permissions,…`; by default creator if there are credentials, else open")
-	f.Var(preset(&s.ephemeralBytes, 256<<10), "ephemeral-bytes", "maximum bytes of node paths that one lease may own; takes KiB and MiB")
+	f.Var(preset(&s.ephemeralBytes, 256<<10), "ephemeral-bytes", "maximum bytes of node paths that one lease may own; takes KiB, MiB and GiB")
 
 	f.IntVar(&s.service.MostLeases, "max-leases", 1000, "maximum number of leases of this sidecar, of which one identity gets at most three quarters, unless there cannot be a second one")
 	f.IntVar(&s.service.MostWaiters, "max-waiters", 1000, "maximum number of waiters per lock at this sidecar")
@@ -166,30 +166,35 @@ func (m *fileMode) Set(text string) error {
 	return nil
 }
 
-// A byteCount is a flag's value: a number of bytes, KiB or MiB.
+// A byteCount is a flag's value: a number of bytes, KiB, MiB or GiB, 1 TiB at most.
 type byteCount int
 
+var byteUnits = []struct {
+	name string
+	size int
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+
 func (b *byteCount) String() string {
-	if *b > 0 && *b%(1<<20) == 0 {
-		return fmt.Sprintf("%dMiB", *b>>20)
-	}
-	if *b > 0 && *b%(1<<10) == 0 {
-		return fmt.Sprintf("%dKiB", *b>>10)
+	for _, unit := range byteUnits {
+		if *b > 0 && int(*b)%unit.size == 0 {
+			return fmt.Sprint(int(*b)/unit.size, unit.name)
+		}
 	}
 	return strconv.Itoa(int(*b))
 }
+
 func (b *byteCount) Type() string { return "bytes" }
 
 func (b *byteCount) Set(text string) error {
 	digits, factor := text, 1
-	for unit, size := range map[string]int{"KiB": 1 << 10, "MiB": 1 << 20} {
-		if cut, ok := strings.CutSuffix(text, unit); ok {
-			digits, factor = cut, size
+	for _, unit := range byteUnits {
+		if cut, ok := strings.CutSuffix(text, unit.name); ok {
+			digits, factor = cut, unit.size
 		}
 	}
-	count, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil || count > 1<<30/uint64(factor) {
-		return fmt.Errorf("%q is not a number of bytes, such as 256KiB", text)
+	count, err := strconv.ParseUint(digits, 10, 41)
+	if err != nil || count > 1<<40/uint64(factor) {
+		return fmt.Errorf("%q is not a number of bytes up to 1024GiB, such as 256KiB", text)
 	}
 	*b = byteCount(int(count) * factor)
 	return nil

@@ -13,7 +13,7 @@ import (
 // Sizes, modes and choices are refused, or shown as they are then read again.
 func FuzzValuesOfSettings(f *testing.F) {
 	for _, text := range []string{
-		"0", "256KiB", "1MiB", "1023MiB", "1024MiB", "-1", "+1", "0x10", "1e3", "KiB", "1KiBKiB", "0660", "0777", "01777", "8", "open",
+		"0", "256KiB", "1MiB", "1023MiB", "1024MiB", "1024GiB", "-1", "+1", "0x10", "1e3", "KiB", "1KiBKiB", "0660", "0777", "01777", "8", "open",
 	} {
 		f.Add(text)
 	}
@@ -29,7 +29,7 @@ func FuzzValuesOfSettings(f *testing.F) {
 			}
 		}
 		var size byteCount
-		if size.Set(text) == nil && (size < 0 || size > 1<<30) {
+		if size.Set(text) == nil && (size < 0 || size > 1<<40) {
 			t.Errorf("%q is %d bytes", text, size)
 		}
 		var mode fileMode

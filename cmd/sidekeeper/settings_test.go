@@ -72,7 +72,7 @@ func TestASettingThatBreaksItsRuleIsNamedWithValueAndRule(t *testing.T) {
 		"--proof=faith":                 "must be one of quorum|static",
 		"--socket-mode=999":             "not permissions in octal",
 		"--ephemeral-bytes=2GB":         "not a number of bytes",
-		"--ephemeral-bytes=9999MiB":     "not a number of bytes",
+		"--max-memory=1025GiB":          "not a number of bytes",
 		"--drain-timeout=-1s":           "--drain-timeout -1s: not negative",
 		"--zookeeper-tls-cert=/x":       "--zookeeper-tls-cert /x: goes together with --zookeeper-tls-key",
 		"--log-level=loud":              "must be one of info|debug|warn|error",
