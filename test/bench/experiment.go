@@ -31,6 +31,11 @@ func experiments(quick bool) []experiment {
 	}
 	title := fmt.Sprintf("Idle leases, %d of them", i.leases)
 	all = append(all, experiment{"idle", title, i.run})
+	m := many{leases: []int{4000, 16000}, seconds: 20}
+	if quick {
+		m.leases, m.seconds = m.leases[:1], 5
+	}
+	all = append(all, experiment{"many", "Thousands of leases that hold a lock each", m.run})
 	a := attacked{rounds: 3, lasts: 20 * time.Second}
 	if quick {
 		a.rounds, a.lasts = 1, 10*time.Second

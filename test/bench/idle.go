@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
@@ -12,12 +13,13 @@ import (
 type idle struct {
 	leases  int
 	seconds int
+	flags   []string // of the sidecar, more than it has otherwise
 }
 
+var footprints = []string{"", "RSS KiB", "heap KiB", "stacks KiB", "sidecar CPU µs/s", "transactions/s"}
+
 func (i idle) run(ctx context.Context, on *stage) (*table, error) {
-	t := &table{header: []string{
-		"", "RSS KiB", "heap KiB", "stacks KiB", "sidecar CPU µs/s", "transactions/s",
-	}}
+	t := &table{header: footprints}
 	t.notes = append(t.notes, "Each for one lease.")
 	for _, row := range []struct {
 		name        string
@@ -35,12 +37,37 @@ func (i idle) run(ctx context.Context, on *stage) (*table, error) {
 	return t, nil
 }
 
+// many is the experiment in which so many leases hold a lock each, and nothing else happens.
+type many struct {
+	leases  []int
+	seconds int
+}
+
+// perConnection is how many leases share a connection.
+const perConnection = 500
+
+func (m many) run(ctx context.Context, on *stage) (*table, error) {
+	t := &table{header: footprints}
+	t.notes = append(t.notes, "Each for one lease, which holds a lock; 500 share a connection.")
+	for _, leases := range m.leases {
+		i := idle{leases: leases, seconds: m.seconds, flags: []string{
+			"--max-leases", "100000", "--max-connections", "100000", "--max-streams", "100000", "--max-memory", "16GiB",
+		}}
+		cells, err := i.row(ctx, on, leases/perConnection, true)
+		if err != nil {
+			return nil, fmt.Errorf("%d leases: %w", leases, err)
+		}
+		t.add(append([]string{strconv.Itoa(leases)}, cells...)...)
+	}
+	return t, nil
+}
+
 // A footprint is what a sidecar occupies.
 type footprint struct{ resident, heap, stacks int64 }
 
 // row measures a sidecar of its own, whose leases share so many connections and may hold a lock each.
 func (i idle) row(ctx context.Context, on *stage, connections int, hold bool) ([]string, error) {
-	sidecar, err := on.startSidecar(ctx, on.addresses())
+	sidecar, err := on.startSidecar(ctx, on.addresses(), i.flags...)
 	if err != nil {
 		return nil, err
 	}

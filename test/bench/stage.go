@@ -59,7 +59,7 @@ func (s *stage) addresses() []string {
 }
 
 // startSidecar starts one in front of these addresses. The caller must stop it.
-func (s *stage) startSidecar(ctx context.Context, addresses []string) (*sidecar, error) {
+func (s *stage) startSidecar(ctx context.Context, addresses []string, flags ...string) (*sidecar, error) {
 	s.counter++
 	directory := filepath.Join(s.directory, strconv.Itoa(s.counter))
 	if err := os.Mkdir(directory, 0o700); err != nil {
@@ -68,7 +68,7 @@ func (s *stage) startSidecar(ctx context.Context, addresses []string) (*sidecar,
 	return startSidecar(ctx, s.settings.sidecar, directory, append([]string{
 		"--zookeeper", strings.Join(addresses, ","),
 		"--max-leases", "5000",
-	}, strings.Fields(s.settings.extra)...))
+	}, append(flags, strings.Fields(s.settings.extra)...)...))
 }
 
 // startField starts a sidecar and servers of etcd's, as many as there are of ZooKeeper's. The caller must stop them.

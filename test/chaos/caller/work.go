@@ -38,6 +38,9 @@ func (h *hold) work() {
 	}
 }
 
+// guardedWrites is how often a caller writes under its lock while it works, unless it fails.
+const guardedWrites = 12
+
 // put writes the token to a key of the configuration that the lock guards, and now and then to one that it does not, as a program does that
 // has not looked at its lock for a while. The ensemble's logs tell whether the lock was held then.
 func (h *hold) put(token int64) {
@@ -48,7 +51,11 @@ func (h *hold) put(token int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTime)
 	defer cancel()
 	value, config := []byte(strconv.FormatInt(token, 10)), h.caller.library.Config()
-	_, _ = config.Put(lock.Guard(ctx), history.GuardedKey(h.name), value) // what became of it stands in the logs
+	for range guardedWrites { // what becomes of them stands in the logs
+		if _, err := config.Put(lock.Guard(ctx), history.GuardedKey(h.name), value); err != nil {
+			break
+		}
+	}
 	if h.caller.dice.IntN(4) == 0 {
 		_, _ = config.Put(ctx, history.UnguardedKey(h.name), value)
 	}
