@@ -12,6 +12,7 @@ import (
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -95,6 +96,12 @@ func TestATicketIsVerified(t *testing.T) {
 	r.ensemble.KeepUp()
 	second.sees("granted")
 	same(t, "of who was a holder", verified("orders", first.token, latest), fmt.Sprint("false ", second.token))
+	plain, err := r.ensemble.memory.Create("/locks/plain/_c_x-lock-", nil, embedded.EphemeralSequential, 7)
+	r.must(err)
+	node, err := r.ensemble.memory.Read(plain)
+	r.must(err)
+	same(t, "of a holder whose node has a plain name", verified("plain", node.Czxid, latest), fmt.Sprint("true ", node.Czxid))
+	same(t, "of one before", verified("plain", 1, latest), fmt.Sprint("false ", node.Czxid))
 	same(t, "without a token", verified("orders", 0, latest),
 		`InvalidArgument INVALID_FIELD ticket.fencing_token field=ticket.fencing_token rule=a hold's: larger than 0 value="0"`)
 	same(t, "in what way", verified("orders", 1, 9),
