@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -106,6 +107,25 @@ func TestATicketIsVerified(t *testing.T) {
 		`InvalidArgument INVALID_FIELD ticket.fencing_token field=ticket.fencing_token rule=a hold's: larger than 0 value="0"`)
 	same(t, "in what way", verified("orders", 1, 9),
 		`InvalidArgument INVALID_FIELD consistency field=consistency rule=LOCAL or LINEARIZABLE value="9"`)
+}
+
+// kazoo's locks take one uuid for life, so that a place has the name of an earlier one when its directory was made anew in between.
+func TestOnlyAPlaceWhoseNameNeverComesAgainIsAGuard(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	for name, want := range map[string]string{
+		"_c_f81d4fae-7dec-11d0-a765-00a0c91e6bf6-lock-": "written", // Sidekeeper's and Curator's
+		"_c_f81d4fae7dec11d0a76500a0c91e6bf6-lock-":     "written", // go-zookeeper's
+		"f81d4fae7dec11d0a76500a0c91e6bf6-lock-":        "FailedPrecondition GUARD_LOST",
+		"f81d4fae7dec11d0a76500a0c91e6bf6__lock__":      "FailedPrecondition GUARD_LOST",
+	} {
+		lock := strings.ReplaceAll(strings.Trim(name, "_-"), "_", "")
+		place, err := r.ensemble.memory.Create("/locks/"+lock+"/"+name, nil, embedded.EphemeralSequential, 7)
+		r.must(err)
+		node, err := r.ensemble.memory.Read(place)
+		r.must(err)
+		same(t, name, r.guarded(byTicket(lock, node.Czxid)), want)
+	}
 }
 
 func TestAWriteIsRefusedWhosePlaceGoesAfterItsGuardWasRead(t *testing.T) {
