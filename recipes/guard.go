@@ -66,8 +66,9 @@ func (g guarded) Commit(ctx context.Context, changes ...Change) ([]Node, error) 
 // Guard is the hold as a guard.
 func (h *Hold) Guard() Guard { return Guard{h.place.path(), h.Token} }
 
-// neverAgain finds a uuid, as the names of our places have one, and those of Curator's and kazoo's locks.
-var neverAgain = regexp.MustCompile(`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}`)
+// neverAgain finds a uuid that was drawn for one node alone, as our places, Curator's and go-zookeeper's have it. A lock of kazoo's has one for
+// all that it ever makes, whose numbers begin anew with the directory.
+var neverAgain = regexp.MustCompile(`^_c_[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}`)
 
 // Guard is the hold with this token as a guard, whoever holds it. ErrTokenMismatch if nobody does, as the tree shows it, or if the name of its
 // node may be another's one day.

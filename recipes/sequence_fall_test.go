@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
@@ -72,6 +73,43 @@ func TestAReaderThatIsLateShowsNoFall(t *testing.T) {
 		_, _ = w.next(w.NewReader(), 1)
 		if got := answers(w.ask(issuer, 1)); got != "4-4" {
 			t.Error(got)
+		}
+	})
+}
+
+// A slowReader has something happen behind its next read.
+type slowReader struct {
+	recipes.Store
+
+	behind func()
+}
+
+func (s *slowReader) Get(ctx context.Context, path string) (recipes.Node, error) {
+	node, err := s.Store.Get(ctx, path)
+	if behind := s.behind; behind != nil {
+		s.behind = nil
+		behind()
+	}
+	return node, err
+}
+
+func TestWhoIsOvertakenByAGuardedIssuerSeesNoFall(t *testing.T) {
+	inBubble(t, func(w world) {
+		reader, _ := w.made(1)
+		store := &slowReader{Store: reader}
+		issuer := recipes.NewIssuer(invoices, store)
+		guarded := issuer.Guarded(nil)
+		answers(w.ask(issuer, 1))
+		answers(w.ask(guarded, 1))
+		store.behind = func() { answers(w.ask(guarded, 1)) }
+		if got := answers(w.ask(issuer, 1)); got != "4-4" {
+			t.Error(got)
+		}
+		w.setBack(2)
+		for _, each := range []*recipes.Issuer{guarded, issuer} {
+			if got := answers(w.ask(each, 1)); got != recipes.ErrFell.Error() {
+				t.Error(got)
+			}
 		}
 	})
 }

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -32,13 +33,40 @@ type Issuer struct {
 	// Of whoever leads:
 	known   sequenceState // its guard is empty if nothing is known
 	current bool          // known is what our last compare-and-set has left
-	highest Count         // what was known of the newest incarnation, and never less
 	backoff backoff
+
+	highest *highest
+}
+
+// A highest is how far the newest incarnation of a sequence was seen to have come, by whichever of the issuers that share it.
+type highest struct {
+	mu    sync.Mutex
+	count Count
+}
+
+func (h *highest) get() Count {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.count
+}
+
+func (h *highest) raise(seen Count) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if seen.Incarnation > h.count.Incarnation || seen.Incarnation == h.count.Incarnation && seen.Last > h.count.Last {
+		h.count = seen
+	}
 }
 
 // NewIssuer makes an issuer. It holds nothing that must be given up.
 func NewIssuer(sequence Sequence, store Store) *Issuer {
-	return &Issuer{sequence: sequence, store: store}
+	return &Issuer{sequence: sequence, store: store, highest: new(highest)}
+}
+
+// Guarded is an issuer whose numbers are handed out only while all the guards stand (see Guarded). It knows of what i has handed out, and i
+// of what it has.
+func (i *Issuer) Guarded(guards []Guard) *Issuer {
+	return &Issuer{sequence: i.sequence, store: Guarded(i.store, guards), highest: i.highest}
 }
 
 // Next issues count numbers, 1 or more. ErrNoSequence, ErrExhausted, ErrMalformed, ErrFell; with every error nothing was handed
@@ -95,7 +123,8 @@ func (i *Issuer) round(ctx context.Context) error {
 	left, err := i.sequence.advance(ctx, i.store, from, last)
 	switch {
 	case err == nil:
-		i.known, i.current, i.highest = left, true, left.count()
+		i.known, i.current = left, true
+		i.highest.raise(left.count())
 		i.backoff.won(time.Since(began))
 		i.queue.answer(from.last+1, left)
 	case isOvertaken(err):
@@ -117,28 +146,29 @@ func (i *Issuer) state(ctx context.Context) (_ sequenceState, err error) {
 		return i.known, nil
 	}
 	i.current = false
+	highest := i.highest.get() // before anything is read, which others may overtake
 	if i.known.guard != "" {
 		i.known, _, err = i.sequence.reread(ctx, i.store, i.known.guard)
 	}
 	if i.known.guard == "" {
 		i.known, err = i.sequence.know(ctx, i.store)
 	}
-	if err == nil && (!i.queue.fit(i.known.last) || i.fell()) {
+	if err == nil && (!i.queue.fit(i.known.last) || i.known.fell(highest)) {
 		if err = i.store.CatchUp(ctx); err == nil {
 			i.known, err = i.sequence.know(ctx, i.store)
 		}
 	}
-	if err == nil && i.fell() {
+	if err == nil && i.known.fell(highest) {
 		err = ErrFell
 	}
-	if err == nil && i.known.incarnation >= i.highest.Incarnation {
-		i.highest = i.known.count()
+	if err == nil {
+		i.highest.raise(i.known.count())
 	}
 	return i.known, err
 }
 
 // fell says that somebody has set the sequence back, who cannot be of ours: whoever went on from there would hand out again
 // what was handed out.
-func (i *Issuer) fell() bool {
-	return i.known.incarnation == i.highest.Incarnation && i.known.last < i.highest.Last
+func (s sequenceState) fell(highest Count) bool {
+	return s.incarnation == highest.Incarnation && s.last < highest.Last
 }

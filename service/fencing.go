@@ -34,15 +34,20 @@ func (f *fencingService) Verify(ctx context.Context, request *fencingv1.VerifyRe
 	}
 	lock := f.services.lockDirectory().lock(asked.lock)
 	_, err = lock.Guard(ctx, f.services.ensemble, asked.token)
-	switch {
-	case err == nil:
+	if err == nil {
 		return &fencingv1.VerifyResponse{Held: true, CurrentToken: asked.token}, nil
-	case !errors.Is(err, recipes.ErrTokenMismatch):
-		return nil, err
 	}
-	view, err := lock.View(ctx, f.services.ensemble)
+	var view recipes.View
+	if errors.Is(err, recipes.ErrTokenMismatch) { // or its node has a name that no guard may rely on
+		view, err = lock.View(ctx, f.services.ensemble)
+	}
 	if err != nil || len(view.Holders) == 0 {
 		return &fencingv1.VerifyResponse{}, err
+	}
+	for _, holder := range view.Holders {
+		if holder.Token == asked.token {
+			return &fencingv1.VerifyResponse{Held: true, CurrentToken: asked.token}, nil
+		}
 	}
 	return &fencingv1.VerifyResponse{CurrentToken: view.Holders[0].Token}, nil
 }

@@ -128,12 +128,10 @@ func (g guards) meaning(ctx context.Context, err error) error {
 }
 
 // over is a store whose transactions the guards guard.
-func (g guards) over(store recipes.Store) recipes.Store {
-	places := make([]recipes.Guard, len(g.all))
-	for i, of := range g.all {
-		places[i] = of.place
-	}
-	return recipes.Guarded(store, places)
+func (g guards) over(store recipes.Store) recipes.Store { return recipes.Guarded(store, g.places()) }
+
+func (g guards) places() []recipes.Guard {
+	return each(g.all, func(of guard) recipes.Guard { return of.place })
 }
 
 // key is the same for writes with equal guards.

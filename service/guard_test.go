@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -12,6 +13,7 @@ import (
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -95,10 +97,35 @@ func TestATicketIsVerified(t *testing.T) {
 	r.ensemble.KeepUp()
 	second.sees("granted")
 	same(t, "of who was a holder", verified("orders", first.token, latest), fmt.Sprint("false ", second.token))
+	plain, err := r.ensemble.memory.Create("/locks/plain/_c_x-lock-", nil, embedded.EphemeralSequential, 7)
+	r.must(err)
+	node, err := r.ensemble.memory.Read(plain)
+	r.must(err)
+	same(t, "of a holder whose node has a plain name", verified("plain", node.Czxid, latest), fmt.Sprint("true ", node.Czxid))
+	same(t, "of one before", verified("plain", 1, latest), fmt.Sprint("false ", node.Czxid))
 	same(t, "without a token", verified("orders", 0, latest),
 		`InvalidArgument INVALID_FIELD ticket.fencing_token field=ticket.fencing_token rule=a hold's: larger than 0 value="0"`)
 	same(t, "in what way", verified("orders", 1, 9),
 		`InvalidArgument INVALID_FIELD consistency field=consistency rule=LOCAL or LINEARIZABLE value="9"`)
+}
+
+// kazoo's locks take one uuid for life, so that a place has the name of an earlier one when its directory was made anew in between.
+func TestOnlyAPlaceWhoseNameNeverComesAgainIsAGuard(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	for name, want := range map[string]string{
+		"_c_f81d4fae-7dec-11d0-a765-00a0c91e6bf6-lock-": "written", // Sidekeeper's and Curator's
+		"_c_f81d4fae7dec11d0a76500a0c91e6bf6-lock-":     "written", // go-zookeeper's
+		"f81d4fae7dec11d0a76500a0c91e6bf6-lock-":        "FailedPrecondition GUARD_LOST",
+		"f81d4fae7dec11d0a76500a0c91e6bf6__lock__":      "FailedPrecondition GUARD_LOST",
+	} {
+		lock := strings.ReplaceAll(strings.Trim(name, "_-"), "_", "")
+		place, err := r.ensemble.memory.Create("/locks/"+lock+"/"+name, nil, embedded.EphemeralSequential, 7)
+		r.must(err)
+		node, err := r.ensemble.memory.Read(place)
+		r.must(err)
+		same(t, name, r.guarded(byTicket(lock, node.Czxid)), want)
+	}
 }
 
 func TestAWriteIsRefusedWhosePlaceGoesAfterItsGuardWasRead(t *testing.T) {

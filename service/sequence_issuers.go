@@ -40,7 +40,8 @@ type issuing struct {
 type issuer struct {
 	*recipes.Issuer
 
-	users  int // calls under way
+	own    *issuer // the sequence's, of a guarded one
+	users  int     // calls under way
 	exists bool
 	used   time.Time
 }
@@ -62,7 +63,7 @@ func (i *issuers) next(
 	ctx, release := i.drain.bound(ctx)
 	defer release()
 	from := i.enter(sequence, under)
-	defer func() { i.leave(issuing{sequence, under.key()}, from, err) }()
+	defer func() { i.leave(issuing{sequence, under.key()}, err) }()
 	if !relaxed {
 		numbers, err = from.Next(ctx, count)
 		return numbers, i.counted("STRICT", count, err)
@@ -88,22 +89,33 @@ func (i *issuers) fetch(sequence name) {
 	run(func() (struct{}, error) {
 		defer i.fetches.leave()
 		err := from.Refill(i.drain.stopping)
-		i.leave(issuing{sequence: sequence}, from, err)
+		i.leave(issuing{sequence: sequence}, err)
 		return struct{}{}, err // whoever needs numbers meets it too
 	})
 }
 
+// enter finds or makes an issuer. A guarded one is remembered together with the sequence's own, from which it knows how far that has come.
 func (i *issuers) enter(sequence name, under guards) *issuer {
-	what := issuing{sequence, under.key()}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	own := i.use(issuing{sequence: sequence}, nil, func() *recipes.Issuer {
+		return recipes.NewIssuer(i.directory.sequence(sequence), i.store)
+	})
+	if len(under.all) == 0 {
+		return own
+	}
+	return i.use(issuing{sequence, under.key()}, own, func() *recipes.Issuer { return own.Guarded(under.places()) })
+}
+
+// use counts a call. A guarded issuer whose own was forgotten, while nobody used either, is made anew. The lock is held.
+func (i *issuers) use(what issuing, own *issuer, make func() *recipes.Issuer) *issuer {
 	now := time.Now()
 	if now.Sub(i.swept) > issuersSweeped || len(i.known) >= mostIssuers {
 		i.sweep(now)
 	}
 	found := i.known[what]
-	if found == nil {
-		found = &issuer{Issuer: recipes.NewIssuer(i.directory.sequence(sequence), under.over(i.store))}
+	if found == nil || found.own != own {
+		found = &issuer{Issuer: make(), own: own}
 		i.known[what] = found
 	}
 	found.users++
@@ -111,9 +123,18 @@ func (i *issuers) enter(sequence name, under guards) *issuer {
 	return found
 }
 
-func (i *issuers) leave(what issuing, from *issuer, err error) {
+func (i *issuers) leave(what issuing, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.disuse(what, err)
+	if what.guards != "" {
+		i.disuse(issuing{sequence: what.sequence}, err)
+	}
+}
+
+// disuse ends a call. The lock is held.
+func (i *issuers) disuse(what issuing, err error) {
+	from := i.known[what]
 	from.users--
 	switch {
 	case err == nil:

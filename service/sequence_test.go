@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -174,6 +176,24 @@ func TestASequenceThatWasSetBackIsRefusedUntilAnOperatorHasAdvancedIt(t *testing
 	same(t, "advanced", s.next(&sequencev1.NextRequest{Name: "orders"}), "11-11")
 }
 
+func TestASequenceThatWasSetBackIsRefusedWhateverGuardsACall(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	one := r.hold(r.callers, &lockv1.AcquireRequest{Name: "one"})
+	other := r.hold(r.callers, &lockv1.AcquireRequest{Name: "other"})
+	calls := [][]*holdv1.Guard{{byHold(one.hold)}, nil, {byHold(other.hold)}}
+	for round, first := range calls {
+		sequence := fmt.Sprint("orders", round)
+		r.makes(sequence)
+		same(t, "ten", r.next(&sequencev1.NextRequest{Name: sequence, Count: proto.Int32(10), Guards: first}), "1-10")
+		r.must(r.ensemble.memory.Set("/sidekeeper/sequences/"+sequence, binary.BigEndian.AppendUint64(nil, 3)))
+		for _, guards := range calls {
+			seen := r.next(&sequencev1.NextRequest{Name: sequence, Guards: guards})
+			same(t, "set back", seen, "FailedPrecondition SEQUENCE_MALFORMED")
+		}
+	}
+}
+
 func TestSequencesAreListedByNameInPages(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -318,7 +338,13 @@ func TestOnlySequencesThatExistAndAreUsedAreRemembered(t *testing.T) {
 	same(t, "used", s.users("orders"), 0)
 	for n := range mostIssuers {
 		sequence := name{fmt.Sprint("many", n)}
-		i.leave(issuing{sequence: sequence}, i.enter(sequence, guards{}), nil)
+		i.enter(sequence, guards{})
+		i.leave(issuing{sequence: sequence}, nil)
+	}
+	for n := range 10 {
+		sequence, under := name{fmt.Sprint("guarded", n)}, guards{all: []guard{{}}}
+		i.enter(sequence, under)
+		i.leave(issuing{sequence, under.key()}, nil)
 	}
 	if len(i.known) > mostIssuers {
 		t.Errorf("%d are remembered", len(i.known))

@@ -31,6 +31,18 @@ const (
 type EnsembleConfig struct {
 	Version uint64           // grows with each reconfiguration
 	Servers map[int][]string // where clients may reach each server, as host:port, by its id; at least one each
+
+	observers map[int]bool // by id
+}
+
+// withoutObservers leaves out the observers but for those that are given: whether one is behind another, the list does not say.
+func (e EnsembleConfig) withoutObservers(given []string) EnsembleConfig {
+	isGiven := func(address string) bool { return slices.Contains(given, address) }
+	e.Servers = maps.Clone(e.Servers)
+	maps.DeleteFunc(e.Servers, func(id int, addresses []string) bool {
+		return e.observers[id] && !slices.ContainsFunc(addresses, isGiven)
+	})
+	return e
 }
 
 // Addresses are those of all servers, in order.
@@ -44,7 +56,7 @@ func (e EnsembleConfig) Addresses() []string {
 // peers reach it. The list has no ports for TLS (secure), as a rule: then a server is also expected on the port that all the given servers
 // have, if that is one. The error is ErrNoServerList or ErrPartServerList if the list is of no use; with any other the data is malformed.
 func ParseEnsembleConfig(data []byte, given []string, secure bool) (EnsembleConfig, error) {
-	config, versions := EnsembleConfig{Servers: map[int][]string{}}, 0
+	config, versions := EnsembleConfig{Servers: map[int][]string{}, observers: map[int]bool{}}, 0
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)
 		name, value, found := strings.Cut(line, "=")
@@ -105,7 +117,7 @@ func (e EnsembleConfig) add(id, value string, given []string, secure bool) error
 		hosts, port, err = endpoint(cmp.Or(overTLS, commonPort(given)), hosts)
 		addresses = append(join(hosts, port), addresses...)
 	}
-	e.Servers[int(number)] = addresses
+	e.Servers[int(number)], e.observers[int(number)] = addresses, strings.HasSuffix(peers, ":observer")
 	return err
 }
 

@@ -23,6 +23,9 @@ func (c *Client) followServers(ctx context.Context) {
 		if err == nil {
 			config, err = ParseEnsembleConfig(node.Data, c.config.Servers, c.config.TLS != nil)
 		}
+		if err == nil && !c.config.Observers { // whose sessions would be proved for too long behind another
+			config = config.withoutObservers(c.config.Servers)
+		}
 		if err == nil {
 			err = c.servers.take(config)
 		}

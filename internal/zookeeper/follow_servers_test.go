@@ -253,6 +253,19 @@ func TestWithTLSAServerIsFollowedIfItsCertificateIsForItsName(t *testing.T) {
 	}
 }
 
+func TestObserversAreFollowedOnlyWhereTheyMayBeBehindOthers(t *testing.T) {
+	const listed = "server.1=zk1:2888:3888:participant;2181\nserver.2=zk2:2888:3888:observer;2181\nserver.3=zk3:2888:3888:participant;2181\n" +
+		"server.4=zk4:2888:3888|zk4b:2888:3888:observer;2181\nversion=1"
+	for behind, want := range map[bool]string{false: "zk1:2181 zk3:2181 zk4:2181", true: "zk1:2181 zk2:2181 zk3:2181 zk4:2181"} {
+		m := newSecureMoving(t, nil, Config{FollowServers: true, Observers: behind}, "zk1:2181", "zk4:2181")
+		for _, server := range []string{"zk2:2181", "zk3:2181"} {
+			m.serve(m.ensemble, server)
+		}
+		m.show(listed)
+		m.awaitOrder(want)
+	}
+}
+
 func TestServersAreNotFollowedUnlessAskedFor(t *testing.T) {
 	m := newMoving(t, false, "zk1:2181")
 	m.list("5", "zk1:2181", "zk2:2181")
