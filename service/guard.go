@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -35,17 +37,23 @@ type guards struct {
 
 // parseGuards finds the holds that guard a write. One that does not last is errGuardLost.
 func (s *Services) parseGuards(ctx context.Context, wire []*holdv1.Guard) (of guards, err error) {
-	if len(wire) > mostGuards {
-		return of, invalid("guards", strconv.Itoa(len(wire))+" guards", fmt.Sprintf("at most %d", mostGuards))
-	}
-	of = guards{services: s, all: make([]guard, len(wire))}
+	var kept []int // each another one: whoever guards the body of a loop may name a hold again and again
 	for i, from := range wire {
-		field := fmt.Sprintf("guards[%d]", i)
+		if !slices.ContainsFunc(kept, func(before int) bool { return proto.Equal(wire[before], from) }) {
+			kept = append(kept, i)
+		}
+		if len(kept) > mostGuards {
+			return of, invalid("guards", fmt.Sprintf("another one at %d", i), fmt.Sprintf("at most %d different ones", mostGuards))
+		}
+	}
+	of = guards{services: s, all: make([]guard, len(kept))}
+	for n, i := range kept {
+		field, from := fmt.Sprintf("guards[%d]", i), wire[i]
 		switch hold := from.GetHold().(type) {
 		case *holdv1.Guard_HoldId:
-			of.all[i], err = s.guardOfHold(ctx, field+".hold_id", hold.HoldId)
+			of.all[n], err = s.guardOfHold(ctx, field+".hold_id", hold.HoldId)
 		case *holdv1.Guard_Ticket:
-			of.all[i], err = s.guardOfTicket(ctx, field+".ticket", hold.Ticket)
+			of.all[n], err = s.guardOfTicket(ctx, field+".ticket", hold.Ticket)
 		default:
 			err = invalid(field, "", "either hold_id or ticket")
 		}
