@@ -58,6 +58,9 @@ func (c *Client) sayUnfollowed(err error) {
 	say("servers of the ensemble not followed; those known so far are used", zap.String("path", ConfigPath), zap.Error(err))
 }
 
+// triesUntold are how often a server may fail to prove itself, as one that is about to start does, before the log says so.
+const triesUntold = 3
+
 // proveServers has the servers that are listed prove that they belong to the ensemble. It goes on with those that have not until the list
 // changes: a server may be listed before it runs.
 func (c *Client) proveServers(ctx context.Context, changed <-chan struct{}) {
@@ -69,7 +72,7 @@ func (c *Client) proveServers(ctx context.Context, changed <-chan struct{}) {
 			switch {
 			case err == nil:
 				c.servers.prove(address)
-			case errors.Is(err, errForeign) && tries == 0:
+			case errors.Is(err, errForeign) && tries == 0, tries == triesUntold && ctx.Err() == nil:
 				c.config.Log.Warn("server not used", zap.String("server", address), zap.Error(err))
 			}
 		}
