@@ -21,7 +21,7 @@ var versions = []struct {
 	{"helm/sidekeeper/Chart.yaml", `(?m)^(?:appV|v)ersion: (\S+)$`, 2},
 	{"helm/sidekeeper/values.yaml", `(?m)^  tag: "(.*)"$`, 1},
 	{"examples/kubernetes/Chart.yaml", `(?m)^    version: (\S+)$`, 1},
-	{"clients/python/pyproject.toml", `(?m)^version = "(.*)"$`, 1},
+	{"clients/python/src/sidekeeper/__init__.py", `(?m)^__version__ = "(.*)"$`, 1},
 	{"clients/python/CHANGELOG.md", `(?s)\n## (\S+)\n.*`, 1},
 	{"clients/typescript/package.json", `"version": "(.*)"`, 1},
 	{"clients/typescript/package-lock.json", `"name": "sidekeeper",\s+"version": "(.*)"`, 2},

@@ -107,6 +107,17 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 	return lock, nil
 }
 
+// TryLock acquires the lock if nobody is in the way, and says whether it did: it waits neither for its turn nor for a sidecar or an ensemble
+// that is away. options.Wait does not count. Errors are those of Acquire but for ErrLockHeld.
+func (c *Client) TryLock(ctx context.Context, name string, options LockOptions) (lock *Lock, granted bool, err error) {
+	options.Wait = new(time.Duration)
+	lock, err = c.Acquire(ctx, name, options)
+	if errors.Is(err, ErrLockHeld) {
+		return nil, false, nil
+	}
+	return lock, err == nil, err
+}
+
 // acquire makes one attempt. It returns the lock also with an error.
 func (c *Client) acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
 	claim, streaming := c.newClaim(ctx, lockWord+name)

@@ -118,6 +118,38 @@ func TestWhoWaitsUntilALockIsLostIsToldOfThatLoss(t *testing.T) {
 	want(t, receive(t, result).err, "lock stock: lock orders lost: Aborted (LOCK_BROKEN): by an operator", sidekeeper.ErrLost)
 }
 
+func TestTryLockSaysWhetherSomebodyIsInTheWay(t *testing.T) {
+	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	tries := make(chan string, 1)
+	try := func() {
+		lock, granted, err := client.TryLock(t.Context(), "orders", sidekeeper.LockOptions{})
+		tries <- fmt.Sprint(lock != nil, granted, err)
+	}
+	for _, c := range []struct {
+		end  error
+		said string
+	}{
+		{scripted.Status(codes.FailedPrecondition, "LOCK_HELD", "somebody else holds it"), "false false <nil>"},
+		{scripted.Status(codes.FailedPrecondition, "LOCK_KIND_MISMATCH", "a counter"), "false false lock orders: FailedPrecondition (LOCK_KIND_MISMATCH): a counter"},
+	} {
+		go try()
+		call := server.NextAcquire()
+		if wait := call.Request.GetWaitTimeout(); wait == nil || wait.AsDuration() != 0 {
+			t.Errorf("it waits for %v", wait)
+		}
+		call.End(c.end)
+		if said := receive(t, tries); said != c.said {
+			t.Errorf("%s, not %s", said, c.said)
+		}
+	}
+	go try()
+	server.NextAcquire().Grant(7)
+	if said := receive(t, tries); said != "true true <nil>" {
+		t.Error(said)
+	}
+}
+
 func TestWhatEndsTheStreamBeforeTheGrantIsTheError(t *testing.T) {
 	for _, c := range []struct {
 		end      error

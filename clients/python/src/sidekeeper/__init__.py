@@ -35,6 +35,8 @@ from sidekeeper._types import (
     Token,
 )
 
+__version__ = "0.1.0"
+
 __all__ = [
     "ADDRESS_VARIABLE",
     "DEFAULT_ADDRESS",
