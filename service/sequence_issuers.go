@@ -108,14 +108,14 @@ func (i *issuers) enter(sequence name, under guards) *issuer {
 }
 
 // use counts a call. A guarded issuer whose own was forgotten, while nobody used either, is made anew. The lock is held.
-func (i *issuers) use(what issuing, own *issuer, make func() *recipes.Issuer) *issuer {
+func (i *issuers) use(what issuing, own *issuer, fresh func() *recipes.Issuer) *issuer {
 	now := time.Now()
 	if now.Sub(i.swept) > issuersSweeped || len(i.known) >= mostIssuers {
 		i.sweep(now)
 	}
 	found := i.known[what]
 	if found == nil || found.own != own {
-		found = &issuer{Issuer: make(), own: own}
+		found = &issuer{Issuer: fresh(), own: own}
 		i.known[what] = found
 	}
 	found.users++

@@ -213,7 +213,10 @@ func runs() []run {
 		{name: "newer data are seen", module: "Mark", bounds: mark, refuted: "NothingNewIsSeen"},
 
 		{name: "two callers change two keys", module: "Commit", bounds: commit, holds: changes},
-		{name: "three callers change two keys", module: "Commit", slow: true, bounds: commit.with(bounds{"Callers": `{"a", "b", "c"}`}), holds: changes},
+		{
+			name: "three callers change two keys", module: "Commit", slow: true,
+			bounds: commit.with(bounds{"Callers": `{"a", "b", "c"}`}), holds: changes,
+		},
 		{name: "a commit in two parts", module: "Commit", bounds: commit, mistake: "writes one key after the other", refuted: "AllOrNothing"},
 		{name: "a commit that checks no version", module: "Commit", bounds: commit, mistake: "checks no version", refuted: "NoChangeIsLost"},
 		{name: "a late reader is believed", module: "Commit", bounds: commit, mistake: "believes a late reader", refuted: "RefusalsAreTrue"},
