@@ -131,7 +131,10 @@ func TestTryLockSaysWhetherSomebodyIsInTheWay(t *testing.T) {
 		said string
 	}{
 		{scripted.Status(codes.FailedPrecondition, "LOCK_HELD", "somebody else holds it"), "false false <nil>"},
-		{scripted.Status(codes.FailedPrecondition, "LOCK_KIND_MISMATCH", "a counter"), "false false lock orders: FailedPrecondition (LOCK_KIND_MISMATCH): a counter"},
+		{
+			scripted.Status(codes.FailedPrecondition, "LOCK_KIND_MISMATCH", "a counter"),
+			"false false lock orders: FailedPrecondition (LOCK_KIND_MISMATCH): a counter",
+		},
 	} {
 		go try()
 		call := server.NextAcquire()
