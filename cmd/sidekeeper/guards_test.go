@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -87,5 +88,36 @@ func TestWhatIsWrittenWithLockIsGuardedByTheLock(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTheGoClientIsToldOfCurrentTokens(t *testing.T) {
+	s := newConfigScene(t)
+	client := s.sidecar.Client()
+	lock, err := client.Acquire(t.Context(), "orders", sidekeeper.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var told []sidekeeper.CurrentToken
+	for tokens, err := range client.WatchTokens(ctx, "orders") {
+		if err != nil {
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			break
+		}
+		if told = append(told, tokens...); len(told) == 1 {
+			err = lock.Release(ctx)
+		} else {
+			cancel()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []sidekeeper.CurrentToken{{Lock: "orders", FencingToken: lock.FencingToken()}, {Lock: "orders"}}; !slices.Equal(told, want) {
+		t.Error(told)
 	}
 }

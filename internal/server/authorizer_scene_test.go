@@ -238,6 +238,9 @@ func sequenceAskings() []asking {
 		about(fencingv1.FencingService_Verify_FullMethodName, func(n string) *fencingv1.VerifyRequest {
 			return &fencingv1.VerifyRequest{Ticket: &holdv1.Ticket{Lock: n, FencingToken: 1}}
 		}),
+		about(fencingv1.FencingService_Watch_FullMethodName, func(n string) *fencingv1.WatchRequest {
+			return &fencingv1.WatchRequest{Locks: []string{n}}
+		}),
 		about(sequencev1.SequenceService_Create_FullMethodName, func(n string) *sequencev1.CreateRequest {
 			return &sequencev1.CreateRequest{Name: n}
 		}),

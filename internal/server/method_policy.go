@@ -55,6 +55,7 @@ var methodPolicies = map[string]methodPolicy{
 	membershipv1.MembershipService_Delete_FullMethodName: {names: groupIn, use: "force", isUse: isForced},
 
 	fencingv1.FencingService_Verify_FullMethodName: {names: lockOfTicket},
+	fencingv1.FencingService_Watch_FullMethodName:  {names: locksOfWatch},
 
 	configv1.ConfigService_Get_FullMethodName:    {names: keyIn},
 	configv1.ConfigService_Put_FullMethodName:    {names: keyIn},
@@ -77,6 +78,8 @@ func keyIn(request any) []string { return []string{request.(interface{ GetKey() 
 func lockOfTicket(request any) []string {
 	return []string{request.(*fencingv1.VerifyRequest).GetTicket().GetLock()}
 }
+
+func locksOfWatch(request any) []string { return request.(*fencingv1.WatchRequest).GetLocks() }
 
 func prefixIn(request any) []string {
 	return []string{request.(interface{ GetPrefix() string }).GetPrefix()}

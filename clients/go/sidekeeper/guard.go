@@ -2,8 +2,11 @@ package sidekeeper
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
+
+	"google.golang.org/grpc"
 
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
@@ -41,6 +44,27 @@ func (c *Client) Verify(ctx context.Context, ticket Ticket) (held bool, current 
 		Ticket: &holdv1.Ticket{Lock: ticket.Lock, FencingToken: ticket.FencingToken},
 	})
 	return reply.GetHeld(), reply.GetCurrentToken(), fromStatus(err)
+}
+
+// A CurrentToken says what a lock is held with.
+type CurrentToken struct {
+	Lock         string
+	FencingToken int64 // that of the first holder; 0 if nobody holds the lock
+	Stale        bool  // the token may be out of date, as the sidecar has lost contact with the ensemble
+}
+
+// WatchTokens says what 1 to 100 locks are held with: each as soon as it is known, and again whenever it has changed. A resource that refuses
+// all but the largest token that it was told keeps out earlier holders at once. Of one lock no smaller token is told after a larger one, until
+// it ends: with an error, also when ctx ends or the sidecar is away. What was told before is stale from then on.
+func (c *Client) WatchTokens(ctx context.Context, locks ...string) iter.Seq2[[]CurrentToken, error] {
+	open := func(ctx context.Context) (grpc.ServerStreamingClient[fencingv1.WatchResponse], error) {
+		return fencingv1.NewFencingServiceClient(c.connection).Watch(ctx, &fencingv1.WatchRequest{Locks: locks})
+	}
+	return messages(ctx, open, func(wire *fencingv1.WatchResponse) ([]CurrentToken, bool) {
+		return each(wire.GetTokens(), func(of *fencingv1.CurrentToken) CurrentToken {
+			return CurrentToken{Lock: of.GetLock(), FencingToken: of.GetFencingToken(), Stale: of.GetStale()}
+		}), true
+	})
 }
 
 // Unguarded is ctx without the guards of Lock.Guard and Ticket.Guard.

@@ -135,6 +135,162 @@ func (x *VerifyResponse) GetCurrentToken() int64 {
 	return 0
 }
 
+// WatchRequest has the locks to watch.
+type WatchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The names of 1 to 100 locks, none of them twice.
+	Locks         []string `protobuf:"bytes,1,rep,name=locks,proto3" json:"locks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRequest) Reset() {
+	*x = WatchRequest{}
+	mi := &file_sidekeeper_fencing_v1_fencing_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRequest) ProtoMessage() {}
+
+func (x *WatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_fencing_v1_fencing_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
+func (*WatchRequest) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_fencing_v1_fencing_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *WatchRequest) GetLocks() []string {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+// WatchResponse has what is known anew.
+type WatchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. The locks that are different from what was sent of them before, in the order of the request.
+	Tokens        []*CurrentToken `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchResponse) Reset() {
+	*x = WatchResponse{}
+	mi := &file_sidekeeper_fencing_v1_fencing_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchResponse) ProtoMessage() {}
+
+func (x *WatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_fencing_v1_fencing_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
+func (*WatchResponse) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_fencing_v1_fencing_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WatchResponse) GetTokens() []*CurrentToken {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+// CurrentToken says what a lock is held with.
+type CurrentToken struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. The lock's name.
+	Lock string `protobuf:"bytes,1,opt,name=lock,proto3" json:"lock,omitempty"`
+	// The fencing token that the lock is held with, of several holders the first one's; 0 if nobody holds it.
+	FencingToken int64 `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
+	// Whether the token may be out of date: the sidecar has lost contact with the ensemble, or was shown something older than what it has sent.
+	Stale         bool `protobuf:"varint,3,opt,name=stale,proto3" json:"stale,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CurrentToken) Reset() {
+	*x = CurrentToken{}
+	mi := &file_sidekeeper_fencing_v1_fencing_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CurrentToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CurrentToken) ProtoMessage() {}
+
+func (x *CurrentToken) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_fencing_v1_fencing_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CurrentToken.ProtoReflect.Descriptor instead.
+func (*CurrentToken) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_fencing_v1_fencing_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CurrentToken) GetLock() string {
+	if x != nil {
+		return x.Lock
+	}
+	return ""
+}
+
+func (x *CurrentToken) GetFencingToken() int64 {
+	if x != nil {
+		return x.FencingToken
+	}
+	return 0
+}
+
+func (x *CurrentToken) GetStale() bool {
+	if x != nil {
+		return x.Stale
+	}
+	return false
+}
+
 var File_sidekeeper_fencing_v1_fencing_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_fencing_v1_fencing_proto_rawDesc = "" +
@@ -145,9 +301,18 @@ const file_sidekeeper_fencing_v1_fencing_proto_rawDesc = "" +
 	"\vconsistency\x18\x02 \x01(\x0e2!.sidekeeper.config.v1.ConsistencyR\vconsistency\"M\n" +
 	"\x0eVerifyResponse\x12\x12\n" +
 	"\x04held\x18\x01 \x01(\bR\x04held\x12'\n" +
-	"\rcurrent_token\x18\x02 \x01(\x03B\x020\x01R\fcurrentToken2g\n" +
+	"\rcurrent_token\x18\x02 \x01(\x03B\x020\x01R\fcurrentToken\"$\n" +
+	"\fWatchRequest\x12\x14\n" +
+	"\x05locks\x18\x01 \x03(\tR\x05locks\"L\n" +
+	"\rWatchResponse\x12;\n" +
+	"\x06tokens\x18\x01 \x03(\v2#.sidekeeper.fencing.v1.CurrentTokenR\x06tokens\"a\n" +
+	"\fCurrentToken\x12\x12\n" +
+	"\x04lock\x18\x01 \x01(\tR\x04lock\x12'\n" +
+	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\x12\x14\n" +
+	"\x05stale\x18\x03 \x01(\bR\x05stale2\xbd\x01\n" +
 	"\x0eFencingService\x12U\n" +
-	"\x06Verify\x12$.sidekeeper.fencing.v1.VerifyRequest\x1a%.sidekeeper.fencing.v1.VerifyResponseBb\n" +
+	"\x06Verify\x12$.sidekeeper.fencing.v1.VerifyRequest\x1a%.sidekeeper.fencing.v1.VerifyResponse\x12T\n" +
+	"\x05Watch\x12#.sidekeeper.fencing.v1.WatchRequest\x1a$.sidekeeper.fencing.v1.WatchResponse0\x01Bb\n" +
 	"\x18io.sidekeeper.fencing.v1P\x01ZDgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1;fencingv1b\x06proto3"
 
 var (
@@ -162,23 +327,29 @@ func file_sidekeeper_fencing_v1_fencing_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_fencing_v1_fencing_proto_rawDescData
 }
 
-var file_sidekeeper_fencing_v1_fencing_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_sidekeeper_fencing_v1_fencing_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_sidekeeper_fencing_v1_fencing_proto_goTypes = []any{
 	(*VerifyRequest)(nil),  // 0: sidekeeper.fencing.v1.VerifyRequest
 	(*VerifyResponse)(nil), // 1: sidekeeper.fencing.v1.VerifyResponse
-	(*v1.Ticket)(nil),      // 2: sidekeeper.hold.v1.Ticket
-	(v11.Consistency)(0),   // 3: sidekeeper.config.v1.Consistency
+	(*WatchRequest)(nil),   // 2: sidekeeper.fencing.v1.WatchRequest
+	(*WatchResponse)(nil),  // 3: sidekeeper.fencing.v1.WatchResponse
+	(*CurrentToken)(nil),   // 4: sidekeeper.fencing.v1.CurrentToken
+	(*v1.Ticket)(nil),      // 5: sidekeeper.hold.v1.Ticket
+	(v11.Consistency)(0),   // 6: sidekeeper.config.v1.Consistency
 }
 var file_sidekeeper_fencing_v1_fencing_proto_depIdxs = []int32{
-	2, // 0: sidekeeper.fencing.v1.VerifyRequest.ticket:type_name -> sidekeeper.hold.v1.Ticket
-	3, // 1: sidekeeper.fencing.v1.VerifyRequest.consistency:type_name -> sidekeeper.config.v1.Consistency
-	0, // 2: sidekeeper.fencing.v1.FencingService.Verify:input_type -> sidekeeper.fencing.v1.VerifyRequest
-	1, // 3: sidekeeper.fencing.v1.FencingService.Verify:output_type -> sidekeeper.fencing.v1.VerifyResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	5, // 0: sidekeeper.fencing.v1.VerifyRequest.ticket:type_name -> sidekeeper.hold.v1.Ticket
+	6, // 1: sidekeeper.fencing.v1.VerifyRequest.consistency:type_name -> sidekeeper.config.v1.Consistency
+	4, // 2: sidekeeper.fencing.v1.WatchResponse.tokens:type_name -> sidekeeper.fencing.v1.CurrentToken
+	0, // 3: sidekeeper.fencing.v1.FencingService.Verify:input_type -> sidekeeper.fencing.v1.VerifyRequest
+	2, // 4: sidekeeper.fencing.v1.FencingService.Watch:input_type -> sidekeeper.fencing.v1.WatchRequest
+	1, // 5: sidekeeper.fencing.v1.FencingService.Verify:output_type -> sidekeeper.fencing.v1.VerifyResponse
+	3, // 6: sidekeeper.fencing.v1.FencingService.Watch:output_type -> sidekeeper.fencing.v1.WatchResponse
+	5, // [5:7] is the sub-list for method output_type
+	3, // [3:5] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_fencing_v1_fencing_proto_init() }
@@ -192,7 +363,7 @@ func file_sidekeeper_fencing_v1_fencing_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_fencing_v1_fencing_proto_rawDesc), len(file_sidekeeper_fencing_v1_fencing_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	FencingService_Verify_FullMethodName = "/sidekeeper.fencing.v1.FencingService/Verify"
+	FencingService_Watch_FullMethodName  = "/sidekeeper.fencing.v1.FencingService/Watch"
 )
 
 // FencingServiceClient is the client API for FencingService service.
@@ -40,6 +41,18 @@ type FencingServiceClient interface {
 	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the lock's queue is too long to be read.
 	//	INVALID_ARGUMENT (INVALID_FIELD): ticket or consistency break a rule.
 	Verify(ctx context.Context, in *VerifyRequest, opts ...grpc.CallOption) (*VerifyResponse, error)
+	// Watch sends the fencing tokens that locks are held with: each as soon as it is known, and again whenever it has changed or its being stale
+	// has; a slow reader skips intermediate tokens. Of one lock a stream never sends a smaller token after a larger one. A resource that refuses
+	// all but the largest token that it was sent or has seen keeps out earlier holders as soon as it is told of a new one. Each lock counts as
+	// a watched node until the stream ends. The stream does not end by itself.
+	//
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read of a lock.
+	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
+	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): a lock's name is a directory with nodes that are not contenders.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER, DIRECTORY_TOO_LARGE): a limit was reached.
+	//	INVALID_ARGUMENT (INVALID_FIELD): locks break a rule.
+	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 }
 
 type fencingServiceClient struct {
@@ -60,6 +73,25 @@ func (c *fencingServiceClient) Verify(ctx context.Context, in *VerifyRequest, op
 	return out, nil
 }
 
+func (c *fencingServiceClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &FencingService_ServiceDesc.Streams[0], FencingService_Watch_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchRequest, WatchResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FencingService_WatchClient = grpc.ServerStreamingClient[WatchResponse]
+
 // FencingServiceServer is the server API for FencingService service.
 // All implementations must embed UnimplementedFencingServiceServer
 // for forward compatibility.
@@ -76,6 +108,18 @@ type FencingServiceServer interface {
 	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): the lock's queue is too long to be read.
 	//	INVALID_ARGUMENT (INVALID_FIELD): ticket or consistency break a rule.
 	Verify(context.Context, *VerifyRequest) (*VerifyResponse, error)
+	// Watch sends the fencing tokens that locks are held with: each as soon as it is known, and again whenever it has changed or its being stale
+	// has; a slow reader skips intermediate tokens. Of one lock a stream never sends a smaller token after a larger one. A resource that refuses
+	// all but the largest token that it was sent or has seen keeps out earlier holders as soon as it is told of a new one. Each lock counts as
+	// a watched node until the stream ends. The stream does not end by itself.
+	//
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read of a lock.
+	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
+	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): a lock's name is a directory with nodes that are not contenders.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER, DIRECTORY_TOO_LARGE): a limit was reached.
+	//	INVALID_ARGUMENT (INVALID_FIELD): locks break a rule.
+	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	mustEmbedUnimplementedFencingServiceServer()
 }
 
@@ -88,6 +132,9 @@ type UnimplementedFencingServiceServer struct{}
 
 func (UnimplementedFencingServiceServer) Verify(context.Context, *VerifyRequest) (*VerifyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Verify not implemented")
+}
+func (UnimplementedFencingServiceServer) Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error {
+	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
 func (UnimplementedFencingServiceServer) mustEmbedUnimplementedFencingServiceServer() {}
 func (UnimplementedFencingServiceServer) testEmbeddedByValue()                        {}
@@ -128,6 +175,17 @@ func _FencingService_Verify_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _FencingService_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(FencingServiceServer).Watch(m, &grpc.GenericServerStream[WatchRequest, WatchResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type FencingService_WatchServer = grpc.ServerStreamingServer[WatchResponse]
+
 // FencingService_ServiceDesc is the grpc.ServiceDesc for FencingService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -140,6 +198,12 @@ var FencingService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _FencingService_Verify_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Watch",
+			Handler:       _FencingService_Watch_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "sidekeeper/fencing/v1/fencing.proto",
 }

@@ -1,8 +1,9 @@
 from sidekeeper.config.v1 import config_pb2 as _config_pb2
 from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -22,3 +23,25 @@ class VerifyResponse(_message.Message):
     held: bool
     current_token: int
     def __init__(self, held: bool = ..., current_token: _Optional[int] = ...) -> None: ...
+
+class WatchRequest(_message.Message):
+    __slots__ = ("locks",)
+    LOCKS_FIELD_NUMBER: _ClassVar[int]
+    locks: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, locks: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WatchResponse(_message.Message):
+    __slots__ = ("tokens",)
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    tokens: _containers.RepeatedCompositeFieldContainer[CurrentToken]
+    def __init__(self, tokens: _Optional[_Iterable[_Union[CurrentToken, _Mapping]]] = ...) -> None: ...
+
+class CurrentToken(_message.Message):
+    __slots__ = ("lock", "fencing_token", "stale")
+    LOCK_FIELD_NUMBER: _ClassVar[int]
+    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    lock: str
+    fencing_token: int
+    stale: bool
+    def __init__(self, lock: _Optional[str] = ..., fencing_token: _Optional[int] = ..., stale: bool = ...) -> None: ...

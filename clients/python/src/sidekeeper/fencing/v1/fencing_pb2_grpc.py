@@ -40,6 +40,11 @@ class FencingServiceStub(object):
                 request_serializer=sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.VerifyRequest.SerializeToString,
                 response_deserializer=sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.VerifyResponse.FromString,
                 _registered_method=True)
+        self.Watch = channel.unary_stream(
+                '/sidekeeper.fencing.v1.FencingService/Watch',
+                request_serializer=sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.WatchRequest.SerializeToString,
+                response_deserializer=sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.WatchResponse.FromString,
+                _registered_method=True)
 
 
 class FencingServiceServicer(object):
@@ -61,6 +66,23 @@ class FencingServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Watch(self, request, context):
+        """Watch sends the fencing tokens that locks are held with: each as soon as it is known, and again whenever it has changed or its being stale
+        has; a slow reader skips intermediate tokens. Of one lock a stream never sends a smaller token after a larger one. A resource that refuses
+        all but the largest token that it was sent or has seen keeps out earlier holders as soon as it is told of a new one. Each lock counts as
+        a watched node until the stream ends. The stream does not end by itself.
+
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read of a lock.
+        UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
+        FAILED_PRECONDITION (NAME_IS_DIRECTORY): a lock's name is a directory with nodes that are not contenders.
+        PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+        RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER, DIRECTORY_TOO_LARGE): a limit was reached.
+        INVALID_ARGUMENT (INVALID_FIELD): locks break a rule.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_FencingServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -68,6 +90,11 @@ def add_FencingServiceServicer_to_server(servicer, server):
                     servicer.Verify,
                     request_deserializer=sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.VerifyRequest.FromString,
                     response_serializer=sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.VerifyResponse.SerializeToString,
+            ),
+            'Watch': grpc.unary_stream_rpc_method_handler(
+                    servicer.Watch,
+                    request_deserializer=sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.WatchRequest.FromString,
+                    response_serializer=sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.WatchResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -98,6 +125,33 @@ class FencingService(object):
             '/sidekeeper.fencing.v1.FencingService/Verify',
             sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.VerifyRequest.SerializeToString,
             sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.VerifyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Watch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/sidekeeper.fencing.v1.FencingService/Watch',
+            sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.WatchRequest.SerializeToString,
+            sidekeeper_dot_fencing_dot_v1_dot_fencing__pb2.WatchResponse.FromString,
             options,
             channel_credentials,
             insecure,

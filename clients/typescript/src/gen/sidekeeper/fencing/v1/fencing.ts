@@ -6,7 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import type { handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
+import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Consistency } from "../../config/v1/config.js";
 import { Ticket } from "../../hold/v1/hold.js";
 
@@ -30,6 +30,28 @@ export interface VerifyResponse {
   held: boolean;
   /** The fencing token that the lock is held with, of several holders the first one's; 0 if nobody holds it. */
   currentToken: bigint;
+}
+
+/** WatchRequest has the locks to watch. */
+export interface WatchRequest {
+  /** Required. The names of 1 to 100 locks, none of them twice. */
+  locks: string[];
+}
+
+/** WatchResponse has what is known anew. */
+export interface WatchResponse {
+  /** Always set. The locks that are different from what was sent of them before, in the order of the request. */
+  tokens: CurrentToken[];
+}
+
+/** CurrentToken says what a lock is held with. */
+export interface CurrentToken {
+  /** Always set. The lock's name. */
+  lock: string;
+  /** The fencing token that the lock is held with, of several holders the first one's; 0 if nobody holds it. */
+  fencingToken: bigint;
+  /** Whether the token may be out of date: the sidecar has lost contact with the ensemble, or was shown something older than what it has sent. */
+  stale: boolean;
 }
 
 function createBaseVerifyRequest(): VerifyRequest {
@@ -173,6 +195,200 @@ export const VerifyResponse: MessageFns<VerifyResponse> = {
   },
 };
 
+function createBaseWatchRequest(): WatchRequest {
+  return { locks: [] };
+}
+
+export const WatchRequest: MessageFns<WatchRequest> = {
+  encode(message: WatchRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.locks) {
+      writer.uint32(10).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.locks.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<WatchRequest>, I>>(base?: I): WatchRequest {
+    return WatchRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<WatchRequest>, I>>(object: I): WatchRequest {
+    const message = createBaseWatchRequest();
+    message.locks = object.locks?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseWatchResponse(): WatchResponse {
+  return { tokens: [] };
+}
+
+export const WatchResponse: MessageFns<WatchResponse> = {
+  encode(message: WatchResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.tokens) {
+      CurrentToken.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.tokens.push(CurrentToken.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<WatchResponse>, I>>(base?: I): WatchResponse {
+    return WatchResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<WatchResponse>, I>>(object: I): WatchResponse {
+    const message = createBaseWatchResponse();
+    message.tokens = object.tokens?.map((e) => CurrentToken.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseCurrentToken(): CurrentToken {
+  return { lock: "", fencingToken: 0n, stale: false };
+}
+
+export const CurrentToken: MessageFns<CurrentToken> = {
+  encode(message: CurrentToken, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.lock !== "") {
+      writer.uint32(10).string(message.lock);
+    }
+    if (message.fencingToken !== 0n) {
+      if (BigInt.asIntN(64, message.fencingToken) !== message.fencingToken) {
+        throw new globalThis.Error("value provided for field message.fencingToken of type int64 too large");
+      }
+      writer.uint32(16).int64(message.fencingToken);
+    }
+    if (message.stale !== false) {
+      writer.uint32(24).bool(message.stale);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CurrentToken {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCurrentToken();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.lock = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.fencingToken = reader.int64() as bigint;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.stale = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<CurrentToken>, I>>(base?: I): CurrentToken {
+    return CurrentToken.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CurrentToken>, I>>(object: I): CurrentToken {
+    const message = createBaseCurrentToken();
+    message.lock = object.lock ?? "";
+    message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
+      ? BigInt(object.fencingToken)
+      : 0n;
+    message.stale = object.stale ?? false;
+    return message;
+  },
+};
+
 /** FencingService answers those to whom a holder sends its ticket along with a request. */
 export type FencingServiceService = typeof FencingServiceService;
 export const FencingServiceService = {
@@ -196,6 +412,28 @@ export const FencingServiceService = {
     responseSerialize: (value: VerifyResponse): Buffer => Buffer.from(VerifyResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): VerifyResponse => VerifyResponse.decode(value),
   },
+  /**
+   * Watch sends the fencing tokens that locks are held with: each as soon as it is known, and again whenever it has changed or its being stale
+   * has; a slow reader skips intermediate tokens. Of one lock a stream never sends a smaller token after a larger one. A resource that refuses
+   * all but the largest token that it was sent or has seen keeps out earlier holders as soon as it is told of a new one. Each lock counts as
+   * a watched node until the stream ends. The stream does not end by itself.
+   *
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read of a lock.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): a lock's name is a directory with nodes that are not contenders.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER, DIRECTORY_TOO_LARGE): a limit was reached.
+   *   INVALID_ARGUMENT (INVALID_FIELD): locks break a rule.
+   */
+  watch: {
+    path: "/sidekeeper.fencing.v1.FencingService/Watch" as const,
+    requestStream: false as const,
+    responseStream: true as const,
+    requestSerialize: (value: WatchRequest): Buffer => Buffer.from(WatchRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): WatchRequest => WatchRequest.decode(value),
+    responseSerialize: (value: WatchResponse): Buffer => Buffer.from(WatchResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): WatchResponse => WatchResponse.decode(value),
+  },
 } as const;
 
 export interface FencingServiceServer extends UntypedServiceImplementation {
@@ -211,6 +449,20 @@ export interface FencingServiceServer extends UntypedServiceImplementation {
    *   INVALID_ARGUMENT (INVALID_FIELD): ticket or consistency break a rule.
    */
   verify: handleUnaryCall<VerifyRequest, VerifyResponse>;
+  /**
+   * Watch sends the fencing tokens that locks are held with: each as soon as it is known, and again whenever it has changed or its being stale
+   * has; a slow reader skips intermediate tokens. Of one lock a stream never sends a smaller token after a larger one. A resource that refuses
+   * all but the largest token that it was sent or has seen keeps out earlier holders as soon as it is told of a new one. Each lock counts as
+   * a watched node until the stream ends. The stream does not end by itself.
+   *
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble did not answer the first read of a lock.
+   *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): a lock's name is a directory with nodes that are not contenders.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, WATCH_LIMIT, QUOTA_EXCEEDED, SLOW_READER, DIRECTORY_TOO_LARGE): a limit was reached.
+   *   INVALID_ARGUMENT (INVALID_FIELD): locks break a rule.
+   */
+  watch: handleServerStreamingCall<WatchRequest, WatchResponse>;
 }
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
