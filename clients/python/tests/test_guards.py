@@ -182,3 +182,32 @@ def test_the_late_write_of_an_earlier_holder_is_refused(threaded: sidekeeper.Cli
         assert caught.value.metadata["current_token"] == str(second.fencing_token)
         assert threaded.config.get("state").text == "second"
         threaded.config.put("state", "unguarded")
+
+
+async def test_a_ticket_is_verified(client: aio.Client) -> None:
+    lock = await client.acquire("orders")
+    ticket = aio.Ticket("orders", lock.fencing_token)
+    assert await client.verify(ticket) == aio.Verification(held=True, current_token=lock.fencing_token)
+    other = aio.Ticket("orders", lock.fencing_token + 1)
+    assert await client.verify(other) == aio.Verification(held=False, current_token=lock.fencing_token)
+    await lock.release()
+    assert await client.verify(ticket) == aio.Verification(held=False, current_token=0)
+
+
+async def test_current_tokens_are_watched(client: aio.Client) -> None:
+    lock = await client.acquire("orders")
+    tokens = client.watch_tokens("orders")
+    async with asyncio.timeout(PATIENT):
+        assert await anext(tokens) == aio.CurrentToken("orders", lock.fencing_token, stale=False)
+        await lock.release()
+        assert await anext(tokens) == aio.CurrentToken("orders", 0, stale=False)
+    await tokens.aclose()
+
+
+def test_current_tokens_are_verified_and_watched_without_asyncio(sidecar: Sidecar) -> None:
+    with sidekeeper.Client(sidecar.address) as client:
+        with client.lock("orders") as lock:
+            held = aio.Ticket("orders", lock.fencing_token)
+            assert client.verify(held).held
+            assert next(iter(client.watch_tokens("orders"))).fencing_token == lock.fencing_token
+        assert not client.verify(held).held

@@ -6,10 +6,12 @@ import { sleep } from "./clock.js";
 import { Config } from "./config.js";
 import { LostError, MemberRemovedError, MemberReplacedError, type SidekeeperError } from "./errors.js";
 import { ConfigServiceService } from "./gen/sidekeeper/config/v1/config.js";
+import { FencingServiceService } from "./gen/sidekeeper/fencing/v1/fencing.js";
 import { LeaseServiceService } from "./gen/sidekeeper/lease/v1/lease.js";
 import { LockServiceService } from "./gen/sidekeeper/lock/v1/lock.js";
 import { MembershipServiceService } from "./gen/sidekeeper/membership/v1/membership.js";
 import { SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
+import { type CurrentToken, type Ticket, type Verification } from "./guard.js";
 import { type Attempt, Streams, throughAbsence } from "./held.js";
 import { Lease, type LeaseOptions, leaseKind } from "./lease.js";
 import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runWithLock } from "./lock.js";
@@ -21,6 +23,7 @@ import {
   answered,
   callIdempotent,
   isTransient,
+  messages,
   openChannel,
   reopened,
   start,
@@ -58,6 +61,7 @@ export class Client implements Disposable {
   private readonly channel: Channel;
   private readonly streams: Streams;
   private readonly locks: Stub<typeof LockServiceService>;
+  private readonly fencing: Stub<typeof FencingServiceService>;
   private readonly groups: Stub<typeof MembershipServiceService>;
   private readonly sequences: Stub<typeof SequenceServiceService>;
   private readonly lock: ReturnType<typeof lockKind>;
@@ -68,6 +72,7 @@ export class Client implements Disposable {
     this.channel = openChannel(options.address, options.credentials);
     this.streams = new Streams(options.logger);
     this.locks = stubOf(this.channel, LockServiceService);
+    this.fencing = stubOf(this.channel, FencingServiceService);
     this.groups = stubOf(this.channel, MembershipServiceService);
     this.sequences = stubOf(this.channel, SequenceServiceService);
     this.lock = lockKind(this.streams, this.locks);
@@ -182,6 +187,26 @@ export class Client implements Disposable {
         seen = token;
         yield holders[0];
       }
+    }
+  }
+
+  /**
+   * Says whether the ticket's hold lasts, for a program that protects something stored elsewhere. The hold may have ended since: a resource
+   * that can compare tokens should refuse all but the largest that it has seen.
+   */
+  async verify({ lock, fencingToken }: Ticket): Promise<Verification> {
+    const { held, currentToken } = await callIdempotent(this.fencing.verify, { ticket: { lock, fencingToken }, consistency: 0 });
+    return { held, currentToken };
+  }
+
+  /**
+   * Yields what 1 to 100 locks are held with: each as soon as it is known, and again after every change. Of one lock no smaller token comes
+   * after a larger one, until it ends: with a SidekeeperError, also when the sidecar is away, or with the signal's reason. What it yielded is
+   * stale then.
+   */
+  async *watchTokens(locks: readonly string[], signal?: AbortSignal): AsyncGenerator<CurrentToken, void> {
+    for await (const { tokens } of messages(start(this.fencing.watch, { locks: [...locks] }), signal)) {
+      yield* tokens;
     }
   }
 

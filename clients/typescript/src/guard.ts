@@ -54,6 +54,24 @@ export class Ticket {
   }
 }
 
+/** How it stood with a ticket's hold at some moment of the call. */
+export interface Verification {
+  /** Whether the lock was held with the ticket's fencing token. */
+  readonly held: boolean;
+  /** The fencing token that the lock was held with, of several holders the first one's; 0 if nobody held it. */
+  readonly currentToken: bigint;
+}
+
+/** What a lock is held with. */
+export interface CurrentToken {
+  /** The lock's name. */
+  readonly lock: string;
+  /** That of the first holder; 0 if nobody holds the lock. */
+  readonly fencingToken: bigint;
+  /** Whether the token may be out of date, as the sidecar has lost contact with the ensemble. */
+  readonly stale: boolean;
+}
+
 /** Runs body and returns its result. What it writes is not guarded, although a lock is held around it. */
 export function unguarded<T>(body: () => T): T {
   return storage.run([], body);

@@ -138,3 +138,17 @@ void test("the late write of an earlier holder is refused", async (t) => {
     assert.equal(await textOf(client, "state"), "second");
   });
 });
+
+void test("a ticket is verified, and current tokens are watched", async (t) => {
+  const { client } = await connected(t);
+  const lock = await client.acquire("orders");
+  const { fencingToken } = lock;
+  assert.deepEqual(await client.verify(lock.ticket()), { held: true, currentToken: fencingToken });
+  assert.deepEqual(await client.verify(new Ticket("orders", fencingToken + 1n)), { held: false, currentToken: fencingToken });
+  const tokens = client.watchTokens(["orders"]);
+  assert.deepEqual((await tokens.next()).value, { lock: "orders", fencingToken, stale: false });
+  await lock.release();
+  assert.deepEqual((await tokens.next()).value, { lock: "orders", fencingToken: 0n, stale: false });
+  await tokens.return();
+  assert.deepEqual(await client.verify(lock.ticket()), { held: false, currentToken: 0n });
+});

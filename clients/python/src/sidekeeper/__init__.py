@@ -14,7 +14,7 @@ protects, and have that refuse smaller ones.
 from sidekeeper import _errors
 from sidekeeper._config import Commit, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import *  # noqa: F403 (each error, as __all__ says)
-from sidekeeper._guard import Ticket, unguarded
+from sidekeeper._guard import CurrentToken, Ticket, Verification, unguarded
 from sidekeeper._sync import Client, Config, ConfigView, Lease, Lock, LockOptions, Membership, Sequence
 from sidekeeper._transport import ADDRESS_VARIABLE, DEFAULT_ADDRESS
 from sidekeeper._types import (
@@ -48,6 +48,7 @@ __all__ = [
     "ConfigEventKind",
     "ConfigView",
     "Contender",
+    "CurrentToken",
     "Entry",
     "GroupMember",
     "GroupView",
@@ -66,6 +67,7 @@ __all__ = [
     "SequenceState",
     "Ticket",
     "Token",
+    "Verification",
     "if_exists",
     "if_missing",
     "if_version",

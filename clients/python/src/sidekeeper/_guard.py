@@ -27,6 +27,28 @@ class Ticket:
             yield
 
 
+@dataclass(frozen=True)
+class Verification:
+    """How it stood with a ticket's hold at some moment of the call."""
+
+    held: bool
+    """Whether the lock was held with the ticket's fencing token."""
+    current_token: int
+    """The fencing token that the lock was held with, of several holders the first one's; 0 if nobody held it."""
+
+
+@dataclass(frozen=True)
+class CurrentToken:
+    """What a lock is held with."""
+
+    lock: str
+    """The lock's name."""
+    fencing_token: int
+    """That of the first holder; 0 if nobody holds the lock."""
+    stale: bool
+    """Whether the token may be out of date, as the sidecar has lost contact with the ensemble."""
+
+
 @dataclass(frozen=True, eq=False)
 class Guard:
     """A guard, for what one client writes."""

@@ -561,6 +561,14 @@ class Client:
         """Yields the first holder of the lock, None if it is free, at once and after every change."""
         return self._loop.iterate(self._client.watch_leader(name))
 
+    def verify(self, ticket: _guard.Ticket) -> _guard.Verification:
+        """Says whether the ticket's hold lasts; see aio.Client.verify."""
+        return self._loop.run(self._client.verify(ticket))
+
+    def watch_tokens(self, *locks: str) -> Iterator[_guard.CurrentToken]:
+        """Yields what locks are held with, at once and after every change, until the sidecar is away; see aio.Client.watch_tokens."""
+        return self._loop.iterate(self._client.watch_tokens(*locks))
+
     def revoke(self, name: str, *, reason: str = "", grace: float | None = None) -> int:
         """Asks every holder of the lock to release it, and returns how many were asked. With a grace in seconds, their holds are ended
         by force when it has passed: for operators."""

@@ -13,13 +13,15 @@ from sidekeeper import _lease, _lock, _transport
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import LostError, SidekeeperError
-from sidekeeper._guard import Ticket, unguarded
+from sidekeeper._guard import CurrentToken, Ticket, Verification, unguarded
 from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease
 from sidekeeper._lock import Lock, LockOptions, WithLock
 from sidekeeper._membership import Membership, joins_again
 from sidekeeper._sequence import Sequence
 from sidekeeper._types import Contender, GroupView, LockView, OnConflict, duration
+from sidekeeper.fencing.v1 import fencing_pb2, fencing_pb2_grpc
+from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lease.v1 import lease_pb2, lease_pb2_grpc
 from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
 from sidekeeper.membership.v1 import membership_pb2, membership_pb2_grpc
@@ -29,6 +31,7 @@ __all__ = [
     "Commit",
     "Config",
     "ConfigView",
+    "CurrentToken",
     "Lease",
     "Lock",
     "LockOptions",
@@ -36,6 +39,7 @@ __all__ = [
     "Precondition",
     "Sequence",
     "Ticket",
+    "Verification",
     "if_exists",
     "if_missing",
     "if_version",
@@ -60,6 +64,7 @@ class Client:
         self._channel = _transport.open_channel(target, credentials)
         self._locks: Any = lock_pb2_grpc.LockServiceStub(self._channel)
         self._groups: Any = membership_pb2_grpc.MembershipServiceStub(self._channel)
+        self._fencing: Any = fencing_pb2_grpc.FencingServiceStub(self._channel)
         self._streams = Streams()
         self._lock = _lock.kind(self._streams, self._locks)
         self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel))
@@ -151,6 +156,20 @@ class Client:
             if not seen or token != (seen[0].fencing_token if seen[0] else None):
                 seen = [leader]
                 yield leader
+
+    async def verify(self, ticket: Ticket) -> Verification:
+        """Says whether the ticket's hold lasts, for a program that protects something stored elsewhere. The hold may have ended since: a
+        resource that can compare tokens should refuse all but the largest that it has seen."""
+        asked = hold_pb2.Ticket(lock=ticket.lock, fencing_token=ticket.fencing_token)
+        reply = await _transport.call_idempotent(self._fencing.Verify, fencing_pb2.VerifyRequest(ticket=asked))
+        return Verification(reply.held, reply.current_token)
+
+    async def watch_tokens(self, *locks: str) -> AsyncGenerator[CurrentToken]:
+        """Yields what 1 to 100 locks are held with: each as soon as it is known, and again after every change. Of one lock no smaller token
+        comes after a larger one, until it ends: with a SidekeeperError, also when the sidecar is away. What it yielded is stale then."""
+        async for message in _transport.messages(self._fencing.Watch, fencing_pb2.WatchRequest(locks=locks)):
+            for of in message.tokens:
+                yield CurrentToken(of.lock, of.fencing_token, of.stale)
 
     async def revoke(self, name: str, *, reason: str = "", grace: float | None = None) -> int:
         """Asks every holder of the lock to release it, and returns how many were asked. With a grace in seconds, their holds are ended
