@@ -48,7 +48,6 @@ type lockStream struct {
 
 	granted *recipes.Hold // when it is its turn
 	hold    *hold
-	asked   request // the newest that the caller was told
 }
 
 // Acquire tells whoever is one too many for the lock's queue so before a session is opened for it.
@@ -75,7 +74,7 @@ func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.Server
 func (a *lockStream) lockRecipe() heldRecipe[*lockv1.AcquireResponse] {
 	return heldRecipe[*lockv1.AcquireResponse]{
 		heldParams: a.params.heldParams, resource: resource{kindLock, a.params.name.text},
-		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look, stopping: a.stopping,
+		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
 		removed: errLockBroken, revoked: errLockRevoked,
 		end:  func(why error) { a.services.endHold(a.hold, why) },
 		gone: func() { a.services.forgoHold(a.hold) },
@@ -85,6 +84,10 @@ func (a *lockStream) lockRecipe() heldRecipe[*lockv1.AcquireResponse] {
 		},
 		resumed: func() *lockv1.AcquireResponse {
 			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
+		},
+		requested: func(asked request) *lockv1.AcquireResponse {
+			event := &lockv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: event}}
 		},
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -72,13 +71,6 @@ func (s *Services) forgoHold(ended *hold) {
 	close(ended.gone)
 }
 
-// A request is a revocation as its holder counts it.
-type request struct {
-	told       bool // false only before there was any
-	by, reason string
-	deadline   time.Time // zero if the hold is never ended by force
-}
-
 // begin makes a hold of the granted place.
 func (a *lockStream) begin(ctx context.Context) (*lockv1.AcquireResponse, nodeState) {
 	var id string
@@ -92,52 +84,4 @@ func (a *lockStream) begin(ctx context.Context) (*lockv1.AcquireResponse, nodeSt
 func (a *lockStream) look(ctx context.Context) (nodeState, error) {
 	revocation, changed, err := a.granted.Look(ctx)
 	return a.asks(revocation, changed), err
-}
-
-// asks is a state in which this is asked of the hold.
-func (a *lockStream) asks(revocation recipes.Revocation, changed <-chan struct{}) nodeState {
-	return nodeState{changed: changed, act: func() error {
-		switch {
-		case revocation.Break:
-			return errLockBroken
-		case revocation.Asked:
-			a.request(a.counted(revocation))
-		}
-		return nil
-	}}
-}
-
-func (a *lockStream) stopping() {
-	a.request(request{true, "sidekeeper", "the sidecar is stopping", a.services.drain.deadline})
-}
-
-// counted begins to count a revocation's grace. A deadline that is running stands, unless the new one is sooner.
-func (a *lockStream) counted(asked recipes.Revocation) request {
-	counted := request{told: true, by: asked.By, reason: asked.Reason, deadline: a.asked.deadline}
-	if asked.Grace == nil {
-		return counted
-	}
-	deadline := time.Now().Add(*asked.Grace)
-	if counted.deadline.IsZero() || deadline.Before(counted.deadline) {
-		counted.deadline = deadline
-		a.forced = after(*asked.Grace)
-	}
-	return counted
-}
-
-// request tells the caller what is asked of it, once.
-func (a *lockStream) request(asked request) {
-	if asked == a.asked {
-		return
-	}
-	a.asked = asked
-	a.tell(topicRevocation, func() *lockv1.AcquireResponse { return revocationEvent(asked) })
-}
-
-func revocationEvent(asked request) *lockv1.AcquireResponse {
-	event := &lockv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason}
-	if !asked.deadline.IsZero() {
-		event.Grace = durationpb.New(max(0, time.Until(asked.deadline)))
-	}
-	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: event}}
 }
