@@ -1,14 +1,12 @@
 package service
 
 import (
-	"context"
 	"errors"
 	"math"
 	"time"
 
 	"go.uber.org/zap"
 
-	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -16,6 +14,7 @@ import (
 // A hold is a granted place, from its grant until its stream ends.
 type hold struct {
 	key     digest
+	kind    string // of resource
 	name    name
 	token   int64
 	place   recipes.Guard
@@ -36,18 +35,15 @@ func (h *hold) tell(to caller.Caller) time.Duration {
 	return validFor
 }
 
-// beginHold makes a hold of the grant of an Acquire stream and binds it to its caller.
-func (s *Services) beginHold(a *lockStream, granted *recipes.Hold) (*hold, string) {
-	made := &hold{
-		name: a.params.name, token: granted.Token, place: granted.Guard(), lease: a.lease, granted: time.Now(),
-		told: &a.told, released: a.acknowledged, gone: make(chan struct{}),
-	}
-	s.held.enter(math.MaxInt)
-	a.lease.has(a.recipe.resource, granted.Token)
-	var id string
-	id, made.key = s.holds.enter(a.lease.identity, made)
-	s.audit.granted(made)
-	return made, id
+// beginHold makes a hold of what the stream was granted, of which made has the name, the token and the place, and binds it to its caller.
+func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
+	made.kind, made.lease, made.granted = s.recipe.resource.kind, s.lease, time.Now()
+	made.told, made.released, made.gone = &s.told, s.acknowledged, make(chan struct{})
+	s.services.held.enter(math.MaxInt)
+	s.lease.has(s.recipe.resource, made.token)
+	id, made.key = s.services.holds.enter(s.lease.identity, made)
+	s.services.audit.granted(made)
+	return id
 }
 
 // endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
@@ -57,8 +53,8 @@ func (s *Services) endHold(ended *hold, why error) {
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)
 	if why != nil {
-		s.options.Log.Info("lock lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key), zap.String(leaseWord, ended.lease.logID),
-			zap.Int64("fencing_token", ended.token), zap.String("reason", endOf(why)))
+		s.options.Log.Info(ended.kind+" lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key),
+			zap.String(leaseWord, ended.lease.logID), zap.Int64("fencing_token", ended.token), zap.String("reason", endOf(why)))
 	}
 }
 
@@ -69,19 +65,4 @@ func (s *Services) forgoHold(ended *hold) {
 		s.holds.amendRelease(ended.key, errLeaseLost)
 	}
 	close(ended.gone)
-}
-
-// begin makes a hold of the granted place.
-func (a *lockStream) begin(ctx context.Context) (*lockv1.AcquireResponse, nodeState) {
-	var id string
-	a.hold, id = a.services.beginHold(a, a.granted)
-	tellGrant(ctx, a.granted.Token)
-	granted := &lockv1.Granted{HoldId: id, FencingToken: a.granted.Token}
-	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{Granted: granted}}, a.asks(a.granted.Revocation, a.granted.Changed)
-}
-
-// look asks what is asked of the hold.
-func (a *lockStream) look(ctx context.Context) (nodeState, error) {
-	revocation, changed, err := a.granted.Look(ctx)
-	return a.asks(revocation, changed), err
 }
