@@ -53,9 +53,8 @@ type heldRecipe[M any] struct {
 	awaitTurn func(ctx context.Context) error // takes a place (see take), and returns when it may be held
 	begin     func(ctx context.Context) (announcement M, first nodeState)
 	look      func(ctx context.Context) (nodeState, error) // at the place; recipes.ErrGone if there is none. Any other error says nothing
-	stopping  func()                                       // called once, when the sidecar begins to stop; may be nil
 
-	removed error // why the hold has ended, if its place was removed by another hand
+	removed error // why the hold has ended, if its place was removed by another hand, or somebody asks for its end at once
 	revoked error // and if forced is closed
 
 	end     func(why error)      // ends the hold on our side, before the status; why is nil if its caller gave it up
@@ -64,6 +63,7 @@ type heldRecipe[M any] struct {
 
 	suspended func(remaining time.Duration) M
 	resumed   func() M
+	requested func(asked request) M // tells what is asked of the holder; nil if nothing ever is, not even when the sidecar stops
 }
 
 // A heldPlace is what a stream has in the ensemble while it waits and holds.
@@ -99,6 +99,7 @@ type heldStream[P heldPlace, M any] struct {
 	looking      *call[nodeState]
 	looked       <-chan struct{} // closed when the look has an answer
 	changed      <-chan struct{} // closed when it is worth to look again
+	asked        request         // the newest that the caller was told
 	forced       <-chan struct{} // closed when the hold must end, whatever its caller does
 	notice       <-chan struct{} // closed when the sidecar begins to stop; nil once the recipe knows
 	taken        bool            // the place was removed by another hand
@@ -292,7 +293,7 @@ func (s *heldStream[P, M]) keep(ctx context.Context) error {
 		s.connectivity = newConnectivity(s.lease.session)
 	}
 	defer s.connectivity.stop()
-	if s.recipe.stopping != nil {
+	if s.recipe.requested != nil {
 		s.notice = s.services.drain.notice
 	}
 	s.tell(topicPlace, func() M { return announcement })
@@ -335,7 +336,7 @@ func (s *heldStream[P, M]) next(ctx, looks context.Context) (over bool, why erro
 		return true, errSlowReader
 	case <-s.notice:
 		s.notice = nil
-		s.recipe.stopping()
+		s.stopping()
 	case <-s.connectivity.changed:
 		s.lookAtConnectivity()
 	case <-s.connectivity.tick:

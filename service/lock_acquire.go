@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -48,7 +47,6 @@ type lockStream struct {
 
 	granted *recipes.Hold // when it is its turn
 	hold    *hold
-	asked   request // the newest that the caller was told
 }
 
 // Acquire tells whoever is one too many for the lock's queue so before a session is opened for it.
@@ -75,7 +73,7 @@ func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.Server
 func (a *lockStream) lockRecipe() heldRecipe[*lockv1.AcquireResponse] {
 	return heldRecipe[*lockv1.AcquireResponse]{
 		heldParams: a.params.heldParams, resource: resource{kindLock, a.params.name.text},
-		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look, stopping: a.stopping,
+		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
 		removed: errLockBroken, revoked: errLockRevoked,
 		end:  func(why error) { a.services.endHold(a.hold, why) },
 		gone: func() { a.services.forgoHold(a.hold) },
@@ -85,6 +83,10 @@ func (a *lockStream) lockRecipe() heldRecipe[*lockv1.AcquireResponse] {
 		},
 		resumed: func() *lockv1.AcquireResponse {
 			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
+		},
+		requested: func(asked request) *lockv1.AcquireResponse {
+			event := &lockv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: event}}
 		},
 	}
 }
@@ -102,7 +104,7 @@ func (a *lockStream) awaitTurn(ctx context.Context) error {
 	if err == nil {
 		a.granted = a.place.GrantAtOnce()
 	}
-	news := queueNews{box: a.box}
+	news := queueNews[*lockv1.AcquireResponse]{box: a.box}
 	for err == nil && a.granted == nil {
 		err = a.outwait(ctx, a.lookAtQueue(ctx, &news))
 	}
@@ -111,7 +113,7 @@ func (a *lockStream) awaitTurn(ctx context.Context) error {
 
 // lookAtQueue asks whose turn it is, and has the place granted in one go if it is its own. Otherwise it tells the caller so and returns
 // when it is worth to look again.
-func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews) error {
+func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews[*lockv1.AcquireResponse]) error {
 	var granted *recipes.Hold
 	turn, err := await(ctx, a.heldStream, func(ctx context.Context) (turn recipes.Turn, err error) {
 		if turn, err = a.place.Look(ctx); err == nil && turn.First && !turn.Revocation.Break {
@@ -131,7 +133,7 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews) error {
 		return a.heldBy(turn.Holders)
 	}
 	for {
-		due := news.due(turn)
+		due := news.due(turn.Position)
 		err := a.pause(ctx, turn.Changed, turn.Marked, due)
 		if err != nil || !isClosed(due) {
 			return err
@@ -142,7 +144,7 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews) error {
 				return err
 			}
 		}
-		news.tell(glance)
+		news.tell(glance.Position, queued(glance, false), func() *lockv1.AcquireResponse { return queuedEvent(glance) })
 	}
 }
 
@@ -164,41 +166,33 @@ func (a *lockStream) heldBy(holders []recipes.Contender) error {
 	return errLockHeld
 }
 
-// queueNews tells a waiting caller how it stands: at once, and again when that has changed. How often it is worth to look
-// grows with the distance, up front once a second, so that a long queue does not keep reading itself.
-type queueNews struct {
-	box  mailbox[*lockv1.AcquireResponse]
-	told *lockv1.Queued // without ages
-	next time.Time
+// begin makes a hold of the granted place.
+func (a *lockStream) begin(ctx context.Context) (*lockv1.AcquireResponse, nodeState) {
+	a.hold = &hold{name: a.params.name, token: a.granted.Token, place: a.granted.Guard()}
+	id := a.beginHold(a.hold)
+	tellGrant(ctx, a.granted.Token)
+	granted := &lockv1.Granted{HoldId: id, FencingToken: a.granted.Token}
+	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{Granted: granted}}, a.asks(a.granted.Revocation, a.granted.Changed)
 }
 
-const (
-	glanceLeast   = time.Second
-	glancePerRank = 250 * time.Millisecond
-)
-
-// due is closed when it is time to tell again; nil if only the predecessor can change anything.
-func (q *queueNews) due(turn recipes.Turn) <-chan struct{} {
-	if q.told != nil && turn.Position == 1 && q.told.GetPosition() == 1 {
-		return nil
-	}
-	return after(time.Until(q.next))
+// look asks what is asked of the hold.
+func (a *lockStream) look(ctx context.Context) (nodeState, error) {
+	revocation, changed, err := a.granted.Look(ctx)
+	return a.asks(revocation, changed), err
 }
 
-func (q *queueNews) tell(turn recipes.Turn) {
-	q.next = time.Now().Add(max(glanceLeast, time.Duration(turn.Position)*glancePerRank))
+// queued is how the lock stands for one who waits, without ages where that is asked for.
+func queued(turn recipes.Turn, ages bool) *lockv1.Queued {
 	queued := &lockv1.Queued{Position: int32(turn.Position)}
-	ageless := &lockv1.Queued{Position: int32(turn.Position)}
 	for _, holder := range turn.Holders {
+		if !ages {
+			holder.Age = 0
+		}
 		queued.Holders = append(queued.Holders, contenderOnWire(holder))
-		holder.Age = 0
-		ageless.Holders = append(ageless.Holders, contenderOnWire(holder))
 	}
-	if proto.Equal(ageless, q.told) {
-		return
-	}
-	q.told = ageless
-	q.box.put(topicPlace, func() (*lockv1.AcquireResponse, bool) {
-		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: queued}}, true
-	})
+	return queued
+}
+
+func queuedEvent(turn recipes.Turn) *lockv1.AcquireResponse {
+	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: queued(turn, true)}}
 }

@@ -1,0 +1,68 @@
+package service
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A hold is a granted place, from its grant until its stream ends.
+type hold struct {
+	key     digest
+	kind    string // of resource
+	name    name
+	token   int64
+	place   recipes.Guard
+	lease   *lease
+	granted time.Time
+
+	told     *tellings
+	released *latch        // closed when Release has asked: that the hold ends or, once it has ended, that its place goes
+	gone     chan struct{} // closed when its place is gone from the ensemble
+}
+
+// tell is for how long the hold is certainly its caller's, noted as told to whoever asks.
+func (h *hold) tell(to caller.Caller) time.Duration {
+	validFor := h.lease.validFor()
+	if !h.told.note(to, validFor) {
+		return 0
+	}
+	return validFor
+}
+
+// beginHold makes a hold of what the stream was granted, of which made has the name, the token and the place, and binds it to its caller.
+func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
+	made.kind, made.lease, made.granted = s.recipe.resource.kind, s.lease, time.Now()
+	made.told, made.released, made.gone = &s.told, s.acknowledged, make(chan struct{})
+	s.services.held.enter(math.MaxInt)
+	s.lease.has(s.recipe.resource, made.token)
+	id, made.key = s.services.holds.enter(s.lease.identity, made)
+	s.services.audit.granted(made)
+	return id
+}
+
+// endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
+func (s *Services) endHold(ended *hold, why error) {
+	s.holds.end(ended.key, tombstone{why: why, token: ended.token, released: ended.released, gone: ended.gone})
+	s.held.leave()
+	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
+	s.audit.ended(ended, why)
+	if why != nil {
+		s.options.Log.Info(ended.kind+" lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key),
+			zap.String(leaseWord, ended.lease.logID), zap.Int64("fencing_token", ended.token), zap.String("reason", endOf(why)))
+	}
+}
+
+// forgoHold says that the ensemble has let go of an ended hold's place. If the lease was lost on the way the ensemble has
+// not said so: then the release of the hold was not its end.
+func (s *Services) forgoHold(ended *hold) {
+	if errors.Is(ended.lease.lost(), errLeaseLost) {
+		s.holds.amendRelease(ended.key, errLeaseLost)
+	}
+	close(ended.gone)
+}

@@ -1,0 +1,65 @@
+package service
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A request is a revocation as its holder counts it.
+type request struct {
+	told       bool // false only before there was any
+	by, reason string
+	deadline   time.Time // zero if the hold is never ended by force
+}
+
+// grace is what is left until the hold is ended by force; nil if it never is.
+func (r request) grace() *durationpb.Duration {
+	if r.deadline.IsZero() {
+		return nil
+	}
+	return durationpb.New(max(0, time.Until(r.deadline)))
+}
+
+// asks is the state of a place of whose holder this is asked.
+func (s *heldStream[P, M]) asks(revocation recipes.Revocation, changed <-chan struct{}) nodeState {
+	return nodeState{changed: changed, act: func() error {
+		switch {
+		case revocation.Break:
+			return s.recipe.removed
+		case revocation.Asked:
+			s.request(s.countGrace(revocation))
+		}
+		return nil
+	}}
+}
+
+// stopping asks for the hold because the sidecar begins to stop.
+func (s *heldStream[P, M]) stopping() {
+	s.request(request{true, "sidekeeper", "the sidecar is stopping", s.services.drain.deadline})
+}
+
+// countGrace begins to count a revocation's grace. A deadline that is running stands, unless the new one is sooner.
+func (s *heldStream[P, M]) countGrace(asked recipes.Revocation) request {
+	counted := request{told: true, by: asked.By, reason: asked.Reason, deadline: s.asked.deadline}
+	if asked.Grace == nil {
+		return counted
+	}
+	deadline := time.Now().Add(*asked.Grace)
+	if counted.deadline.IsZero() || deadline.Before(counted.deadline) {
+		counted.deadline = deadline
+		s.forced = after(*asked.Grace)
+	}
+	return counted
+}
+
+// request tells the caller what is asked of it, once.
+func (s *heldStream[P, M]) request(asked request) {
+	if asked == s.asked {
+		return
+	}
+	s.asked = asked
+	s.tell(topicRevocation, func() M { return s.recipe.requested(asked) })
+}
