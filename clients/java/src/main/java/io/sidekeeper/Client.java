@@ -7,6 +7,9 @@ import io.sidekeeper.errors.MemberExistsException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.SuspendedException;
 import io.sidekeeper.errors.WaitTimeoutException;
+import io.sidekeeper.fencing.v1.FencingServiceGrpc;
+import io.sidekeeper.fencing.v1.VerifyRequest;
+import io.sidekeeper.fencing.v1.VerifyResponse;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lock.v1.AcquireRequest;
@@ -19,6 +22,7 @@ import io.sidekeeper.membership.v1.JoinRequest;
 import io.sidekeeper.membership.v1.JoinResponse;
 import io.sidekeeper.membership.v1.MembershipServiceGrpc;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -273,6 +277,45 @@ public final class Client implements AutoCloseable {
         LockServiceGrpc.getWatchMethod(),
         request,
         message -> message == null ? null : changes.of(Wire.lockView(message.getView())));
+  }
+
+  /**
+   * Says whether the ticket's hold lasts, for a program that protects something stored elsewhere.
+   * The hold may have ended since: a resource that can compare tokens should refuse all but the
+   * largest that it has seen.
+   *
+   * @param ticket that was sent along
+   * @return how it stands with the hold
+   * @throws InterruptedException if the thread is interrupted
+   * @throws SidekeeperException if the sidecar or the ensemble is away
+   */
+  public Verification verify(Ticket ticket) throws InterruptedException {
+    VerifyRequest request =
+        VerifyRequest.newBuilder()
+            .setTicket(
+                io.sidekeeper.hold.v1.Ticket.newBuilder()
+                    .setLock(ticket.lock())
+                    .setFencingToken(ticket.fencingToken()))
+            .build();
+    VerifyResponse reply =
+        Waiting.await(core.calls.insist(FencingServiceGrpc.getVerifyMethod(), request));
+    return new Verification(reply.getHeld(), reply.getCurrentToken());
+  }
+
+  /**
+   * Says what locks are held with: each as soon as it is known, and again whenever it has changed,
+   * also across restarts of the sidecar. Of one lock no smaller token comes after a larger one.
+   *
+   * @param locks the names of 1 to 100 locks, none of them twice
+   * @return what is known anew; close it
+   */
+  public Watch<List<CurrentToken>> watchTokens(String... locks) {
+    TokenChanges changes = new TokenChanges();
+    return new Watch<>(
+        core,
+        FencingServiceGrpc.getWatchMethod(),
+        io.sidekeeper.fencing.v1.WatchRequest.newBuilder().addAllLocks(List.of(locks)).build(),
+        changes::of);
   }
 
   /**

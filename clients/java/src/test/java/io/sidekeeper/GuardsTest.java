@@ -9,6 +9,7 @@ import io.grpc.Status;
 import io.sidekeeper.errors.GuardLostException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.Told;
+import io.sidekeeper.fencing.v1.WatchResponse;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -243,5 +244,44 @@ class GuardsTest {
           assertState("second");
           return null;
         });
+  }
+
+  @Test
+  void aTicketIsVerified() throws InterruptedException {
+    Lock lock = client.acquire("orders", OPTIONS);
+    Ticket ticket = lock.ticket();
+    assertEquals(new Verification(true, lock.fencingToken()), other.verify(ticket));
+    lock.close();
+    assertEquals(new Verification(false, 0), other.verify(ticket));
+  }
+
+  @Test
+  void currentTokensAreWatched() throws InterruptedException {
+    try (Watch<List<CurrentToken>> tokens = other.watchTokens("orders")) {
+      assertEquals(List.of(new CurrentToken("orders", 0, false)), tokens.next());
+      try (Lock lock = client.acquire("orders", OPTIONS)) {
+        assertEquals(
+            List.of(new CurrentToken("orders", lock.fencingToken(), false)), tokens.next());
+      }
+      assertEquals(List.of(new CurrentToken("orders", 0, false)), tokens.next());
+    }
+  }
+
+  @Test
+  void noSmallerTokenIsToldAfterALargerOne() {
+    TokenChanges changes = new TokenChanges();
+    assertEquals(List.of(new CurrentToken("a", 5, false)), changes.of(token(5)));
+    assertEquals(List.of(new CurrentToken("a", 5, true)), changes.of(null));
+    assertEquals(null, changes.of(token(3))); // of a new stream, by a server that is behind
+    assertEquals(List.of(new CurrentToken("a", 0, false)), changes.of(token(0)));
+    assertEquals(List.of(new CurrentToken("a", 0, true)), changes.of(token(3)));
+    assertEquals(List.of(new CurrentToken("a", 7, false)), changes.of(token(7)));
+  }
+
+  private static WatchResponse token(long token) {
+    return WatchResponse.newBuilder()
+        .addTokens(
+            io.sidekeeper.fencing.v1.CurrentToken.newBuilder().setLock("a").setFencingToken(token))
+        .build();
   }
 }
