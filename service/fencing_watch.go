@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,7 +42,7 @@ func (f *fencingService) Watch(request *fencingv1.WatchRequest, stream grpc.Serv
 	err = <-ended
 	cancel()
 	for range len(locks) - 1 {
-		<-ended
+		err = cmp.Or(err, <-ended) // the first says why
 	}
 	return err
 }
