@@ -26,10 +26,11 @@ var counterparts = map[string][]judge.Checker{
 	"9":  {judge.Membership},
 	"10": {judge.Configuration},
 	"11": {judge.Watches},
+	"12": {judge.Guards},
 }
 
 // shared are the checkers whose every finding the second judge must have made, too. The others look at more than it does.
-var shared = []judge.Checker{judge.Belief, judge.Numbers}
+var shared = []judge.Checker{judge.Belief, judge.Numbers, judge.Guards}
 
 // crosscheck has the second judge look at the round, and returns where the two differ.
 func (r *round) crosscheck(ctx context.Context, first judge.Verdict) []judge.Violation {
@@ -65,8 +66,8 @@ func differences(first judge.Verdict, other crosscheck.Verdict) (found []judge.V
 			differ("it does not find what %s has found", checker)
 		}
 	}
-	if other.Counts.Grants != first.Grants || other.Counts.Numbers != first.Numbers {
-		differ("it counts %d grants and %d numbers, the first %d and %d", other.Counts.Grants, other.Counts.Numbers, first.Grants, first.Numbers)
+	if counted := (crosscheck.Counts{Grants: first.Grants, Numbers: first.Numbers, Guarded: first.Guarded}); other.Counts != counted {
+		differ("it counts %+v, the first %+v", other.Counts, counted)
 	}
 	return found
 }

@@ -23,12 +23,16 @@ var export string
 
 // A Verdict is what the second judge says.
 type Verdict struct {
-	Counts struct {
-		Grants  int `json:"grants"`
-		Numbers int `json:"numbers"`
-	} `json:"counts"`
+	Counts     Counts      `json:"counts"`
 	Violations []Violation `json:"violations"`
 	Unjudged   string      `json:"unjudged"` // why it could not judge; empty if it could
+}
+
+// Counts are of what it has judged.
+type Counts struct {
+	Grants  int `json:"grants"`
+	Numbers int `json:"numbers"`
+	Guarded int `json:"guarded"` // writes that a lock guarded
 }
 
 // A Violation is a promise that was broken.

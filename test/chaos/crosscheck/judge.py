@@ -28,7 +28,6 @@ NEVER = float("inf")
 
 class Record:
     """Reads jute, in which ZooKeeper stores its transactions: big-endian, with lengths of four bytes."""
-
     def __init__(self, data):
         self.data, self.at = data, 0
 
@@ -122,13 +121,10 @@ class Op:
         return [event for event in self.events if event["kind"] == kind]
 
     def at(self, kind):
-        """When the first event of a kind was; NEVER if there is none."""
         return next((event["at"] for event in self.events if event["kind"] == kind), NEVER)
 
 
 class Judge:
-    """A round, and what was found."""
-
     def __init__(self, events, directories, since):
         self.violations, self.counts, self.ops, self.faults, noted = [], collections.Counter(), {}, [], collections.defaultdict(list)
         for event in events:
@@ -150,7 +146,6 @@ class Judge:
         self.nodes = replay(log, lambda wall: wall * 1_000_000 - offset)
 
     def strike(self, kind, what, at):
-        """Notes when faults were; a heal ends the newest of the same that has no end."""
         if kind == "fault":
             self.faults.append([*what, at, NEVER])
         if kind == "heal":
@@ -198,7 +193,7 @@ class Judge:
         return min((at for sidecar, at in self.slept if sidecar == op.sidecar and at >= since), default=NEVER)
 
     def locks(self, calls):
-        """Promises 1 to 5."""
+        """Promises 1 to 5, and 12."""
         contenders, by_lock = collections.defaultdict(list), collections.defaultdict(list)
         for node in self.below("lockRoot"):
             directory, _, name = node.path.rpartition("/")
@@ -207,11 +202,12 @@ class Judge:
                 if node.until == NEVER:
                     self.broken("5", node.path, "is left behind")
         for places in contenders.values():
-            writers = everybody = -NEVER  # when all had gone that came before, or all of them that do not read
+            writers = everybody = -NEVER, 0  # when all had gone that came before, or all of them that do not read, and at which zxid
             for place in sorted(places, key=lambda place: place.made):
-                reads = "__READ__" in place.path
-                place.turn = max(place.at, writers if reads else everybody)
-                everybody, writers = max(everybody, place.until), writers if reads else max(writers, place.until)
+                reads, end = "__READ__" in place.path, (place.until, place.removed)
+                before = writers if reads else everybody
+                place.turn, place.head = max(place.at, before[0]), max(place.made, before[1])
+                everybody, writers = max(everybody, end), writers if reads else max(writers, end)
         for op in calls:
             by_lock[op.begin["lock"]].append(op)
         for lock, ops in by_lock.items():
@@ -219,6 +215,11 @@ class Judge:
             owners, tokens = {place.owner: place for place in places}, {place.made: place for place in places}
             for op in ops:
                 self.place(op, f"{op.name}, lock {lock},", tokens.get(op.token) if op.token else owners.get(op.name))
+            guarded = self.nodes.get(f'{self.settings["configRoot"]}/{lock}/guarded', ())
+            for zxid, _, _, token in [write for node in guarded for write in node.writes if write[3]]:
+                self.counts["guarded"] += 1
+                if not (held := tokens.get(int(token))) or not held.head < zxid < held.removed:
+                    self.broken("12", f"zxid {zxid:#x}", f"wrote under {lock} with token {token}, which did not hold it then")
             holds = sorted((op for op in ops if op.token), key=lambda op: op.granted)
             self.counts["grants"] += len(holds)
             self.exclusion(lock, sorted((op for op in holds if op.belief), key=lambda op: op.belief))
@@ -253,8 +254,8 @@ class Judge:
             before = [other for other in before if other.belief[1] > op.belief[0]]
             for other in before:
                 if "read" not in (op.begin["mode"], other.begin["mode"]) or op.begin["mode"] != other.begin["mode"]:
-                    both = min(op.belief[1], other.belief[1]) - op.belief[0]
-                    self.broken("2", f"{other.name} and {op.name}", f"were both sure of {lock} for {both / 1e6:.3f} ms")
+                    both = (min(op.belief[1], other.belief[1]) - op.belief[0]) / 1e6
+                    self.broken("2", f"{other.name} and {op.name}", f"were both sure of {lock} for {both:.3f} ms")
             before.append(op)
 
     def growth(self, lock, holds):

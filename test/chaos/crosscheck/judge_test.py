@@ -11,7 +11,7 @@ import zlib
 FOLDER = pathlib.Path(__file__).parent
 BOOT = 1_700_000_000_000  # what the wall clock showed, in milliseconds, when the clock of the histories was 0
 SERVERS = 3
-LOCK, SEQUENCE, GROUP, CONFIG = "/l/a%2Fb", "/s/n", "/g/w", "/c/k"
+LOCK, SEQUENCE, GROUP, CONFIG, GUARDED = "/l/a%2Fb", "/s/n", "/g/w", "/c/k", "/c/a/b/guarded"
 FIRST, SECOND = LOCK + "/_c_1-lock-0000000000", LOCK + "/_c_2-lock-0000000001"
 
 
@@ -70,7 +70,9 @@ class Round:
         """One holder after the other: the first releases; the second is waited for, counts on Check, and loses its session."""
         first = self.do(1010, create(FIRST, '{"owner":"1/1"}'), 1)
         second = self.do(1110, create(SECOND, '{"owner":"2/1"}'), 2)
+        self.do(1200, multi(create(GUARDED, "", False), write(GUARDED, str(first), 1)))
         self.do(1520, delete(FIRST), 1)
+        self.do(1600, write(GUARDED, str(second), 2))
         self.do(3100, CLOSE, 2)
         self.see(1, 1, "called", 1000, lock="a/b", mode="exclusive", sidecar=1)
         self.see(1, 1, "granted", 1020, token=first)
@@ -224,6 +226,22 @@ def place_left_behind(r):
     r.transaction(CLOSE)[1] = 77
 
 
+def guarded_too_early(r):
+    swap(r, delete(FIRST), write(GUARDED, "2", 2))
+
+
+def guarded_too_late(r):
+    swap(r, write(GUARDED, "2", 2), CLOSE)
+
+
+def swap(r, one, other):
+    """Has one transaction follow the other that follows it."""
+    at = r.log.index(r.transaction(one))
+    assert r.log[at + 1] is r.transaction(other)
+    r.log[at][0], r.log[at + 1][0] = r.log[at + 1][0], r.log[at][0]
+    r.log[at:at + 2] = reversed(r.log[at:at + 2])
+
+
 def number_twice(r):
     r.event(2, 10, "asked")["ordering"] = "relaxed"
     r.event(2, 10, "got")["first"] = 3
@@ -312,7 +330,8 @@ PLANTED = [
     (granted_before_turn, "1", "another lease"), (foreign_token, "3", "not that of its place"), (smaller_token, "3", "as large or larger"),
     (end_never_told, "4", "hold was over"), (end_told_late, "4", "hold was over"), (end_after_sleep_told_late, "4", "hold was over"),
     (no_reason, "4", "no reason"), (waiter_never_granted, "5", "nobody was before it"), (place_stays, "5", "stayed for longer"),
-    (place_left_behind, "5", "left behind"), (number_twice, "6", "handed out"), (number_not_counted, "6", "not counted"),
+    (place_left_behind, "5", "left behind"), (guarded_too_early, "12", "did not hold it"), (guarded_too_late, "12", "did not hold it"),
+    (number_twice, "6", "handed out"), (number_not_counted, "6", "not counted"),
     (strict_number_too_small, "7", "a larger number"), (member_in_vain, "8", "in vain"), (member_stays, "8", "its member stayed"),
     (member_left_behind, "8", "left behind"), (gone_though_present, "9", "which was present"), (view_stays_wrong, "9", "wrong about"),
     (member_not_shown, "9", "wrong about"), (put_not_there, "10", "refute"), (refused_but_done, "10", "refute"),
