@@ -103,6 +103,10 @@ ensemble: build ## Start a ZooKeeper ensemble of three, until Ctrl-C
 image-check: build ## Build the image from the Dockerfile, without an engine or a registry, and run it; takes buildah and podman
 	tools/image-check
 
+.PHONY: release-check
+release-check: ## Rehearse a release of the program: archives, deb, rpm, signatures; install each and take a lock; takes rpm and GnuPG
+	tools/release/check
+
 .PHONY: compose-check
 compose-check: ## Run docker-compose.yaml and stop its servers one by one; takes `docker compose` with an engine
 	tools/compose-check
