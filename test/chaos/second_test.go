@@ -33,7 +33,7 @@ func TestWhereTheJudgesDifferIsAViolation(t *testing.T) {
 		"unknown promise":     {first: found(judge.Belief), other: broken("99"), want: "it alone says|it does not find what C2"},
 		"first only":          {first: found(judge.Numbers), want: "it does not find what C6 sequences has found"},
 		"first alone may":     {first: found(judge.Leftovers, judge.Effects, judge.Fairness)},
-		"another count":       {first: judge.Verdict{Grants: 8}, other: counted, want: "it counts {Grants:7 Numbers:0 Guarded:0}, the first {Grants:8 Numbers:0 Guarded:0}"},
+		"another count":       {first: judge.Verdict{Grants: 8}, other: counted, want: "{Grants:7 Numbers:0 Guarded:0}, the first {Grants:8 "},
 		"second is unable":    {other: crosscheck.Verdict{Unjudged: "gaps"}, want: "it cannot judge: gaps"},
 		"neither can judge":   {first: judge.Verdict{Invalid: "gaps"}, other: crosscheck.Verdict{Unjudged: "gaps"}},
 		"two things, at once": {first: found(judge.Belief), other: broken("6"), want: "it alone says|it does not find"},
