@@ -320,7 +320,8 @@ func (r run) check(t *testing.T, jar string) string {
 		t.Fatal(err)
 	}
 	arguments := []string{
-		"-XX:+UseParallelGC", "-Xmx2g", "-cp", jar, "tlc2.TLC", "-workers", "1", "-deadlock", "-lncheck", "final", "-metadir", folder, "-fp", "1",
+		"-XX:+UseParallelGC", "-Xmx2g", "-Djava.io.tmpdir=" + folder, // where TLC puts its own modules, and takes them away at its end
+		"-cp", jar, "tlc2.TLC", "-workers", "1", "-deadlock", "-lncheck", "final", "-metadir", folder, "-fp", "1",
 	}
 	if r.traces > 0 {
 		arguments = append(arguments, "-simulate", fmt.Sprint("num=", r.traces), "-depth", "60", "-seed", "1")

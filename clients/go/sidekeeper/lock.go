@@ -107,8 +107,8 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 	return lock, nil
 }
 
-// TryLock acquires the lock if nobody is in the way, and says whether it did: it waits neither for its turn nor for a sidecar or an ensemble
-// that is away. options.Wait does not count. Errors are those of Acquire but for ErrLockHeld.
+// TryLock acquires the lock if nobody is in the way, and says whether it did: it does not wait for its turn, and tries once. Bound it with
+// ctx, since an ensemble that is silent holds up its answer. options.Wait does not count. Errors are those of Acquire but for ErrLockHeld.
 func (c *Client) TryLock(ctx context.Context, name string, options LockOptions) (lock *Lock, granted bool, err error) {
 	options.Wait = new(time.Duration)
 	lock, err = c.Acquire(ctx, name, options)
