@@ -71,6 +71,34 @@ func (g Group) Join(ctx context.Context, session MemberSession, name string, abo
 	}, nil
 }
 
+// Rejoin takes a member again that stood when a process came back to its session. ErrRemoved or ErrReplaced if its end was asked for
+// meanwhile; then, and with any other error, it goes with the session, unless the caller deletes it.
+func (g Group) Rejoin(session Adopter, standing Standing, name string, about About) (*Membership, error) {
+	if standing.Path != g.member(name) {
+		return nil, ErrRemoved
+	}
+	form, ours := decodeMember(standing.Node.Data)
+	if end := memberStateIn(standing.Node.Data).End; end != nil {
+		return nil, end
+	}
+	if ours {
+		about.Metadata = form.Metadata // of the newest update
+	}
+	gone, err := session.Adopt(standing, true)
+	if err != nil {
+		return nil, err
+	}
+	return &Membership{
+		Incarnation: standing.Node.Czxid, group: g, name: name, about: about, session: session, gone: gone, version: standing.Node.Version,
+	}, nil
+}
+
+// RequestIn is what the node's contender or member is on the stream of its lease; 0 if its data do not say so.
+func RequestIn(node Node) uint64 {
+	about, _ := aboutIn(node.Data)
+	return about.Request
+}
+
 // A MemberState is what a member's node says of it.
 type MemberState struct {
 	Metadata map[string]string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type About struct {
 	Owner    string
 	Metadata map[string]string
 	Timeout  time.Duration // of its session; 0 if that is not known
+	Request  uint64        // what it is on the stream of its lease, if that may be resumed; otherwise 0
 }
 
 // Lock is one lock: a directory of contenders, which stand in the order in which they came. This is the lock recipe of
@@ -74,6 +76,21 @@ func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About)
 		place.early = made.Queue
 	}
 	return place, nil
+}
+
+// Rejoin takes a place again that stood when a process came back to its session. Whether it is its turn is to be found out anew. ErrGone if
+// its end was asked for meanwhile; then, and with any other error, it goes with the session, unless the caller deletes it.
+func (l Lock) Rejoin(session Adopter, standing Standing, about About) (*Place, error) {
+	name := path.Base(standing.Path)
+	own, ok := parseChild(name)
+	if !ok || standing.Path != l.Path+"/"+name || revocationIn(standing.Node.Data).Break {
+		return nil, ErrGone
+	}
+	gone, err := session.Adopt(standing, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Place{lock: l, session: session, about: about, own: own, made: Enqueued{Name: name, Gone: gone}}, nil
 }
 
 // Leave gives the place up, held or not, and returns when its node or the session is gone. It cannot be

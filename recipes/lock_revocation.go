@@ -40,15 +40,16 @@ type aboutForm struct {
 	Owner    string            `json:"owner,omitempty"`
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Timeout  int64             `json:"timeout_ms,omitempty"` // of the session
+	Request  uint64            `json:"request,omitempty"`    // on the stream of its lease, by which a later process knows it again
 }
 
 // form is what a contender or a member says about itself, as its node holds it.
 func (a About) form() aboutForm {
-	return aboutForm{Form: currentForm, Identity: a.Identity, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds()}
+	return aboutForm{Form: currentForm, Identity: a.Identity, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds(), Request: a.Request}
 }
 
 func (f aboutForm) about() About {
-	return About{Identity: f.Identity, Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout)}
+	return About{Identity: f.Identity, Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout), Request: f.Request}
 }
 
 func (a About) encode() []byte { return encode(a.form()) }

@@ -132,3 +132,26 @@ type Session interface {
 	// Done is closed when the session has ended, which it does once and for good.
 	Done() <-chan struct{}
 }
+
+// A SessionKey is what a process comes back to a session of the ensemble with, also another one than that which opened it. It is a secret:
+// who has it has the session.
+type SessionKey struct {
+	ID       int64
+	Password []byte        // 16 bytes
+	Timeout  time.Duration // as it was negotiated
+}
+
+// A Standing is a node that a session owned when a process came back to it.
+type Standing struct {
+	Path string
+	Node Node
+}
+
+// An Adopter is a session that a process has come back to.
+type Adopter interface {
+	MemberSession
+
+	// Adopt takes over a node that the session owned by then, and whose data do not ask for its end. It is named if others may make a node
+	// of that path later. gone is as Enqueued.Gone. ErrTooManyBytes, ErrSessionEnded.
+	Adopt(standing Standing, named bool) (gone <-chan struct{}, err error)
+}

@@ -22,6 +22,9 @@ func newAudit(log *zap.Logger) audit {
 
 func (a audit) granted(h *hold) { a.log.Info("grant", h.fields()...) }
 
+// resumed tells of a hold that an earlier process granted.
+func (a audit) resumed(h *hold) { a.log.Info("resumption", h.fields()...) }
+
 // ended tells of the end of a hold; why is nil if its caller gave it up.
 func (a audit) ended(h *hold, why error) {
 	held := zap.Duration("held", time.Since(h.granted))

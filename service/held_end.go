@@ -41,6 +41,7 @@ func (s *heldStream[P, M]) giveUp(ctx context.Context) {
 	if s.recipe.again != nil {
 		defer s.lease.drop(s.recipe.resource)
 	}
+	s.giveUpUnreturned()
 	s.leaveLease(ctx)
 	if s.taking != nil {
 		if place, err := s.taking.wait(); err == nil {

@@ -28,6 +28,7 @@ type hold struct {
 
 // tell is for how long the hold is certainly its caller's, noted as told to whoever asks.
 func (h *hold) tell(to caller.Caller) time.Duration {
+	h.lease.isKnownTo(to)
 	validFor := h.lease.validFor()
 	if !h.told.note(to, validFor) {
 		return 0
@@ -41,6 +42,13 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 	made.told, made.released, made.gone = &s.told, s.acknowledged, make(chan struct{})
 	s.services.held.enter(math.MaxInt)
 	s.lease.has(s.recipe.resource, made.token)
+	if claimed := s.started.claimed(); claimed != nil && claimed.token == made.token {
+		if key, ok := s.services.holds.enterAs(claimed.holdID, s.lease.identity, made); ok {
+			made.key = key
+			s.services.audit.resumed(made)
+			return claimed.holdID
+		}
+	}
 	id, made.key = s.services.holds.enter(s.lease.identity, made)
 	s.services.audit.granted(made)
 	return id

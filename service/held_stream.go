@@ -208,6 +208,9 @@ func (s *heldStream[P, M]) about() recipes.About {
 		about.Metadata = s.lease.about.Metadata
 	}
 	about.Timeout = s.lease.session.Timeout()
+	if s.started != nil && s.lease.forget != nil {
+		about.Request = s.started.id
+	}
 	return about
 }
 

@@ -51,17 +51,28 @@ type tombstone struct {
 
 // enter gives live an id and binds it to identity.
 func (r *idRegistry[T]) enter(identity string, live T) (id string, key digest) {
-	bits := make([]byte, idBytes)
-	_, _ = rand.Read(bits) // never fails: see its documentation
-	id = hex.EncodeToString(bits)
+	for ok := false; !ok; {
+		bits := make([]byte, idBytes)
+		_, _ = rand.Read(bits) // never fails: see its documentation
+		id = hex.EncodeToString(bits)
+		key, ok = r.enterAs(id, identity, live)
+	}
+	return id, key
+}
+
+// enterAs gives live an id that it had before, unless that is in use.
+func (r *idRegistry[T]) enterAs(id, identity string, live T) (key digest, ok bool) {
 	key = digestOf(id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.entries == nil {
 		r.entries, r.past = map[digest]*entry[T]{}, map[string][]*entry[T]{}
 	}
+	if r.entries[key] != nil {
+		return key, false
+	}
 	r.entries[key] = &entry[T]{key: key, identity: identity, live: live}
-	return id, key
+	return key, true
 }
 
 // find returns what lives under the id, or how it ended; neither if there is nothing for this identity.

@@ -24,6 +24,9 @@ type Session interface {
 	// Timeout is the session's, as negotiated.
 	Timeout() time.Duration
 
+	// Key is what another process comes back to the session with.
+	Key() recipes.SessionKey
+
 	// ValidFor is how long the session is certainly this caller's; 0 when it is not any more.
 	ValidFor() time.Duration
 
@@ -49,6 +52,12 @@ type Ensemble interface {
 	Open(ctx context.Context, timeout time.Duration) (Session, error)
 }
 
+// A ReturnedSession is a session that was come back to.
+type ReturnedSession interface {
+	Session
+	recipes.Adopter
+}
+
 // A Reachability knows whether the ensemble answers, and gives a channel that is closed when that may have changed.
 type Reachability interface {
 	Reachable() (bool, <-chan struct{})
@@ -67,9 +76,11 @@ func (l *leaseService) Open(request *leasev1.OpenRequest, stream grpc.ServerStre
 	if err != nil {
 		return err
 	}
+	opened.id, opened.key = l.services.leases.ids.enter(opened.identity, opened)
 	kept := &leaseStream[*leasev1.OpenResponse]{
 		services: l.services, began: began, lease: opened, box: newOutbox(stream.Send), words: openWords,
 	}
+	kept.announce()
 	return kept.keep(stream.Context())
 }
 
@@ -127,10 +138,18 @@ func openWords(event leaseEvent) *leasev1.OpenResponse {
 	return &leasev1.OpenResponse{Event: &leasev1.OpenResponse_Resumed{Resumed: event.resumed}}
 }
 
+// announce tells that the lease is open, before anything else is told of it.
+func (s *leaseStream[M]) announce() {
+	opened := s.lease
+	s.box.put(topicPlace, func() (M, bool) {
+		event := &leasev1.Opened{LeaseId: opened.id, Ttl: durationpb.New(opened.session.Timeout()), Resumable: opened.forget != nil}
+		return s.words(leaseEvent{opened: event}), opened.lost() == nil
+	})
+}
+
 // keep keeps the lease open for as long as its stream lives.
 func (s *leaseStream[M]) keep(ctx context.Context) error {
 	opened, leases := s.lease, s.services.leases
-	id, key := leases.ids.enter(opened.identity, opened)
 	caller.AfterStatus(ctx, func() {
 		leases.finish(ctx, opened)
 		s.box.wait()
@@ -140,15 +159,11 @@ func (s *leaseStream[M]) keep(ctx context.Context) error {
 	})
 	defer func() { // also after a panic
 		opened.end(errLeaseClosed)
-		leases.ids.end(key, tombstone{why: opened.lost(), gone: opened.gone})
+		leases.ids.end(opened.key, tombstone{why: opened.lost(), gone: opened.gone})
 		if s.settled != nil {
 			s.settled()
 		}
 	}()
-	s.box.put(topicPlace, func() (M, bool) {
-		event := &leasev1.Opened{LeaseId: id, Ttl: durationpb.New(opened.session.Timeout())}
-		return s.words(leaseEvent{opened: event}), opened.lost() == nil
-	})
 	why := s.watchOver(ctx)
 	switch from := caller.Of(ctx); {
 	case gaveUp(ctx, from, s.began), s.asked != nil && why == nil:

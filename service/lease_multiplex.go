@@ -49,6 +49,7 @@ type started struct {
 
 	id      uint64
 	number  int         // of the request on the stream, for its topics
+	claim   *claim      // what was left of it when the sidecar was started; nil if it was begun since
 	stopped *latch      // closed when the caller has given it up or acknowledged its end, here or by Release
 	asked   atomic.Bool // whether it has done so here
 }
@@ -70,22 +71,37 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 		return invalid("open", "", "the first message")
 	case err != nil:
 		return err
-	case first.GetOpen() == nil:
-		return invalid("request", "", "open in the first message")
+	case first.GetOpen() == nil && first.GetResume() == nil:
+		return invalid("request", "", "open or resume in the first message")
 	}
-	opened, err := l.open(first.GetOpen(), stream)
+	m := &multiplex{leases: l, stream: stream, ctx: stream.Context(), box: newOutbox(stream.Send), requests: map[uint64]*started{}}
+	goOn := func() {}
+	if first.GetOpen() != nil {
+		err = m.open(first.GetOpen())
+	} else {
+		goOn, err = m.resume(first.GetResume())
+	}
 	if err != nil {
 		return err
 	}
-	m := &multiplex{
-		leases: l, stream: stream, ctx: stream.Context(), lease: opened, box: newOutbox(stream.Send), requests: map[uint64]*started{},
-	}
 	asked := make(chan error, 1)
-	go func() { asked <- m.read() }()
 	kept := &leaseStream[*leasev1.MultiplexResponse]{
-		services: l.services, began: began, lease: opened, box: m.box, words: multiplexWords, asked: asked, settled: m.settle, after: m.running.Wait,
+		services: l.services, began: began, lease: m.lease, box: m.box, words: multiplexWords, asked: asked, settled: m.settle, after: m.running.Wait,
 	}
+	kept.announce()
+	goOn()
+	go func() { asked <- m.read() }()
 	return kept.keep(m.ctx)
+}
+
+// open begins the lease, which may be resumed once it is in the journal.
+func (m *multiplex) open(request *leasev1.OpenRequest) (err error) {
+	if m.lease, err = m.leases.open(request, m.stream); err != nil {
+		return err
+	}
+	m.lease.id, m.lease.key = m.leases.services.leases.ids.enter(m.lease.identity, m.lease)
+	m.journal()
+	return nil
 }
 
 func multiplexWords(event leaseEvent) *leasev1.MultiplexResponse {
@@ -112,13 +128,15 @@ func (m *multiplex) read() error {
 		}
 		switch of := message.GetRequest().(type) {
 		case *leasev1.MultiplexRequest_Start:
-			err = m.start(of.Start)
+			err = m.start(of.Start, nil)
 		case *leasev1.MultiplexRequest_Stop:
 			m.stop(of.Stop.GetRequestId())
 		case *leasev1.MultiplexRequest_Check:
 			m.check(of.Check.GetCheckId())
 		case *leasev1.MultiplexRequest_Open:
 			err = invalid("open", "", "the first message only")
+		case *leasev1.MultiplexRequest_Resume:
+			err = invalid("resume", "", "the first message only")
 		default:
 			err = invalid("request", "", "start, stop or check")
 		}
@@ -136,7 +154,8 @@ func (m *multiplex) check(id uint64) {
 	}, nil)
 }
 
-func (m *multiplex) start(request *leasev1.Start) error {
+// start begins a request; of one that was begun before the sidecar was started, claimed is what is left.
+func (m *multiplex) start(request *leasev1.Start, claimed *claim) error {
 	method, handle, err := m.handlerOf(request)
 	if err != nil {
 		return err
@@ -146,16 +165,20 @@ func (m *multiplex) start(request *leasev1.Start) error {
 	defer m.mu.Unlock()
 	switch {
 	case id == 0, m.requests[id] != nil:
-		return invalid("request_id", strconv.FormatUint(id, 10), "1 or more, and another one for each request of a lease")
+		return errRequestID(id)
 	case m.over:
 		return nil
 	}
 	m.last++
-	begun := &started{multiplex: m, id: id, number: m.last, stopped: newLatch()}
+	begun := &started{multiplex: m, id: id, number: m.last, claim: claimed, stopped: newLatch()}
 	m.requests[id] = begun
 	m.telling.Add(1)
 	m.running.Go(func() { begun.run(method, handle) })
 	return nil
+}
+
+func errRequestID(id uint64) error {
+	return invalid("request_id", strconv.FormatUint(id, 10), "1 or more, and another one for each request of a lease")
 }
 
 // handlerOf is the single call that does what is started.

@@ -26,6 +26,13 @@ type lease struct {
 	opened   time.Time
 	serial   int64  // grows from lease to lease, also when the sidecar starts again
 	logID    string // what stands for it in the log and before operators; its id is a secret
+	id       string // empty if it belongs to a single call
+	key      digest
+
+	// Of a lease that a later process may resume; otherwise nil.
+	forget func()         // has it not do so
+	share  func()         // tells it that others know of the lease
+	own    *caller.Ending // the connection of the lease's stream
 
 	told  tellings      // of the lease's validity, which is that of all that stands on it
 	ended chan struct{} // closed by end
@@ -49,6 +56,9 @@ func (l *lease) endBy(closer *caller.Ending, why error) {
 	defer l.mu.Unlock()
 	if l.why == nil {
 		l.why, l.closer = cmp.Or(l.lostLocked(), why), closer
+		if l.forget != nil {
+			l.forget()
+		}
 		close(l.ended)
 	}
 }
@@ -68,6 +78,13 @@ func endOfLease(why error) error {
 		return why
 	}
 	return errLeaseClosed
+}
+
+// isKnownTo notes, before somebody is told of the lease's validity, that it is not the caller of its stream alone who is.
+func (l *lease) isKnownTo(from caller.Caller) {
+	if l.share != nil && from.Ending != l.own {
+		l.share()
+	}
 }
 
 // lost says why the lease is not its caller's any more; nil while it is.
@@ -129,10 +146,17 @@ func newLeases(options Options, ensemble Ensemble, drain *drain) *leases {
 
 // begin opens a session and makes a lease of it. Whoever begins a lease must end and finish it.
 func (l *leases) begin(ctx context.Context, from caller.Caller, about recipes.About, timeout time.Duration) (*lease, error) {
+	return l.beginWith(ctx, from, about, func(ctx context.Context) (Session, error) { return l.ensemble.Open(ctx, timeout) })
+}
+
+// beginWith makes a lease of the session that open returns.
+func (l *leases) beginWith(
+	ctx context.Context, from caller.Caller, about recipes.About, open func(context.Context) (Session, error),
+) (*lease, error) {
 	if err := l.admit(from.Identity); err != nil {
 		return nil, err
 	}
-	session, err := l.openSession(ctx, timeout)
+	session, err := l.openSession(ctx, open)
 	if err != nil {
 		l.dismiss(from.Identity)
 		return nil, err
@@ -170,13 +194,13 @@ func (l *leases) dismiss(identity string) {
 }
 
 // openSession waits for a session until ctx ends or the sidecar stops.
-func (l *leases) openSession(ctx context.Context, timeout time.Duration) (Session, error) {
+func (l *leases) openSession(ctx context.Context, open func(context.Context) (Session, error)) (Session, error) {
 	if l.drain.hasBegun() {
 		return nil, errStopping
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	opening := run(func() (Session, error) { return l.ensemble.Open(ctx, timeout) })
+	opening := run(func() (Session, error) { return open(ctx) })
 	select {
 	case <-opening.done:
 	case <-l.drain.notice:
@@ -201,6 +225,7 @@ func (l *leases) find(from caller.Caller, id string) (*lease, error) {
 	case past != nil:
 		return nil, past.why
 	}
+	found.isKnownTo(from)
 	return found, nil
 }
 

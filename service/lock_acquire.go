@@ -99,6 +99,12 @@ func (a *lockStream) awaitTurn(ctx context.Context) error {
 	a.services.options.Events.WaitBegun()
 	defer func() { a.services.options.Events.WaitEnded(a.granted != nil, time.Since(a.began)) }()
 	err := a.take(ctx, func(about recipes.About) (*recipes.Place, error) {
+		if claimed := a.started.claimed(); claimed != nil {
+			place, err := rejoined(a.heldStream, about, a.lock.Rejoin)
+			if err != nil || place != nil {
+				return place, err
+			}
+		}
 		return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
 	})
 	if err == nil {
@@ -129,6 +135,8 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews[*lockv1.Ac
 	case turn.First:
 		a.granted = granted
 		return nil
+	case a.started.claimed().held(): // it stands where it stood, and others are before it: it never was its turn
+		return errLockBroken
 	case a.params.once:
 		return a.heldBy(turn.Holders)
 	}

@@ -97,6 +97,12 @@ func (j *memberStream) again(leaving bool) error {
 func (j *memberStream) awaitTurn(ctx context.Context) error {
 	for {
 		err := j.take(ctx, func(about recipes.About) (*recipes.Membership, error) {
+			if j.started.claimed() != nil {
+				member, err := rejoined(j.heldStream, about, j.rejoin)
+				if err != nil || member != nil {
+					return member, err
+				}
+			}
 			return j.group.Join(ctx, j.lease.session, j.params.member, about)
 		})
 		if err == nil {
@@ -104,6 +110,9 @@ func (j *memberStream) awaitTurn(ctx context.Context) error {
 				return struct{}{}, j.lease.session.Prove(ctx)
 			})
 			return err
+		}
+		if errors.Is(err, recipes.ErrGone) { // what was joined before the sidecar was started
+			return recipes.ErrRemoved
 		}
 		if errors.Is(err, recipes.ErrMemberExists) && !j.params.rejects() {
 			_, err = await(ctx, j.heldStream, j.awaitName)
@@ -113,6 +122,10 @@ func (j *memberStream) awaitTurn(ctx context.Context) error {
 			return orTooMuch(err)
 		}
 	}
+}
+
+func (j *memberStream) rejoin(session recipes.Adopter, standing recipes.Standing, about recipes.About) (*recipes.Membership, error) {
+	return j.group.Rejoin(session, standing, j.params.member, about)
 }
 
 // awaitName returns when the name may be free.

@@ -24,6 +24,7 @@ import (
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/journal"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -44,6 +45,16 @@ type Options struct {
 	Log            *zap.Logger               // nowhere
 	Audit          *zap.Logger               // for what docs/audit.md tells; nowhere
 	Events         Events                    // nobody
+	Resumption     *Resumption               // of leases by the process that comes after this one; none
+}
+
+// A Resumption has leases outlive the sidecar's process.
+type Resumption struct {
+	Journal *journal.Journal // of leases that may be resumed
+
+	// Reattach comes back to a session that another process opened, and returns what it owns. When it returns, the session is proved to be
+	// alive. recipes.ErrSessionEnded if it is over; with any other error it may be tried again.
+	Reattach func(ctx context.Context, key recipes.SessionKey) (ReturnedSession, []recipes.Standing, error)
 }
 
 // Events is told what happens to leases and locks, for metrics. Its methods return at once.

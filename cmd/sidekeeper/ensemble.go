@@ -14,6 +14,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/reload"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -27,6 +28,15 @@ func (e ensemble) Open(ctx context.Context, timeout time.Duration) (service.Sess
 		return nil, err // and not a nil *Session in an interface
 	}
 	return session, nil
+}
+
+// reattach comes back to a session; see service.Resumption.
+func (e ensemble) reattach(ctx context.Context, key recipes.SessionKey) (service.ReturnedSession, []recipes.Standing, error) {
+	session, standing, err := e.Reattach(ctx, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return session, standing, nil
 }
 
 // openEnsemble starts connecting, and makes the directories that are missing. The caller must close what it returns.

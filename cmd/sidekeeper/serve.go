@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/journal"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/internal/server"
 	"github.com/sidekeeper/sidekeeper/internal/show"
@@ -100,7 +102,17 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 		return exit.UsageError(err)
 	}
 	serving := s.serverOptions(log, audit, metrics, traces)
-	services := service.New(s.serviceOptions(log, audit, metrics, serving.Limits), ensemble)
+	options := s.serviceOptions(log, audit, metrics, serving.Limits)
+	if s.stateDir != "" {
+		kept, err := journal.Open(s.stateDir, strings.Join(s.directories(), " "), log)
+		if err != nil {
+			ensemble.Close()
+			return exit.UsageError(fmt.Errorf("--state-dir %s: %w", s.stateDir, err))
+		}
+		defer kept.Close()
+		options.Resumption = &service.Resumption{Journal: kept, Reattach: ensemble.reattach}
+	}
+	services := service.New(options, ensemble)
 	if err := s.refuseRisks(ctx, ensemble, logged); err != nil {
 		ensemble.Close()
 		return err

@@ -27,6 +27,8 @@ type settings struct {
 	maxMemory      byteCount
 	ephemeralBytes byteCount
 
+	stateDir string
+
 	proof         choice
 	authFile      string
 	tlsCA         string
@@ -77,6 +79,8 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.tlsCert, "zookeeper-tls-cert", "", "`file` with the client certificate for the ensemble; reloaded when it changes")
 	f.StringVar(&s.tlsKey, "zookeeper-tls-key", "", "`file` with that certificate's key; reloaded when it changes")
 	f.StringVar(&s.tlsServerName, "zookeeper-tls-server-name", "", "`name` in the ensemble's certificates, if it is not the host's")
+
+	f.StringVar(&s.stateDir, "state-dir", "", "`directory`, best in memory, from which a sidecar that is started again comes back to its clients' leases, so that they keep their locks; no other process may use it; empty, they lose them")
 
 	f.StringVar(&s.root, "root", "/sidekeeper", "`path` in the ensemble below which all data is stored; one per fleet of sidecars")
 	f.StringVar(&s.lockRoot, "lock-root", "", "`path` of the locks, to share them with other clients; empty for locks below the root")
@@ -214,7 +218,7 @@ var settingGroups = []settingGroup{
 		"zookeeper", "tick-time", "sync-limit", "behind-observers", "follow-ensemble", "zookeeper-auth-file", "zookeeper-tls-ca",
 		"zookeeper-tls-cert", "zookeeper-tls-key", "zookeeper-tls-server-name",
 	}},
-	{"Leases", []string{"session-timeout", "heartbeat", "proof"}},
+	{"Leases", []string{"session-timeout", "heartbeat", "proof", "state-dir"}},
 	{"Storage paths", []string{
 		"root", "lock-root", "sequence-root", "group-root", "config-root", "lock-layout", "acl",
 	}},

@@ -20,6 +20,9 @@ type Ending struct {
 
 func newEnding() *Ending { return &Ending{closed: make(chan struct{})} }
 
+// OutOfSight is a caller of whom nothing is known but that it may be there.
+func OutOfSight() Caller { return Caller{Ending: newEnding()} }
+
 // Left is closed when the peer has closed the connection.
 func (e *Ending) Left() <-chan struct{} { return e.closed }
 

@@ -117,14 +117,7 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 		defer leave()
 	}
 	s := c.newSession(timeout, brief)
-	began := time.Now()
-	if err := s.start(timeout); err != nil {
-		return nil, err
-	}
-	err := s.awaitEstablished(ctx)
-	c.config.Observe(ctx, "createSession", time.Since(began), err != nil)
-	if err != nil {
-		s.lose(errClosed)
+	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	if err := c.config.safe(s.Timeout()); err != nil {
@@ -136,6 +129,20 @@ func (c *Client) open(ctx context.Context, timeout time.Duration, brief bool) (*
 	}
 	go s.heartbeatLoop()
 	return s, nil
+}
+
+// begin connects, and returns when a server has answered the handshake.
+func (s *Session) begin(ctx context.Context) error {
+	began := time.Now()
+	if err := s.start(s.Timeout()); err != nil {
+		return err
+	}
+	err := s.awaitEstablished(ctx)
+	s.client.config.Observe(ctx, "createSession", time.Since(began), err != nil)
+	if err != nil {
+		s.lose(errClosed)
+	}
+	return err
 }
 
 func (c *Client) newSession(timeout time.Duration, brief bool) *Session {

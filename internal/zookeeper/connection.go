@@ -154,7 +154,7 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 		s.lose(errShortened) // the ensemble ends it sooner than the proof would have it
 		return
 	}
-	if s.id == 0 {
+	if s.guard == nil {
 		s.established(id, timeout, w.handshake)
 	} else {
 		s.proof.reattached(w.handshake)

@@ -71,7 +71,7 @@ func (w *wire) isTooLong(length int) bool {
 	if w.session.brief {
 		return w.replies > 0 && length > readerBuffer
 	}
-	return length > mostQueue && w.listsQueue()
+	return length > mostQueue && w.awaitsOwn(opGetChildren2)
 }
 
 // skip hands whoever asked for a list that is too long an error in its place, so that it fails them and nobody else. The directory is

@@ -77,11 +77,11 @@ func (w *wire) send(b *batch) bool {
 	return true
 }
 
-// listsQueue says whether the answer that is due is the list behind the making of a place.
-func (w *wire) listsQueue() bool {
+// awaitsOwn says whether the answer that is due is to a request of our own of this kind: the list behind the making of a place, say.
+func (w *wire) awaitsOwn(kind int32) bool {
 	w.asking.Lock()
 	defer w.asking.Unlock()
-	return len(w.asked) > 0 && w.asked[0].own != nil && w.asked[0].kind == opGetChildren2
+	return len(w.asked) > 0 && w.asked[0].own != nil && w.asked[0].kind == kind
 }
 
 // ownXid is the number of the request of our own before which there were so many.

@@ -23,6 +23,7 @@ const (
 	opMulti           = 14
 	opCreate2         = 15
 	opCreateContainer = 19
+	opGetEphemerals   = 103
 	opClose           = -11
 	opError           = -1 // in the place of an operation of a multi that failed
 )
@@ -48,8 +49,10 @@ func (w *wire) checkLength(length int) error {
 		least, most = shortestGreeting, longestGreeting
 	case w.session.brief:
 		most = readerBuffer
-	case w.listsQueue():
+	case w.awaitsOwn(opGetChildren2):
 		most = mostQueue
+	case w.awaitsOwn(opGetEphemerals):
+		most = mostEphemerals * w.session.client.config.EphemeralBytes
 	}
 	if length < least || length > most {
 		return fmt.Errorf("%w: %d bytes", errMalformed, length)
@@ -168,6 +171,8 @@ func (s *replyScanner) reply(kind int32) {
 	case opGetChildren2:
 		s.list(s.bytes)
 		s.skip(statBytes)
+	case opGetEphemerals:
+		s.list(s.bytes)
 	case opGetACL:
 		s.list(func() { s.skip(4); s.bytes(); s.bytes() })
 		s.skip(statBytes)

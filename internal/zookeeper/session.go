@@ -53,6 +53,8 @@ type Session struct {
 	err        error
 	ended      instant // when err was set
 
+	looked instant // when Reattach began to read what the session owned
+
 	newestZxid atomic.Int64 // of the answers to our own requests
 	ownAsked   atomic.Int32 // requests of our own
 

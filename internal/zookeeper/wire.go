@@ -99,6 +99,7 @@ func (w *wire) writeHandshake(frame []byte) (int, error) {
 		return 0, errFenced
 	}
 	if len(frame) >= connectSessionID+8 {
+		frame = w.session.reattaching(frame)
 		if err := w.session.mayConnect(int64(binary.BigEndian.Uint64(frame[connectSessionID:]))); err != nil {
 			return 0, err
 		}

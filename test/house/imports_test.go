@@ -24,7 +24,7 @@ type charter struct {
 var charters = []charter{
 	{folder: "gen"},
 	{folder: "recipes", closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "service", ours: []string{"gen", "recipes", "internal/caller"}, closed: zooKeeper},
+	{folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal"}, closed: zooKeeper},
 	{
 		folder: "internal/server",
 		ours:   []string{"service", "gen", "internal/caller", "internal/certificate", "internal/httpconns", "internal/policy", "internal/reload"},
@@ -32,6 +32,7 @@ var charters = []charter{
 	},
 	{folder: "internal/caller", ours: []string{"internal/policy"}, closed: zooKeeper},
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/journal", ours: []string{"recipes"}, closed: slices.Concat(wire, zooKeeper)},
 	{folder: "internal/quota", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/zookeeper", ours: []string{"recipes", "internal/quota", "internal/jute"}, closed: wire},
 	{folder: "internal/jute"},

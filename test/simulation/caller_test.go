@@ -97,7 +97,7 @@ func (c *caller) visit(patient bool) (held bool, err error) {
 
 // excuse fails unless the error is one that a schedule brings about. ErrGone is none: nobody deletes another's node.
 func (c *caller) excuse(err error) error {
-	if !errors.Is(err, recipes.ErrSessionEnded) && !errors.Is(err, context.Canceled) && !errors.Is(err, errStuck) {
+	if err != nil && !errors.Is(err, recipes.ErrSessionEnded) && !errors.Is(err, context.Canceled) && !errors.Is(err, errStuck) {
 		c.accusef("acquire: %v", err)
 	}
 	return err

@@ -148,7 +148,7 @@ func (s *stage) run(dice *rand.Rand, hosts int, live func(*caller)) {
 func rate(dice *rand.Rand) float64 { return 0.99 + 0.02*dice.Float64() }
 
 // sidecar is the session layer of one sidecar, with a clock of its own.
-func (s *stage) sidecar(host int, dice *rand.Rand) *zookeeper.Client {
+func (s *stage) sidecar(host int, dice *rand.Rand, dress ...func(*zookeeper.Config)) *zookeeper.Client {
 	began, rate := time.Now(), rate(dice)
 	config := zookeeper.Config{
 		Servers: s.Addresses(), SessionTimeout: s.timeout, TickTime: 2 * time.Second, SyncLimit: 5,
@@ -158,7 +158,10 @@ func (s *stage) sidecar(host int, dice *rand.Rand) *zookeeper.Client {
 		Random: &sharedDice{dice: rand.NewPCG(dice.Uint64(), 3)},
 	}
 	if s.dress != nil {
-		s.dress(&config)
+		dress = append(dress, s.dress)
+	}
+	for _, each := range dress {
+		each(&config)
 	}
 	client, err := zookeeper.New(config)
 	if err != nil {

@@ -42,7 +42,8 @@ func inBubble(t *testing.T, options simulation.Options, test func(*testing.T, *s
 type witness struct {
 	mu       sync.Mutex
 	sessions map[int64]*zookeeper.Session
-	closing  map[int64]bool // by whom opened them
+	left     map[int64][]*zookeeper.Session // of processes that have died, which others have come back to
+	closing  map[int64]bool                 // by whom opened them
 	ends     int
 	broken   []string
 }
@@ -62,9 +63,24 @@ func (w *witness) watch(s *zookeeper.Session) (again bool) {
 	return again
 }
 
+// comeBack says that a process has died, and what it believed is believed on by its callers, beside what another one does.
+func (w *witness) comeBack(dead *zookeeper.Session) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.left == nil {
+		w.left = map[int64][]*zookeeper.Session{}
+	}
+	w.left[dead.ID()] = append(w.left[dead.ID()], dead)
+}
+
 func (w *witness) ended(session int64) {
 	w.mu.Lock()
 	s, closing := w.sessions[session], w.closing[session]
+	for _, dead := range w.left[session] {
+		if valid := dead.ValidFor(); valid > 0 && !closing {
+			w.broken = append(w.broken, fmt.Sprintf("session %x is valid for %v for callers of a dead process when its end is committed", session, valid))
+		}
+	}
 	if s != nil {
 		w.ends++
 	}

@@ -18,9 +18,11 @@ import (
 type Open struct {
 	stream[leasev1.MultiplexResponse]
 	Request *leasev1.OpenRequest
-	Stops   chan uint64 // the ids of the requests that are stopped, if somebody reads it
+	Claims  *leasev1.Resume // in its place
+	Stops   chan uint64     // the ids of the requests that are stopped, if somebody reads it
 	s       *Server
 	id      string
+	opened  chan struct{} // closed by Accept
 
 	held    chan struct{} // until when no end that was asked for is told; nil, it is told at once
 	sending sync.Mutex
@@ -28,16 +30,31 @@ type Open struct {
 	stopped map[uint64]context.CancelFunc
 }
 
-// Accept opens the lease under this id.
+// Accept opens the lease under this id, or resumes it.
 func (o *Open) Accept(id string) {
+	o.t.Helper()
+	o.accept(id, o.Claims != nil)
+}
+
+// AcceptResumable opens a lease that outlives the sidecar.
+func (o *Open) AcceptResumable(id string) {
+	o.t.Helper()
+	o.accept(id, true)
+}
+
+func (o *Open) accept(id string, resumable bool) {
 	o.t.Helper()
 	o.id = id
 	o.s.mu.Lock()
 	o.s.leases[id] = o
 	o.s.mu.Unlock()
 	o.Send(&leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Opened{
-		Opened: &leasev1.Opened{LeaseId: id, Ttl: durationpb.New(15 * time.Second)},
+		Opened: &leasev1.Opened{LeaseId: id, Ttl: durationpb.New(15 * time.Second), Resumable: resumable},
 	}})
+	for _, claim := range o.Claims.GetClaims() {
+		o.start(claim.GetStart())
+	}
+	close(o.opened)
 }
 
 // Suspend says that contact with the ensemble is lost.
@@ -75,7 +92,7 @@ func (l leaseServer) Multiplex(server leasev1.LeaseService_MultiplexServer) erro
 	}
 	o := &Open{
 		stream:  stream[leasev1.MultiplexResponse]{t: l.s.t, caller: server.Context(), end: make(chan error, 1)},
-		Request: first.GetOpen(), Stops: make(chan uint64, 100), s: l.s, stopped: map[uint64]context.CancelFunc{},
+		Request: first.GetOpen(), Claims: first.GetResume(), Stops: make(chan uint64, 100), s: l.s, opened: make(chan struct{}), stopped: map[uint64]context.CancelFunc{},
 	}
 	o.send = func(message *leasev1.MultiplexResponse) error {
 		o.sending.Lock()
@@ -88,6 +105,12 @@ func (l leaseServer) Multiplex(server leasev1.LeaseService_MultiplexServer) erro
 }
 
 func (o *Open) read(server leasev1.LeaseService_MultiplexServer) {
+	if o.Claims != nil { // what is claimed is known before it is stopped
+		select {
+		case <-o.opened:
+		case <-o.caller.Done():
+		}
+	}
 	for {
 		message, err := server.Recv()
 		if err != nil {

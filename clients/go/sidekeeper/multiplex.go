@@ -16,10 +16,13 @@ import (
 
 // A multiplex is the stream of a lease, which carries all that its client starts on the lease.
 type multiplex struct {
-	lease  *Lease
-	stream leasev1.LeaseService_MultiplexClient
-	news   chan struct{} // that there is something to send
-	done   chan struct{} // closed when the stream is not read any more
+	lease     *Lease
+	streaming context.Context //nolint:containedctx // of the stream, and of those that come after it
+	stream    leasev1.LeaseService_MultiplexClient
+	hangUp    func()        // ends the stream, and returns when nothing is sent over it any more
+	resumable bool          // by a stream that comes after this one, when the sidecar was started again
+	news      chan struct{} // that there is something to send
+	done      chan struct{} // closed when the stream is not read any more
 
 	mu       sync.Mutex
 	last     uint64 // id given to a request or a check
@@ -30,13 +33,29 @@ type multiplex struct {
 
 // open opens the stream. Its messages are sent by a goroutine of its own: a frozen sidecar takes none.
 func (m *multiplex) open(ctx context.Context, options LeaseOptions) (receive func() error, err error) {
-	m.stream, err = m.lease.client.leases.Multiplex(ctx)
-	if err != nil {
-		return nil, err
-	}
+	m.streaming = ctx
 	m.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: options.request()}})
-	m.lease.client.following.Go(func() { m.sendAll(ctx) })
-	return m.receive, nil
+	return m.receive, m.begin()
+}
+
+// begin opens a stream, over which everything goes that is unsent.
+func (m *multiplex) begin() error {
+	ctx, cancel := context.WithCancel(m.streaming)
+	stream, err := m.lease.client.leases.Multiplex(ctx)
+	if err != nil {
+		cancel()
+		return err
+	}
+	sent := make(chan struct{})
+	m.stream, m.hangUp = stream, func() {
+		cancel()
+		<-sent
+	}
+	m.lease.client.following.Go(func() {
+		defer close(sent)
+		m.sendAll(ctx, stream)
+	})
+	return nil
 }
 
 func (m *multiplex) send(message *leasev1.MultiplexRequest) {
@@ -58,14 +77,14 @@ func signal(news chan struct{}) {
 	}
 }
 
-func (m *multiplex) sendAll(ctx context.Context) {
+func (m *multiplex) sendAll(ctx context.Context, stream leasev1.LeaseService_MultiplexClient) {
 	for {
 		m.mu.Lock()
 		messages := m.unsent
 		m.unsent = nil
 		m.mu.Unlock()
 		for _, message := range messages {
-			if m.stream.Send(message) != nil { // whoever reads is told why
+			if stream.Send(message) != nil { // whoever reads is told why
 				return
 			}
 		}
@@ -83,11 +102,16 @@ func (m *multiplex) sendAll(ctx context.Context) {
 // receive takes in one message. It waits for nobody's function: requests take in their events themselves.
 func (m *multiplex) receive() error {
 	message, err := m.stream.Recv()
+	if err != nil && m.mayResume(err) {
+		message, err = m.resume(err)
+	}
 	if err != nil {
+		m.hangUp()
 		return err
 	}
 	switch response := message.GetResponse().(type) {
 	case *leasev1.MultiplexResponse_Opened:
+		m.resumable = response.Opened.GetResumable()
 		m.lease.opened(response.Opened)
 	case *leasev1.MultiplexResponse_Suspended:
 		m.lease.suspend(nil, nil)
@@ -151,8 +175,16 @@ func (m *multiplex) ask() <-chan time.Duration {
 	answer := make(chan time.Duration, 1)
 	clear(m.checks) // nobody waits for an earlier one
 	m.checks[m.last] = answer
-	m.sendLocked(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{CheckId: m.last}}})
+	m.sendLocked(checkRequest(m.last))
 	return answer
+}
+
+func checkRequest(id uint64) *leasev1.MultiplexRequest {
+	return &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{CheckId: id}}}
+}
+
+func stopRequest(id uint64) *leasev1.MultiplexRequest {
+	return &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Stop{Stop: &leasev1.Stop{RequestId: id}}}
 }
 
 func (m *multiplex) checked(answer *leasev1.Checked) {
@@ -173,13 +205,16 @@ type request struct {
 	suspended func(remaining *durationpb.Duration)
 	resumed   func()
 
-	begun    bool // whether it has what it asked for; of the stream's reader
+	begun    bool   // whether it has what it asked for; of the stream's reader, as the next two
+	holdID   string // of a lock that was granted
+	token    int64  // of what it has
 	stopping sync.Once
 	arrived  chan struct{} // that there is an event
 	ended    chan struct{} // closed when nothing more arrives
 
-	events []func() // of multiplex.mu, as the next
-	over   error    // how it has ended
+	events    []func() // of multiplex.mu, as the next two
+	over      error    // how it has ended
+	stopAsked bool     // whether the sidecar was asked to give it up
 }
 
 // carry has the lease's stream carry r, whose other fields are the caller's. It is not started yet.
@@ -210,7 +245,12 @@ func (r *request) open() (receive func() error, err error) {
 // hear takes in an event of a request, if there is one still.
 func (r *request) hear(event *leasev1.Event) {
 	if r != nil {
-		r.begun = r.begun || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil
+		switch granted, joined := event.GetAcquire().GetGranted(), event.GetJoin().GetJoined(); {
+		case granted != nil:
+			r.begun, r.holdID, r.token = true, granted.GetHoldId(), granted.GetFencingToken()
+		case joined != nil:
+			r.begun, r.token = true, joined.GetIncarnation()
+		}
 		r.add(func() { r.handle(event) })
 	}
 }
@@ -281,8 +321,11 @@ func (r *request) leave() {
 // stop has the sidecar give up what is waited for or held, or tells it that its end is known.
 func (r *request) stop() {
 	r.stopping.Do(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		if id := r.start.GetRequestId(); id != 0 {
-			r.send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Stop{Stop: &leasev1.Stop{RequestId: id}}})
+			r.stopAsked = true
+			r.sendLocked(stopRequest(id))
 		}
 	})
 }

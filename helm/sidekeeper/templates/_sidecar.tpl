@@ -127,7 +127,7 @@ failureThreshold: {{ .probe.failureThreshold }}
 - name: sidekeeper
   emptyDir:
     medium: Memory
-    sizeLimit: 1Mi
+    sizeLimit: 16Mi
 {{- with $values.zookeeper.auth }}
 {{- if .secret }}
 - name: sidekeeper-zookeeper-auth

@@ -69,6 +69,9 @@ func (s *Session) Reader() *Reader { return s.reader }
 // Timeout is the session's negotiated timeout.
 func (s *Session) Timeout() time.Duration { return s.expiry }
 
+// Key is what the session would be come back to with.
+func (s *Session) Key() recipes.SessionKey { return recipes.SessionKey{ID: s.id, Timeout: s.expiry} }
+
 // ValidFor is for how long the session is certainly still its owner's; 0 when it has ended. It is one tick less than
 // the timeout, and runs down while the session is suspended.
 func (s *Session) ValidFor() time.Duration {

@@ -259,7 +259,10 @@ type Opened struct {
 	// has the same identity may use the lease.
 	LeaseId string `protobuf:"bytes,1,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	// Always set. The timeout the ensemble granted.
-	Ttl           *durationpb.Duration `protobuf:"bytes,2,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	Ttl *durationpb.Duration `protobuf:"bytes,2,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// Whether the lease outlives the sidecar's process: a stream of Multiplex that begins with `resume` comes back to it. Only leases of
+	// Multiplex do, of a sidecar with a `--state-dir`.
+	Resumable     bool `protobuf:"varint,3,opt,name=resumable,proto3" json:"resumable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -306,6 +309,13 @@ func (x *Opened) GetTtl() *durationpb.Duration {
 		return x.Ttl
 	}
 	return nil
+}
+
+func (x *Opened) GetResumable() bool {
+	if x != nil {
+		return x.Resumable
+	}
+	return false
 }
 
 // Suspended says that the ensemble does not answer.
@@ -400,6 +410,7 @@ type MultiplexRequest struct {
 	// Types that are valid to be assigned to Request:
 	//
 	//	*MultiplexRequest_Open
+	//	*MultiplexRequest_Resume
 	//	*MultiplexRequest_Start
 	//	*MultiplexRequest_Stop
 	//	*MultiplexRequest_Check
@@ -454,6 +465,15 @@ func (x *MultiplexRequest) GetOpen() *OpenRequest {
 	return nil
 }
 
+func (x *MultiplexRequest) GetResume() *Resume {
+	if x != nil {
+		if x, ok := x.Request.(*MultiplexRequest_Resume); ok {
+			return x.Resume
+		}
+	}
+	return nil
+}
+
 func (x *MultiplexRequest) GetStart() *Start {
 	if x != nil {
 		if x, ok := x.Request.(*MultiplexRequest_Start); ok {
@@ -490,6 +510,11 @@ type MultiplexRequest_Open struct {
 	Open *OpenRequest `protobuf:"bytes,1,opt,name=open,proto3,oneof"`
 }
 
+type MultiplexRequest_Resume struct {
+	// Comes back to a lease, instead of `open`.
+	Resume *Resume `protobuf:"bytes,2,opt,name=resume,proto3,oneof"`
+}
+
 type MultiplexRequest_Start struct {
 	// Starts a lock or a member.
 	Start *Start `protobuf:"bytes,3,opt,name=start,proto3,oneof"`
@@ -507,11 +532,135 @@ type MultiplexRequest_Check struct {
 
 func (*MultiplexRequest_Open) isMultiplexRequest_Request() {}
 
+func (*MultiplexRequest_Resume) isMultiplexRequest_Request() {}
+
 func (*MultiplexRequest_Start) isMultiplexRequest_Request() {}
 
 func (*MultiplexRequest_Stop) isMultiplexRequest_Request() {}
 
 func (*MultiplexRequest_Check) isMultiplexRequest_Request() {}
+
+// Resume comes back to a lease whose sidecar has been started anew. `opened` follows when the lease is proved to be alive; then, for each
+// claim, what its request would be sent: `granted` or `joined` again, or `queued`, or `ended`. What was held is held without a gap: the
+// same place with the same token. Until then rely on what was told before the stream broke, and no longer than that.
+type Resume struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. From `opened`.
+	LeaseId string `protobuf:"bytes,1,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	// What of the lease the caller still wants, at most 10,000. The rest is given up at once.
+	Claims        []*Claim `protobuf:"bytes,2,rep,name=claims,proto3" json:"claims,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resume) Reset() {
+	*x = Resume{}
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resume) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resume) ProtoMessage() {}
+
+func (x *Resume) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resume.ProtoReflect.Descriptor instead.
+func (*Resume) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Resume) GetLeaseId() string {
+	if x != nil {
+		return x.LeaseId
+	}
+	return ""
+}
+
+func (x *Resume) GetClaims() []*Claim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+// Claim is a request that the caller started before its stream broke and did not see the end of.
+type Claim struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. As it was sent.
+	Start *Start `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
+	// For a lock that was granted: its hold, which keeps the id.
+	HoldId string `protobuf:"bytes,2,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
+	// For a lock that was granted, its fencing token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
+	// the request ends.
+	Token         int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Claim) Reset() {
+	*x = Claim{}
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Claim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Claim) ProtoMessage() {}
+
+func (x *Claim) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Claim.ProtoReflect.Descriptor instead.
+func (*Claim) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Claim) GetStart() *Start {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *Claim) GetHoldId() string {
+	if x != nil {
+		return x.HoldId
+	}
+	return ""
+}
+
+func (x *Claim) GetToken() int64 {
+	if x != nil {
+		return x.Token
+	}
+	return 0
+}
 
 // Start starts what Acquire or Join would, on the stream's lease.
 type Start struct {
@@ -531,7 +680,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +692,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[6]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +705,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{6}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Start) GetRequestId() uint64 {
@@ -622,7 +771,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +783,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[7]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +796,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{7}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Stop) GetRequestId() uint64 {
@@ -668,7 +817,7 @@ type CheckValidity struct {
 
 func (x *CheckValidity) Reset() {
 	*x = CheckValidity{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -680,7 +829,7 @@ func (x *CheckValidity) String() string {
 func (*CheckValidity) ProtoMessage() {}
 
 func (x *CheckValidity) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[8]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,7 +842,7 @@ func (x *CheckValidity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckValidity.ProtoReflect.Descriptor instead.
 func (*CheckValidity) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{8}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CheckValidity) GetCheckId() uint64 {
@@ -724,7 +873,7 @@ type MultiplexResponse struct {
 
 func (x *MultiplexResponse) Reset() {
 	*x = MultiplexResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -736,7 +885,7 @@ func (x *MultiplexResponse) String() string {
 func (*MultiplexResponse) ProtoMessage() {}
 
 func (x *MultiplexResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[9]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -749,7 +898,7 @@ func (x *MultiplexResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MultiplexResponse.ProtoReflect.Descriptor instead.
 func (*MultiplexResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{9}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MultiplexResponse) GetResponse() isMultiplexResponse_Response {
@@ -878,7 +1027,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +1039,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[10]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +1052,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{10}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Event) GetRequestId() uint64 {
@@ -978,7 +1127,7 @@ type Ended struct {
 
 func (x *Ended) Reset() {
 	*x = Ended{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1139,7 @@ func (x *Ended) String() string {
 func (*Ended) ProtoMessage() {}
 
 func (x *Ended) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[11]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1152,7 @@ func (x *Ended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ended.ProtoReflect.Descriptor instead.
 func (*Ended) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{11}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Ended) GetRequestId() uint64 {
@@ -1061,7 +1210,7 @@ type Checked struct {
 
 func (x *Checked) Reset() {
 	*x = Checked{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1073,7 +1222,7 @@ func (x *Checked) String() string {
 func (*Checked) ProtoMessage() {}
 
 func (x *Checked) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[12]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1086,7 +1235,7 @@ func (x *Checked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checked.ProtoReflect.Descriptor instead.
 func (*Checked) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{12}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Checked) GetCheckId() uint64 {
@@ -1114,7 +1263,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[13]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1275,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[13]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1288,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{13}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CheckRequest) GetLeaseId() string {
@@ -1160,7 +1309,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[14]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1321,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[14]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1334,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{14}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CheckResponse) GetValidFor() *durationpb.Duration {
@@ -1206,7 +1355,7 @@ type CloseRequest struct {
 
 func (x *CloseRequest) Reset() {
 	*x = CloseRequest{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[15]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1367,7 @@ func (x *CloseRequest) String() string {
 func (*CloseRequest) ProtoMessage() {}
 
 func (x *CloseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[15]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1380,7 @@ func (x *CloseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseRequest.ProtoReflect.Descriptor instead.
 func (*CloseRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{15}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CloseRequest) GetLeaseId() string {
@@ -1250,7 +1399,7 @@ type CloseResponse struct {
 
 func (x *CloseResponse) Reset() {
 	*x = CloseResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[16]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1262,7 +1411,7 @@ func (x *CloseResponse) String() string {
 func (*CloseResponse) ProtoMessage() {}
 
 func (x *CloseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[16]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1275,7 +1424,7 @@ func (x *CloseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseResponse.ProtoReflect.Descriptor instead.
 func (*CloseResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{16}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{18}
 }
 
 // ListRequest asks for a page of leases.
@@ -1291,7 +1440,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[17]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1452,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[17]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1465,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{17}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListRequest) GetPageSize() int32 {
@@ -1346,7 +1495,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[18]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1507,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[18]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1520,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{18}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListResponse) GetLeases() []*Lease {
@@ -1413,7 +1562,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[19]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1425,7 +1574,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[19]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1438,7 +1587,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{19}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Lease) GetOwner() string {
@@ -1512,7 +1661,7 @@ type Possession struct {
 
 func (x *Possession) Reset() {
 	*x = Possession{}
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[20]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1673,7 @@ func (x *Possession) String() string {
 func (*Possession) ProtoMessage() {}
 
 func (x *Possession) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[20]
+	mi := &file_sidekeeper_lease_v1_lease_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1686,7 @@ func (x *Possession) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Possession.ProtoReflect.Descriptor instead.
 func (*Possession) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{20}
+	return file_sidekeeper_lease_v1_lease_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Possession) GetKind() string {
@@ -1577,19 +1726,28 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x06opened\x18\x01 \x01(\v2\x1b.sidekeeper.lease.v1.OpenedH\x00R\x06opened\x12>\n" +
 	"\tsuspended\x18\x02 \x01(\v2\x1e.sidekeeper.lease.v1.SuspendedH\x00R\tsuspended\x128\n" +
 	"\aresumed\x18\x03 \x01(\v2\x1c.sidekeeper.lease.v1.ResumedH\x00R\aresumedB\a\n" +
-	"\x05event\"P\n" +
+	"\x05event\"n\n" +
 	"\x06Opened\x12\x19\n" +
 	"\blease_id\x18\x01 \x01(\tR\aleaseId\x12+\n" +
-	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"D\n" +
+	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x1c\n" +
+	"\tresumable\x18\x03 \x01(\bR\tresumable\"D\n" +
 	"\tSuspended\x127\n" +
 	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\t\n" +
-	"\aResumed\"\xfc\x01\n" +
+	"\aResumed\"\xad\x02\n" +
 	"\x10MultiplexRequest\x126\n" +
-	"\x04open\x18\x01 \x01(\v2 .sidekeeper.lease.v1.OpenRequestH\x00R\x04open\x122\n" +
+	"\x04open\x18\x01 \x01(\v2 .sidekeeper.lease.v1.OpenRequestH\x00R\x04open\x125\n" +
+	"\x06resume\x18\x02 \x01(\v2\x1b.sidekeeper.lease.v1.ResumeH\x00R\x06resume\x122\n" +
 	"\x05start\x18\x03 \x01(\v2\x1a.sidekeeper.lease.v1.StartH\x00R\x05start\x12/\n" +
 	"\x04stop\x18\x04 \x01(\v2\x19.sidekeeper.lease.v1.StopH\x00R\x04stop\x12:\n" +
 	"\x05check\x18\x05 \x01(\v2\".sidekeeper.lease.v1.CheckValidityH\x00R\x05checkB\t\n" +
-	"\arequestJ\x04\b\x02\x10\x03\"\xae\x01\n" +
+	"\arequest\"W\n" +
+	"\x06Resume\x12\x19\n" +
+	"\blease_id\x18\x01 \x01(\tR\aleaseId\x122\n" +
+	"\x06claims\x18\x02 \x03(\v2\x1a.sidekeeper.lease.v1.ClaimR\x06claims\"h\n" +
+	"\x05Claim\x120\n" +
+	"\x05start\x18\x01 \x01(\v2\x1a.sidekeeper.lease.v1.StartR\x05start\x12\x17\n" +
+	"\ahold_id\x18\x02 \x01(\tR\x06holdId\x12\x14\n" +
+	"\x05token\x18\x03 \x01(\x03R\x05token\"\xae\x01\n" +
 	"\x05Start\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12>\n" +
@@ -1687,7 +1845,7 @@ func file_sidekeeper_lease_v1_lease_proto_rawDescGZIP() []byte {
 }
 
 var file_sidekeeper_lease_v1_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_lease_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_sidekeeper_lease_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
 	(State)(0),                  // 0: sidekeeper.lease.v1.State
 	(*OpenRequest)(nil),         // 1: sidekeeper.lease.v1.OpenRequest
@@ -1696,78 +1854,83 @@ var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
 	(*Suspended)(nil),           // 4: sidekeeper.lease.v1.Suspended
 	(*Resumed)(nil),             // 5: sidekeeper.lease.v1.Resumed
 	(*MultiplexRequest)(nil),    // 6: sidekeeper.lease.v1.MultiplexRequest
-	(*Start)(nil),               // 7: sidekeeper.lease.v1.Start
-	(*Stop)(nil),                // 8: sidekeeper.lease.v1.Stop
-	(*CheckValidity)(nil),       // 9: sidekeeper.lease.v1.CheckValidity
-	(*MultiplexResponse)(nil),   // 10: sidekeeper.lease.v1.MultiplexResponse
-	(*Event)(nil),               // 11: sidekeeper.lease.v1.Event
-	(*Ended)(nil),               // 12: sidekeeper.lease.v1.Ended
-	(*Checked)(nil),             // 13: sidekeeper.lease.v1.Checked
-	(*CheckRequest)(nil),        // 14: sidekeeper.lease.v1.CheckRequest
-	(*CheckResponse)(nil),       // 15: sidekeeper.lease.v1.CheckResponse
-	(*CloseRequest)(nil),        // 16: sidekeeper.lease.v1.CloseRequest
-	(*CloseResponse)(nil),       // 17: sidekeeper.lease.v1.CloseResponse
-	(*ListRequest)(nil),         // 18: sidekeeper.lease.v1.ListRequest
-	(*ListResponse)(nil),        // 19: sidekeeper.lease.v1.ListResponse
-	(*Lease)(nil),               // 20: sidekeeper.lease.v1.Lease
-	(*Possession)(nil),          // 21: sidekeeper.lease.v1.Possession
-	nil,                         // 22: sidekeeper.lease.v1.OpenRequest.MetadataEntry
-	nil,                         // 23: sidekeeper.lease.v1.Ended.MetadataEntry
-	nil,                         // 24: sidekeeper.lease.v1.Lease.MetadataEntry
-	(*durationpb.Duration)(nil), // 25: google.protobuf.Duration
-	(*v1.AcquireRequest)(nil),   // 26: sidekeeper.lock.v1.AcquireRequest
-	(*v11.JoinRequest)(nil),     // 27: sidekeeper.membership.v1.JoinRequest
-	(*v1.AcquireResponse)(nil),  // 28: sidekeeper.lock.v1.AcquireResponse
-	(*v11.JoinResponse)(nil),    // 29: sidekeeper.membership.v1.JoinResponse
+	(*Resume)(nil),              // 7: sidekeeper.lease.v1.Resume
+	(*Claim)(nil),               // 8: sidekeeper.lease.v1.Claim
+	(*Start)(nil),               // 9: sidekeeper.lease.v1.Start
+	(*Stop)(nil),                // 10: sidekeeper.lease.v1.Stop
+	(*CheckValidity)(nil),       // 11: sidekeeper.lease.v1.CheckValidity
+	(*MultiplexResponse)(nil),   // 12: sidekeeper.lease.v1.MultiplexResponse
+	(*Event)(nil),               // 13: sidekeeper.lease.v1.Event
+	(*Ended)(nil),               // 14: sidekeeper.lease.v1.Ended
+	(*Checked)(nil),             // 15: sidekeeper.lease.v1.Checked
+	(*CheckRequest)(nil),        // 16: sidekeeper.lease.v1.CheckRequest
+	(*CheckResponse)(nil),       // 17: sidekeeper.lease.v1.CheckResponse
+	(*CloseRequest)(nil),        // 18: sidekeeper.lease.v1.CloseRequest
+	(*CloseResponse)(nil),       // 19: sidekeeper.lease.v1.CloseResponse
+	(*ListRequest)(nil),         // 20: sidekeeper.lease.v1.ListRequest
+	(*ListResponse)(nil),        // 21: sidekeeper.lease.v1.ListResponse
+	(*Lease)(nil),               // 22: sidekeeper.lease.v1.Lease
+	(*Possession)(nil),          // 23: sidekeeper.lease.v1.Possession
+	nil,                         // 24: sidekeeper.lease.v1.OpenRequest.MetadataEntry
+	nil,                         // 25: sidekeeper.lease.v1.Ended.MetadataEntry
+	nil,                         // 26: sidekeeper.lease.v1.Lease.MetadataEntry
+	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
+	(*v1.AcquireRequest)(nil),   // 28: sidekeeper.lock.v1.AcquireRequest
+	(*v11.JoinRequest)(nil),     // 29: sidekeeper.membership.v1.JoinRequest
+	(*v1.AcquireResponse)(nil),  // 30: sidekeeper.lock.v1.AcquireResponse
+	(*v11.JoinResponse)(nil),    // 31: sidekeeper.membership.v1.JoinResponse
 }
 var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
-	25, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
-	22, // 1: sidekeeper.lease.v1.OpenRequest.metadata:type_name -> sidekeeper.lease.v1.OpenRequest.MetadataEntry
+	27, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
+	24, // 1: sidekeeper.lease.v1.OpenRequest.metadata:type_name -> sidekeeper.lease.v1.OpenRequest.MetadataEntry
 	3,  // 2: sidekeeper.lease.v1.OpenResponse.opened:type_name -> sidekeeper.lease.v1.Opened
 	4,  // 3: sidekeeper.lease.v1.OpenResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
 	5,  // 4: sidekeeper.lease.v1.OpenResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
-	25, // 5: sidekeeper.lease.v1.Opened.ttl:type_name -> google.protobuf.Duration
-	25, // 6: sidekeeper.lease.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	27, // 5: sidekeeper.lease.v1.Opened.ttl:type_name -> google.protobuf.Duration
+	27, // 6: sidekeeper.lease.v1.Suspended.remaining:type_name -> google.protobuf.Duration
 	1,  // 7: sidekeeper.lease.v1.MultiplexRequest.open:type_name -> sidekeeper.lease.v1.OpenRequest
-	7,  // 8: sidekeeper.lease.v1.MultiplexRequest.start:type_name -> sidekeeper.lease.v1.Start
-	8,  // 9: sidekeeper.lease.v1.MultiplexRequest.stop:type_name -> sidekeeper.lease.v1.Stop
-	9,  // 10: sidekeeper.lease.v1.MultiplexRequest.check:type_name -> sidekeeper.lease.v1.CheckValidity
-	26, // 11: sidekeeper.lease.v1.Start.acquire:type_name -> sidekeeper.lock.v1.AcquireRequest
-	27, // 12: sidekeeper.lease.v1.Start.join:type_name -> sidekeeper.membership.v1.JoinRequest
-	3,  // 13: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
-	4,  // 14: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
-	5,  // 15: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
-	11, // 16: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
-	12, // 17: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
-	13, // 18: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
-	28, // 19: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
-	29, // 20: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
-	23, // 21: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
-	25, // 22: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
-	25, // 23: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
-	25, // 24: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
-	20, // 25: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
-	24, // 26: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
-	0,  // 27: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
-	25, // 28: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
-	25, // 29: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
-	25, // 30: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	21, // 31: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
-	1,  // 32: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
-	6,  // 33: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
-	14, // 34: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
-	16, // 35: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
-	18, // 36: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
-	2,  // 37: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
-	10, // 38: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
-	15, // 39: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
-	17, // 40: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
-	19, // 41: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
-	37, // [37:42] is the sub-list for method output_type
-	32, // [32:37] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	7,  // 8: sidekeeper.lease.v1.MultiplexRequest.resume:type_name -> sidekeeper.lease.v1.Resume
+	9,  // 9: sidekeeper.lease.v1.MultiplexRequest.start:type_name -> sidekeeper.lease.v1.Start
+	10, // 10: sidekeeper.lease.v1.MultiplexRequest.stop:type_name -> sidekeeper.lease.v1.Stop
+	11, // 11: sidekeeper.lease.v1.MultiplexRequest.check:type_name -> sidekeeper.lease.v1.CheckValidity
+	8,  // 12: sidekeeper.lease.v1.Resume.claims:type_name -> sidekeeper.lease.v1.Claim
+	9,  // 13: sidekeeper.lease.v1.Claim.start:type_name -> sidekeeper.lease.v1.Start
+	28, // 14: sidekeeper.lease.v1.Start.acquire:type_name -> sidekeeper.lock.v1.AcquireRequest
+	29, // 15: sidekeeper.lease.v1.Start.join:type_name -> sidekeeper.membership.v1.JoinRequest
+	3,  // 16: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
+	4,  // 17: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
+	5,  // 18: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
+	13, // 19: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
+	14, // 20: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
+	15, // 21: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
+	30, // 22: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
+	31, // 23: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
+	25, // 24: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
+	27, // 25: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
+	27, // 26: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
+	27, // 27: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
+	22, // 28: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
+	26, // 29: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
+	0,  // 30: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
+	27, // 31: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
+	27, // 32: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
+	27, // 33: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	23, // 34: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
+	1,  // 35: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
+	6,  // 36: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
+	16, // 37: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
+	18, // 38: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
+	20, // 39: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
+	2,  // 40: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
+	12, // 41: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
+	17, // 42: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
+	19, // 43: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
+	21, // 44: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
+	40, // [40:45] is the sub-list for method output_type
+	35, // [35:40] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lease_v1_lease_proto_init() }
@@ -1782,15 +1945,16 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 	}
 	file_sidekeeper_lease_v1_lease_proto_msgTypes[5].OneofWrappers = []any{
 		(*MultiplexRequest_Open)(nil),
+		(*MultiplexRequest_Resume)(nil),
 		(*MultiplexRequest_Start)(nil),
 		(*MultiplexRequest_Stop)(nil),
 		(*MultiplexRequest_Check)(nil),
 	}
-	file_sidekeeper_lease_v1_lease_proto_msgTypes[6].OneofWrappers = []any{
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[8].OneofWrappers = []any{
 		(*Start_Acquire)(nil),
 		(*Start_Join)(nil),
 	}
-	file_sidekeeper_lease_v1_lease_proto_msgTypes[9].OneofWrappers = []any{
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[11].OneofWrappers = []any{
 		(*MultiplexResponse_Opened)(nil),
 		(*MultiplexResponse_Suspended)(nil),
 		(*MultiplexResponse_Resumed)(nil),
@@ -1798,7 +1962,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*MultiplexResponse_Ended)(nil),
 		(*MultiplexResponse_Checked)(nil),
 	}
-	file_sidekeeper_lease_v1_lease_proto_msgTypes[10].OneofWrappers = []any{
+	file_sidekeeper_lease_v1_lease_proto_msgTypes[12].OneofWrappers = []any{
 		(*Event_Acquire)(nil),
 		(*Event_Join)(nil),
 	}
@@ -1808,7 +1972,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_lease_v1_lease_proto_rawDesc), len(file_sidekeeper_lease_v1_lease_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

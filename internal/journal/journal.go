@@ -1,0 +1,238 @@
+// Package journal keeps what a sidecar needs to come back to its leases when it is started again: for each lease that may be resumed, the
+// session that it stands on. It keeps nothing of what stands on a lease: the ensemble lists what a session owns, and the caller says what
+// it claims.
+//
+// Each lease is a file of its own, which is renamed into place before the caller hears of the lease, and deleted before anything of the
+// lease's end leaves the process: a session whose closing was begun may be closed at any later time, by whoever has come back to it. So
+// what is found may be used. What belongs to another boot of the machine, or to other directories of the ensemble, is not; it is deleted,
+// and its sessions are left to expire.
+//
+// A process holds a lock on the directory for as long as it lives, also while it is frozen, so that no two ever use one session.
+package journal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A Record is one lease that may be resumed.
+type Record struct {
+	Identity string             `json:"identity"` // of its caller
+	Owner    string             `json:"owner,omitempty"`
+	Metadata map[string]string  `json:"metadata,omitempty"`
+	Opened   time.Time          `json:"opened"`
+	Shared   bool               `json:"shared,omitempty"` // whether others than the caller of its stream may have been told of its validity
+	Session  recipes.SessionKey `json:"session"`
+}
+
+// A form is a Record as its file has it.
+type form struct {
+	Version int    `json:"version"`
+	Boot    string `json:"boot"`  // of the machine
+	Scope   string `json:"scope"` // see Open
+	Key     string `json:"key"`
+	Record
+}
+
+const (
+	currentVersion = 1
+	suffix         = ".lease"
+	lockName       = "lock"
+	passwordBytes  = 16
+)
+
+// A Journal is the directory of one sidecar. Its methods are for any goroutine.
+type Journal struct {
+	dir, boot, scope string
+	log              *zap.Logger
+	lock             *os.File
+	began            time.Time
+	sweep            *time.Timer
+
+	mu      sync.Mutex
+	earlier map[string]Record // of the process before, that nobody has come back to yet
+}
+
+// Open locks the directory, which is made if it is missing, and reads what the process before has left. Records of another scope are not
+// used: it names what in the ensemble the leases are about. It fails if another process has the directory.
+func Open(dir, scope string, log *zap.Logger) (*Journal, error) {
+	boot, err := bootID()
+	if err != nil {
+		return nil, err
+	}
+	if err := makePrivate(dir); err != nil {
+		return nil, err
+	}
+	lock, err := lockFile(filepath.Join(dir, lockName))
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{dir: dir, boot: boot, scope: scope, log: log, lock: lock, began: time.Now(), earlier: map[string]Record{}}
+	if err := j.load(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if !inMemory(dir) {
+		log.Warn("the state directory is not in memory: what resumes the ensemble's sessions is written to a disk", zap.String("dir", dir))
+	}
+	j.sweep = time.AfterFunc(j.longest(), j.dropEarlier)
+	return j, nil
+}
+
+// makePrivate makes a directory that nobody else can read.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a directory
+		return fmt.Errorf("%w: name a directory below it, which is then made", err)
+	}
+	return nil
+}
+
+// load reads all records, and deletes those that are of no use.
+func (j *Journal) load() error {
+	entries, err := os.ReadDir(j.dir)
+	if err != nil {
+		return err
+	}
+	refused, first := 0, error(nil)
+	users := map[int64]int{}
+	for _, entry := range entries {
+		key, is := strings.CutSuffix(entry.Name(), suffix)
+		if entry.Name() == lockName {
+			continue
+		}
+		record, err := j.read(entry.Name(), key)
+		if is && err == nil {
+			j.earlier[key] = record
+			users[record.Session.ID]++
+			continue
+		}
+		if refused++; first == nil {
+			first = fmt.Errorf("%s: %w", entry.Name(), err)
+		}
+		j.remove(entry.Name())
+	}
+	for key, record := range j.earlier {
+		if users[record.Session.ID] > 1 {
+			refused, first = refused+1, fmt.Errorf("%s: another lease has the same session", key)
+			delete(j.earlier, key)
+			j.remove(key + suffix)
+		}
+	}
+	if refused > 0 {
+		j.log.Warn("some leases cannot be resumed; what they own goes when their sessions expire", zap.Int("leases", refused), zap.NamedError("first", first))
+	}
+	if len(j.earlier) > 0 {
+		j.log.Info("leases can be resumed", zap.Int("leases", len(j.earlier)))
+	}
+	return nil
+}
+
+func (j *Journal) read(name, key string) (Record, error) {
+	data, err := os.ReadFile(filepath.Join(j.dir, name)) //nolint:gosec // in our own directory
+	if err != nil {
+		return Record{}, err
+	}
+	var found form
+	if err := json.Unmarshal(data, &found); err != nil {
+		return Record{}, err
+	}
+	switch {
+	case found.Version != currentVersion:
+		return Record{}, fmt.Errorf("version %d, where %d is understood", found.Version, currentVersion)
+	case found.Boot != j.boot:
+		return Record{}, errors.New("of another boot or another machine")
+	case found.Scope != j.scope:
+		return Record{}, fmt.Errorf("of %s", found.Scope)
+	case found.Key != key, found.Session.ID == 0, len(found.Session.Password) != passwordBytes, found.Session.Timeout <= 0:
+		return Record{}, errors.New("incomplete")
+	}
+	return found.Record, nil
+}
+
+// Write notes a lease under a key that only its caller's secret leads to. With an error the lease cannot be resumed.
+func (j *Journal) Write(key string, record Record) error {
+	data, err := json.Marshal(form{Version: currentVersion, Boot: j.boot, Scope: j.scope, Key: key, Record: record})
+	if err != nil {
+		return err
+	}
+	unfinished := filepath.Join(j.dir, key+".new")
+	if err := os.WriteFile(unfinished, data, 0o600); err != nil {
+		j.remove(key + ".new")
+		return err
+	}
+	return os.Rename(unfinished, filepath.Join(j.dir, key+suffix))
+}
+
+// Remove forgets a lease, before anything of its end leaves the process.
+func (j *Journal) Remove(key string) { j.remove(key + suffix) }
+
+// remove deletes a file or, where that does not go, what it says.
+func (j *Journal) remove(name string) {
+	file := filepath.Join(j.dir, name)
+	err := os.Remove(file)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if emptied := os.Truncate(file, 0); emptied != nil {
+		j.log.Error("a lease that has ended may be resumed: its record cannot be deleted", zap.String("file", file), zap.Error(err))
+	}
+}
+
+// Claim hands out a lease of the process before, to its caller and once.
+func (j *Journal) Claim(key, identity string) (Record, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	found, ok := j.earlier[key]
+	if !ok || found.Identity != identity || time.Since(j.began) > found.Session.Timeout {
+		return Record{}, false
+	}
+	delete(j.earlier, key)
+	return found, true
+}
+
+// Return takes back what was claimed in vain.
+func (j *Journal) Return(key string, record Record) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.earlier[key] = record
+}
+
+// TellingsEnd is when the last validity is over that the process before can have told of a session with this timeout.
+func (j *Journal) TellingsEnd(timeout time.Duration) time.Time { return j.began.Add(timeout) }
+
+// longest is when all sessions of the process before have expired that nobody has come back to.
+func (j *Journal) longest() (longest time.Duration) {
+	for _, record := range j.earlier {
+		longest = max(longest, record.Session.Timeout)
+	}
+	return longest + time.Second
+}
+
+// dropEarlier forgets what nobody has come back to in time.
+func (j *Journal) dropEarlier() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for key := range j.earlier {
+		j.Remove(key)
+	}
+	clear(j.earlier)
+}
+
+// Close gives the directory up. What stands in it stays.
+func (j *Journal) Close() error {
+	j.sweep.Stop()
+	return j.lock.Close()
+}

@@ -1,0 +1,46 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockPatience is for how long a process that is ending may still have the directory.
+const lockPatience = 2 * time.Second
+
+// bootID tells this boot of this machine from all others.
+func bootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id)), err
+}
+
+// lockFile returns the file with a lock on it that ends with the process, or when the file is closed.
+func lockFile(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // in our own directory
+	if err != nil {
+		return nil, err
+	}
+	for until := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor
+		switch {
+		case err == nil:
+			return file, nil
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), file.Close())
+		case time.Now().After(until):
+			return nil, errors.Join(errors.New("another process has it"), file.Close())
+		}
+	}
+}
+
+// inMemory says whether the directory's file system keeps nothing on a disk.
+func inMemory(dir string) bool {
+	var found unix.Statfs_t
+	err := unix.Statfs(dir, &found)
+	return err == nil && (found.Type == unix.TMPFS_MAGIC || found.Type == unix.RAMFS_MAGIC)
+}

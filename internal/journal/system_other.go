@@ -1,0 +1,16 @@
+//go:build !linux
+
+package journal
+
+import (
+	"errors"
+	"os"
+)
+
+var errLinuxOnly = errors.New("leases can be resumed on Linux only")
+
+func bootID() (string, error) { return "", errLinuxOnly }
+
+func lockFile(string) (*os.File, error) { return nil, errLinuxOnly }
+
+func inMemory(string) bool { return false }

@@ -1,0 +1,242 @@
+package service
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/metadata"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/journal"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A lease outlives the sidecar's process as its session and what that owns do. The journal keeps the session's key, which is all that only
+// the process knew: the ensemble lists what the session owns, each node says which request it is, and the caller says what it claims. What
+// it claims to hold is held once more if its place stands and it is its turn still, as for any place: a caller can claim nothing that is not
+// its own. Until it is told so, the caller counts on what the process before had told, which was told of a session that nobody has ended.
+
+// mostClaims is how many requests a lease is resumed with.
+const mostClaims = 10000
+
+// A claim is a request of a lease that is resumed.
+type claim struct {
+	token    int64  // of what the caller says it was granted; 0 if it waits
+	holdID   string // of a lock that was granted
+	standing *recipes.Standing
+	session  ReturnedSession
+	freeAt   time.Time // when nobody counts any more on what the process before had told
+	refused  error     // why it cannot have its node again
+}
+
+// held says whether the caller says that it was granted.
+func (c *claim) held() bool { return c != nil && c.token != 0 }
+
+// claimed is what was left of a request when the sidecar was started; nil if it was begun since, or is a call of its own.
+func (s *started) claimed() *claim {
+	if s == nil {
+		return nil
+	}
+	return s.claim
+}
+
+// journal has a later process able to come back to the lease.
+func (m *multiplex) journal() {
+	made, options := m.lease, m.leases.services.options
+	if options.Resumption == nil {
+		return
+	}
+	m.keep(journal.Record{
+		Identity: made.identity, Owner: made.about.Owner, Metadata: made.about.Metadata, Opened: made.opened, Session: made.session.Key(),
+	})
+}
+
+// keep keeps the lease's record for as long as it may be resumed. What cannot be noted cannot be resumed.
+func (m *multiplex) keep(record journal.Record) {
+	made, log, kept := m.lease, m.leases.services.options.Log, m.leases.services.options.Resumption.Journal
+	key := made.key.full()
+	write := func() bool {
+		err := kept.Write(key, record)
+		if err != nil {
+			log.Warn("a lease cannot be resumed: it cannot be noted", zap.String(leaseWord, made.logID), zap.Error(err))
+			kept.Remove(key)
+		}
+		return err == nil
+	}
+	if !write() {
+		return
+	}
+	made.own, made.forget = caller.Of(m.ctx).Ending, func() { kept.Remove(key) }
+	made.share = sync.OnceFunc(func() {
+		if made.mu.Lock(); made.why == nil && !record.Shared {
+			record.Shared = true
+			write()
+		}
+		made.mu.Unlock()
+	})
+}
+
+// full is the whole digest.
+func (d digest) full() string { return hex.EncodeToString(d[:]) }
+
+// resume comes back to a lease of the process before. goOn goes on with what its caller claims of it.
+func (m *multiplex) resume(request *leasev1.Resume) (goOn func(), err error) {
+	id, claims := request.GetLeaseId(), request.GetClaims()
+	if err := parseID("lease_id", id); err != nil {
+		return nil, err
+	}
+	if len(claims) > mostClaims {
+		return nil, invalid("claims", strconv.Itoa(len(claims))+" claims", "at most 10,000")
+	}
+	numbers := map[uint64]bool{}
+	for _, asked := range claims {
+		if _, _, err := m.handlerOf(asked.GetStart()); err != nil {
+			return nil, err
+		}
+		number := asked.GetStart().GetRequestId()
+		if number == 0 || numbers[number] {
+			return nil, errRequestID(number)
+		}
+		numbers[number] = true
+	}
+	if err := m.stream.SendHeader(metadata.MD{}); err != nil {
+		return nil, err
+	}
+	standing, session, err := m.comeBack(id)
+	return func() { m.goOn(claims, standing, session) }, err
+}
+
+// goOn goes on with what is claimed, each with its node, and lets go of the rest.
+func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, session ReturnedSession) {
+	for _, asked := range claims {
+		made := &claim{token: asked.GetToken(), holdID: asked.GetHoldId(), session: session, freeAt: m.freeAt()}
+		if i := slices.IndexFunc(standing, func(s recipes.Standing) bool { return asks(asked, s.Node) }); i >= 0 {
+			made.standing = new(standing[i])
+			standing = slices.Delete(standing, i, i+1)
+		}
+		_ = m.start(asked.GetStart(), made) // it is in order
+	}
+	for _, left := range standing {
+		m.running.Go(func() { m.giveUpUnclaimed(left) })
+	}
+}
+
+// asks says whether the claim is for this node: what was granted is known by its token, what waits by the request's number.
+func asks(asked *leasev1.Claim, node recipes.Node) bool {
+	if asked.GetToken() != 0 {
+		return node.Czxid == asked.GetToken()
+	}
+	return asked.GetStart().GetRequestId() != 0 && recipes.RequestIn(node) == asked.GetStart().GetRequestId()
+}
+
+// comeBack makes the lease of the record that the process before has left, which is used once.
+func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, error) {
+	leases, from, key := m.leases.services.leases, caller.Of(m.ctx), digestOf(id)
+	if leases.options.Resumption == nil {
+		return nil, nil, errLeaseNotFound
+	}
+	kept := leases.options.Resumption.Journal
+	record, ok := kept.Claim(key.full(), from.Identity)
+	if !ok {
+		return nil, nil, errLeaseNotFound
+	}
+	var standing []recipes.Standing
+	var session ReturnedSession
+	about := recipes.About{Owner: record.Owner, Metadata: record.Metadata}
+	made, err := leases.beginWith(m.ctx, from, about, func(ctx context.Context) (_ Session, err error) {
+		session, standing, err = leases.options.Resumption.Reattach(ctx, record.Session)
+		return session, err
+	})
+	switch {
+	case errors.Is(err, recipes.ErrSessionEnded), errors.Is(err, recipes.ErrUnsafeTimeout):
+		kept.Remove(key.full())
+		return nil, nil, errLeaseLost
+	case err != nil:
+		kept.Return(key.full(), record)
+		return nil, nil, err
+	}
+	made.id, made.key, made.opened = id, key, record.Opened
+	m.lease = made
+	m.keep(record)
+	leases.ids.enterAs(id, made.identity, made) // it is in no use: the record was handed out once
+	made.told.note(from, time.Until(m.freeAt()))
+	if record.Shared {
+		made.told.note(caller.OutOfSight(), time.Until(m.freeAt()))
+	}
+	leases.options.Log.Info("lease resumed", made.fields()...)
+	return standing, session, nil
+}
+
+// freeAt is when nobody counts any more on what the process before had told.
+func (m *multiplex) freeAt() time.Time {
+	timeout := m.lease.session.Timeout()
+	return m.leases.services.options.Resumption.Journal.TellingsEnd(timeout + timeout/clocks)
+}
+
+// giveUpUnclaimed lets go of what nobody claims: at once if its caller has come back without claiming it, and otherwise when nobody counts
+// on it any more, whom the process before may have told.
+func (m *multiplex) giveUpUnclaimed(left recipes.Standing) {
+	if recipes.RequestIn(left.Node) == 0 {
+		m.outlast(m.freeAt(), nil, nil)
+	}
+	m.remove(left)
+}
+
+// outlast returns at that time, or when the session is over or the caller has acknowledged the end or left.
+func (m *multiplex) outlast(until time.Time, acknowledged, left <-chan struct{}) {
+	select {
+	case <-after(time.Until(until)):
+	case <-acknowledged:
+	case <-left:
+	case <-m.lease.session.Done():
+	}
+}
+
+// remove deletes a node of the session's that nobody has adopted.
+func (m *multiplex) remove(left recipes.Standing) {
+	if strings.HasPrefix(left.Path, m.leases.services.options.GroupRoot+"/") {
+		m.lease.session.Delete(m.ctx, left.Path)
+	} else {
+		m.lease.session.Dequeue(m.ctx, left.Path)
+	}
+}
+
+// rejoined takes the place again that a request has; none, and no error, if it waits and has none.
+func rejoined[P heldPlace, M any](
+	s *heldStream[P, M], about recipes.About, rejoin func(recipes.Adopter, recipes.Standing, recipes.About) (P, error),
+) (place P, err error) {
+	claimed := s.started.claimed()
+	if claimed.standing == nil {
+		if claimed.held() {
+			err = recipes.ErrGone
+		}
+		return place, err
+	}
+	place, err = rejoin(claimed.session, *claimed.standing, about)
+	claimed.refused = err
+	return place, err
+}
+
+// giveUpUnreturned lets go of a place that the process before had and that could not be taken again, when its caller does not count on it any
+// more.
+func (s *heldStream[P, M]) giveUpUnreturned() {
+	claimed := s.started.claimed()
+	if claimed == nil || s.taking == nil {
+		return
+	}
+	if _, err := s.taking.wait(); err == nil || claimed.refused == nil { // which waits for nobody else
+		return
+	}
+	if s.recipe.awaited == nil || !s.recipe.awaited(claimed.refused) {
+		s.started.outlast(claimed.freeAt, s.acknowledged.closed, s.caller.Left())
+	}
+	s.started.remove(*claimed.standing)
+}

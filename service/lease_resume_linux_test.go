@@ -1,0 +1,107 @@
+package service
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/internal/journal"
+)
+
+// A resumable is a lease's stream at a sidecar that keeps its state in a directory.
+type resumable struct {
+	*scene
+	dir    string
+	stream leasev1.LeaseService_MultiplexClient
+	cancel context.CancelFunc
+	id     string
+}
+
+func newResumable(t *testing.T) *resumable {
+	t.Helper()
+	r := &resumable{dir: filepath.Join(t.TempDir(), "state")}
+	kept, err := journal.Open(r.dir, "/", zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = kept.Close() })
+	r.scene = newScene(t, func(o *Options) { o.Resumption = &Resumption{Journal: kept} })
+	ctx, cancel := context.WithCancel(r.context())
+	t.Cleanup(cancel)
+	r.cancel = cancel
+	r.stream, err = r.leases.Multiplex(ctx)
+	r.must(err)
+	r.must(r.stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}))
+	first, err := r.stream.Recv()
+	r.must(err)
+	same(t, "resumable", first.GetOpened().GetResumable(), true)
+	r.id = first.GetOpened().GetLeaseId()
+	return r
+}
+
+// records is what is in the directory of the lease.
+func (r *resumable) records() string {
+	files, err := filepath.Glob(filepath.Join(r.dir, "*.lease"))
+	r.must(err)
+	var text strings.Builder
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		r.must(err)
+		text.Write(data)
+	}
+	return text.String()
+}
+
+// A session that was closed may not be come back to, however late the request to close it is carried out.
+func TestALeaseThatEndsIsForgottenBeforeItsSessionIsClosed(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(r *resumable){
+		"closed": func(r *resumable) {
+			_, err := r.leases.Close(r.context(), &leasev1.CloseRequest{LeaseId: r.id})
+			r.must(err)
+		},
+		"closed by its stream":      func(r *resumable) { r.must(r.stream.CloseSend()) },
+		"whose stream is cancelled": func(r *resumable) { r.cancel() },
+		"whose sidecar stops":       func(r *resumable) { go func() { _ = r.stop() }() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newResumable(t)
+			session := <-r.ensemble.opened
+			if !strings.Contains(r.records(), `"session"`) || strings.Contains(r.records(), r.id) {
+				t.Errorf("noted: %s", r.records())
+			}
+			end(r)
+			<-session.Done()
+			same(t, "noted when the session is closed", r.records(), "")
+		})
+	}
+}
+
+func TestALeaseThatOthersKnowOfIsNotedAsSuchBeforeTheyAreToldOfIt(t *testing.T) {
+	t.Parallel()
+	r := newResumable(t)
+	isShared := func() bool { return strings.Contains(r.records(), `"shared":true`) }
+	same(t, "Check over its own connection", r.checkedLease(r.id), "OK")
+	same(t, "shared", isShared(), false)
+	others := r.dial("unix://" + r.socket)
+	_, err := others.leases.Check(r.context(), &leasev1.CheckRequest{LeaseId: r.id})
+	r.must(err)
+	same(t, "shared", isShared(), true)
+}
+
+func TestNothingIsResumedWhereNothingIsKept(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	stream, err := s.leases.Multiplex(s.context())
+	s.must(err)
+	resume := &leasev1.Resume{LeaseId: strings.Repeat("0", 32)}
+	s.must(stream.Send(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Resume{Resume: resume}}))
+	_, err = stream.Recv()
+	same(t, "the end", outcome(err), "NotFound LEASE_NOT_FOUND")
+}

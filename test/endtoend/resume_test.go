@@ -1,0 +1,119 @@
+package endtoend
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	sidekeeperclient "github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+)
+
+// resuming is a sidecar that keeps its state, which another in its place comes back to.
+func resuming(t *testing.T, with setup) (begin func() *sidecar) {
+	t.Helper()
+	folder := t.TempDir()
+	with.flags = append(with.flags, "--state-dir="+filepath.Join(folder, "state"))
+	return func() *sidecar { return launchSidecarIn(t, folder, with) }
+}
+
+// What a lease holds, waits for and is a member of survives the death of its sidecar: the same nodes stand there, before and after.
+func TestWhatStandsOnALeaseOutlivesItsSidecar(t *testing.T) {
+	e := ensembleOf(t, quickTick)
+	with := quick(e)
+	with.timeout = 6 * time.Second
+	other, direct := startSidecar(t, with), connect(t, e)
+	begin := resuming(t, with)
+	for round := range *rounds {
+		t.Run(fmt.Sprint(round+1), func(t *testing.T) {
+			killed := begin()
+			killed.awaitReady(t)
+			name := fmt.Sprint("resume/", now())
+			client := killed.client(t)
+			lease, err := client.OpenLease(t.Context(), sidekeeperclient.LeaseOptions{Owner: "resumer"})
+			must(t, err)
+			resumed := make(chan struct{}, 16)
+			held, err := client.Acquire(t.Context(), name+"-held", sidekeeperclient.LockOptions{Lease: lease, OnResumed: func() { resumed <- struct{}{} }})
+			must(t, err)
+			member, err := client.Join(t.Context(), "resume", fmt.Sprint("m", now()), sidekeeperclient.JoinOptions{Lease: lease})
+			must(t, err)
+			ahead := other.acquire(t, name+"-awaited")
+			ahead.granted(t)
+			type turn struct {
+				lock *sidekeeperclient.Lock
+				err  error
+			}
+			awaited, queued := make(chan turn, 1), make(chan struct{}, 16)
+			go func() {
+				lock, err := client.Acquire(context.Background(), name+"-awaited", sidekeeperclient.LockOptions{
+					Lease: lease, OnQueued: func(sidekeeperclient.Queued) { queued <- struct{}{} },
+				})
+				awaited <- turn{lock, err}
+			}()
+			await(t, "queued", patient, queued)
+			behind, rival := other.acquire(t, name+"-awaited"), other.acquire(t, name+"-held")
+			behind.queued(t)
+			rival.queued(t)
+			before := [][]string{places(t, direct, name+"-held"), places(t, direct, name+"-awaited")}
+
+			killed.kill()
+			dead := now()
+			fresh := begin()
+			await(t, "resumed", patient, resumed)
+			t.Logf("the lock was the caller's again %v after the death of its sidecar", now().since(dead))
+			then := [][]string{places(t, direct, name+"-held"), places(t, direct, name+"-awaited")}
+			if fmt.Sprint(before) != fmt.Sprint(then) {
+				t.Errorf("nodes before and after: %q, %q", before, then)
+			}
+			await(t, "more than a session's timeout", patient, after(with.timeout+3*time.Second))
+			for what, claim := range map[string]interface {
+				Err() error
+				Valid() bool
+			}{"lease": lease, "lock": held, "member": member} {
+				if claim.Err() != nil || !claim.Valid() {
+					t.Errorf("%s: %v", what, claim.Err())
+				}
+			}
+			for _, waiting := range []*contender{rival, behind} {
+				if _, granted, _ := waiting.events.find(isGranted); granted || !waiting.isOpen() {
+					t.Errorf("%s was granted to somebody else, or its waiter's stream has ended with %s", waiting.name, waiting.end)
+				}
+			}
+			if len(awaited) > 0 {
+				t.Error("what was waited for was granted while another held it")
+			}
+			ahead.release(t)
+			got := <-awaited
+			must(t, got.err)
+			must(t, got.lock.Release(t.Context()))
+			behind.granted(t)
+			must(t, held.Release(t.Context()))
+			if token := rival.granted(t).token; token <= held.FencingToken() {
+				t.Errorf("token %d after %d", token, held.FencingToken())
+			}
+			must(t, member.Leave(t.Context()))
+			must(t, lease.Close(t.Context()))
+			fresh.signal(syscall.SIGTERM)
+			if code := fresh.awaitExit(t, patient); code != 0 {
+				t.Errorf("the sidecar exits with %d", code)
+			}
+		})
+	}
+}
+
+// places are the nodes in a lock's directory, with what tells them from others of the same name.
+func places(t *testing.T, direct *zk.Conn, name string) (nodes []string) {
+	t.Helper()
+	children, _, err := direct.Children(directory(name))
+	must(t, err)
+	for _, child := range children {
+		_, stat, err := direct.Get(directory(name) + "/" + child)
+		must(t, err)
+		nodes = append(nodes, fmt.Sprintf("%s %d %x", child, stat.Czxid, stat.EphemeralOwner))
+	}
+	return nodes
+}
