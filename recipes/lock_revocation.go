@@ -45,7 +45,9 @@ type aboutForm struct {
 
 // form is what a contender or a member says about itself, as its node holds it.
 func (a About) form() aboutForm {
-	return aboutForm{Form: currentForm, Identity: a.Identity, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds(), Request: a.Request}
+	return aboutForm{
+		Form: currentForm, Identity: a.Identity, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds(), Request: a.Request,
+	}
 }
 
 func (f aboutForm) about() About {

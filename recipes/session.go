@@ -136,9 +136,9 @@ type Session interface {
 // A SessionKey is what a process comes back to a session of the ensemble with, also another one than that which opened it. It is a secret:
 // who has it has the session.
 type SessionKey struct {
-	ID       int64
-	Password []byte        // 16 bytes
-	Timeout  time.Duration // as it was negotiated
+	ID       int64         `json:"id"`
+	Password []byte        `json:"password"`   // 16 bytes
+	Timeout  time.Duration `json:"timeout_ns"` // as it was negotiated
 }
 
 // A Standing is a node that a session owned when a process came back to it.

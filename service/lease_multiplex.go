@@ -86,7 +86,8 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 	}
 	asked := make(chan error, 1)
 	kept := &leaseStream[*leasev1.MultiplexResponse]{
-		services: l.services, began: began, lease: m.lease, box: m.box, words: multiplexWords, asked: asked, settled: m.settle, after: m.running.Wait,
+		services: l.services, began: began, lease: m.lease, box: m.box, words: multiplexWords,
+		asked: asked, settled: m.settle, after: m.running.Wait,
 	}
 	kept.announce()
 	goOn()

@@ -97,22 +97,11 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 		return exit.UsageError(err)
 	}
 	defer traces.close()
-	ensemble, err := s.openEnsemble(log, metrics, traces, s.directories())
+	serving := s.serverOptions(log, audit, metrics, traces)
+	services, ensemble, err := s.openServices(log, audit, metrics, traces, serving.Limits)
 	if err != nil {
 		return exit.UsageError(err)
 	}
-	serving := s.serverOptions(log, audit, metrics, traces)
-	options := s.serviceOptions(log, audit, metrics, serving.Limits)
-	if s.stateDir != "" {
-		kept, err := journal.Open(s.stateDir, strings.Join(s.directories(), " "), log)
-		if err != nil {
-			ensemble.Close()
-			return exit.UsageError(fmt.Errorf("--state-dir %s: %w", s.stateDir, err))
-		}
-		defer kept.Close()
-		options.Resumption = &service.Resumption{Journal: kept, Reattach: ensemble.reattach}
-	}
-	services := service.New(options, ensemble)
 	if err := s.refuseRisks(ctx, ensemble, logged); err != nil {
 		ensemble.Close()
 		return err
@@ -130,6 +119,37 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 	ensemble.Close()
 	log.Info("stopped: every session is closed")
 	return nil
+}
+
+// openServices makes the services over the ensemble. What leases are resumed from is this process's until it ends.
+func (s *settings) openServices(
+	log, audit *zap.Logger, metrics *server.Metrics, traces traces, limits *caller.Limits,
+) (*service.Services, ensemble, error) {
+	options := s.serviceOptions(log, audit, metrics, limits)
+	kept, err := s.openJournal(log)
+	if err != nil {
+		return nil, ensemble{}, err
+	}
+	opened, err := s.openEnsemble(log, metrics, traces, s.directories())
+	if err != nil {
+		return nil, ensemble{}, err
+	}
+	if kept != nil {
+		options.Resumption = &service.Resumption{Journal: kept, Reattach: opened.reattach}
+	}
+	return service.New(options, opened), opened, nil
+}
+
+// openJournal opens what leases are resumed from; nil if none are.
+func (s *settings) openJournal(log *zap.Logger) (*journal.Journal, error) {
+	if s.stateDir == "" {
+		return nil, nil
+	}
+	kept, err := journal.Open(s.stateDir, strings.Join(s.directories(), " "), log)
+	if err != nil {
+		return nil, fmt.Errorf("--state-dir %s: %w", s.stateDir, err)
+	}
+	return kept, nil
 }
 
 func tellAddresses(out io.Writer, addresses []string) {

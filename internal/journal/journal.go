@@ -132,7 +132,8 @@ func (j *Journal) load() error {
 		}
 	}
 	if refused > 0 {
-		j.log.Warn("some leases cannot be resumed; what they own goes when their sessions expire", zap.Int("leases", refused), zap.NamedError("first", first))
+		j.log.Warn("some leases cannot be resumed; what they own goes when their sessions expire",
+			zap.Int("leases", refused), zap.NamedError("first", first))
 	}
 	if len(j.earlier) > 0 {
 		j.log.Info("leases can be resumed", zap.Int("leases", len(j.earlier)))

@@ -181,7 +181,7 @@ func TestWhatNobodyComesBackToIsForgotten(t *testing.T) {
 	brief.Session.Timeout = time.Millisecond
 	write(t, j, "a", brief)
 	j, _ = again(t, j)
-	time.Sleep(2 * time.Millisecond)
+	<-time.After(2 * time.Millisecond)
 	if _, ok := j.Claim("a", "uid:1000"); ok {
 		t.Error("handed out after its session's timeout")
 	}

@@ -25,14 +25,20 @@ func lockFile(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for until := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) //nolint:gosec // a descriptor
-		switch {
-		case err == nil:
+	over, again := time.NewTimer(lockPatience), time.NewTicker(10*time.Millisecond)
+	defer over.Stop()
+	defer again.Stop()
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
 			return file, nil
-		case !errors.Is(err, unix.EWOULDBLOCK):
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), file.Close())
-		case time.Now().After(until):
+		}
+		select {
+		case <-again.C:
+		case <-over.C:
 			return nil, errors.Join(errors.New("another process has it"), file.Close())
 		}
 	}

@@ -37,7 +37,9 @@ func TestWhatStandsOnALeaseOutlivesItsSidecar(t *testing.T) {
 			lease, err := client.OpenLease(t.Context(), sidekeeperclient.LeaseOptions{Owner: "resumer"})
 			must(t, err)
 			resumed := make(chan struct{}, 16)
-			held, err := client.Acquire(t.Context(), name+"-held", sidekeeperclient.LockOptions{Lease: lease, OnResumed: func() { resumed <- struct{}{} }})
+			held, err := client.Acquire(t.Context(), name+"-held", sidekeeperclient.LockOptions{
+				Lease: lease, OnResumed: func() { resumed <- struct{}{} },
+			})
 			must(t, err)
 			member, err := client.Join(t.Context(), "resume", fmt.Sprint("m", now()), sidekeeperclient.JoinOptions{Lease: lease})
 			must(t, err)

@@ -78,7 +78,9 @@ func (w *witness) ended(session int64) {
 	s, closing := w.sessions[session], w.closing[session]
 	for _, dead := range w.left[session] {
 		if valid := dead.ValidFor(); valid > 0 && !closing {
-			w.broken = append(w.broken, fmt.Sprintf("session %x is valid for %v for callers of a dead process when its end is committed", session, valid))
+			w.broken = append(w.broken, fmt.Sprintf(
+				"session %x is valid for %v for callers of a dead process when its end is committed", session, valid,
+			))
 		}
 	}
 	if s != nil {

@@ -92,7 +92,8 @@ func (l leaseServer) Multiplex(server leasev1.LeaseService_MultiplexServer) erro
 	}
 	o := &Open{
 		stream:  stream[leasev1.MultiplexResponse]{t: l.s.t, caller: server.Context(), end: make(chan error, 1)},
-		Request: first.GetOpen(), Claims: first.GetResume(), Stops: make(chan uint64, 100), s: l.s, opened: make(chan struct{}), stopped: map[uint64]context.CancelFunc{},
+		Request: first.GetOpen(), Claims: first.GetResume(), Stops: make(chan uint64, 100), s: l.s,
+		opened: make(chan struct{}), stopped: map[uint64]context.CancelFunc{},
 	}
 	o.send = func(message *leasev1.MultiplexResponse) error {
 		o.sending.Lock()

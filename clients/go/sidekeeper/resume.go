@@ -23,7 +23,7 @@ func (m *multiplex) mayResume(err error) bool {
 // were told, and no longer than that: if it runs out, the claim ends, and with it the attempts. broken is why the stream before has ended.
 func (m *multiplex) resume(broken error) (*leasev1.MultiplexResponse, error) {
 	m.lease.suspended.Store(true)
-	for last := (time.Duration)(0); m.lease.Valid(); {
+	for last := time.Duration(0); m.lease.Valid(); {
 		if now := m.lease.clock.now(); last == 0 || now >= last+time.Second {
 			last = now
 			remaining := durationpb.New(m.lease.ValidFor())

@@ -49,12 +49,14 @@ class OpenResponse(_message.Message):
     def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ...) -> None: ...
 
 class Opened(_message.Message):
-    __slots__ = ("lease_id", "ttl")
+    __slots__ = ("lease_id", "ttl", "resumable")
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
+    RESUMABLE_FIELD_NUMBER: _ClassVar[int]
     lease_id: str
     ttl: _duration_pb2.Duration
-    def __init__(self, lease_id: _Optional[str] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    resumable: bool
+    def __init__(self, lease_id: _Optional[str] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., resumable: bool = ...) -> None: ...
 
 class Suspended(_message.Message):
     __slots__ = ("remaining",)
@@ -67,16 +69,36 @@ class Resumed(_message.Message):
     def __init__(self) -> None: ...
 
 class MultiplexRequest(_message.Message):
-    __slots__ = ("open", "start", "stop", "check")
+    __slots__ = ("open", "resume", "start", "stop", "check")
     OPEN_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     CHECK_FIELD_NUMBER: _ClassVar[int]
     open: OpenRequest
+    resume: Resume
     start: Start
     stop: Stop
     check: CheckValidity
-    def __init__(self, open: _Optional[_Union[OpenRequest, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., check: _Optional[_Union[CheckValidity, _Mapping]] = ...) -> None: ...
+    def __init__(self, open: _Optional[_Union[OpenRequest, _Mapping]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., check: _Optional[_Union[CheckValidity, _Mapping]] = ...) -> None: ...
+
+class Resume(_message.Message):
+    __slots__ = ("lease_id", "claims")
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    CLAIMS_FIELD_NUMBER: _ClassVar[int]
+    lease_id: str
+    claims: _containers.RepeatedCompositeFieldContainer[Claim]
+    def __init__(self, lease_id: _Optional[str] = ..., claims: _Optional[_Iterable[_Union[Claim, _Mapping]]] = ...) -> None: ...
+
+class Claim(_message.Message):
+    __slots__ = ("start", "hold_id", "token")
+    START_FIELD_NUMBER: _ClassVar[int]
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    start: Start
+    hold_id: str
+    token: int
+    def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., hold_id: _Optional[str] = ..., token: _Optional[int] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("request_id", "acquire", "join")

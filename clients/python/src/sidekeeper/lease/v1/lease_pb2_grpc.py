@@ -92,13 +92,15 @@ class LeaseServiceServicer(object):
         Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
 
         Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
-        however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.
+        however it ends; close the sending side to close the lease. Only the end of the sidecar's process is none, if the lease is `resumable`:
+        send `resume` first then, within the lease's ttl. Not idempotent: each call opens another lease.
         Who does not read its messages has the whole stream ended. Set no deadline on it.
 
         The stream ends with
         OK: closed through Close, or by the end of the sending side.
-        INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: no `open` or a second one, a request_id
-        that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+        INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: neither `open` nor `resume` or a second one, a
+        request_id that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+        NOT_FOUND (LEASE_NOT_FOUND): after `resume`: no such lease of this caller from before the sidecar's start.
         and with all that Open ends with.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -78,7 +78,14 @@ export interface Opened {
    */
   leaseId: string;
   /** Always set. The timeout the ensemble granted. */
-  ttl: Duration | undefined;
+  ttl:
+    | Duration
+    | undefined;
+  /**
+   * Whether the lease outlives the sidecar's process: a stream of Multiplex that begins with `resume` comes back to it. Only leases of
+   * Multiplex do, of a sidecar with a `--state-dir`.
+   */
+  resumable: boolean;
 }
 
 /** Suspended says that the ensemble does not answer. */
@@ -102,6 +109,9 @@ export interface MultiplexRequest {
     /** Opens the lease. The first message, and only that. */
     { $case: "open"; value: OpenRequest }
     | //
+    /** Comes back to a lease, instead of `open`. */
+    { $case: "resume"; value: Resume }
+    | //
     /** Starts a lock or a member. */
     { $case: "start"; value: Start }
     | //
@@ -111,6 +121,33 @@ export interface MultiplexRequest {
     /** Asks how long the lease, and with it all that stands on it, is valid. */
     { $case: "check"; value: CheckValidity }
     | undefined;
+}
+
+/**
+ * Resume comes back to a lease whose sidecar has been started anew. `opened` follows when the lease is proved to be alive; then, for each
+ * claim, what its request would be sent: `granted` or `joined` again, or `queued`, or `ended`. What was held is held without a gap: the
+ * same place with the same token. Until then rely on what was told before the stream broke, and no longer than that.
+ */
+export interface Resume {
+  /** Required. From `opened`. */
+  leaseId: string;
+  /** What of the lease the caller still wants, at most 10,000. The rest is given up at once. */
+  claims: Claim[];
+}
+
+/** Claim is a request that the caller started before its stream broke and did not see the end of. */
+export interface Claim {
+  /** Required. As it was sent. */
+  start:
+    | Start
+    | undefined;
+  /** For a lock that was granted: its hold, which keeps the id. */
+  holdId: string;
+  /**
+   * For a lock that was granted, its fencing token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
+   * the request ends.
+   */
+  token: bigint;
 }
 
 /** Start starts what Acquire or Join would, on the stream's lease. */
@@ -557,7 +594,7 @@ export const OpenResponse: MessageFns<OpenResponse> = {
 };
 
 function createBaseOpened(): Opened {
-  return { leaseId: "", ttl: undefined };
+  return { leaseId: "", ttl: undefined, resumable: false };
 }
 
 export const Opened: MessageFns<Opened> = {
@@ -567,6 +604,9 @@ export const Opened: MessageFns<Opened> = {
     }
     if (message.ttl !== undefined) {
       Duration.encode(message.ttl, writer.uint32(18).fork()).join();
+    }
+    if (message.resumable !== false) {
+      writer.uint32(24).bool(message.resumable);
     }
     return writer;
   },
@@ -600,6 +640,14 @@ export const Opened: MessageFns<Opened> = {
             message.ttl = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.resumable = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -619,6 +667,7 @@ export const Opened: MessageFns<Opened> = {
     const message = createBaseOpened();
     message.leaseId = object.leaseId ?? "";
     message.ttl = (object.ttl !== undefined && object.ttl !== null) ? Duration.fromPartial(object.ttl) : undefined;
+    message.resumable = object.resumable ?? false;
     return message;
   },
 };
@@ -733,6 +782,9 @@ export const MultiplexRequest: MessageFns<MultiplexRequest> = {
       case "open":
         OpenRequest.encode(message.request.value, writer.uint32(10).fork()).join();
         break;
+      case "resume":
+        Resume.encode(message.request.value, writer.uint32(18).fork()).join();
+        break;
       case "start":
         Start.encode(message.request.value, writer.uint32(26).fork()).join();
         break;
@@ -765,6 +817,14 @@ export const MultiplexRequest: MessageFns<MultiplexRequest> = {
             }
 
             message.request = { $case: "open", value: OpenRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.request = { $case: "resume", value: Resume.decode(reader, reader.uint32()) };
             continue;
           }
           case 3: {
@@ -815,6 +875,12 @@ export const MultiplexRequest: MessageFns<MultiplexRequest> = {
         }
         break;
       }
+      case "resume": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "resume", value: Resume.fromPartial(object.request.value) };
+        }
+        break;
+      }
       case "start": {
         if (object.request?.value !== undefined && object.request?.value !== null) {
           message.request = { $case: "start", value: Start.fromPartial(object.request.value) };
@@ -834,6 +900,155 @@ export const MultiplexRequest: MessageFns<MultiplexRequest> = {
         break;
       }
     }
+    return message;
+  },
+};
+
+function createBaseResume(): Resume {
+  return { leaseId: "", claims: [] };
+}
+
+export const Resume: MessageFns<Resume> = {
+  encode(message: Resume, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.leaseId !== "") {
+      writer.uint32(10).string(message.leaseId);
+    }
+    for (const v of message.claims) {
+      Claim.encode(v!, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Resume {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseResume();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.leaseId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.claims.push(Claim.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Resume>, I>>(base?: I): Resume {
+    return Resume.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Resume>, I>>(object: I): Resume {
+    const message = createBaseResume();
+    message.leaseId = object.leaseId ?? "";
+    message.claims = object.claims?.map((e) => Claim.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseClaim(): Claim {
+  return { start: undefined, holdId: "", token: 0n };
+}
+
+export const Claim: MessageFns<Claim> = {
+  encode(message: Claim, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.start !== undefined) {
+      Start.encode(message.start, writer.uint32(10).fork()).join();
+    }
+    if (message.holdId !== "") {
+      writer.uint32(18).string(message.holdId);
+    }
+    if (message.token !== 0n) {
+      if (BigInt.asIntN(64, message.token) !== message.token) {
+        throw new globalThis.Error("value provided for field message.token of type int64 too large");
+      }
+      writer.uint32(24).int64(message.token);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Claim {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseClaim();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.start = Start.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.holdId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.token = reader.int64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Claim>, I>>(base?: I): Claim {
+    return Claim.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Claim>, I>>(object: I): Claim {
+    const message = createBaseClaim();
+    message.start = (object.start !== undefined && object.start !== null) ? Start.fromPartial(object.start) : undefined;
+    message.holdId = object.holdId ?? "";
+    message.token = (object.token !== undefined && object.token !== null) ? BigInt(object.token) : 0n;
     return message;
   },
 };
@@ -2251,13 +2466,15 @@ export const LeaseServiceService = {
    * Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
    *
    * Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
-   * however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.
+   * however it ends; close the sending side to close the lease. Only the end of the sidecar's process is none, if the lease is `resumable`:
+   * send `resume` first then, within the lease's ttl. Not idempotent: each call opens another lease.
    * Who does not read its messages has the whole stream ended. Set no deadline on it.
    *
    * The stream ends with
    *   OK: closed through Close, or by the end of the sending side.
-   *   INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: no `open` or a second one, a request_id
-   *   that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: neither `open` nor `resume` or a second one, a
+   *   request_id that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+   *   NOT_FOUND (LEASE_NOT_FOUND): after `resume`: no such lease of this caller from before the sidecar's start.
    *   and with all that Open ends with.
    */
   multiplex: {
@@ -2343,13 +2560,15 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
    * Release do the same over streams and calls of their own, and the lease that it opens can be used with all of them.
    *
    * Send `open` first; what follows is done when the lease is open. The stream's end is the end of the lease and of all that stands on it,
-   * however it ends; close the sending side to close the lease. Not idempotent: each call opens another lease.
+   * however it ends; close the sending side to close the lease. Only the end of the sidecar's process is none, if the lease is `resumable`:
+   * send `resume` first then, within the lease's ttl. Not idempotent: each call opens another lease.
    * Who does not read its messages has the whole stream ended. Set no deadline on it.
    *
    * The stream ends with
    *   OK: closed through Close, or by the end of the sending side.
-   *   INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: no `open` or a second one, a request_id
-   *   that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: neither `open` nor `resume` or a second one, a
+   *   request_id that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+   *   NOT_FOUND (LEASE_NOT_FOUND): after `resume`: no such lease of this caller from before the sidecar's start.
    *   and with all that Open ends with.
    */
   multiplex: handleBidiStreamingCall<MultiplexRequest, MultiplexResponse>;
