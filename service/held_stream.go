@@ -265,7 +265,7 @@ func (s *heldStream[P, M]) pause(ctx context.Context, first <-chan struct{}, oth
 		return recipes.ErrSessionEnded
 	case <-s.lease.ended:
 		return s.lease.lost()
-	case <-s.services.drain.notice:
+	case <-s.lease.drain.notice:
 		return errStopping
 	case <-s.acknowledged.closed:
 		return context.Canceled
@@ -297,7 +297,7 @@ func (s *heldStream[P, M]) keep(ctx context.Context) error {
 	}
 	defer s.connectivity.stop()
 	if s.recipe.requested != nil {
-		s.notice = s.services.drain.notice
+		s.notice = s.lease.drain.notice
 	}
 	s.tell(topicPlace, func() M { return announcement })
 	if s.connectivity.suspended {
@@ -333,7 +333,7 @@ func (s *heldStream[P, M]) next(ctx, looks context.Context) (over bool, why erro
 		return true, s.recipe.revoked
 	case <-s.permission.Withdrawn():
 		return true, s.permission.Why()
-	case <-s.services.drain.over:
+	case <-s.lease.drain.over:
 		return true, errHoldStopped
 	case <-s.box.tooSlow():
 		return true, errSlowReader

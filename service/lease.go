@@ -194,7 +194,7 @@ func (s *leaseStream[M]) watchOver(ctx context.Context) error {
 			return errLeaseLost
 		case <-s.lease.ended:
 			return s.lease.lost()
-		case <-s.services.drain.over:
+		case <-s.lease.drain.over:
 			return errHoldStopped
 		case <-permission.Withdrawn():
 			return permission.Why()

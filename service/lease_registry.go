@@ -34,6 +34,7 @@ type lease struct {
 	share  func()         // tells it that others know of the lease
 	own    *caller.Ending // the connection of the lease's stream
 
+	drain *drain        // that ends what stands on it
 	told  tellings      // of the lease's validity, which is that of all that stands on it
 	ended chan struct{} // closed by end
 	gone  chan struct{} // closed when the session is over, and with it all that the lease owned
@@ -162,7 +163,7 @@ func (l *leases) beginWith(
 		return nil, err
 	}
 	made := &lease{
-		identity: from.Identity, about: about, session: session, opened: time.Now(),
+		identity: from.Identity, about: about, session: session, opened: time.Now(), drain: l.drain,
 		ended: make(chan struct{}), gone: make(chan struct{}), resources: map[resource]*possession{},
 	}
 	l.mu.Lock()

@@ -74,6 +74,11 @@ func (m *multiplex) keep(record journal.Record) {
 	if !write() {
 		return
 	}
+	made.mu.Lock()
+	defer made.mu.Unlock()
+	if m.leases.services.options.Resumption.HandOver {
+		made.drain = newDrain() // which nobody begins
+	}
 	made.own, made.forget = caller.Of(m.ctx).Ending, func() { kept.Remove(key) }
 	made.share = sync.OnceFunc(func() {
 		if made.mu.Lock(); made.why == nil && !record.Shared {
@@ -239,4 +244,36 @@ func (s *heldStream[P, M]) giveUpUnreturned() {
 		s.started.outlast(claimed.freeAt, s.acknowledged.closed, s.caller.Left())
 	}
 	s.started.remove(*claimed.standing)
+}
+
+// handOver drains the leases that nobody can resume, and returns when they are closed.
+func (s *Services) handOver(ctx context.Context, timeout time.Duration) error {
+	finishing := time.AfterFunc(timeout, s.drain.finish)
+	defer finishing.Stop()
+	for left := s.leases.unresumable(); left != nil; left = s.leases.unresumable() {
+		select {
+		case <-left.gone:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	select {
+	case <-s.issuers.fetches.empty():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// unresumable is one of the leases that nobody can resume, or have ended; nil if there is none.
+func (l *leases) unresumable() *lease {
+	for _, each := range l.all() {
+		each.mu.Lock()
+		goes := each.forget == nil || each.why != nil
+		each.mu.Unlock()
+		if goes {
+			return each
+		}
+	}
+	return nil
 }

@@ -50,7 +50,8 @@ type Options struct {
 
 // A Resumption has leases outlive the sidecar's process.
 type Resumption struct {
-	Journal *journal.Journal // of leases that may be resumed
+	Journal  *journal.Journal // of leases that may be resumed
+	HandOver bool             // whether Drain leaves them as they are
 
 	// Reattach comes back to a session that another process opened, and returns what it owns. When it returns, the session is proved to be
 	// alive. recipes.ErrSessionEnded if it is over; with any other error it may be tried again.
@@ -127,9 +128,15 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 // first, and members when nobody holds anything. It returns when nobody counts on anything any more and every session is
 // closed, so that all locks are free, or with ctx's cause when ctx ends. Connections must not be told to go away
 // before: a holder that has heard of its end says so on its own.
+//
+// With Resumption.HandOver it leaves the leases that may be resumed as they are, for the process that comes after this one: this one must end
+// without ending a stream.
 func (s *Services) Drain(ctx context.Context, timeout time.Duration) error {
 	s.drain.begin(timeout)
 	defer s.drain.finish()
+	if s.options.Resumption != nil && s.options.Resumption.HandOver {
+		return s.handOver(ctx, timeout)
+	}
 	over := time.NewTimer(timeout)
 	defer over.Stop()
 	select {

@@ -43,6 +43,7 @@ var elsewhereInTheChart = map[string]string{
 // The settings that the chart has a default of its own for, and why.
 var chartDefaults = map[string]struct{ value, why string }{
 	"state-dir":   {"/run/sidekeeper/state", "Here /run/sidekeeper/state: in a volume in memory that outlives the container."},
+	"sigterm":     {"handover", "Here handover: the pod's other containers have ended before the sidecar is stopped with the pod."},
 	"socket-mode": {"0666", "Here 0666: only the container that it is for can reach the socket, as whatever user."},
 }
 

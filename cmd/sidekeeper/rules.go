@@ -59,6 +59,7 @@ func (s *settings) rules() []rule {
 		{"max-memory", s.maxMemory.String(), s.maxMemory >= 16<<20, "at least 16MiB"},
 		{"keepalive-time", s.server.KeepaliveTime, s.server.KeepaliveTime >= time.Second, secondRule},
 		{"keepalive-timeout", s.server.KeepaliveTimeout, s.server.KeepaliveTimeout >= time.Second, secondRule},
+		{"sigterm", s.sigterm.String(), !s.handsOver() || s.stateDir != "", "needs --state-dir"},
 		{"drain-timeout", s.server.DrainTimeout, s.server.DrainTimeout >= 0, "not negative"},
 		{"drain-timeout", s.server.DrainTimeout, s.server.DrainTimeout <= maxDuration, dayRule},
 		{"audit-log", s.auditLog, isAuditLog(s.auditLog), "stderr, off, or the absolute path of a file"},

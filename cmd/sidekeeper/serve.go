@@ -135,10 +135,12 @@ func (s *settings) openServices(
 		return nil, ensemble{}, err
 	}
 	if kept != nil {
-		options.Resumption = &service.Resumption{Journal: kept, Reattach: opened.reattach}
+		options.Resumption = &service.Resumption{Journal: kept, HandOver: s.handsOver(), Reattach: opened.reattach}
 	}
 	return service.New(options, opened), opened, nil
 }
+
+func (s *settings) handsOver() bool { return s.sigterm.String() == "handover" }
 
 // openJournal opens what leases are resumed from; nil if none are.
 func (s *settings) openJournal(log *zap.Logger) (*journal.Journal, error) {
@@ -175,6 +177,12 @@ func (s *settings) serverOptions(log, audit *zap.Logger, metrics *server.Metrics
 	options.SilenceTimeout = s.ensemble.SessionTimeout
 	options.Limits = server.NewLimits(options, s.service.MostLeases, s.service.MostWatched)
 	options.Log, options.Audit, options.Metrics, options.Traces = log, audit, metrics, traces.ofCalls()
+	if s.handsOver() {
+		options.HandedOver = func() {
+			_ = log.Sync()
+			os.Exit(0)
+		}
+	}
 	return options
 }
 

@@ -28,6 +28,7 @@ type settings struct {
 	ephemeralBytes byteCount
 
 	stateDir string
+	sigterm  choice
 
 	proof         choice
 	authFile      string
@@ -100,6 +101,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.Var(preset(&s.maxMemory, 128<<20), "max-memory", "memory in use above which responses of more than 64KiB are refused, because clients are not reading them, and new streams of a connection that has 64")
 	f.DurationVar(&s.server.KeepaliveTime, "keepalive-time", 10*time.Second, "idle time after which a client connection is pinged")
 	f.DurationVar(&s.server.KeepaliveTimeout, "keepalive-timeout", 5*time.Second, "time to answer that ping before the connection is closed")
+	f.Var(choose(&s.sigterm, "drain", "handover"), "sigterm", "what happens to leases that can be resumed when the sidecar is stopped: they end (drain), or are left to the next process (handover), which requires --state-dir")
 	f.DurationVar(&s.server.DrainTimeout, "drain-timeout", 20*time.Second, "drain timeout for holders when the sidecar stops")
 
 	f.Var(choose(&s.logLevel, "info", "debug", "warn", "error"), "log-level", "minimum log level")
@@ -225,7 +227,7 @@ var settingGroups = []settingGroup{
 	{"Limits", []string{
 		"max-leases", "max-waiters", "max-watched", "max-children", "max-streams", "max-connections", "max-memory", "ephemeral-bytes",
 	}},
-	{"Keepalive and shutdown", []string{"keepalive-time", "keepalive-timeout", "drain-timeout"}},
+	{"Keepalive and shutdown", []string{"keepalive-time", "keepalive-timeout", "sigterm", "drain-timeout"}},
 	{"Logs, traces and other settings", []string{"log-level", "log-format", "audit-log", "otlp-endpoint", "trace-ratio", "strict", "reflection"}},
 }
 

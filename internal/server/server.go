@@ -49,6 +49,7 @@ type Options struct {
 	MaxMemory        int           // bytes in use beyond which no large answers are given; 0 for no limit
 	DrainTimeout     time.Duration // what holders get to let go when the sidecar stops
 	SilenceTimeout   time.Duration // what sessions of callers that fell silent get on top of that
+	HandedOver       func()        // ends the process when all is drained that is not handed over to the next one; nil if nothing is
 	Reflection       bool          // whether clients may ask for the services' descriptions
 	Policy           string        // file with who may do what; empty for everybody everything that is not for operators
 	AnyAddress       bool          // whether TCP without TLS is served beyond loopback; for development and tests only
@@ -335,6 +336,10 @@ func (s *Server) stop(ctx context.Context) error {
 	err := s.handlers.Drain(bounded, s.options.DrainTimeout)
 	if err != nil {
 		err = fmt.Errorf("draining: %w", err)
+	}
+	if s.options.HandedOver != nil {
+		s.options.Log.Info("stopped: the leases that can be resumed are left to the next process", zap.Error(err))
+		s.options.HandedOver()
 	}
 	var closing errgroup.Group
 	for _, server := range s.grpc {

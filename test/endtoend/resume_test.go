@@ -14,10 +14,10 @@ import (
 )
 
 // resuming is a sidecar that keeps its state, which another in its place comes back to.
-func resuming(t *testing.T, with setup) (begin func() *sidecar) {
+func resuming(t *testing.T, with setup, flags ...string) (begin func() *sidecar) {
 	t.Helper()
 	folder := t.TempDir()
-	with.flags = append(with.flags, "--state-dir="+filepath.Join(folder, "state"))
+	with.flags = append(append(with.flags, flags...), "--state-dir="+filepath.Join(folder, "state"))
 	return func() *sidecar { return launchSidecarIn(t, folder, with) }
 }
 
@@ -118,4 +118,48 @@ func places(t *testing.T, direct *zk.Conn, name string) (nodes []string) {
 		nodes = append(nodes, fmt.Sprintf("%s %d %x", child, stat.Czxid, stat.EphemeralOwner))
 	}
 	return nodes
+}
+
+// A sidecar that is stopped and hands over ends what nobody can resume, and leaves the rest to the next one.
+func TestASidecarThatHandsOverCostsNoLease(t *testing.T) {
+	e := ensembleOf(t, quickTick)
+	with := quick(e)
+	begin := resuming(t, with, "--sigterm=handover", "--drain-timeout=1s")
+	other, direct := startSidecar(t, with), connect(t, e)
+	old := begin()
+	old.awaitReady(t)
+	name := fmt.Sprint("handover/", now())
+	client := old.client(t)
+	lease, err := client.OpenLease(t.Context(), sidekeeperclient.LeaseOptions{})
+	must(t, err)
+	resumed := make(chan struct{}, 16)
+	held, err := client.Acquire(t.Context(), name+"-held", sidekeeperclient.LockOptions{
+		Lease: lease, OnResumed: func() { resumed <- struct{}{} },
+		OnRevocation: func(asked sidekeeperclient.Revocation) { t.Errorf("asked to let go: %v", asked) },
+	})
+	must(t, err)
+	single := old.acquire(t, name+"-single")
+	single.granted(t)
+	rivals := []*contender{other.acquire(t, name+"-held"), other.acquire(t, name+"-single")}
+	rivals[0].queued(t)
+	rivals[1].queued(t)
+	before := places(t, direct, name+"-held")
+	old.signal(syscall.SIGTERM)
+	rivals[1].granted(t)
+	single.awaitEnd(t, "Aborted SIDECAR_STOPPING")
+	if code := old.awaitExit(t, patient); code != 0 {
+		t.Errorf("the sidecar exits with %d", code)
+	}
+	fresh := begin()
+	await(t, "resumed", patient, resumed)
+	if then := places(t, direct, name+"-held"); fmt.Sprint(before) != fmt.Sprint(then) || held.Err() != nil {
+		t.Errorf("before %q, then %q: %v", before, then, held.Err())
+	}
+	must(t, held.Release(t.Context()))
+	rivals[0].granted(t)
+	must(t, lease.Close(t.Context()))
+	fresh.signal(syscall.SIGTERM)
+	if code := fresh.awaitExit(t, patient); code != 0 {
+		t.Errorf("the next sidecar exits with %d", code)
+	}
 }

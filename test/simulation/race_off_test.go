@@ -2,4 +2,7 @@
 
 package simulation_test
 
-const defaultSeeds = 2000
+const (
+	defaultSeeds = 2000
+	mostReturns  = 150
+)

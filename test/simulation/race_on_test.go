@@ -2,4 +2,8 @@
 
 package simulation_test
 
-const defaultSeeds = 150 // the race detector makes them many times slower
+// The race detector makes them many times slower.
+const (
+	defaultSeeds = 150
+	mostReturns  = 25
+)
