@@ -39,6 +39,9 @@ export class Lease extends HeldStream<OpenRequest, Event, "opened"> {
     this.ttl = seconds(value.ttl);
     const multiplex = this.carrier as Multiplex;
     this.leases.streamOf.set(this.id, multiplex);
+    if (value.resumable) {
+      multiplex.outlives = { leaseId: this.id, validFor: () => this.validFor };
+    }
     this.claim.onEnd(() => {
       multiplex.why = this.error?.cause ?? named("LEASE_CLOSED", "the lease is closed");
       this.leases.streamOf.delete(this.id);
@@ -71,7 +74,7 @@ export function leaseKind(streams: Streams, stub: Stub<typeof LeaseServiceServic
   return {
     streams,
     streamOf,
-    open: (request) => new Multiplex(start(stub.multiplex, undefined), request),
+    open: (request) => new Multiplex(() => start(stub.multiplex, undefined), request),
     granted: "opened",
     giveUp: async (leaseId) => call(stub.close, { leaseId }, GIVE_UP_TIMEOUT),
     checker: streams.checker(async (ids, timeout) => {

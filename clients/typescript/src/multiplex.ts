@@ -4,10 +4,15 @@ import { type ClientDuplexStream, status } from "@grpc/grpc-js";
 
 import type { Answer } from "./claim.js";
 import { SidekeeperError, closed, fromEnded } from "./errors.js";
-import type { Event, MultiplexRequest, MultiplexResponse, OpenRequest, Start } from "./gen/sidekeeper/lease/v1/lease.js";
+import type { Claim, Event, MultiplexRequest, MultiplexResponse, OpenRequest, Start } from "./gen/sidekeeper/lease/v1/lease.js";
 import { type Carrier, GIVE_UP_TIMEOUT } from "./held.js";
-import { listen } from "./transport.js";
-import { seconds } from "./types.js";
+import { isTransient, listen } from "./transport.js";
+import { duration, seconds } from "./types.js";
+
+/** Milliseconds between two attempts to come back to a lease: the sidecar is on this machine, and may be there at any moment. */
+const RESUME_PAUSE = 50;
+/** After how many attempts those who hold something are told again how long it is still valid: about once a second. */
+const ATTEMPTS_TOLD = 20;
 
 type Response = NonNullable<MultiplexResponse["response"]>;
 
@@ -23,30 +28,118 @@ export class Multiplex implements Carrier<Response> {
   why: SidekeeperError = closed();
   /** Whether messages are sent and read. */
   alive = true;
-  readonly requests = new Map<bigint, Pick<Request<unknown>, "hear" | "end">>();
+  readonly requests = new Map<bigint, Pick<Request<unknown>, "hear" | "end" | "claim" | "stopped">>();
+  /** Of a lease that outlives the sidecar's process, its id, and for how many seconds it is valid. */
+  outlives: { readonly leaseId: string; readonly validFor: () => number } | undefined;
   private last = 0n;
   private readonly checks = new Map<bigint, (answer: Answer) => void>();
+  private stream: ClientDuplexStream<MultiplexRequest, MultiplexResponse>;
+  private connected = true;
+  private heard: (response: Response | undefined) => void = () => undefined;
+  private ended: (error?: SidekeeperError) => void = () => undefined;
 
   constructor(
-    private readonly stream: ClientDuplexStream<MultiplexRequest, MultiplexResponse>,
+    private readonly open: () => ClientDuplexStream<MultiplexRequest, MultiplexResponse>,
     request: OpenRequest,
   ) {
+    this.stream = open();
     this.send({ $case: "open", value: request });
   }
 
   listen(heard: (response: Response | undefined) => void, ended: (error?: SidekeeperError) => void): void {
+    this.heard = heard;
+    this.ended = ended;
+    this.follow(
+      (response) => this.take(response),
+      (error) => this.streamEnded(error),
+    );
+  }
+
+  /** Listens to the present stream. One that has failed says afterwards that it has ended, too. */
+  private follow(take: (response: Response | undefined) => void, ended: (error?: SidekeeperError) => void): void {
+    let over = false;
     listen<MultiplexResponse>(
       this.stream,
-      ({ response }) => {
-        heard(response);
-        this.pass(response);
-      },
+      ({ response }) => take(response),
       (error) => {
-        this.alive = false;
-        ended(error);
-        this.end();
+        if (!over) {
+          over = true;
+          this.connected = false;
+          ended(error);
+        }
       },
     );
+  }
+
+  private take(response: Response | undefined): void {
+    this.heard(response);
+    this.pass(response);
+  }
+
+  private streamEnded(error: SidekeeperError | undefined): void {
+    const broken = error?.code === status.UNAVAILABLE && error.reason === "";
+    if (broken && this.isWanted()) {
+      this.comeBack(error, 0);
+      return;
+    }
+    this.alive = false;
+    this.ended(error);
+    this.end();
+  }
+
+  /** Whether the lease outlives its stream and counts still. */
+  private isWanted(): boolean {
+    return this.alive && this.outlives !== undefined && this.outlives.validFor() > 0;
+  }
+
+  /**
+   * Comes back to the lease over a new stream, after so many attempts. Until then the caller's claims count on what they were told, and no
+   * longer than that: if it runs out, the claim ends, and with it the attempts.
+   */
+  private comeBack(broken: SidekeeperError, attempts: number): void {
+    const { outlives } = this;
+    if (!this.isWanted() || outlives === undefined) {
+      this.alive = false;
+      this.streamEnded(broken);
+      return;
+    }
+    if (attempts % ATTEMPTS_TOLD === 0) {
+      this.take({ $case: "suspended", value: { remaining: duration(outlives.validFor()) } });
+    }
+    try {
+      this.stream = this.open();
+    } catch {
+      this.alive = false;
+      this.streamEnded(closed());
+      return;
+    }
+    this.connected = true;
+    let resumed = false;
+    this.follow(
+      (response) => {
+        if (resumed) {
+          this.take(response);
+        } else if (response?.$case === "opened") {
+          resumed = true;
+          this.take({ $case: "resumed", value: {} });
+        }
+      },
+      (error) => {
+        if (resumed) {
+          this.streamEnded(error);
+        } else if (error === undefined || isTransient(error)) {
+          setTimeout(() => this.comeBack(broken, attempts + 1), RESUME_PAUSE);
+        } else {
+          this.alive = false;
+          this.streamEnded(error.reason === "LEASE_NOT_FOUND" ? broken : error);
+        }
+      },
+    );
+    const requests = [...this.requests.entries()];
+    const claims = requests.map(([, request]) => request.claim());
+    this.send({ $case: "resume", value: { leaseId: outlives.leaseId, claims } });
+    requests.filter(([, { stopped }]) => stopped).forEach(([requestId]) => this.send({ $case: "stop", value: { requestId } }));
+    [...this.checks.keys()].forEach((checkId) => this.send({ $case: "check", value: { checkId } }));
   }
 
   cancel(): void {
@@ -57,9 +150,9 @@ export class Multiplex implements Carrier<Response> {
   /** Starts a request. What `select` makes of its events is heard. */
   start<Event>(request: Start["request"], select: (event: Own) => Event | undefined): Carrier<Event | Suspension> {
     const requestId = ++this.last;
-    const started = new Request(this, requestId, select);
+    const started = new Request(this, { requestId, request }, select);
     this.requests.set(requestId, started);
-    this.send({ $case: "start", value: { requestId, request } });
+    this.send({ $case: "start", value: started.start });
     return started;
   }
 
@@ -74,9 +167,9 @@ export class Multiplex implements Carrier<Response> {
     return within(timeout, answer).finally(() => this.checks.delete(checkId));
   }
 
-  /** Sends a message if it can be sent, and waits for nobody. */
+  /** Sends a message if it can be sent, and waits for nobody. What cannot be sent is among the claims of the next stream. */
   send(request: NonNullable<MultiplexRequest["request"]>): void {
-    if (this.alive) {
+    if (this.alive && this.connected) {
       this.stream.write({ request });
     }
   }
@@ -110,6 +203,10 @@ export class Multiplex implements Carrier<Response> {
 class Request<Event> implements Carrier<Event | Suspension> {
   private heard: (event: Event | Suspension | undefined) => void = () => undefined;
   private ended: (error?: SidekeeperError) => void = () => undefined;
+  private holdId = "";
+  private token = 0n;
+  /** Whether the sidecar was asked to give it up. */
+  stopped = false;
   private outcome: { readonly error: SidekeeperError | undefined } | undefined;
   private settle: () => void = () => undefined;
   private readonly over = new Promise<void>((resolve) => {
@@ -118,7 +215,7 @@ class Request<Event> implements Carrier<Event | Suspension> {
 
   constructor(
     private readonly carrier: Multiplex,
-    private readonly requestId: bigint,
+    readonly start: Start,
     private readonly select: (event: Own) => Event | undefined,
   ) {}
 
@@ -130,16 +227,32 @@ class Request<Event> implements Carrier<Event | Suspension> {
     }
   }
 
+  /** What it is for the sidecar that comes back to the lease. */
+  claim(): Claim {
+    return { start: this.start, holdId: this.holdId, token: this.token };
+  }
+
   hear(event: Own | Suspension): void {
+    this.note(event);
     if (this.outcome === undefined) {
       this.heard(event.$case === "suspended" || event.$case === "resumed" ? event : this.select(event));
+    }
+  }
+
+  /** Notes what was granted. */
+  private note(event: Own | Suspension): void {
+    if (event.$case === "acquire" && event.value.event?.$case === "granted") {
+      this.holdId = event.value.event.value.holdId;
+      this.token = event.value.event.value.fencingToken;
+    } else if (event.$case === "join" && event.value.event?.$case === "joined") {
+      this.token = event.value.event.value.incarnation;
     }
   }
 
   end(error: SidekeeperError | undefined): void {
     if (this.outcome === undefined) {
       this.outcome = { error };
-      this.carrier.requests.delete(this.requestId);
+      this.carrier.requests.delete(this.start.requestId);
       this.ended(error);
       this.settle();
     }
@@ -161,7 +274,8 @@ class Request<Event> implements Carrier<Event | Suspension> {
   }
 
   private stop(): void {
-    this.carrier.send({ $case: "stop", value: { requestId: this.requestId } });
+    this.stopped = true;
+    this.carrier.send({ $case: "stop", value: { requestId: this.start.requestId } });
   }
 
   private async result(): Promise<void> {

@@ -101,7 +101,7 @@ class Script {
     switch (request?.$case) {
       case "open":
         this.asked.push("open");
-        this.say({ $case: "opened", value: { leaseId: "1e", ttl: duration(10n) } });
+        this.say({ $case: "opened", value: { leaseId: "1e", ttl: duration(10n), resumable: false } });
         break;
       case "check":
         this.asked.push("check");

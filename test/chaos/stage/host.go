@@ -170,7 +170,7 @@ func (h *Host) flags() []string {
 		"--tick-time=" + ensemble.TickTime.String(),
 		fmt.Sprint("--sync-limit=", ensemble.SyncLimit),
 		"--session-timeout=" + h.stage.play.Timeout.String(),
-		"--state-dir=" + filepath.Join(h.directory, "state"),
+		"--state-dir=" + filepath.Join(h.directory, "state"), "--sigterm=" + []string{"drain", "handover"}[h.Number%2],
 	}, h.stage.options.Flags...)
 }
 

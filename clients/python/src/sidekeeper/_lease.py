@@ -30,7 +30,10 @@ class Lease(HeldStream):
 
     def _grant(self, granted: lease_pb2.Opened) -> str:
         self.id, self.ttl = granted.lease_id, seconds(granted.ttl)
-        self._multiplex = self._open_leases[self.id] = cast(Multiplex, self._carrier)
+        multiplex = cast(Multiplex, self._carrier)
+        self._multiplex = self._open_leases[self.id] = multiplex
+        if granted.resumable:
+            multiplex.outlives(self.id, self._claim.valid_for)
         self._claim.on_end(self._carry_no_more)
         return self.id
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -16,6 +17,10 @@ from sidekeeper._types import seconds
 from sidekeeper.lease.v1 import lease_pb2
 
 WHY_TIMEOUT = 1.0
+RESUME_PAUSE = 0.05
+"""Between two attempts to come back to a lease: the sidecar is on this machine, and may be there at any moment."""
+TELL_INTERVAL = 1.0
+"""How often those who hold something are told how long it is still valid, until the lease is resumed."""
 
 
 class Multiplex:
@@ -23,8 +28,12 @@ class Multiplex:
 
     def __init__(self, method: Callable[..., Any], request: lease_pb2.OpenRequest, ask: Callable[[float], Awaitable[object]]) -> None:
         self._ask = ask
+        self._method = method
         self._unsent: asyncio.Queue[lease_pb2.MultiplexRequest] = asyncio.Queue()
-        self._stream: _transport.Stream[Any] | None = _transport.start(method, self._messages())
+        self._stream: _transport.Stream[Any] | None = _transport.start(method, _messages(self._unsent))
+        self._lease_id = ""
+        self._valid_for: Callable[[], float] = lambda: 0.0
+        self._broken: SidekeeperError | None = None
         self._requests: dict[int, Request] = {}
         self._checks: dict[int, asyncio.Future[Answer]] = {}
         self._last = 0
@@ -32,10 +41,6 @@ class Multiplex:
         self.alive = True
         """Whether messages are sent and read."""
         self._send(open=request)
-
-    async def _messages(self) -> AsyncIterator[lease_pb2.MultiplexRequest]:
-        while True:
-            yield await self._unsent.get()
 
     def _send(self, **request: Any) -> None:
         """Has a message sent if it can be, and waits for nothing."""
@@ -47,18 +52,33 @@ class Multiplex:
         return self._last
 
     async def next(self) -> Told | None:
+        if self._broken is not None:
+            return await self._come_back(self._broken)
         message = None
         try:
-            message = await _transport.next_of(self._stream) if self._stream else None
+            message = await self._read()
         except SidekeeperError as error:
-            if error.code is not grpc.StatusCode.INTERNAL:
+            if not self._may_resume(error):
                 raise
-            await self._find_out_why(error)
+            error.__context__, self._broken = None, error.with_traceback(None)
+            return self._suspended()
         finally:
             if message is None:
-                self.alive, self._stream = False, None  # which keeps gRPC
+                self._stream = None  # which keeps gRPC
+                self.alive = self._broken is not None
         if message is None:
             return None
+        return self._take(message)
+
+    async def _read(self) -> Any:
+        try:
+            return await _transport.next_of(self._stream) if self._stream else None
+        except SidekeeperError as error:
+            if error.code is grpc.StatusCode.INTERNAL:
+                await self._find_out_why(error)
+            raise
+
+    def _take(self, message: Any) -> Told:
         kind = message.WhichOneof("response")
         content = kind and getattr(message, kind)
         match kind:
@@ -69,7 +89,7 @@ class Multiplex:
                 recipe = content.WhichOneof("event")
                 event = getattr(content, recipe)
                 told = event.WhichOneof("event")
-                self._requests[content.request_id].hear(told, told and getattr(event, told))
+                self._requests[content.request_id].hear_of(told, told and getattr(event, told))
             case "ended" if content.request_id in self._requests:
                 self._requests[content.request_id].end(from_ended(content))
             case "checked" if content.check_id in self._checks:
@@ -78,9 +98,60 @@ class Multiplex:
 
     async def _find_out_why(self, error: SidekeeperError) -> None:
         """Raises why the stream has ended if gRPC does not say it, since something was sent in that moment."""
-        self.alive = False
+        self.alive = bool(self._lease_id)
         await self._ask(WHY_TIMEOUT)
         raise error
+
+    def outlives(self, lease_id: str, valid_for: Callable[[], float]) -> None:
+        """Says that the lease outlives the sidecar's process: another stream comes back to it."""
+        self._lease_id, self._valid_for = lease_id, valid_for
+
+    def _may_resume(self, error: SidekeeperError) -> bool:
+        """Whether the stream has broken without a word, as it does when the sidecar's process ends."""
+        broken = error.code is grpc.StatusCode.UNAVAILABLE and not error.reason
+        return broken and bool(self._lease_id) and self.alive and self._valid_for() > 0
+
+    def _suspended(self) -> Told:
+        suspended = lease_pb2.Suspended()
+        suspended.remaining.FromNanoseconds(int(self._valid_for() * 1e9))
+        return self._take(lease_pb2.MultiplexResponse(suspended=suspended))
+
+    async def _come_back(self, broken: SidekeeperError) -> Told:
+        """Comes back to the lease, or says again that it is suspended. Until then the caller's claims count on what they were told, and no
+        longer than that: if it runs out, the claim ends, and with it the attempts."""
+        until = time.monotonic() + TELL_INTERVAL
+        why = broken
+        while self.alive and self._valid_for() > 0:
+            try:
+                await self._try_to_come_back()
+            except SidekeeperError as error:
+                if not _transport.is_transient(error):
+                    why = broken if error.reason == "LEASE_NOT_FOUND" else error
+                    break
+            else:
+                self._broken = None
+                return self._take(lease_pb2.MultiplexResponse(resumed=lease_pb2.Resumed()))
+            await asyncio.sleep(RESUME_PAUSE)
+            if time.monotonic() > until:
+                return self._suspended()
+        self.alive, self._stream = False, None
+        raise why
+
+    async def _try_to_come_back(self) -> None:
+        claims = [request.claim() for request in self._requests.values()]
+        self._unsent = asyncio.Queue()  # what was unsent is among the claims, or follows
+        self._send(resume=lease_pb2.Resume(lease_id=self._lease_id, claims=claims))
+        for request in self._requests.values():
+            if request.stopped:
+                self.stop(request.id)
+        for check_id in self._checks:
+            self._send(check=lease_pb2.CheckValidity(check_id=check_id))
+        self._stream = _transport.start(self._method, _messages(self._unsent))
+        message = await _transport.next_of(self._stream)
+        if message is None:
+            raise SidekeeperError(grpc.StatusCode.UNAVAILABLE, "the sidecar ended the stream without a reason")
+        if message.WhichOneof("response") != "opened":
+            raise SidekeeperError(grpc.StatusCode.INTERNAL, "the sidecar has resumed the lease without saying so")
 
     def on_end(self, _: Callable[[SidekeeperError | None], object]) -> None:
         """Whoever reads it is told when that has come."""
@@ -103,13 +174,16 @@ class Multiplex:
 
     def start(self, **of: Any) -> Request:
         """Starts a request; not after its lease has ended."""
-        request = Request(self, self._next_id())
-        self._requests[request.id] = request
-        self._send(start=lease_pb2.Start(request_id=request.id, **of))
+        request_id = self._next_id()
+        request = Request(self, lease_pb2.Start(request_id=request_id, **of))
+        self._requests[request_id] = request
+        self._send(start=request.start)
         return request
 
     def stop(self, request: int) -> None:
         """Gives a request up, or acknowledges its end."""
+        if request in self._requests:
+            self._requests[request].stopped = True
         self._send(stop=lease_pb2.Stop(request_id=request))
 
     def forget(self, request: int) -> None:
@@ -136,8 +210,13 @@ class Multiplex:
 class Request:
     """A request on the stream of its lease."""
 
-    def __init__(self, carrier: Multiplex, request_id: int) -> None:
-        self.id = request_id
+    def __init__(self, carrier: Multiplex, start: lease_pb2.Start) -> None:
+        self.id = start.request_id
+        self.start = start
+        self.stopped = False
+        """Whether the sidecar was asked to give it up."""
+        self._hold_id = ""
+        self._token = 0
         self._carrier = carrier
         self._events: asyncio.Queue[Told | None] = asyncio.Queue()
         self._over = asyncio.Event()
@@ -147,6 +226,18 @@ class Request:
     def hear(self, kind: str | None, content: Any) -> None:
         if not self._over.is_set():
             self._events.put_nowait((kind, content))
+
+    def hear_of(self, kind: str | None, content: Any) -> None:
+        """Hears an event of its own."""
+        if kind == "granted":
+            self._hold_id, self._token = content.hold_id, content.fencing_token
+        elif kind == "joined":
+            self._token = content.incarnation
+        self.hear(kind, content)
+
+    def claim(self) -> lease_pb2.Claim:
+        """What it is for the sidecar that comes back to the lease."""
+        return lease_pb2.Claim(start=self.start, hold_id=self._hold_id, token=self._token)
 
     def end(self, outcome: SidekeeperError | None) -> None:
         """Ends it at once, and not when its events have been handled: the lease goes on."""
@@ -187,6 +278,11 @@ class Request:
             raise _unanswered() from None
         if self._outcome is not None:
             raise self._outcome
+
+
+async def _messages(unsent: asyncio.Queue[lease_pb2.MultiplexRequest]) -> AsyncIterator[lease_pb2.MultiplexRequest]:
+    while True:
+        yield await unsent.get()
 
 
 def _answer(asked: asyncio.Future[Answer], answer: Answer) -> None:

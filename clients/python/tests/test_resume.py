@@ -1,0 +1,143 @@
+"""Leases that outlive their sidecar: the real program, killed and started again over the ensemble of another process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sidekeeper
+from sidekeeper import aio
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="leases are resumed on Linux only")
+TTL = 4.0
+
+
+class Resuming:
+    """A sidecar that keeps its state, and the ensemble that it stands on."""
+
+    def __init__(self, program: str, directory: Path) -> None:
+        self.program, self.state, self.address = program, directory / "state", f"unix://{directory}/s.sock"
+        listen = ["--listen", f"unix://{directory}/dev.sock", "--log-level", "error"]
+        self.ensemble = subprocess.Popen([program, "dev", *listen], stdout=subprocess.PIPE, text=True)
+        assert self.ensemble.stdout is not None
+        self.server = next(found[1] for line in self.ensemble.stdout if (found := re.search(r"ensemble: +(\S+),", line)))
+        self.directory = directory
+        self.start()
+
+    def start(self) -> None:
+        flags = [f"--zookeeper={self.server}", f"--listen={self.address}", "--operator-listen=", f"--state-dir={self.state}"]
+        command = [
+            self.program,
+            "serve",
+            *flags,
+            f"--session-timeout={TTL:.0f}s",
+            "--tick-time=200ms",
+            "--heartbeat=250ms",
+            "--log-level=error",
+        ]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        assert "listening" in self.process.stdout.readline()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def close(self) -> None:
+        self.kill()
+        self.ensemble.kill()
+        self.ensemble.wait()
+
+
+@pytest.fixture
+def resuming(program: str, tmp_path: Path) -> Iterator[Resuming]:
+    sidecar = Resuming(program, tmp_path)
+    yield sidecar
+    sidecar.close()
+
+
+async def until(condition: object, patience: float = 10.0) -> None:
+    over = time.monotonic() + patience
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < over, "what had to happen has not happened"
+        await asyncio.sleep(0.01)
+
+
+async def test_what_stands_on_a_lease_outlives_its_sidecar(resuming: Resuming) -> None:
+    news: list[str] = []
+    async with aio.Client(resuming.address) as client, await client.open_lease() as lease:
+        lock = await client.acquire(
+            "held", lease=lease, on_suspended=lambda left: news.append("suspended"), on_resumed=lambda: news.append("resumed")
+        )
+        member = await client.join("group", "member", lease=lease)
+        other = await client.acquire("awaited", lease=await client.open_lease())
+        waiting = asyncio.create_task(client.acquire("awaited", lease=lease))
+        await asyncio.sleep(0.3)
+        for _ in range(2):
+            resuming.kill()
+            await until(lambda: lease.suspended and lock.suspended)
+            assert lock.valid
+            resuming.start()
+            await until(lambda: not lease.suspended and not lock.suspended)
+        assert news[0] == "suspended"
+        assert news[-1] == "resumed"
+        await asyncio.sleep(TTL + 1)
+        assert lock.valid
+        assert member.valid
+        assert lease.valid
+        assert not waiting.done()
+        async with aio.Client(resuming.address) as rival:
+            with pytest.raises(sidekeeper.LockHeldError):
+                await rival.acquire("held", wait=0)
+            await other.release()
+            await (await waiting).release()
+            await lock.release()
+            assert (await rival.acquire("held", wait=5)).fencing_token > lock.fencing_token
+
+
+async def test_a_lock_that_is_released_while_its_sidecar_is_away_is_free_when_that_is_confirmed(resuming: Resuming) -> None:
+    async with aio.Client(resuming.address) as client, await client.open_lease() as lease:
+        lock = await client.acquire("held", lease=lease)
+        resuming.kill()
+        await until(lambda: lease.suspended)
+        releasing = asyncio.create_task(lock.release())
+        await asyncio.sleep(0.1)
+        resuming.start()
+        await releasing
+        async with aio.Client(resuming.address) as rival:
+            await rival.acquire("held", wait=0)
+
+
+async def test_a_lease_whose_sidecar_is_away_for_too_long_is_lost_when_its_validity_runs_out(resuming: Resuming) -> None:
+    async with aio.Client(resuming.address) as client:
+        lease = await client.open_lease()
+        lock = await client.acquire("held", lease=lease)
+        resuming.kill()
+        left = lock.valid_for
+        began = time.monotonic()
+        await lock.wait_ended()
+        assert time.monotonic() - began < left + 0.5
+        assert isinstance(lock.error, sidekeeper.LostError)
+        assert not lock.valid
+        with pytest.raises(sidekeeper.LostError):
+            await lease.close()
+
+
+async def test_a_lease_that_the_next_sidecar_does_not_know_is_lost_at_once(resuming: Resuming) -> None:
+    async with aio.Client(resuming.address) as client:
+        lease = await client.open_lease()
+        lock = await client.acquire("held", lease=lease)
+        resuming.kill()
+        shutil.rmtree(resuming.state)
+        resuming.start()
+        await asyncio.wait_for(lock.wait_ended(), 2)
+        assert lock.error is not None
+        assert not lease.valid

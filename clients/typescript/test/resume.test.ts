@@ -1,0 +1,160 @@
+/** Leases that outlive their sidecar: the real program, killed and started again over the ensemble of another process. */
+
+import assert from "node:assert/strict";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import type { Readable } from "node:stream";
+import { type TestContext, test } from "node:test";
+
+import { Client, LockHeldError, LostError } from "../src/index.js";
+import { sleep } from "../src/clock.js";
+import { program, until } from "./sidecar.js";
+
+const TTL = 4;
+
+type Process = ChildProcessByStdio<null, Readable, null>;
+
+/** Starts the program, and returns when it has said something. */
+async function launch(flags: readonly string[], expected: RegExp): Promise<{ child: Process; found: RegExpExecArray }> {
+  const child = spawn(program(), flags, { stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text));
+  let found: RegExpExecArray | null = null;
+  await until("the program starts", 10, () => (found = expected.exec(said)) !== null);
+  return { child, found: found as unknown as RegExpExecArray };
+}
+
+async function kill(child: Process): Promise<void> {
+  const gone = once(child, "exit");
+  child.kill("SIGKILL");
+  await gone;
+}
+
+/** A sidecar that keeps its state, and the ensemble that it stands on. */
+class Resuming {
+  private readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk"));
+  readonly address = `unix://${this.folder}/s.sock`;
+  readonly state = path.join(this.folder, "state");
+  private ensemble: Process | undefined;
+  private sidecar: Process | undefined;
+  private server = "";
+
+  static async begin(t: TestContext): Promise<Resuming> {
+    const made = new Resuming();
+    t.after(async () => made.close());
+    const flags = ["dev", "--listen", `unix://${made.folder}/dev.sock`, "--log-level", "error"];
+    const { child, found } = await launch(flags, /ensemble: +(\S+),/);
+    made.ensemble = child;
+    made.server = found[1] ?? "";
+    await made.start();
+    return made;
+  }
+
+  async start(): Promise<void> {
+    const where = [`--zookeeper=${this.server}`, `--listen=${this.address}`, "--operator-listen=", `--state-dir=${this.state}`];
+    const times = [`--session-timeout=${TTL}s`, "--tick-time=200ms", "--heartbeat=250ms", "--log-level=error"];
+    this.sidecar = (await launch(["serve", ...where, ...times], /listening/)).child;
+  }
+
+  async kill(): Promise<void> {
+    if (this.sidecar !== undefined) {
+      await kill(this.sidecar);
+      this.sidecar = undefined;
+    }
+  }
+
+  private async close(): Promise<void> {
+    await this.kill();
+    if (this.ensemble !== undefined) {
+      await kill(this.ensemble);
+    }
+    rmSync(this.folder, { recursive: true });
+  }
+}
+
+void test("what stands on a lease outlives its sidecar", async (t) => {
+  const resuming = await Resuming.begin(t);
+  const client = new Client({ address: resuming.address });
+  t.after(() => client.close());
+  const lease = await client.openLease();
+  const news: string[] = [];
+  const lock = await client.acquire("held", {
+    lease,
+    onSuspended: () => news.push("suspended"),
+    onResumed: () => news.push("resumed"),
+  });
+  const member = await client.join("group", "member", { lease });
+  const other = await client.acquire("awaited", { lease: await client.openLease() });
+  let granted = false;
+  const waiting = client.acquire("awaited", { lease }).then((held) => {
+    granted = true;
+    return held;
+  });
+  await sleep(0.3);
+  for (let round = 0; round < 2; round++) {
+    await resuming.kill();
+    await until("suspended", 5, () => lease.suspended && lock.suspended);
+    assert.ok(lock.valid);
+    await resuming.start();
+    await until("resumed", 5, () => !lease.suspended && !lock.suspended);
+  }
+  assert.equal(news[0], "suspended");
+  assert.equal(news.at(-1), "resumed");
+  await sleep(TTL + 1);
+  assert.ok(lock.valid && member.valid && lease.valid && !granted);
+  const rival = new Client({ address: resuming.address });
+  t.after(() => rival.close());
+  await assert.rejects(rival.acquire("held", { wait: 0 }), LockHeldError);
+  await other.release();
+  await (await waiting).release();
+  await lock.release();
+  assert.ok((await rival.acquire("held", { wait: 5 })).fencingToken > lock.fencingToken);
+});
+
+void test("a lock that is released while its sidecar is away is free when that is confirmed", async (t) => {
+  const resuming = await Resuming.begin(t);
+  const client = new Client({ address: resuming.address });
+  t.after(() => client.close());
+  const lease = await client.openLease();
+  const lock = await client.acquire("held", { lease });
+  await resuming.kill();
+  await until("suspended", 5, () => lease.suspended);
+  const releasing = lock.release();
+  await sleep(0.1);
+  await resuming.start();
+  await releasing;
+  const rival = new Client({ address: resuming.address });
+  t.after(() => rival.close());
+  await rival.acquire("held", { wait: 0 });
+});
+
+void test("a lease whose sidecar is away for too long is lost when its validity runs out", async (t) => {
+  const resuming = await Resuming.begin(t);
+  const client = new Client({ address: resuming.address });
+  t.after(() => client.close());
+  const lease = await client.openLease();
+  const lock = await client.acquire("held", { lease });
+  await resuming.kill();
+  const left = lock.validFor;
+  const began = performance.now();
+  await lock.ended;
+  assert.ok((performance.now() - began) / 1000 < left + 0.5);
+  assert.ok(lock.error instanceof LostError && !lock.valid);
+  await assert.rejects(lease.close(), LostError);
+});
+
+void test("a lease that the next sidecar does not know is lost at once", async (t) => {
+  const resuming = await Resuming.begin(t);
+  const client = new Client({ address: resuming.address });
+  t.after(() => client.close());
+  const lease = await client.openLease();
+  const lock = await client.acquire("held", { lease });
+  await resuming.kill();
+  rmSync(resuming.state, { recursive: true });
+  await resuming.start();
+  await until("lost", 2, () => lock.error !== undefined);
+  assert.ok(!lease.valid);
+});
