@@ -190,3 +190,18 @@ func TestWhatNobodyComesBackToIsForgotten(t *testing.T) {
 		t.Errorf("%v %v is left", entries, err)
 	}
 }
+
+// What a lease that may be resumed costs more than one that may not: its file is made, and deleted.
+func BenchmarkALease(b *testing.B) {
+	j, err := Open(filepath.Join(b.TempDir(), "state"), scope, zap.NewNop())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer j.Close()
+	for b.Loop() {
+		if err := j.Write("a", record(1)); err != nil {
+			b.Fatal(err)
+		}
+		j.Remove("a")
+	}
+}
