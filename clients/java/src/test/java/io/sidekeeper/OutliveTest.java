@@ -91,6 +91,7 @@ class OutliveTest {
             "--zookeeper=" + server,
             "--listen=" + address,
             "--operator-listen=",
+            "--audit-log=off",
             "--state-dir=" + folder.resolve("state"),
             "--session-timeout=" + TTL + "s",
             "--tick-time=200ms",
