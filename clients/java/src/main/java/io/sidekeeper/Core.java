@@ -49,6 +49,11 @@ final class Core {
     return keeper;
   }
 
+  /** Connects at once if that has failed and is put off. */
+  void reconnect() {
+    transport.channel.resetConnectBackoff();
+  }
+
   void close() {
     if (calls.isClosed()) {
       return;

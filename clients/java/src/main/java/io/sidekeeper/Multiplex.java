@@ -9,25 +9,55 @@ import io.sidekeeper.lease.v1.Event;
 import io.sidekeeper.lease.v1.LeaseServiceGrpc;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
+import io.sidekeeper.lease.v1.Resume;
+import io.sidekeeper.lease.v1.Resumed;
 import io.sidekeeper.lease.v1.Start;
 import io.sidekeeper.lease.v1.Stop;
+import io.sidekeeper.lease.v1.Suspended;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /** The stream of a lease, which carries all that its client starts on the lease. */
 final class Multiplex {
+  /**
+   * What passes between two attempts to come back to a lease: the sidecar is on this machine, and
+   * may be there at any moment.
+   */
+  private static final Duration RESUME_PAUSE = Duration.ofMillis(50);
+
+  /** How often those who hold something are told for how long it is valid, until it is resumed. */
+  private static final Duration TELL_INTERVAL = Duration.ofSeconds(1);
+
   private final Core core;
   private final Claim lease;
   private final Map<Long, Request<?>> requests = new ConcurrentHashMap<>();
   private final Map<Long, CompletableFuture<Answer>> checks = new ConcurrentHashMap<>();
-  private volatile Calls.@Nullable Stream<MultiplexRequest> stream;
+  private Consumer<MultiplexResponse> heard = message -> {};
+  private Calls.Ended ended = failure -> {};
+  private Calls.@Nullable Stream<MultiplexRequest> stream;
+  private List<MultiplexRequest> unsent = new ArrayList<>();
+  private long streamsOver;
+  private boolean cancelled;
+  private boolean resting;
   private long last;
+
+  private volatile String leaseId = "";
+
+  /** Whether a stream that comes after this one can resume the lease. */
+  private volatile boolean resumable;
+
+  /** How the lease's stream has broken, until another one has resumed the lease. */
+  private volatile @Nullable SidekeeperException broken;
+
+  /** When it was told last that the lease is suspended. */
+  private volatile long told;
 
   Multiplex(Core core, Claim lease) {
     this.core = core;
@@ -36,18 +66,144 @@ final class Multiplex {
 
   /** Opens the lease. What is told of the lease itself, and its end, is taken in by others. */
   Calls.Open open(MultiplexRequest open, Consumer<MultiplexResponse> heard, Calls.Ended ended) {
+    this.heard = heard;
+    this.ended = ended;
+    begin(open, 0);
+    return this::cancel;
+  }
+
+  /** Opens a stream, over which everything goes that is unsent. So many were over before it. */
+  private void begin(MultiplexRequest first, long before) {
     Calls.Stream<MultiplexRequest> opened =
         core.calls.open(
-            LeaseServiceGrpc.getMultiplexMethod(),
-            open,
-            false,
-            message -> hear(message, heard),
-            failure -> {
-              ended.accept(failure);
-              end();
-            });
-    stream = opened;
-    return opened;
+            LeaseServiceGrpc.getMultiplexMethod(), first, false, this::hear, this::streamEnded);
+    boolean late;
+    synchronized (this) {
+      late = cancelled;
+      if (streamsOver == before) { // it may have ended already
+        stream = opened;
+        unsent.forEach(opened::send);
+        unsent.clear();
+      }
+    }
+    if (late) {
+      opened.cancel();
+    }
+  }
+
+  /** Ends the stream, or the attempts to come back to the lease. */
+  private void cancel() {
+    Calls.@Nullable Stream<MultiplexRequest> opened;
+    boolean rested;
+    synchronized (this) {
+      cancelled = true;
+      opened = stream;
+      rested = resting;
+      resting = false;
+    }
+    if (opened != null) {
+      opened.cancel();
+    } else if (rested) {
+      finish(broken);
+    }
+  }
+
+  private void streamEnded(@Nullable SidekeeperException failure) {
+    synchronized (this) {
+      streamsOver++;
+      stream = null;
+    }
+    SidekeeperException before = broken;
+    if (before == null && failure != null && mayResume(failure)) {
+      broken = failure;
+      told = System.nanoTime() - TELL_INTERVAL.toNanos();
+      rest(Duration.ZERO);
+    } else if (before == null || lease.isOver()) {
+      finish(failure);
+    } else if (failure == null || failure.isTransient()) {
+      rest(RESUME_PAUSE);
+    } else {
+      // A sidecar that knows no such lease lives: then the end of the stream was that of the lease.
+      finish(failure.reason().equals("LEASE_NOT_FOUND") ? before : failure);
+    }
+  }
+
+  /** Says whether it has broken without a word, as when the sidecar's process ends. */
+  private boolean mayResume(SidekeeperException failure) {
+    return resumable && failure.isTransient() && failure.reason().isEmpty() && lease.validFor() > 0;
+  }
+
+  private void rest(Duration pause) {
+    boolean late;
+    synchronized (this) {
+      late = cancelled;
+      resting = !late;
+    }
+    if (late) {
+      finish(broken);
+    } else {
+      core.workers.after(pause, this::comeBack);
+    }
+  }
+
+  /**
+   * Makes one attempt to come back to the lease. Until one succeeds, the caller's claims count on
+   * what they were told, and no longer than that.
+   */
+  private void comeBack() {
+    MultiplexRequest resume;
+    long before;
+    synchronized (this) {
+      if (!resting) {
+        return;
+      }
+      resting = false;
+      before = streamsOver;
+    }
+    long left = lease.validFor();
+    if (left == 0) {
+      finish(broken);
+      return;
+    }
+    if (System.nanoTime() - told >= TELL_INTERVAL.toNanos()) {
+      told = System.nanoTime();
+      Suspended.Builder suspended =
+          Suspended.newBuilder().setRemaining(Wire.duration(Duration.ofNanos(left)));
+      tell(MultiplexResponse.newBuilder().setSuspended(suspended).build());
+    }
+    synchronized (this) {
+      resume = resume();
+    }
+    core.reconnect();
+    try {
+      begin(resume, before);
+    } catch (SidekeeperException closed) {
+      finish(closed);
+    }
+  }
+
+  /** Comes back with all requests that have not ended; what else is open follows. */
+  private MultiplexRequest resume() {
+    Resume.Builder resume = Resume.newBuilder().setLeaseId(leaseId);
+    unsent = new ArrayList<>();
+    checks.keySet().forEach(id -> unsent.add(checkRequest(id)));
+    for (Request<?> request : requests.values()) {
+      resume.addClaims(request.claim());
+      if (request.stopped) {
+        unsent.add(stopRequest(request.id));
+      }
+    }
+    return MultiplexRequest.newBuilder().setResume(resume).build();
+  }
+
+  private static MultiplexRequest checkRequest(long id) {
+    return MultiplexRequest.newBuilder()
+        .setCheck(CheckValidity.newBuilder().setCheckId(id))
+        .build();
+  }
+
+  private static MultiplexRequest stopRequest(long id) {
+    return MultiplexRequest.newBuilder().setStop(Stop.newBuilder().setRequestId(id)).build();
   }
 
   /** Starts a lock or a member, whose events are made from what is told of it and of the lease. */
@@ -60,9 +216,10 @@ final class Multiplex {
       throw lease.cause();
     }
     synchronized (this) {
-      Request<R> request = new Request<>(++last, read, heard, ended);
+      Start own = start.setRequestId(++last).build();
+      Request<R> request = new Request<>(own, read, heard, ended);
       requests.put(last, request);
-      send(MultiplexRequest.newBuilder().setStart(start.setRequestId(last)));
+      send(MultiplexRequest.newBuilder().setStart(own).build());
       return request;
     }
   }
@@ -76,7 +233,7 @@ final class Multiplex {
       long id = ++last;
       checks.put(id, answer);
       answer.whenComplete((known, failure) -> checks.remove(id));
-      send(MultiplexRequest.newBuilder().setCheck(CheckValidity.newBuilder().setCheckId(id)));
+      send(checkRequest(id));
     }
     if (lease.isOver()) {
       answer.complete(new Answer(0, lease.cause(), false));
@@ -84,14 +241,34 @@ final class Multiplex {
     return core.workers.within(timeout, Status.Code.DEADLINE_EXCEEDED, answer);
   }
 
-  private synchronized void send(MultiplexRequest.Builder request) {
-    Calls.Stream<MultiplexRequest> opened = stream;
-    if (opened != null) {
-      opened.send(request.build());
+  /**
+   * Sends it, with the next stream if there is none: then what is asked for is among its claims.
+   */
+  private synchronized void send(MultiplexRequest request) {
+    if (stream == null) {
+      unsent.add(request);
+    } else {
+      stream.send(request);
     }
   }
 
-  private void hear(MultiplexResponse message, Consumer<MultiplexResponse> heard) {
+  private void hear(MultiplexResponse message) {
+    if (message.hasOpened()) {
+      leaseId = message.getOpened().getLeaseId();
+      resumable = message.getOpened().getResumable();
+    }
+    if (broken == null) {
+      take(message);
+    } else if (message.hasOpened()) {
+      broken = null;
+      tell(MultiplexResponse.newBuilder().setResumed(Resumed.getDefaultInstance()).build());
+    } else {
+      Told unsaid = new Told("the sidecar has resumed the lease without saying so");
+      lease.lose(new SidekeeperException(Status.Code.INTERNAL, "", unsaid));
+    }
+  }
+
+  private void take(MultiplexResponse message) {
     switch (message.getResponseCase()) {
       case EVENT -> {
         Request<?> request = requests.get(message.getEvent().getRequestId());
@@ -112,17 +289,21 @@ final class Multiplex {
           check.complete(new Answer(validFor, null, false));
         }
       }
-      default -> { // of the lease, and so of all that it has
-        heard.accept(message);
-        requests.values().stream()
-            .filter(request -> request.granted)
-            .forEach(request -> request.hear(message));
-      }
+      default -> tell(message);
     }
   }
 
+  /** Tells what is told of the lease, and so of all that it has. */
+  private void tell(MultiplexResponse message) {
+    heard.accept(message);
+    requests.values().stream()
+        .filter(request -> request.granted)
+        .forEach(request -> request.hear(message));
+  }
+
   /** Is for when the lease has ended with its stream. */
-  private void end() {
+  private void finish(@Nullable SidekeeperException failure) {
+    ended.accept(failure);
     SidekeeperException why = lease.cause();
     requests.values().forEach(request -> request.end(why));
     checks.values().forEach(check -> check.complete(new Answer(0, why, false)));
@@ -131,19 +312,27 @@ final class Multiplex {
   /** A lock or a member on the stream. */
   private final class Request<R> implements Calls.Open {
     private final long id;
+    private final Start start;
     private final Function<MultiplexResponse, R> read;
     private final Consumer<R> heard;
     private final Calls.Ended ended;
-    private final AtomicBoolean stopped = new AtomicBoolean();
 
     /** Completed when nothing more is told of it. */
     private final CompletableFuture<Void> over = new CompletableFuture<>();
 
     /** Whether it has what it asks for; of the stream's reader. */
-    private boolean granted;
+    private volatile boolean granted;
 
-    Request(long id, Function<MultiplexResponse, R> read, Consumer<R> heard, Calls.Ended ended) {
-      this.id = id;
+    private volatile String holdId = "";
+    private volatile long token;
+
+    /** Whether the sidecar was asked to give it up. */
+    private boolean stopped;
+
+    Request(
+        Start start, Function<MultiplexResponse, R> read, Consumer<R> heard, Calls.Ended ended) {
+      this.id = start.getRequestId();
+      this.start = start;
       this.read = read;
       this.heard = heard;
       this.ended = ended;
@@ -151,8 +340,24 @@ final class Multiplex {
 
     void hear(MultiplexResponse message) {
       Event event = message.getEvent();
-      granted = granted || event.getAcquire().hasGranted() || event.getJoin().hasJoined();
+      if (event.getAcquire().hasGranted()) {
+        holdId = event.getAcquire().getGranted().getHoldId();
+        token = event.getAcquire().getGranted().getFencingToken();
+        granted = true;
+      } else if (event.getJoin().hasJoined()) {
+        token = event.getJoin().getJoined().getIncarnation();
+        granted = true;
+      }
       heard.accept(read.apply(message));
+    }
+
+    /** Says what it is to a sidecar that was started anew. */
+    io.sidekeeper.lease.v1.Claim claim() {
+      return io.sidekeeper.lease.v1.Claim.newBuilder()
+          .setStart(start)
+          .setHoldId(holdId)
+          .setToken(token)
+          .build();
     }
 
     void end(@Nullable SidekeeperException failure) {
@@ -169,8 +374,11 @@ final class Multiplex {
 
     /** Gives it up, or acknowledges its end. */
     private void stop() {
-      if (stopped.compareAndSet(false, true)) {
-        send(MultiplexRequest.newBuilder().setStop(Stop.newBuilder().setRequestId(id)));
+      synchronized (Multiplex.this) {
+        if (!stopped) {
+          stopped = true;
+          send(stopRequest(id));
+        }
       }
     }
 

@@ -1,10 +1,13 @@
 package io.sidekeeper;
 
+import com.google.protobuf.Any;
 import com.google.protobuf.Duration;
+import com.google.rpc.ErrorInfo;
 import io.grpc.BindableService;
 import io.grpc.Server;
 import io.grpc.Status;
 import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
+import io.grpc.protobuf.StatusProto;
 import io.grpc.stub.StreamObserver;
 import io.sidekeeper.lease.v1.Checked;
 import io.sidekeeper.lease.v1.Ended;
@@ -13,6 +16,7 @@ import io.sidekeeper.lease.v1.LeaseServiceGrpc;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lease.v1.Opened;
+import io.sidekeeper.lease.v1.Resume;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
 import io.sidekeeper.lock.v1.Granted;
@@ -24,13 +28,18 @@ import java.net.InetSocketAddress;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A sidecar that says on the stream of one lease what a test has it say. It opens the lease and
  * answers for its validity by itself, unless it is dumb.
  */
 final class Scripted implements AutoCloseable {
-  private static final Duration VALIDITY = Duration.newBuilder().setSeconds(60).build();
+  /** What it answers for the validity; null for no answer. */
+  volatile @Nullable Duration validity = Duration.newBuilder().setSeconds(60).build();
+
+  /** Whether the lease that it opens next outlives its stream. */
+  volatile boolean resumable;
 
   /** What the client has sent on the lease's stream, but what opens and checks it. */
   final BlockingQueue<MultiplexRequest> sent = new LinkedBlockingQueue<>();
@@ -89,12 +98,15 @@ final class Scripted implements AutoCloseable {
       return;
     }
     switch (request.getRequestCase()) {
-      case OPEN ->
-          say(MultiplexResponse.newBuilder().setOpened(Opened.newBuilder().setLeaseId("lease")));
+      case OPEN -> opened();
       case CHECK -> {
         checks++;
-        Checked.Builder checked = Checked.newBuilder().setCheckId(request.getCheck().getCheckId());
-        say(MultiplexResponse.newBuilder().setChecked(checked.setValidFor(VALIDITY)));
+        Duration told = validity;
+        if (told != null) {
+          Checked.Builder checked =
+              Checked.newBuilder().setCheckId(request.getCheck().getCheckId());
+          say(MultiplexResponse.newBuilder().setChecked(checked.setValidFor(told)));
+        }
       }
       default -> sent.add(request);
     }
@@ -116,6 +128,12 @@ final class Scripted implements AutoCloseable {
     };
   }
 
+  /** Says that the lease is open, or is again. */
+  void opened() {
+    Opened.Builder opened = Opened.newBuilder().setLeaseId("lease").setResumable(resumable);
+    say(MultiplexResponse.newBuilder().setOpened(opened));
+  }
+
   void say(MultiplexResponse.Builder message) {
     synchronized (sent) {
       stream.onNext(message.build());
@@ -131,7 +149,9 @@ final class Scripted implements AutoCloseable {
   void grant(long request) {
     say(
         request,
-        AcquireResponse.newBuilder().setGranted(Granted.newBuilder().setHoldId("hold-" + request)));
+        AcquireResponse.newBuilder()
+            .setGranted(
+                Granted.newBuilder().setHoldId("hold-" + request).setFencingToken(request)));
   }
 
   void end(Ended.Builder ended) {
@@ -141,6 +161,27 @@ final class Scripted implements AutoCloseable {
   /** Ends the stream of the lease. */
   void fail(Status status) {
     stream.onError(status.asException());
+  }
+
+  /** Ends the stream with a reason of the sidecar's. */
+  void fail(Status status, String reason) {
+    ErrorInfo info = ErrorInfo.newBuilder().setDomain("sidekeeper").setReason(reason).build();
+    stream.onError(
+        StatusProto.toStatusException(
+            com.google.rpc.Status.newBuilder()
+                .setCode(status.getCode().value())
+                .setMessage(reason)
+                .addDetails(Any.pack(info))
+                .build()));
+  }
+
+  /** What the next stream begins with. */
+  Resume resume() throws InterruptedException {
+    MultiplexRequest request = next();
+    if (!request.hasResume()) {
+      throw new AssertionError("nothing is resumed: " + request);
+    }
+    return request.getResume();
   }
 
   /** The next message of the client that is not about the lease itself. */

@@ -78,7 +78,7 @@ final class Sidecar implements AutoCloseable {
   /**
    * The sidecar's program: SIDEKEEPER_PROGRAM, or the one that `make build` has left in this tree.
    */
-  private static String program() {
+  static String program() {
     String built = System.getenv("SIDEKEEPER_PROGRAM");
     return built == null ? ROOT.resolve("bin/sidekeeper").toString() : built;
   }
