@@ -19,6 +19,10 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
+// A caller whose connection is closed is dead, as far as this process knows, and loses everything at once; a caller whose sidecar has died
+// counts on. So no caller may take the one for the other. Over a Unix socket none does that does not close its connection itself: only the end
+// of this process closes it. Over TCP, what is between the two may: there is no lease to come back to.
+//
 // A lease outlives the sidecar's process as its session and what that owns do. The journal keeps the session's key, which is all that only
 // the process knew: the ensemble lists what the session owns, each node says which request it is, and the caller says what it claims. What
 // it claims to hold is held once more if its place stands and it is its turn still, as for any place: a caller can claim nothing that is not
@@ -51,7 +55,7 @@ func (s *started) claimed() *claim {
 // journal has a later process able to come back to the lease.
 func (m *multiplex) journal() {
 	made, options := m.lease, m.leases.services.options
-	if options.Resumption == nil {
+	if options.Resumption == nil || !caller.Of(m.ctx).Unix {
 		return
 	}
 	m.keep(journal.Record{
@@ -145,7 +149,7 @@ func asks(asked *leasev1.Claim, node recipes.Node) bool {
 // comeBack makes the lease of the record that the process before has left, which is used once.
 func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, error) {
 	leases, from, key := m.leases.services.leases, caller.Of(m.ctx), digestOf(id)
-	if leases.options.Resumption == nil {
+	if leases.options.Resumption == nil || !from.Unix {
 		return nil, nil, errLeaseNotFound
 	}
 	kept := leases.options.Resumption.Journal

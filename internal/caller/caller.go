@@ -16,6 +16,7 @@ type Caller struct {
 	Identity string // `uid:1000`, `socket:app`, `spiffe://…`; see package policy. Never empty for a call from the network
 	Operator bool   // whether it came over the operators' listener
 	Process  int32  // the peer's process id on a Unix socket, 0 elsewhere; for the log only
+	Unix     bool   // whether its connection is a Unix socket's, which nothing but its two ends can break
 
 	Ending *Ending
 	Slot   Slot // that its connection takes

@@ -53,7 +53,7 @@ func (h Handshake) ServerHandshake(socket net.Conn) (net.Conn, credentials.AuthI
 		return nil, nil, err
 	}
 	caller.Operator = h.Operators || h.Trusting
-	caller.Ending, caller.Slot = raw.ending, slot
+	caller.Ending, caller.Slot, caller.Unix = raw.ending, slot, isUnix(socket)
 	return conn, caller, nil
 }
 

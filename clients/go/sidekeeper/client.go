@@ -98,7 +98,7 @@ func Dial(target string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialing := append(dialing(), grpc.WithTransportCredentials(transport), chosen.unary(), chosen.dialer())
+	dialing := append(dialing(resolved), grpc.WithTransportCredentials(transport), chosen.unary(), chosen.dialer())
 	connection, err := grpc.NewClient(resolved, append(dialing, chosen.grpc...)...)
 	if err != nil {
 		return nil, fmt.Errorf("sidecar %s: %w", resolved, err)
@@ -138,15 +138,13 @@ func (s settings) credentials(target string, local bool) (credentials.TransportC
 }
 
 // dialing is what every connection to a sidecar has. gRPC's own defaults would repeat calls that must not be repeated,
-// notice a dropped network after hours, and wait two minutes for a sidecar that was restarted.
-func dialing() []grpc.DialOption {
-	return []grpc.DialOption{
+// notice a dropped network after hours, and wait two minutes for a sidecar that was restarted. A Unix socket drops nothing: it breaks with the
+// sidecar's process, and only then may a lease be resumed, so that it must not be given up here.
+func dialing(target string) []grpc.DialOption {
+	options := []grpc.DialOption{
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{
-			Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true,
-		}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second,
@@ -154,6 +152,12 @@ func dialing() []grpc.DialOption {
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	}
+	if strings.HasPrefix(target, "unix:") {
+		return options
+	}
+	return append(options, grpc.WithKeepaliveParams(keepalive.ClientParameters{
+		Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true,
+	}))
 }
 
 func newClient(connection *grpc.ClientConn, chosen settings) *Client {

@@ -53,11 +53,16 @@ const OPTIONS = {
   "grpc.enable_http_proxy": 0,
   "grpc.service_config_disable_resolution": 1,
   "grpc.use_local_subchannel_pool": 1,
+  "grpc.initial_reconnect_backoff_ms": 100,
+  "grpc.max_reconnect_backoff_ms": 3_000,
+};
+
+// A Unix socket drops nothing: it breaks with the sidecar's process, and only then may a lease be resumed, so that it must not be given
+// up here.
+const KEEPALIVE = {
   "grpc.keepalive_time_ms": 10_000,
   "grpc.keepalive_timeout_ms": 5_000,
   "grpc.keepalive_permit_without_calls": 1,
-  "grpc.initial_reconnect_backoff_ms": 100,
-  "grpc.max_reconnect_backoff_ms": 3_000,
 };
 
 /** The target as gRPC understands it, and whether it stays on this machine. Throws for what is no address. */
@@ -85,7 +90,11 @@ export function openChannel(target?: string, secure?: ChannelCredentials): Chann
   if (secure === undefined && !local) {
     throw new RangeError(`sidecar "${address}": an address that is neither a Unix socket nor loopback needs credentials`);
   }
-  return new Channel(address, secure ?? credentials.createInsecure(), OPTIONS);
+  return new Channel(
+    address,
+    secure ?? credentials.createInsecure(),
+    address.startsWith("unix:") ? OPTIONS : { ...OPTIONS, ...KEEPALIVE },
+  );
 }
 
 /** A call with one answer. */

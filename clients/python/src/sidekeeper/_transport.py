@@ -47,13 +47,18 @@ OPTIONS: list[tuple[str, int]] = [
     ("grpc.enable_http_proxy", 0),
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 3_000),
+]
+
+# A Unix socket drops nothing: it breaks with the sidecar's process, and only then may a lease be resumed, so that it must not be given up
+# here.
+KEEPALIVE: list[tuple[str, int]] = [
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 3_000),
 ]
 
 END: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # which the type stubs do not know
@@ -138,11 +143,12 @@ def open_channel(target: str | None, credentials: grpc.ChannelCredentials | None
 
 def _dial(target: str | None, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
     address, local = resolve(target)
+    options = OPTIONS if address.startswith("unix:") else OPTIONS + KEEPALIVE
     if credentials is not None:
-        return grpc.aio.secure_channel(address, credentials, options=OPTIONS)
+        return grpc.aio.secure_channel(address, credentials, options=options)
     if not local:
         raise ValueError(f"sidecar {address!r}: an address that is neither a Unix socket nor loopback needs credentials")
-    return grpc.aio.insecure_channel(address, options=[*OPTIONS, ("grpc.default_authority", "localhost")])
+    return grpc.aio.insecure_channel(address, options=[*options, ("grpc.default_authority", "localhost")])
 
 
 async def call(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:

@@ -261,7 +261,7 @@ type Opened struct {
 	// Always set. The timeout the ensemble granted.
 	Ttl *durationpb.Duration `protobuf:"bytes,2,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// Whether the lease outlives the sidecar's process: a stream of Multiplex that begins with `resume` comes back to it. Only leases of
-	// Multiplex do, of a sidecar with a `--state-dir`.
+	// Multiplex over a Unix socket do, of a sidecar with a `--state-dir`.
 	Resumable     bool `protobuf:"varint,3,opt,name=resumable,proto3" json:"resumable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -542,7 +542,9 @@ func (*MultiplexRequest_Check) isMultiplexRequest_Request() {}
 
 // Resume comes back to a lease whose sidecar has been started anew. `opened` follows when the lease is proved to be alive; then, for each
 // claim, what its request would be sent: `granted` or `joined` again, or `queued`, or `ended`. What was held is held without a gap: the
-// same place with the same token. Until then rely on what was told before the stream broke, and no longer than that.
+// same place with the same token. Until then rely on what was told before the stream broke, and no longer than that, and on nothing if
+// it was the caller that closed its connection, as gRPC does when its own keepalive runs out: the sidecar may live and take that for the
+// end of the caller. The clients use no keepalive over Unix sockets.
 type Resume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. From `opened`.

@@ -70,13 +70,18 @@ final class Transport {
   }
 
   // gRPC's own defaults would repeat calls that must not be repeated, and notice a dropped network
-  // after hours.
+  // after hours. A Unix socket drops nothing: it breaks with the sidecar's process, and only then
+  // may
+  // a lease be resumed, so that it must not be given up here.
   private static NettyChannelBuilder configure(Address address, ChannelCredentials credentials) {
     NettyChannelBuilder builder;
     if (address.path() == null) {
       builder =
           NettyChannelBuilder.forAddress(address.host(), address.port(), credentials)
-              .channelType(NioSocketChannel.class);
+              .channelType(NioSocketChannel.class)
+              .keepAliveTime(10, TimeUnit.SECONDS)
+              .keepAliveTimeout(5, TimeUnit.SECONDS)
+              .keepAliveWithoutCalls(true);
     } else {
       builder =
           NettyChannelBuilder.forAddress(UnixDomainSocketAddress.of(address.path()), credentials)
@@ -88,10 +93,7 @@ final class Transport {
         .directExecutor()
         .disableRetry()
         .disableServiceConfigLookUp()
-        .proxyDetector(server -> null)
-        .keepAliveTime(10, TimeUnit.SECONDS)
-        .keepAliveTimeout(5, TimeUnit.SECONDS)
-        .keepAliveWithoutCalls(true);
+        .proxyDetector(server -> null);
   }
 
   /**

@@ -83,7 +83,7 @@ export interface Opened {
     | undefined;
   /**
    * Whether the lease outlives the sidecar's process: a stream of Multiplex that begins with `resume` comes back to it. Only leases of
-   * Multiplex do, of a sidecar with a `--state-dir`.
+   * Multiplex over a Unix socket do, of a sidecar with a `--state-dir`.
    */
   resumable: boolean;
 }
@@ -126,7 +126,9 @@ export interface MultiplexRequest {
 /**
  * Resume comes back to a lease whose sidecar has been started anew. `opened` follows when the lease is proved to be alive; then, for each
  * claim, what its request would be sent: `granted` or `joined` again, or `queued`, or `ended`. What was held is held without a gap: the
- * same place with the same token. Until then rely on what was told before the stream broke, and no longer than that.
+ * same place with the same token. Until then rely on what was told before the stream broke, and no longer than that, and on nothing if
+ * it was the caller that closed its connection, as gRPC does when its own keepalive runs out: the sidecar may live and take that for the
+ * end of the caller. The clients use no keepalive over Unix sockets.
  */
 export interface Resume {
   /** Required. From `opened`. */
