@@ -244,6 +244,9 @@ func (m *multiplex) tell(message *leasev1.MultiplexResponse) <-chan struct{} {
 // caller has asked for it: then it says that the place is gone.
 func (s *started) run(method string, handle grpc.StreamHandler) {
 	ctx, afterStatus := caller.Inner(context.WithValue(s.ctx, startedKey{}, s))
+	if s.claim != nil {
+		ctx = caller.GoingOn(ctx)
+	}
 	told := sync.OnceFunc(s.telling.Done)
 	defer told()
 	err := caller.PassageOf(s.ctx)(method, &innerStream{ctx: ctx}, handle)

@@ -40,6 +40,14 @@ type innerKey struct{}
 // IsInner says whether ctx is of such a call.
 func IsInner(ctx context.Context) bool { return ctx.Value(innerKey{}) != nil }
 
+// GoingOn is the context of a call that was begun before the sidecar was started, and has cost then what it costs.
+func GoingOn(ctx context.Context) context.Context { return context.WithValue(ctx, goingOnKey{}, true) }
+
+type goingOnKey struct{}
+
+// GoesOn says whether ctx is of such a call.
+func GoesOn(ctx context.Context) bool { return ctx.Value(goingOnKey{}) != nil }
+
 // A Passage has a call that came inside of another one's stream go through all that calls go through before it is handled.
 type Passage func(method string, stream grpc.ServerStream, handle grpc.StreamHandler) error
 

@@ -82,6 +82,9 @@ func (s *authorizedStream) RecvMsg(request any) error {
 	if err := s.authorizer.judge(asked); err != nil {
 		return err
 	}
+	if caller.GoesOn(s.ServerStream.Context()) {
+		return nil
+	}
 	takes := costOf(s.method, request)
 	if caller.IsInner(s.ServerStream.Context()) {
 		takes[0] = 0 // it has a session already

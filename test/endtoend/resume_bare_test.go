@@ -3,7 +3,9 @@ package endtoend
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -293,5 +295,30 @@ func TestNoSecondProcessComesBackToTheLeasesOfOneThatLives(t *testing.T) {
 	output, err := second.CombinedOutput()
 	if failed, is := err.(*exec.ExitError); !is || failed.ExitCode() != 64 || !strings.Contains(string(output), "another process has it") {
 		t.Errorf("a second process: %v: %s", err, output)
+	}
+}
+
+// Whoever comes back pays nothing again: a pace that the policy sets costs no lock.
+func TestWhoComesBackIsNotHeldUpByItsPace(t *testing.T) {
+	e := ensembleOf(t, quickTick)
+	with := quick(e)
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	rules := "rules: [{identities: ['*'], methods: ['sidekeeper.lease.v1.LeaseService/*', 'sidekeeper.lock.v1.LockService/*']}]\n" +
+		"limits: [{identities: ['*'], writes_per_second: 2}]\n"
+	must(t, os.WriteFile(policy, []byte(rules), 0o600))
+	begin := resuming(t, with, "--policy="+policy)
+	killed := begin()
+	killed.awaitReady(t)
+	lease, id := killed.carries(t)
+	name := fmt.Sprint("resume/paced-", now())
+	var claims []*leasev1.Claim
+	for number := uint64(1); number <= 7; number++ { // four are the work of two seconds
+		start := lease.start(t, number, fmt.Sprint(name, "-", number))
+		claims = append(claims, heldClaim(start, lease.granted(t, number)))
+		await(t, "half a second", patient, after(500*time.Millisecond))
+	}
+	back := restarted(t, killed, begin).resumes(t, id, claims...)
+	for number := uint64(1); number <= 7; number++ {
+		back.granted(t, number)
 	}
 }
