@@ -18,7 +18,8 @@ var (
 		"INTERNAL", "LEASE_CLOSED", "LEASE_LOST", "MEMBER_REMOVED", "MEMBER_REPLACED", "SIDECAR_STOPPING", "SLOW_READER",
 	}
 	operations = []string{
-		"check", "create", "createContainer", "createSession", "delete", "exists", "getChildren", "getData", "heartbeat", "multi", "setData",
+		"check", "create", "createContainer", "createSession", "delete", "exists", "getChildren", "getData", "getEphemerals",
+		"heartbeat", "multi", "setData",
 	}
 )
 
