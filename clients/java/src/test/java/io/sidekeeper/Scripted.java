@@ -25,6 +25,7 @@ import io.sidekeeper.lock.v1.ReleaseRequest;
 import io.sidekeeper.lock.v1.ReleaseResponse;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.util.Objects;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -52,7 +53,7 @@ final class Scripted implements AutoCloseable {
 
   private final boolean dumb;
   private final Server server;
-  private volatile StreamObserver<MultiplexResponse> stream;
+  private volatile @Nullable StreamObserver<MultiplexResponse> stream;
 
   Scripted(boolean dumb) throws IOException {
     this.dumb = dumb;
@@ -76,7 +77,9 @@ final class Scripted implements AutoCloseable {
         return new StreamObserver<>() {
           @Override
           public void onNext(MultiplexRequest request) {
-            take(request);
+            if (told == stream) { // what comes late over a stream that has ended goes nowhere
+              take(request);
+            }
           }
 
           @Override
@@ -136,7 +139,7 @@ final class Scripted implements AutoCloseable {
 
   void say(MultiplexResponse.Builder message) {
     synchronized (sent) {
-      stream.onNext(message.build());
+      Objects.requireNonNull(stream).onNext(message.build());
     }
   }
 
@@ -160,19 +163,25 @@ final class Scripted implements AutoCloseable {
 
   /** Ends the stream of the lease. */
   void fail(Status status) {
-    stream.onError(status.asException());
+    fail(status.asException());
   }
 
   /** Ends the stream with a reason of the sidecar's. */
   void fail(Status status, String reason) {
     ErrorInfo info = ErrorInfo.newBuilder().setDomain("sidekeeper").setReason(reason).build();
-    stream.onError(
+    fail(
         StatusProto.toStatusException(
             com.google.rpc.Status.newBuilder()
                 .setCode(status.getCode().value())
                 .setMessage(reason)
                 .addDetails(Any.pack(info))
                 .build()));
+  }
+
+  private void fail(Exception status) {
+    StreamObserver<MultiplexResponse> ending = Objects.requireNonNull(stream);
+    stream = null;
+    ending.onError(status);
   }
 
   /** What the next stream begins with. */
