@@ -40,6 +40,23 @@ type Lock struct {
 	// Nested says that names may lie inside one another, so that a child which is no contender makes this directory
 	// one that is not a lock (ErrDirectory). Otherwise such children are not minded.
 	Nested bool
+
+	permits bool // the children are a semaphore's permits, which all hold. See Semaphore
+}
+
+// parse reads the name of a child.
+func (l Lock) parse(name string) (child, bool) {
+	if l.permits {
+		return parsePermit(name)
+	}
+	return parseChild(name)
+}
+
+func (l Lock) marker(mode Mode) string {
+	if l.permits {
+		return "-lease-"
+	}
+	return mode.marker()
 }
 
 // A Place is one contender's node in a lock's queue. Its calls are for one goroutine, but Leave is for any.
@@ -62,13 +79,13 @@ type Place struct {
 // Join takes the last place. It cannot be cancelled: a create given up half-way could leave a node that blocks the queue
 // until the session ends. Whoever joins must Leave.
 func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About) (*Place, error) {
-	made, err := session.Enqueue(ctx, l.Path, mode.marker(), about.encode())
+	made, err := session.Enqueue(ctx, l.Path, l.marker(mode), about.encode())
 	if err != nil {
 		return nil, err
 	}
 	place := &Place{lock: l, session: session, about: about, made: made}
 	var ok bool
-	if place.own, ok = parseChild(made.Name); !ok {
+	if place.own, ok = l.parse(made.Name); !ok {
 		session.Dequeue(ctx, l.Path+"/"+made.Name)
 		return nil, fmt.Errorf("place %q has no sequence number", made.Name)
 	}
@@ -82,7 +99,7 @@ func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About)
 // its end was asked for meanwhile; then, and with any other error, it goes with the session, unless the caller deletes it.
 func (l Lock) Rejoin(session Adopter, standing Standing, about About) (*Place, error) {
 	name := path.Base(standing.Path)
-	own, ok := parseChild(name)
+	own, ok := l.parse(name)
 	if !ok || standing.Path != l.Path+"/"+name || revocationIn(standing.Node.Data).Break {
 		return nil, ErrGone
 	}

@@ -26,15 +26,20 @@ type child struct {
 // markers tells contenders apart by what stands between the unique part of the name and the sequence number: Curator's
 // mutex, which go-zookeeper and others share (their own part may differ: nothing is asked of it); its read/write lock;
 // kazoo's lock, which is also its writer; and kazoo's reader.
-var markers = []struct {
-	text string
-	mode Mode
-}{
+var markers = []marker{
 	{"lock-", Exclusive},
 	{"__WRIT__", Write},
 	{"__READ__", Read},
 	{"__lock__", Exclusive},
 	{"__rlock__", Read},
+}
+
+// permitMarkers tells a semaphore's permits from what else is in their directory.
+var permitMarkers = []marker{{"lease-", Read}}
+
+type marker struct {
+	text string
+	mode Mode
 }
 
 // marker is what Curator puts into the name of a contender with this mode.
@@ -78,7 +83,12 @@ func (m Mode) waitsFor(ahead Mode) bool {
 
 // parseChild reads the name of a lock directory's child. Anybody may have made it: ok is false for whatever is no
 // contender that we know.
-func parseChild(name string) (contender child, ok bool) {
+func parseChild(name string) (contender child, ok bool) { return parseMarked(name, markers) }
+
+// parsePermit reads the name of a child of a semaphore's permits, as parseChild does. Permits hold together, as readers do.
+func parsePermit(name string) (permit child, ok bool) { return parseMarked(name, permitMarkers) }
+
+func parseMarked(name string, markers []marker) (contender child, ok bool) {
 	for _, width := range []int{10, 11} { // the server writes %010d, so only large negative numbers take 11
 		split := len(name) - width
 		if split < 0 {

@@ -22,20 +22,16 @@ func FuzzNamesOfContenders(f *testing.F) {
 	f.Add("lock--000000000", uint8(0), int32(-1))
 	f.Add("lock--0123456789", uint8(0), int32(-1))
 	f.Fuzz(func(t *testing.T, prefix string, which uint8, number int32) {
-		marker := markers[int(which)%len(markers)]
-		name := prefix + marker.text + fmt.Sprintf("%010d", number)
+		made := markers[int(which)%len(markers)]
+		name := prefix + made.text + fmt.Sprintf("%010d", number)
 		read, ok := parseChild(name)
-		if !ok || read.name != name || read.sequence != number || read.mode != marker.mode {
+		if !ok || read.name != name || read.sequence != number || read.mode != made.mode {
 			t.Errorf("%q is read as %+v", name, read)
 		}
 		if read, ok := parseChild(prefix); ok {
 			number := fmt.Sprintf("%010d", read.sequence)
 			marked, numbered := strings.CutSuffix(prefix, number)
-			known := slices.ContainsFunc(markers, func(m struct {
-				text string
-				mode Mode
-			},
-			) bool {
+			known := slices.ContainsFunc(markers, func(m marker) bool {
 				return m.mode == read.mode && strings.HasSuffix(marked, m.text)
 			})
 			if !numbered || !known {
@@ -56,13 +52,13 @@ func FuzzDirectoriesOfContenders(f *testing.F) {
 		names := strings.Split(listed, "\n")
 		slices.Sort(names)
 		names = slices.Compact(names) // as in a directory
-		contenders, foreignChildren := readQueue(names)
+		contenders, foreignChildren := Lock{}.readQueue(names)
 		if len(contenders)+foreignChildren != len(names) {
 			t.Fatalf("%d contenders and %d foreignChildren of %d", len(contenders), foreignChildren, len(names))
 		}
 		ordered := contenders.inOrder()
 		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		again, _ := readQueue(names)
+		again, _ := Lock{}.readQueue(names)
 		if !slices.Equal(ordered, again.inOrder()) {
 			t.Fatalf("%v, or %v", ordered, again)
 		}

@@ -11,10 +11,10 @@ import (
 type queue []child
 
 // readQueue picks the contenders out of a directory's children and counts the others. The queue is not in order yet.
-func readQueue(names []string) (contenders queue, foreignChildren int) {
+func (l Lock) readQueue(names []string) (contenders queue, foreignChildren int) {
 	contenders = make(queue, 0, len(names))
 	for _, name := range names {
-		if c, ok := parseChild(name); ok {
+		if c, ok := l.parse(name); ok {
 			contenders = append(contenders, c)
 		}
 	}

@@ -32,7 +32,7 @@ func modeOf(letter byte) Mode { return Mode(strings.IndexByte("mrw", letter)) }
 
 func TestTheOrderIsThatOfTheNumbersUntilTheCounterEnds(t *testing.T) {
 	for _, want := range []string{"", "m0", "m0 m1 m2", "m9 m10 m100", "m1 m2147483646", "w3 r3 r4"} {
-		contenders, _ := readQueue(standing(want))
+		contenders, _ := Lock{}.readQueue(standing(want))
 		if got := line(contenders.inOrder()); got != want || !contenders.numbersTell() {
 			t.Errorf("%s is in order as %s, numbers tell: %v", want, got, contenders.numbersTell())
 		}
@@ -44,7 +44,7 @@ func TestWhereTheCounterEndsTheOrderIsThatOfTheTransactions(t *testing.T) {
 		"m2147483647", "m2147483646 m2147483647 m-2147483648 m-2147483647", "m-1 m0 m1",
 		"m2147483647 m-2147483648 m2147483647 m-2147483648", "w2147483647 r2147483647", "r2147483647 w2147483647 r-2147483648",
 	} {
-		contenders, _ := readQueue(standing(want))
+		contenders, _ := Lock{}.readQueue(standing(want))
 		if contenders.numbersTell() {
 			t.Errorf("numbers tell the order of %s", want)
 		}
@@ -71,7 +71,7 @@ func TestOnlyEarlierPlacesAreAhead(t *testing.T) {
 		{"w3 r3 w5", "w3", ""},
 		{"w3 r3 w5", "r3", ""},
 	} {
-		contenders, _ := readQueue(standing(test.line))
+		contenders, _ := Lock{}.readQueue(standing(test.line))
 		contenders.inOrder()
 		for _, own := range contenders {
 			if ahead, ok := contenders.aheadOf(own.name); line(queue{own}) == test.own && (!ok || line(ahead) != test.want) {
@@ -93,7 +93,7 @@ func TestEachModeWaitsForWhomItMust(t *testing.T) {
 		{"r1 r2", "w", "r1 r2"},
 		{"w3 r3", "w", "w3 r3"},
 	} {
-		ahead, _ := readQueue(standing(test.ahead))
+		ahead, _ := Lock{}.readQueue(standing(test.ahead))
 		if got := line(ahead.inOrder().blocking(modeOf(test.mode[0]))); got != test.want {
 			t.Errorf("behind %s, %s waits for %q, not %q", test.ahead, test.mode, got, test.want)
 		}
@@ -105,7 +105,7 @@ func TestTheFrontOfTheQueueHolds(t *testing.T) {
 		"": "", "m1 m2": "m1", "w1 r2": "w1", "r1 r2 w3 r4": "r1 r2", "w3 r3 r4": "w3 r3", "r3 r4 w5": "r3 r4",
 		"m1 r2": "m1", "r1 m2 r3": "r1",
 	} {
-		contenders, _ := readQueue(standing(text))
+		contenders, _ := Lock{}.readQueue(standing(text))
 		if got := line(contenders.inOrder().holders()); got != want {
 			t.Errorf("of %q, %q hold, not %q", text, got, want)
 		}
@@ -117,7 +117,7 @@ func TestForeignChildrenAreCountedAndNotMinded(t *testing.T) {
 	for i := range 5000 {
 		names = append(names, fmt.Sprintf("stranger-%010d", i))
 	}
-	contenders, foreignChildren := readQueue(names)
+	contenders, foreignChildren := Lock{}.readQueue(names)
 	if got := line(contenders.inOrder()); got != "m1 m2" || foreignChildren != 5004 {
 		t.Errorf("%s and %d foreignChildren", got, foreignChildren)
 	}

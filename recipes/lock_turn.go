@@ -55,7 +55,7 @@ func (p *Place) isFirst() bool {
 	if p.made.Queue == nil || p.made.Czxid == 0 {
 		return false
 	}
-	contenders, foreignChildren := readQueue(p.made.Queue)
+	contenders, foreignChildren := p.lock.readQueue(p.made.Queue)
 	if foreignChildren > 0 && p.lock.Nested || !contenders.numbersTell() {
 		return false
 	}
@@ -131,7 +131,7 @@ func (p *Place) ahead(ctx context.Context) (queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	contenders, foreignChildren := readQueue(names)
+	contenders, foreignChildren := p.lock.readQueue(names)
 	if p.lock.Nested && foreignChildren > 0 {
 		return nil, ErrDirectory
 	}

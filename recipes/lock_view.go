@@ -95,7 +95,7 @@ func (l Lock) contenders(names []string, err error) (contenders queue, foreignCh
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return nil, 0, err
 	}
-	contenders, foreignChildren = readQueue(names)
+	contenders, foreignChildren = l.readQueue(names)
 	if l.Nested && foreignChildren > 0 {
 		return nil, foreignChildren, ErrDirectory
 	}

@@ -1,4 +1,4 @@
-// Package recipes holds Sidekeeper's distributed algorithms, which ZooKeeper calls recipes: locks, sequences, groups and configuration. A
+// Package recipes holds Sidekeeper's distributed algorithms, which ZooKeeper calls recipes: locks, semaphores, sequences, groups and configuration. A
 // file's name begins with its feature: lock_queue.go, sequence_state.go, group_evict.go, config_commit.go.
 //
 // A recipe sees ZooKeeper through small interfaces. A Tree reads nodes and watches them; a Store also writes them, in transactions; a Session

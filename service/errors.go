@@ -34,8 +34,9 @@ var (
 	errStopping          = errors.New("the sidecar is stopping; nothing is held")
 	errEnsembleLost      = errors.New("the ensemble does not answer; nothing is held")
 	errWaitTimeout       = errors.New("wait_timeout expired")
+	errSemaphoreFull     = errors.New("not enough free permits")
 	errLockHeld          = errors.New("the lock is held by another caller")
-	errAlreadyContending = errors.New("the lease already holds this lock or waits for it")
+	errAlreadyContending = errors.New("the lease already holds this or waits for it")
 	errLeaseNotFound     = errors.New("no such lease of this caller")
 	errHoldNotFound      = errors.New("no such hold of this caller")
 	ErrOperatorOnly      = errors.New("available only on the operators' listener")
@@ -69,6 +70,7 @@ var answers = []answer{
 	{errEnsembleLost, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},
 	{errWaitTimeout, codes.DeadlineExceeded, errorsv1.Reason_REASON_WAIT_TIMEOUT},
 	{errLockHeld, codes.FailedPrecondition, errorsv1.Reason_REASON_LOCK_HELD},
+	{errSemaphoreFull, codes.FailedPrecondition, errorsv1.Reason_REASON_SEMAPHORE_FULL},
 	{errAlreadyContending, codes.FailedPrecondition, errorsv1.Reason_REASON_ALREADY_CONTENDING},
 	{errLeaseNotFound, codes.NotFound, errorsv1.Reason_REASON_LEASE_NOT_FOUND},
 	{errHoldNotFound, codes.NotFound, errorsv1.Reason_REASON_HOLD_NOT_FOUND},
@@ -96,6 +98,10 @@ var answers = []answer{
 	{recipes.ErrNoMember, codes.NotFound, errorsv1.Reason_REASON_MEMBER_NOT_FOUND},
 	{recipes.ErrNoGroup, codes.NotFound, errorsv1.Reason_REASON_GROUP_NOT_FOUND},
 	{recipes.ErrGroupNotEmpty, codes.FailedPrecondition, errorsv1.Reason_REASON_GROUP_NOT_EMPTY},
+	{recipes.ErrNoSemaphore, codes.NotFound, errorsv1.Reason_REASON_SEMAPHORE_NOT_FOUND},
+	{recipes.ErrSemaphoreExists, codes.AlreadyExists, errorsv1.Reason_REASON_SEMAPHORE_EXISTS},
+	{recipes.ErrMalformedLimit, codes.FailedPrecondition, errorsv1.Reason_REASON_SEMAPHORE_MALFORMED},
+	{recipes.ErrTooManyPermits, codes.FailedPrecondition, errorsv1.Reason_REASON_TOO_MANY_PERMITS},
 	{recipes.ErrNoKey, codes.NotFound, errorsv1.Reason_REASON_KEY_NOT_FOUND},
 	{recipes.ErrPrecondition, codes.FailedPrecondition, errorsv1.Reason_REASON_PRECONDITION_FAILED},
 	{recipes.ErrKeyHasChildren, codes.FailedPrecondition, errorsv1.Reason_REASON_KEY_HAS_CHILDREN},
@@ -189,7 +195,7 @@ func PolicyDenied(identity, action string) error {
 }
 
 // nameless are the errors of a name that is missing, which do not say which.
-var nameless = []error{recipes.ErrNoSequence, recipes.ErrNoGroup, recipes.ErrNoKey}
+var nameless = []error{recipes.ErrNoSequence, recipes.ErrNoGroup, recipes.ErrNoSemaphore, recipes.ErrNoKey}
 
 // Naming says in an error what the call was about, if that is missing.
 func Naming(err error, about []string) error {

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -68,13 +67,10 @@ func (s *Services) parseGuards(ctx context.Context, wire []*holdv1.Guard) (of gu
 }
 
 func (s *Services) guardOfHold(ctx context.Context, field, id string) (guard, error) {
-	if err := parseID(field, id); err != nil {
-		return guard{}, err
-	}
-	found, ended, known := s.holds.find(id, caller.Of(ctx).Identity)
+	found, ended, err := s.findHold(ctx, kindLock, field, id)
 	switch {
-	case !known:
-		return guard{}, errHoldNotFound
+	case err != nil:
+		return guard{}, err
 	case ended != nil:
 		facts := map[string]string{"fencing_token": strconv.FormatInt(ended.token, 10)}
 		return guard{}, &detailedError{kind: recipes.ErrGuardLost, facts: facts, text: "the hold has ended with " + endOf(ended.why)}

@@ -11,13 +11,13 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// A hold is a granted place, from its grant until its stream ends.
+// A hold is what was granted, from its grant until its stream ends.
 type hold struct {
 	key     digest
 	kind    string // of resource
 	name    name
 	token   int64
-	place   recipes.Guard
+	place   recipes.Guard // of a lock
 	lease   *lease
 	granted time.Time
 
@@ -56,7 +56,7 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 
 // endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
 func (s *Services) endHold(ended *hold, why error) {
-	s.holds.end(ended.key, tombstone{why: why, token: ended.token, released: ended.released, gone: ended.gone})
+	s.holds.end(ended.key, tombstone{why: why, kind: ended.kind, token: ended.token, released: ended.released, gone: ended.gone})
 	s.held.leave()
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)

@@ -249,13 +249,15 @@ func (s *heldStream[P, M]) outwait(ctx context.Context, err error) error {
 
 // pause returns when one of the channels is closed, or with what ends the waiting.
 func (s *heldStream[P, M]) pause(ctx context.Context, first <-chan struct{}, others ...<-chan struct{}) error {
-	others = append(others, nil, nil)
+	others = append(others, nil, nil, nil)
 	select {
 	case <-first:
 		return nil
 	case <-others[0]:
 		return nil
 	case <-others[1]:
+		return nil
+	case <-others[2]:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -45,6 +45,7 @@ type tombstone struct {
 	at   time.Time
 	gone <-chan struct{}
 
+	kind     string // a hold's
 	token    int64  // a hold's
 	released *latch // a hold's
 }

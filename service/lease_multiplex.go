@@ -18,6 +18,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
@@ -189,11 +190,14 @@ func (m *multiplex) handlerOf(request *leasev1.Start) (method string, handle grp
 	case *leasev1.Start_Acquire:
 		locks := &lockService{services: services, directory: services.lockDirectory()}
 		return lockv1.LockService_Acquire_FullMethodName, handling(of.Acquire, locks.Acquire), nil
+	case *leasev1.Start_AcquirePermits:
+		semaphores := &semaphoreService{services: services}
+		return semaphorev1.SemaphoreService_Acquire_FullMethodName, handling(of.AcquirePermits, semaphores.Acquire), nil
 	case *leasev1.Start_Join:
 		members := &membershipService{services: services}
 		return membershipv1.MembershipService_Join_FullMethodName, handling(of.Join, members.Join), nil
 	}
-	return "", nil, invalid("start.request", "", "acquire or join")
+	return "", nil, invalid("start.request", "", "acquire, acquire_permits or join")
 }
 
 // handling is a call whose request has come already.
@@ -291,6 +295,8 @@ func (s *started) event(of any) *leasev1.MultiplexResponse {
 	switch of := of.(type) {
 	case *lockv1.AcquireResponse:
 		event.Event = &leasev1.Event_Acquire{Acquire: of}
+	case *semaphorev1.AcquireResponse:
+		event.Event = &leasev1.Event_AcquirePermits{AcquirePermits: of}
 	case *membershipv1.JoinResponse:
 		event.Event = &leasev1.Event_Join{Join: of}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A resource is what a lease can have: a lock, or a place in a group.
+// A resource is what a lease can have: a lock, permits, or a place in a group.
 type resource struct {
 	kind string
 	name string
@@ -13,15 +13,16 @@ type resource struct {
 
 // The kinds of resources.
 const (
-	kindLock   = "lock"
-	kindMember = "member"
+	kindLock      = "lock"
+	kindSemaphore = "semaphore"
+	kindMember    = "member"
 )
 
 // A possession is what a lease has of a resource.
 type possession struct {
 	held    bool            // it has it; otherwise it waits for it
 	since   time.Time       // when it began to wait for it, or has it
-	token   int64           // of a lock it has, the fencing token; of a member, the incarnation
+	token   int64           // of a lock it has, the fencing token; of permits, theirs; of a member, the incarnation
 	left    <-chan struct{} // closed when the caller has ended the stream
 	yielded bool            // the stream is over
 	gone    chan struct{}   // closed when it is dropped

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,9 +32,9 @@ const mostClaims = 10000
 
 // A claim is a request of a lease that is resumed.
 type claim struct {
-	token    int64  // of what the caller says it was granted; 0 if it waits
-	holdID   string // of a lock that was granted
-	standing *recipes.Standing
+	token    int64              // of what the caller says it was granted; 0 if it waits
+	holdID   string             // of a lock or permits that were granted
+	standing []recipes.Standing // its nodes: permits have several
 	session  ReturnedSession
 	freeAt   time.Time // when nobody counts any more on what the process before had told
 	refused  error     // why it cannot have its node again
@@ -127,10 +126,7 @@ func (m *multiplex) resume(request *leasev1.Resume) (goOn func(), err error) {
 func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, session ReturnedSession) {
 	for _, asked := range claims {
 		made := &claim{token: asked.GetToken(), holdID: asked.GetHoldId(), session: session, freeAt: m.freeAt()}
-		if i := slices.IndexFunc(standing, func(s recipes.Standing) bool { return asks(asked, s.Node) }); i >= 0 {
-			made.standing = new(standing[i])
-			standing = slices.Delete(standing, i, i+1)
-		}
+		made.standing, standing = split(standing, asked)
 		_ = m.start(asked.GetStart(), made) // it is in order
 	}
 	for _, left := range standing {
@@ -138,12 +134,25 @@ func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, s
 	}
 }
 
-// asks says whether the claim is for this node: what was granted is known by its token, what waits by the request's number.
-func asks(asked *leasev1.Claim, node recipes.Node) bool {
-	if asked.GetToken() != 0 {
-		return node.Czxid == asked.GetToken()
+// split takes out of what stands the nodes that a claim is for: what was granted is known by its token, what waits by the request's number. Permits
+// that were granted together have one number; with those of who waits, nothing was granted yet.
+func split(standing []recipes.Standing, asked *leasev1.Claim) (claimed, rest []recipes.Standing) {
+	request, token := asked.GetStart().GetRequestId(), asked.GetToken()
+	permits := asked.GetStart().GetAcquirePermits() != nil
+	for _, of := range standing {
+		isAsked := recipes.RequestIn(of.Node) == request
+		if !permits && token != 0 {
+			isAsked = of.Node.Czxid == token
+		} else if permits {
+			isAsked = isAsked && recipes.IsPermit(of.Path) == (token != 0) || of.Node.Czxid == token
+		}
+		if isAsked {
+			claimed = append(claimed, of)
+		} else {
+			rest = append(rest, of)
+		}
 	}
-	return asked.GetStart().GetRequestId() != 0 && recipes.RequestIn(node) == asked.GetStart().GetRequestId()
+	return claimed, rest
 }
 
 // comeBack makes the lease of the record that the process before has left, which is used once.
@@ -220,7 +229,7 @@ func (m *multiplex) remove(left recipes.Standing) {
 
 // rejoined takes the place again that a request has; none, and no error, if it waits and has none.
 func rejoined[P heldPlace, M any](
-	s *heldStream[P, M], about recipes.About, rejoin func(recipes.Adopter, recipes.Standing, recipes.About) (P, error),
+	s *heldStream[P, M], about recipes.About, rejoin func(recipes.Adopter, []recipes.Standing, recipes.About) (P, error),
 ) (place P, err error) {
 	claimed := s.started.claimed()
 	if claimed.standing == nil {
@@ -229,9 +238,18 @@ func rejoined[P heldPlace, M any](
 		}
 		return place, err
 	}
-	place, err = rejoin(claimed.session, *claimed.standing, about)
+	place, err = rejoin(claimed.session, claimed.standing, about)
 	claimed.refused = err
 	return place, err
+}
+
+// first has one node rejoined, for places that are one.
+func first[P any](
+	rejoin func(recipes.Adopter, recipes.Standing, recipes.About) (P, error),
+) func(recipes.Adopter, []recipes.Standing, recipes.About) (P, error) {
+	return func(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (P, error) {
+		return rejoin(session, standing[0], about)
+	}
 }
 
 // giveUpUnreturned lets go of a place that the process before had and that could not be taken again, when its caller does not count on it any
@@ -247,7 +265,9 @@ func (s *heldStream[P, M]) giveUpUnreturned() {
 	if s.recipe.awaited == nil || !s.recipe.awaited(claimed.refused) {
 		s.started.outlast(claimed.freeAt, s.acknowledged.closed, s.caller.Left())
 	}
-	s.started.remove(*claimed.standing)
+	for _, left := range claimed.standing {
+		s.started.remove(left)
+	}
 }
 
 // handOver drains the leases that nobody can resume, and returns when they are closed.

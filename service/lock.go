@@ -21,73 +21,25 @@ type lockService struct {
 }
 
 func (l *lockService) Check(ctx context.Context, request *lockv1.CheckRequest) (*lockv1.CheckResponse, error) {
-	ids := request.GetHoldIds()
-	if len(ids) == 0 || len(ids) > mostHolds {
-		return nil, invalid("hold_ids", strconv.Itoa(len(ids))+" ids", "from 1 to 1000 ids")
-	}
-	response := &lockv1.CheckResponse{}
-	for _, id := range ids {
-		checked, err := l.checked(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		response.Holds = append(response.Holds, checked)
-	}
-	return response, nil
+	holds, err := checkEach(ctx, request.GetHoldIds(), l.checked)
+	return &lockv1.CheckResponse{Holds: holds}, err
 }
 
-// checked answers for one hold, which lives or has ended. What is told is noted first, and then the hold is looked up again: one
-// that ends just then either has what was told in its account, or is told to have ended.
+// checked answers for one hold.
 func (l *lockService) checked(ctx context.Context, id string) (*lockv1.CheckedHold, error) {
-	found, ended, err := l.findHold(ctx, "hold_ids", id)
-	if err == nil && ended == nil {
-		token, validFor := found.token, found.tell(caller.Of(ctx))
-		why := found.lease.lost()
-		if _, ended, err = l.findHold(ctx, "hold_ids", id); err == nil && ended == nil {
-			if why == nil {
-				return &lockv1.CheckedHold{HoldId: id, ValidFor: durationpb.New(validFor), FencingToken: token}, nil
-			}
-			ended = &tombstone{why: why, token: token}
-		}
-	}
+	token, validFor, reason, err := l.services.checkHold(ctx, kindLock, id)
 	if err != nil {
 		return nil, err
 	}
-	return &lockv1.CheckedHold{
-		HoldId: id, ValidFor: durationpb.New(0), FencingToken: ended.token, Reason: endOf(ended.why),
-	}, nil
+	return &lockv1.CheckedHold{HoldId: id, ValidFor: durationpb.New(validFor), FencingToken: token, Reason: reason}, nil
 }
 
 func (l *lockService) Release(ctx context.Context, request *lockv1.ReleaseRequest) (*lockv1.ReleaseResponse, error) {
-	found, ended, err := l.findHold(ctx, "hold_id", request.GetHoldId())
+	why, err := l.services.releaseHold(ctx, kindLock, request.GetHoldId())
 	if err != nil {
 		return nil, err
 	}
-	if ended == nil {
-		ended = &tombstone{released: found.released, gone: found.gone}
-	}
-	ended.released.close() // of a hold that has ended: nobody counts on it any more
-	select {
-	case <-ended.gone:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if _, ended, err = l.findHold(ctx, "hold_id", request.GetHoldId()); err != nil {
-		return nil, err
-	}
-	return &lockv1.ReleaseResponse{}, ended.why
-}
-
-// findHold returns the caller's hold with this id, or how it has ended.
-func (l *lockService) findHold(ctx context.Context, field, id string) (*hold, *tombstone, error) {
-	if err := parseID(field, id); err != nil {
-		return nil, nil, err
-	}
-	found, ended, ok := l.services.holds.find(id, caller.Of(ctx).Identity)
-	if !ok {
-		return nil, nil, errHoldNotFound
-	}
-	return found, ended, nil
+	return &lockv1.ReleaseResponse{}, why
 }
 
 func (l *lockService) Revoke(ctx context.Context, request *lockv1.RevokeRequest) (*lockv1.RevokeResponse, error) {
@@ -155,12 +107,4 @@ func (l *lockService) listed(ctx context.Context, found name) (*lockv1.Lock, err
 		return nil, nil
 	}
 	return &lockv1.Lock{Name: found.text, Contenders: int32(contenders)}, err
-}
-
-// endOf is how a hold's end is told by Check and in metrics.
-func endOf(why error) string {
-	if why == nil || errors.Is(why, context.Canceled) {
-		return "RELEASED"
-	}
-	return ReasonOf(why)
 }

@@ -58,13 +58,14 @@ func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.Server
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
-	if err := l.services.waiters.enter(params.name); err != nil {
+	of := resource{kindLock, params.name.text}
+	if err := l.services.waiters.enter(of); err != nil {
 		return err
 	}
 	a := &lockStream{
 		heldStream: newHeldStream[*recipes.Place](l.services, stream),
 		params:     params, lock: l.directory.lock(params.name),
-		leaveWaiters: sync.OnceFunc(func() { l.services.waiters.leave(params.name) }),
+		leaveWaiters: sync.OnceFunc(func() { l.services.waiters.leave(of) }),
 	}
 	defer a.leaveWaiters()
 	return a.run(stream.Context(), a.lockRecipe())
@@ -100,7 +101,7 @@ func (a *lockStream) awaitTurn(ctx context.Context) error {
 	defer func() { a.services.options.Events.WaitEnded(a.granted != nil, time.Since(a.began)) }()
 	err := a.take(ctx, func(about recipes.About) (*recipes.Place, error) {
 		if claimed := a.started.claimed(); claimed != nil {
-			place, err := rejoined(a.heldStream, about, a.lock.Rejoin)
+			place, err := rejoined(a.heldStream, about, first(a.lock.Rejoin))
 			if err != nil || place != nil {
 				return place, err
 			}

@@ -98,7 +98,7 @@ func (j *memberStream) awaitTurn(ctx context.Context) error {
 	for {
 		err := j.take(ctx, func(about recipes.About) (*recipes.Membership, error) {
 			if j.started.claimed() != nil {
-				member, err := rejoined(j.heldStream, about, j.rejoin)
+				member, err := rejoined(j.heldStream, about, first(j.rejoin))
 				if err != nil || member != nil {
 					return member, err
 				}

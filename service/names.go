@@ -84,11 +84,16 @@ func (d directory) lock(n name) recipes.Lock {
 	if d.nested {
 		return recipes.Lock{Path: path.Join(d.root, n.text), Nested: true}
 	}
-	return recipes.Lock{Path: path.Join(d.root, strings.ReplaceAll(n.text, "/", slash))}
+	return recipes.Lock{Path: d.flat(n)}
 }
 
 func (d directory) group(n name) recipes.Group {
-	return recipes.Group{Path: path.Join(d.root, strings.ReplaceAll(n.text, "/", slash))}
+	return recipes.Group{Path: d.flat(n)}
+}
+
+// flat is the one node of a name.
+func (d directory) flat(n name) string {
+	return path.Join(d.root, strings.ReplaceAll(n.text, "/", slash))
 }
 
 // name reads a node's path, relative to the directory, back into a name. What others have put there may be none.

@@ -22,6 +22,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
@@ -34,6 +35,7 @@ type Options struct {
 	NestedLocks    bool                      // a name's segments are nodes, for directories that foreign clients made
 	SequenceRoot   string                    // where sequences lie; "/sidekeeper/sequences"
 	GroupRoot      string                    // where groups lie; "/sidekeeper/groups"
+	SemaphoreRoot  string                    // where semaphores lie; "/sidekeeper/semaphores"
 	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
 	SessionTimeout time.Duration             // of leases that ask for none; Break assumes it of others'; 15 s
 	TickTime       time.Duration             // the ensemble's; 2 s
@@ -85,6 +87,7 @@ type Services struct {
 	drain    *drain
 	members  memberList
 	locks    *broadcasts[name, *lockView]
+	permits  *broadcasts[name, *semaphoreView]
 	groups   *broadcasts[watchedGroup, *groupView]
 	watched  watchCount
 	issuers  *issuers
@@ -99,7 +102,7 @@ func New(options Options, ensemble Ensemble) *Services {
 		options:  options,
 		ensemble: ensemble,
 		leases:   newLeases(options, ensemble, drain),
-		waiters:  waiterLimit{most: options.MostWaiters, waiting: map[name]int{}},
+		waiters:  waiterLimit{most: options.MostWaiters, waiting: map[resource]int{}},
 		drain:    drain,
 		members:  memberList{members: map[resource][]*member{}},
 		watched: watchCount{
@@ -109,6 +112,7 @@ func New(options Options, ensemble Ensemble) *Services {
 	}
 	s.audit = newAudit(options.Audit)
 	s.locks = newBroadcasts(ensemble, s.lookAtLock)
+	s.permits = newBroadcasts(ensemble, s.lookAtSemaphore)
 	s.groups = newBroadcasts(ensemble, s.lookAtGroup)
 	s.issuers = newIssuers(options, ensemble, drain)
 	return s
@@ -119,6 +123,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	leasev1.RegisterLeaseServiceServer(registrar, &leaseService{services: s})
 	lockv1.RegisterLockServiceServer(registrar, &lockService{services: s, directory: s.lockDirectory()})
 	configv1.RegisterConfigServiceServer(registrar, newConfigService(s))
+	semaphorev1.RegisterSemaphoreServiceServer(registrar, &semaphoreService{services: s})
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
 	fencingv1.RegisterFencingServiceServer(registrar, &fencingService{services: s})
 	sequencev1.RegisterSequenceServiceServer(registrar, &sequenceService{services: s, directory: s.issuers.directory})
@@ -174,10 +179,13 @@ func (s *Services) lockDirectory() directory {
 
 func (s *Services) groupDirectory() directory { return directory{root: s.options.GroupRoot} }
 
+func (s *Services) semaphoreDirectory() directory { return directory{root: s.options.SemaphoreRoot} }
+
 func (o Options) orDefaults() Options {
 	orElse(&o.LockRoot, "/sidekeeper/locks")
 	orElse(&o.SequenceRoot, "/sidekeeper/sequences")
 	orElse(&o.GroupRoot, "/sidekeeper/groups")
+	orElse(&o.SemaphoreRoot, "/sidekeeper/semaphores")
 	orElse(&o.ConfigRoot, "/sidekeeper/config")
 	orElse(&o.SessionTimeout, 15*time.Second)
 	orElse(&o.TickTime, 2*time.Second)
@@ -211,28 +219,28 @@ func (noEvents) KeyWatchBegun()                    {}
 func (noEvents) KeyWatchEnded()                    {}
 func (noEvents) NodesWatched(int)                  {}
 
-// A waiterLimit counts the callers that wait for each lock through this sidecar.
+// A waiterLimit counts the callers that wait for each lock or semaphore through this sidecar.
 type waiterLimit struct {
 	most    int
 	mu      sync.Mutex
-	waiting map[name]int
+	waiting map[resource]int
 }
 
-func (c *waiterLimit) enter(lock name) error {
+func (c *waiterLimit) enter(of resource) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waiting[lock] >= c.most {
+	if c.waiting[of] >= c.most {
 		return limited(errWaiterLimit, "max-waiters", c.most)
 	}
-	c.waiting[lock]++
+	c.waiting[of]++
 	return nil
 }
 
-func (c *waiterLimit) leave(lock name) {
+func (c *waiterLimit) leave(of resource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting[lock]--
-	if c.waiting[lock] == 0 {
-		delete(c.waiting, lock)
+	c.waiting[of]--
+	if c.waiting[of] == 0 {
+		delete(c.waiting, of)
 	}
 }

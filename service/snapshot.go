@@ -56,8 +56,9 @@ type LeaseState struct {
 	Members   int     `json:"members"`
 }
 
-// A LockState is one lock, with those who hold it and wait for it through this sidecar: the longest first.
+// A LockState is one lock or semaphore, with those who hold it and wait for it through this sidecar: the longest first.
 type LockState struct {
+	Kind    string  `json:"kind"` // lock or semaphore
 	Name    string  `json:"name"`
 	Holders []Party `json:"holders"`
 	Waiters []Party `json:"waiters"`
@@ -108,12 +109,12 @@ func (s *Services) Snapshot() State {
 type snapshot struct {
 	now   time.Time
 	state State
-	locks map[string]*LockState
+	locks map[resource]*LockState
 }
 
 func newSnapshot() *snapshot {
 	return &snapshot{
-		now: time.Now(), state: State{Leases: []LeaseState{}, Locks: []LockState{}, Members: []MemberState{}}, locks: map[string]*LockState{},
+		now: time.Now(), state: State{Leases: []LeaseState{}, Locks: []LockState{}, Members: []MemberState{}}, locks: map[resource]*LockState{},
 	}
 }
 
@@ -133,7 +134,7 @@ func (s *snapshot) take(open *lease) {
 			s.state.Members = append(s.state.Members, MemberState{Name: of.name, Joined: had.held, Party: party})
 			continue
 		}
-		lock := s.lock(of.name)
+		lock := s.lock(of)
 		if had.held {
 			seen.Holds++
 			lock.Holders = append(lock.Holders, party)
@@ -146,11 +147,11 @@ func (s *snapshot) take(open *lease) {
 	s.state.Leases = append(s.state.Leases, seen)
 }
 
-func (s *snapshot) lock(name string) *LockState {
-	if s.locks[name] == nil {
-		s.locks[name] = &LockState{Name: name, Holders: []Party{}, Waiters: []Party{}}
+func (s *snapshot) lock(of resource) *LockState {
+	if s.locks[of] == nil {
+		s.locks[of] = &LockState{Kind: of.kind, Name: of.name, Holders: []Party{}, Waiters: []Party{}}
 	}
-	return s.locks[name]
+	return s.locks[of]
 }
 
 func (s *snapshot) count(seen LeaseState) {
@@ -182,7 +183,7 @@ func (s *snapshot) finish() State {
 		return 1
 	})
 	slices.SortFunc(state.Locks, func(a, b LockState) int {
-		return cmp.Or(-cmp.Compare(len(a.Waiters), len(b.Waiters)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(-cmp.Compare(len(a.Waiters), len(b.Waiters)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 	})
 	slices.SortFunc(state.Members, func(a, b MemberState) int { return cmp.Compare(a.Name, b.Name) })
 	state.Leases = state.Leases[:min(len(state.Leases), mostShown)]

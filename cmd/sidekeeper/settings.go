@@ -37,12 +37,13 @@ type settings struct {
 	tlsKey        string
 	tlsServerName string
 
-	root         string
-	lockRoot     string
-	sequenceRoot string
-	groupRoot    string
-	configRoot   string
-	lockLayout   choice
+	root          string
+	lockRoot      string
+	sequenceRoot  string
+	groupRoot     string
+	semaphoreRoot string
+	configRoot    string
+	lockLayout    choice
 
 	logLevel     choice
 	logFormat    choice
@@ -87,6 +88,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.lockRoot, "lock-root", "", "`path` of the locks, to share them with other clients; empty for locks below the root")
 	f.StringVar(&s.sequenceRoot, "sequence-root", "", "`path` of the sequences, to share them with other clients; empty for sequences below the root")
 	f.StringVar(&s.groupRoot, "group-root", "", "`path` of the groups, to share them with other clients; empty for groups below the root")
+	f.StringVar(&s.semaphoreRoot, "semaphore-root", "", "`path` of the semaphores, to share them with other clients; empty for semaphores below the root")
 	f.StringVar(&s.configRoot, "config-root", "", "`path` of the configuration, to share it with other clients; empty for config below the root")
 	f.Var(choose(&s.lockLayout, "flat", "nested"), "lock-layout", "how lock names with slashes are stored: as one node (flat), or as directories that other clients created (nested)")
 	f.StringVar(&s.ensemble.ACL, "acl", "", "access control list (ACL) of new nodes: creator, which requires credentials, open, or `scheme:id:permissions,…`; by default creator if there are credentials, else open")
@@ -222,7 +224,7 @@ var settingGroups = []settingGroup{
 	}},
 	{"Leases", []string{"session-timeout", "heartbeat", "proof", "state-dir"}},
 	{"Storage paths", []string{
-		"root", "lock-root", "sequence-root", "group-root", "config-root", "lock-layout", "acl",
+		"root", "lock-root", "sequence-root", "group-root", "semaphore-root", "config-root", "lock-layout", "acl",
 	}},
 	{"Limits", []string{
 		"max-leases", "max-waiters", "max-watched", "max-children", "max-streams", "max-connections", "max-memory", "ephemeral-bytes",

@@ -28,6 +28,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/service"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
@@ -176,7 +177,7 @@ type asking struct {
 
 // askings are all uses of all methods.
 func askings() []asking {
-	all := slices.Concat(leaseAskings(), lockAskings(), sequenceAskings(), groupAskings(), configAskings())
+	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
 		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
 		all[i].action = strings.TrimSuffix(strings.TrimPrefix(of, "/")+":"+all[i].action, ":")
@@ -230,6 +231,34 @@ func lockAskings() []asking {
 		about(lockv1.LockService_Get_FullMethodName, func(n string) *lockv1.GetRequest { return &lockv1.GetRequest{Name: n} }),
 		about(lockv1.LockService_List_FullMethodName, func(n string) *lockv1.ListRequest { return &lockv1.ListRequest{Prefix: n} }),
 		about(lockv1.LockService_Watch_FullMethodName, func(n string) *lockv1.WatchRequest { return &lockv1.WatchRequest{Name: n} }),
+	}
+}
+
+func semaphoreAskings() []asking {
+	return []asking{
+		about(semaphorev1.SemaphoreService_Create_FullMethodName, func(n string) *semaphorev1.CreateRequest {
+			return &semaphorev1.CreateRequest{Name: n, Limit: 1}
+		}),
+		about(semaphorev1.SemaphoreService_Acquire_FullMethodName, func(n string) *semaphorev1.AcquireRequest {
+			return &semaphorev1.AcquireRequest{Name: n, WaitTimeout: noTime}
+		}),
+		with(semaphorev1.SemaphoreService_Check_FullMethodName, &semaphorev1.CheckRequest{HoldIds: []string{noID}}),
+		with(semaphorev1.SemaphoreService_Release_FullMethodName, &semaphorev1.ReleaseRequest{HoldId: noID}),
+		about(semaphorev1.SemaphoreService_Resize_FullMethodName, func(n string) *semaphorev1.ResizeRequest {
+			return &semaphorev1.ResizeRequest{Name: n, Limit: 1}
+		}),
+		asOperator("grace", about(semaphorev1.SemaphoreService_Resize_FullMethodName, func(n string) *semaphorev1.ResizeRequest {
+			return &semaphorev1.ResizeRequest{Name: n, Limit: 1, Grace: noTime}
+		})),
+		about(semaphorev1.SemaphoreService_Get_FullMethodName, func(n string) *semaphorev1.GetRequest {
+			return &semaphorev1.GetRequest{Name: n}
+		}),
+		about(semaphorev1.SemaphoreService_List_FullMethodName, func(n string) *semaphorev1.ListRequest {
+			return &semaphorev1.ListRequest{Prefix: n}
+		}),
+		about(semaphorev1.SemaphoreService_Watch_FullMethodName, func(n string) *semaphorev1.WatchRequest {
+			return &semaphorev1.WatchRequest{Name: n}
+		}),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
@@ -79,7 +80,8 @@ func levelOf(method string, code codes.Code) zapcore.Level {
 // isFrequent says whether a method is one that programs call all the time.
 func isFrequent(method string) bool {
 	switch method {
-	case lockv1.LockService_Release_FullMethodName, sequencev1.SequenceService_Next_FullMethodName, configv1.ConfigService_Get_FullMethodName:
+	case lockv1.LockService_Release_FullMethodName, semaphorev1.SemaphoreService_Release_FullMethodName,
+		sequencev1.SequenceService_Next_FullMethodName, configv1.ConfigService_Get_FullMethodName:
 		return true
 	default:
 		return strings.HasSuffix(method, "/Check")

@@ -3,12 +3,15 @@ package server
 import (
 	"strings"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
@@ -38,6 +41,15 @@ var methodPolicies = map[string]methodPolicy{
 	lockv1.LockService_Get_FullMethodName:     {names: nameIn},
 	lockv1.LockService_List_FullMethodName:    {names: prefixIn},
 	lockv1.LockService_Watch_FullMethodName:   {names: nameIn},
+
+	semaphorev1.SemaphoreService_Create_FullMethodName:  {names: nameIn},
+	semaphorev1.SemaphoreService_Acquire_FullMethodName: {names: nameIn},
+	semaphorev1.SemaphoreService_Check_FullMethodName:   {},
+	semaphorev1.SemaphoreService_Release_FullMethodName: {},
+	semaphorev1.SemaphoreService_Resize_FullMethodName:  {names: nameIn, use: "grace", isUse: hasGrace},
+	semaphorev1.SemaphoreService_Get_FullMethodName:     {names: nameIn},
+	semaphorev1.SemaphoreService_List_FullMethodName:    {names: prefixIn},
+	semaphorev1.SemaphoreService_Watch_FullMethodName:   {names: nameIn},
 
 	sequencev1.SequenceService_Create_FullMethodName:    {names: nameIn},
 	sequencev1.SequenceService_Next_FullMethodName:      {names: nameIn},
@@ -127,7 +139,9 @@ func locksOfTickets(request any) (locks []string) {
 	return locks
 }
 
-func hasGrace(request any) bool    { return request.(*lockv1.RevokeRequest).GetGrace() != nil }
+func hasGrace(request any) bool {
+	return request.(interface{ GetGrace() *durationpb.Duration }).GetGrace() != nil
+}
 func isForced(request any) bool    { return request.(*membershipv1.DeleteRequest).GetForce() }
 func isRecursive(request any) bool { return request.(*configv1.DeleteRequest).GetRecursive() }
 

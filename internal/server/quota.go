@@ -12,6 +12,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
@@ -77,13 +78,22 @@ func costOf(method string, request any) cost {
 }
 
 // holding are the methods that open a session of their own where they are given no lease.
-var holding = []string{lockv1.LockService_Acquire_FullMethodName, membershipv1.MembershipService_Join_FullMethodName}
+var holding = []string{
+	lockv1.LockService_Acquire_FullMethodName, semaphorev1.SemaphoreService_Acquire_FullMethodName,
+	membershipv1.MembershipService_Join_FullMethodName,
+}
 
 // writesOf is how many writes a request of each method that writes counts as.
 var writesOf = map[string]func(request any) int{
 	lockv1.LockService_Acquire_FullMethodName: once,
 	lockv1.LockService_Revoke_FullMethodName:  once,
 	lockv1.LockService_Break_FullMethodName:   once,
+
+	semaphorev1.SemaphoreService_Create_FullMethodName: once,
+	semaphorev1.SemaphoreService_Acquire_FullMethodName: func(request any) int {
+		return max(1, int(request.(*semaphorev1.AcquireRequest).GetPermits()))
+	},
+	semaphorev1.SemaphoreService_Resize_FullMethodName: once,
 
 	sequencev1.SequenceService_Create_FullMethodName:    once,
 	sequencev1.SequenceService_Next_FullMethodName:      ifStrict,

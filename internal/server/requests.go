@@ -12,6 +12,7 @@ import (
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -93,6 +94,7 @@ type reception struct {
 // urgent are the methods with which callers keep what they have and let it go. Their requests wait for no others.
 var urgent = []string{
 	lockv1.LockService_Check_FullMethodName, lockv1.LockService_Release_FullMethodName,
+	semaphorev1.SemaphoreService_Check_FullMethodName, semaphorev1.SemaphoreService_Release_FullMethodName,
 	leasev1.LeaseService_Check_FullMethodName, leasev1.LeaseService_Close_FullMethodName,
 }
 

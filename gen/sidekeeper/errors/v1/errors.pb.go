@@ -230,6 +230,27 @@ const (
 	//
 	// What to do: stop what the lock protects: it is somebody else's now, or soon; acquire it again if work remains.
 	Reason_REASON_GUARD_LOST Reason = 44
+	// ALREADY_EXISTS: the semaphore exists with another limit.
+	//
+	// What to do: use it as it is, or change its limit with Resize.
+	Reason_REASON_SEMAPHORE_EXISTS Reason = 45
+	// NOT_FOUND: no such semaphore.
+	//
+	// What to do: create it with Create, or correct the name.
+	Reason_REASON_SEMAPHORE_NOT_FOUND Reason = 46
+	// FAILED_PRECONDITION: what is stored as the semaphore's limit is not a number of 4 bytes: another program uses the node.
+	//
+	// What to do: use another name, or have an operator check what is stored.
+	Reason_REASON_SEMAPHORE_MALFORMED Reason = 47
+	// FAILED_PRECONDITION: there are not enough free permits, and the caller does not wait.
+	//
+	// What to do: try later, or wait with a longer wait_timeout.
+	Reason_REASON_SEMAPHORE_FULL Reason = 48
+	// FAILED_PRECONDITION: more permits are wanted at a time than the semaphore has. Its limit is told as `limit`. It may have shrunk during the
+	// wait.
+	//
+	// What to do: ask for fewer permits, or have the semaphore resized.
+	Reason_REASON_TOO_MANY_PERMITS Reason = 49
 )
 
 // Enum value maps for Reason.
@@ -280,6 +301,11 @@ var (
 		42: "REASON_QUOTA_EXCEEDED",
 		43: "REASON_DIRECTORY_TOO_LARGE",
 		44: "REASON_GUARD_LOST",
+		45: "REASON_SEMAPHORE_EXISTS",
+		46: "REASON_SEMAPHORE_NOT_FOUND",
+		47: "REASON_SEMAPHORE_MALFORMED",
+		48: "REASON_SEMAPHORE_FULL",
+		49: "REASON_TOO_MANY_PERMITS",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -327,6 +353,11 @@ var (
 		"REASON_QUOTA_EXCEEDED":         42,
 		"REASON_DIRECTORY_TOO_LARGE":    43,
 		"REASON_GUARD_LOST":             44,
+		"REASON_SEMAPHORE_EXISTS":       45,
+		"REASON_SEMAPHORE_NOT_FOUND":    46,
+		"REASON_SEMAPHORE_MALFORMED":    47,
+		"REASON_SEMAPHORE_FULL":         48,
+		"REASON_TOO_MANY_PERMITS":       49,
 	}
 )
 
@@ -361,7 +392,8 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xd9\t\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xee\n" +
+	"\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -408,7 +440,12 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x14REASON_POLICY_DENIED\x10)\x12\x19\n" +
 	"\x15REASON_QUOTA_EXCEEDED\x10*\x12\x1e\n" +
 	"\x1aREASON_DIRECTORY_TOO_LARGE\x10+\x12\x15\n" +
-	"\x11REASON_GUARD_LOST\x10,B_\n" +
+	"\x11REASON_GUARD_LOST\x10,\x12\x1b\n" +
+	"\x17REASON_SEMAPHORE_EXISTS\x10-\x12\x1e\n" +
+	"\x1aREASON_SEMAPHORE_NOT_FOUND\x10.\x12\x1e\n" +
+	"\x1aREASON_SEMAPHORE_MALFORMED\x10/\x12\x19\n" +
+	"\x15REASON_SEMAPHORE_FULL\x100\x12\x1b\n" +
+	"\x17REASON_TOO_MANY_PERMITS\x101B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -4,13 +4,14 @@
 // 	protoc        (unknown)
 // source: sidekeeper/hold/v1/hold.proto
 
-// What other services know of holds: guards, which make a write depend on one.
+// What services share of holds: events of a stream that holds something, and guards, which make a write depend on a lock's hold.
 
 package holdv1
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -167,18 +168,173 @@ func (x *Ticket) GetFencingToken() int64 {
 	return 0
 }
 
+// Suspended says that the ensemble does not answer.
+type Suspended struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. How long, from now, what is held is proved to remain the caller's. If contact does not return within
+	// this time, the stream ends with LEASE_LOST.
+	Remaining     *durationpb.Duration `protobuf:"bytes,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Suspended) Reset() {
+	*x = Suspended{}
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Suspended) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Suspended) ProtoMessage() {}
+
+func (x *Suspended) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Suspended.ProtoReflect.Descriptor instead.
+func (*Suspended) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Suspended) GetRemaining() *durationpb.Duration {
+	if x != nil {
+		return x.Remaining
+	}
+	return nil
+}
+
+// Resumed says that the ensemble answers again.
+type Resumed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resumed) Reset() {
+	*x = Resumed{}
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resumed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resumed) ProtoMessage() {}
+
+func (x *Resumed) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
+func (*Resumed) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{3}
+}
+
+// RevocationRequested asks the holder to release what it holds soon.
+type RevocationRequested struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The identity of the caller that asked, or `sidekeeper` for the sidecar itself. Empty if unknown.
+	RequestedBy string `protobuf:"bytes,1,opt,name=requested_by,json=requestedBy,proto3" json:"requested_by,omitempty"`
+	// Why, as given in the request. Empty if not given.
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// How long, from now, until the hold is ended by force. Omitted if it will not be.
+	Grace         *durationpb.Duration `protobuf:"bytes,3,opt,name=grace,proto3" json:"grace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevocationRequested) Reset() {
+	*x = RevocationRequested{}
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevocationRequested) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevocationRequested) ProtoMessage() {}
+
+func (x *RevocationRequested) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_hold_v1_hold_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevocationRequested.ProtoReflect.Descriptor instead.
+func (*RevocationRequested) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_hold_v1_hold_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RevocationRequested) GetRequestedBy() string {
+	if x != nil {
+		return x.RequestedBy
+	}
+	return ""
+}
+
+func (x *RevocationRequested) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *RevocationRequested) GetGrace() *durationpb.Duration {
+	if x != nil {
+		return x.Grace
+	}
+	return nil
+}
+
 var File_sidekeeper_hold_v1_hold_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_hold_v1_hold_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsidekeeper/hold/v1/hold.proto\x12\x12sidekeeper.hold.v1\"`\n" +
+	"\x1dsidekeeper/hold/v1/hold.proto\x12\x12sidekeeper.hold.v1\x1a\x1egoogle/protobuf/duration.proto\"`\n" +
 	"\x05Guard\x12\x19\n" +
 	"\ahold_id\x18\x01 \x01(\tH\x00R\x06holdId\x124\n" +
 	"\x06ticket\x18\x02 \x01(\v2\x1a.sidekeeper.hold.v1.TicketH\x00R\x06ticketB\x06\n" +
 	"\x04hold\"E\n" +
 	"\x06Ticket\x12\x12\n" +
 	"\x04lock\x18\x01 \x01(\tR\x04lock\x12'\n" +
-	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingTokenBY\n" +
+	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"D\n" +
+	"\tSuspended\x127\n" +
+	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\"\t\n" +
+	"\aResumed\"\x81\x01\n" +
+	"\x13RevocationRequested\x12!\n" +
+	"\frequested_by\x18\x01 \x01(\tR\vrequestedBy\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12/\n" +
+	"\x05grace\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05graceBY\n" +
 	"\x15io.sidekeeper.hold.v1P\x01Z>github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1;holdv1b\x06proto3"
 
 var (
@@ -193,18 +349,24 @@ func file_sidekeeper_hold_v1_hold_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_hold_v1_hold_proto_rawDescData
 }
 
-var file_sidekeeper_hold_v1_hold_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_sidekeeper_hold_v1_hold_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_sidekeeper_hold_v1_hold_proto_goTypes = []any{
-	(*Guard)(nil),  // 0: sidekeeper.hold.v1.Guard
-	(*Ticket)(nil), // 1: sidekeeper.hold.v1.Ticket
+	(*Guard)(nil),               // 0: sidekeeper.hold.v1.Guard
+	(*Ticket)(nil),              // 1: sidekeeper.hold.v1.Ticket
+	(*Suspended)(nil),           // 2: sidekeeper.hold.v1.Suspended
+	(*Resumed)(nil),             // 3: sidekeeper.hold.v1.Resumed
+	(*RevocationRequested)(nil), // 4: sidekeeper.hold.v1.RevocationRequested
+	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
 }
 var file_sidekeeper_hold_v1_hold_proto_depIdxs = []int32{
 	1, // 0: sidekeeper.hold.v1.Guard.ticket:type_name -> sidekeeper.hold.v1.Ticket
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	5, // 1: sidekeeper.hold.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	5, // 2: sidekeeper.hold.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_hold_v1_hold_proto_init() }
@@ -222,7 +384,7 @@ func file_sidekeeper_hold_v1_hold_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_hold_v1_hold_proto_rawDesc), len(file_sidekeeper_hold_v1_hold_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,166 @@
+package recipes
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+)
+
+// Errors of semaphores.
+var (
+	// ErrNoSemaphore means that there is no such semaphore.
+	ErrNoSemaphore = errors.New("no such semaphore")
+	// ErrSemaphoreExists means that there is such a semaphore already, with another limit.
+	ErrSemaphoreExists = errors.New("semaphore exists with another limit")
+	// ErrTooManyPermits means that more permits are wanted at a time than there are.
+	ErrTooManyPermits = errors.New("more permits than the semaphore's limit")
+	// ErrMalformedLimit means that the node of a semaphore's limit holds something else.
+	ErrMalformedLimit = errors.New("the node of the semaphore's limit does not hold a number of permits")
+)
+
+// MaxLimit bounds how many permits a semaphore has: their directory is listed as a whole.
+const MaxLimit = 10000
+
+// Semaphore is a number of permits, of which each caller takes one or more at a time. It is Curator's InterProcessSemaphoreV2: who wants permits
+// takes a place in the queue of a mutex, at locks; the first makes a node for each of its permits, at leases, and has them once
+// there are no more nodes than the limit, its own among them; then it leaves the queue. The limit is a SharedCount of Curator's.
+//
+// Whatever the queue does, no more permits are granted than the limit: of any that are granted, the one whose list of nodes was the last to be
+// read found the nodes of all the others, and its own, and these were no more than the limit.
+type Semaphore struct {
+	Path string // of the directory; the limit lies beside it
+}
+
+func (s Semaphore) queue() Lock       { return Lock{Path: s.Path + "/locks"} }
+func (s Semaphore) permits() Lock     { return Lock{Path: s.Path + "/leases", permits: true} }
+func (s Semaphore) limitPath() string { return s.Path + LimitSuffix }
+
+// LimitSuffix is what the name of a limit's node has more than that of its semaphore's directory.
+const LimitSuffix = ".limit"
+
+// Create makes the semaphore. It is as good if it is there with this limit. ErrSemaphoreExists, ErrMalformedLimit.
+func (s Semaphore) Create(ctx context.Context, store Store, limit int) error {
+	var failure error
+	for range maxAttempts {
+		_, failure = store.Commit(ctx, Create(s.limitPath(), encodeLimit(limit)))
+		switch {
+		case errors.Is(failure, ErrNoNode):
+			if err := store.MakeDirectory(ctx, path.Dir(s.Path)); err != nil {
+				return err
+			}
+			continue
+		case !errors.Is(failure, ErrExists) && !errors.Is(failure, ErrOutcomeUnknown):
+			return failure
+		}
+		if err := store.CatchUp(ctx); err != nil {
+			return errors.Join(failure, err)
+		}
+		found, err := s.Limit(ctx, store)
+		switch {
+		case errors.Is(err, ErrNoSemaphore): // deleted, or not made
+		case err == nil && found != limit:
+			return ErrSemaphoreExists
+		default:
+			return err
+		}
+	}
+	return failure
+}
+
+// Resize sets the limit and asks for the permits that were granted last beyond it. It returns of how many permits their holders were asked. With
+// a grace, those holders of ours are ended by force when it is over. ErrNoSemaphore; ErrOutcomeUnknown if a reply was lost: then
+// asking again is safe.
+func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reason string, grace *time.Duration) (asked int, _ error) {
+	if err := s.setLimit(ctx, store, limit); err != nil {
+		return 0, err
+	}
+	if err := store.CatchUp(ctx); err != nil { // whoever was granted permits with the old limit is in the list
+		return 0, err
+	}
+	permits, _, err := s.permits().queue(ctx, store)
+	if err != nil {
+		return 0, err
+	}
+	for i := len(permits) - 1; i >= limit; i-- {
+		_, err := s.permits().ask(ctx, store, permits[i], Revocation{By: by, Reason: reason, Grace: grace}, 0)
+		if errors.Is(err, ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return asked, err
+		}
+		asked++
+	}
+	return asked, nil
+}
+
+func (s Semaphore) setLimit(ctx context.Context, store Store, limit int) error {
+	var failure error
+	for range maxAttempts {
+		found, err := store.Get(ctx, s.limitPath())
+		if errors.Is(err, ErrNoNode) {
+			err = ErrNoSemaphore
+		}
+		if err != nil {
+			return errors.Join(failure, err)
+		}
+		if of, err := decodeLimit(found.Data); err == nil && of == limit {
+			return nil
+		}
+		_, failure = store.Commit(ctx, Set(s.limitPath(), encodeLimit(limit), found.Version))
+		switch {
+		case errors.Is(failure, ErrNoNode):
+			return ErrNoSemaphore
+		case !errors.Is(failure, ErrBadVersion) && !errors.Is(failure, ErrOutcomeUnknown):
+			return failure
+		}
+		if err := store.CatchUp(ctx); err != nil {
+			return errors.Join(failure, err)
+		}
+	}
+	return failure
+}
+
+// Limit reads how many permits there are. ErrNoSemaphore, ErrMalformedLimit.
+func (s Semaphore) Limit(ctx context.Context, tree Tree) (int, error) {
+	node, err := tree.Get(ctx, s.limitPath())
+	return limitIn(node, err)
+}
+
+// Standing counts the permits that are held or that the first in the queue waits with.
+func (s Semaphore) Standing(ctx context.Context, tree Tree) (int, error) {
+	names, err := tree.Children(ctx, s.permits().Path)
+	if errors.Is(err, ErrNoNode) {
+		return 0, nil
+	}
+	return len(names), err
+}
+
+// watchLimit reads the limit with a watch.
+func (s Semaphore) watchLimit(ctx context.Context, tree Tree) (int, <-chan struct{}, error) {
+	node, changed, err := tree.Watch(ctx, s.limitPath())
+	limit, err := limitIn(node, err)
+	return limit, changed, err
+}
+
+func limitIn(node Node, err error) (int, error) {
+	if errors.Is(err, ErrNoNode) {
+		return 0, ErrNoSemaphore
+	}
+	if err != nil {
+		return 0, err
+	}
+	return decodeLimit(node.Data)
+}
+
+func encodeLimit(limit int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(limit)) }
+
+func decodeLimit(data []byte) (int, error) {
+	if len(data) != 4 || binary.BigEndian.Uint32(data) > 1<<31-1 {
+		return 0, fmt.Errorf("%w: %d bytes", ErrMalformedLimit, len(data))
+	}
+	return int(binary.BigEndian.Uint32(data)), nil
+}

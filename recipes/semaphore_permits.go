@@ -1,0 +1,319 @@
+package recipes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Permits are what one caller has of a semaphore, or waits for. Their calls are for one goroutine, but Leave is for any.
+type Permits struct {
+	Token int64 // tells what was granted from all else, and is larger than that of everything granted before; 0 before the grant
+
+	semaphore Semaphore
+	session   Session
+	about     About
+	count     int
+	place     *Place // in the queue; nil of permits that were come back to
+	first     bool   // it is the first there
+	nodes     []*Place
+
+	seen    seenPermits
+	gone    <-chan struct{}    // closed when one of the nodes is gone after the grant
+	context context.Context    //nolint:containedctx // ends with the permits
+	cancel  context.CancelFunc // of context
+	leave   sync.Once
+}
+
+// seenPermits is what the nodes of permits have shown.
+type seenPermits struct {
+	revocation Revocation
+	changed    <-chan struct{} // closed when it is worth to look again; nil before the first look
+}
+
+// PermitsTurn is how somebody stands who waits for permits.
+type PermitsTurn struct {
+	Granted  bool
+	Position int             // callers before it in the queue
+	Limit    int             // as it is now
+	Changed  <-chan struct{} // closed when it is worth to look again; as the following
+	Marked   <-chan struct{}
+	Resized  <-chan struct{}
+	Asked    Revocation // what is asked of the place in the queue, or of what was granted
+}
+
+// Join takes the last place in the semaphore's queue, for so many permits. It cannot be cancelled. Whoever joins must Leave.
+func (s Semaphore) Join(ctx context.Context, session Session, count int, about About) (*Permits, error) {
+	place, err := s.queue().Join(ctx, session, Exclusive, about)
+	if err != nil {
+		return nil, err
+	}
+	return s.newPermits(session, count, about, place), nil
+}
+
+func (s Semaphore) newPermits(session Session, count int, about About, place *Place) *Permits {
+	made := &Permits{semaphore: s, session: session, about: about, count: count, place: place}
+	made.context, made.cancel = context.WithCancel(context.Background())
+	return made
+}
+
+// Rejoin takes permits, or a place in the queue, again that stood when a process came back to its session. ErrGone if some are not there, or
+// their end was asked for.
+func (s Semaphore) Rejoin(session Adopter, standing []Standing, count int, about About) (*Permits, error) {
+	if len(standing) == 1 && path.Dir(standing[0].Path) == s.queue().Path {
+		place, err := s.queue().Rejoin(session, standing[0], about)
+		if err != nil {
+			return nil, err
+		}
+		return s.newPermits(session, count, about, place), nil
+	}
+	if len(standing) != count {
+		return nil, ErrGone
+	}
+	made := s.newPermits(session, count, about, nil)
+	for _, of := range standing {
+		node, err := s.permits().Rejoin(session, of, about)
+		if err != nil {
+			return nil, err
+		}
+		made.nodes = append(made.nodes, node)
+	}
+	made.first = true
+	return made, nil
+}
+
+// IsPermit says whether a node is one of a semaphore's permits, by its path.
+func IsPermit(node string) bool {
+	directory, name := path.Split(node)
+	_, ok := parsePermit(name)
+	return ok && strings.HasSuffix(directory, "/leases/")
+}
+
+// Look reads how the caller stands, and has the permits granted if its turn has come and there is room. Errors: ErrGone, ErrNoSemaphore,
+// ErrTooManyPermits, and those of the session.
+func (p *Permits) Look(ctx context.Context) (PermitsTurn, error) {
+	turn, err := p.lookAtQueue(ctx)
+	if err == nil && !turn.Asked.Break {
+		turn.Limit, turn.Resized, err = p.semaphore.watchLimit(ctx, p.session)
+	}
+	switch {
+	case err != nil || turn.Asked.Break:
+		return turn, err
+	case p.count > turn.Limit:
+		return turn, ErrTooManyPermits
+	case !p.first:
+		return turn, nil
+	}
+	turn.Changed, err = p.lookForRoom(ctx, &turn)
+	return turn, err
+}
+
+// lookAtQueue finds out whether the place is the first.
+func (p *Permits) lookAtQueue(ctx context.Context) (turn PermitsTurn, _ error) {
+	switch {
+	case p.place == nil:
+		return turn, nil
+	case p.first:
+		own, marked, err := p.place.watchOwn(ctx)
+		return PermitsTurn{Marked: marked, Asked: revocationIn(own.Data)}, err
+	case p.nodes == nil && p.place.isFirst():
+		p.first = true
+		return turn, nil
+	}
+	seen, err := p.place.Look(ctx)
+	p.first = seen.First
+	return PermitsTurn{Position: seen.Position, Changed: seen.Changed, Marked: seen.Marked, Asked: seen.Revocation}, err
+}
+
+// lookForRoom makes the permits' nodes, and has them granted if there are no more than the limit, which is read behind them. Otherwise it
+// returns what to wait for. What is asked of permits before they are granted is answered by giving them up, and others are made.
+func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed <-chan struct{}, err error) {
+	if err := p.make(ctx); err != nil {
+		return nil, err
+	}
+	if _, _, err := p.lookAtOwn(ctx); err != nil { // so that the list shows them
+		return nil, err
+	}
+	if p.seen.revocation.Asked && p.place != nil {
+		p.leaveNodes(ctx)
+		return closed, nil
+	}
+	names, changed, err := p.session.WatchChildren(ctx, p.semaphore.permits().Path)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return nil, err
+	}
+	standing, _ := p.semaphore.permits().readQueue(names)
+	for _, node := range p.nodes {
+		if !standing.contains(node.own) {
+			return nil, ErrGone
+		}
+	}
+	turn.Limit, turn.Resized, err = p.semaphore.watchLimit(ctx, p.session)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.inTheWay(names, standing) > turn.Limit:
+		queue, err := p.lookAtQueue(ctx)
+		turn.Marked, turn.Asked = queue.Marked, queue.Asked
+		return p.whicheverOf(changed, p.seen.changed), err
+	}
+	turn.Granted, err = p.grant(ctx)
+	turn.Asked = p.seen.revocation
+	return closed, err
+}
+
+// inTheWay counts the permits that must be within the limit: all that there are, since some may not have been granted before ours; of permits that
+// were granted once, and that a process comes back to, those that are not newer.
+func (p *Permits) inTheWay(names []string, standing queue) int {
+	if p.place != nil || !standing.numbersTell() {
+		return len(names)
+	}
+	newest := slices.MaxFunc(p.nodes, func(a, b *Place) int { return cmp.Compare(a.own.sequence, b.own.sequence) })
+	ahead, _ := standing.inOrder().aheadOf(newest.own.name)
+	return len(ahead) + 1
+}
+
+// closed is a channel that is closed.
+var closed = func() <-chan struct{} {
+	made := make(chan struct{})
+	close(made)
+	return made
+}()
+
+// make makes the nodes of the permits. It cannot be cancelled.
+func (p *Permits) make(ctx context.Context) error {
+	if p.nodes != nil {
+		return nil
+	}
+	nodes := make([]*Place, p.count)
+	err := eachOf(p.count, func(i int) (err error) {
+		nodes[i], err = p.semaphore.permits().Join(ctx, p.session, Read, p.about)
+		return err
+	})
+	p.nodes, p.seen = slices.DeleteFunc(nodes, func(made *Place) bool { return made == nil }), seenPermits{}
+	if err != nil {
+		p.leaveNodes(ctx)
+	}
+	return err
+}
+
+// lookAtOwn reads each of the nodes, unless nothing has changed in them.
+func (p *Permits) lookAtOwn(ctx context.Context) (Revocation, <-chan struct{}, error) {
+	if p.seen.changed != nil && !isClosed(p.seen.changed) {
+		return p.seen.revocation, p.seen.changed, nil
+	}
+	p.seen = seenPermits{}
+	var asked Revocation
+	channels := make([]<-chan struct{}, len(p.nodes))
+	for i, node := range p.nodes {
+		own, changed, err := node.watchOwn(ctx)
+		if err != nil {
+			return Revocation{}, nil, err
+		}
+		node.made.Czxid, channels[i] = own.Czxid, changed
+		asked = asked.with(revocationIn(own.Data))
+	}
+	if p.Token == 0 {
+		slices.SortFunc(p.nodes, func(a, b *Place) int { return cmp.Compare(a.made.Czxid, b.made.Czxid) })
+	}
+	p.seen = seenPermits{asked, p.whicheverOf(channels...)}
+	return asked, p.seen.changed, nil
+}
+
+// with is what is asked of one who is asked for both.
+func (r Revocation) with(other Revocation) Revocation {
+	switch {
+	case !r.Asked:
+		return other
+	case !other.Asked:
+		return r
+	}
+	r.Grace, r.Break = sooner(r.Grace, other.Grace), r.Break || other.Break
+	return r
+}
+
+// grant has the permits held if their session is valid and nothing has become of their nodes meanwhile. Then the queue is left.
+func (p *Permits) grant(ctx context.Context) (bool, error) {
+	if err := p.session.Prove(ctx); err != nil {
+		return false, err
+	}
+	if isClosed(p.seen.changed) {
+		return false, nil
+	}
+	gone := make([]<-chan struct{}, len(p.nodes))
+	for i, node := range p.nodes {
+		gone[i] = node.Gone()
+	}
+	p.Token, p.gone = p.nodes[0].made.Czxid, p.whicheverOf(gone...)
+	return true, nil
+}
+
+// LookAgain reads what is asked of permits that were granted. The channel is closed when it is worth to look again. ErrGone if somebody else has
+// deleted one of their nodes; other errors are those of the session, and say nothing about the permits.
+func (p *Permits) LookAgain(ctx context.Context) (Revocation, <-chan struct{}, error) {
+	return p.lookAtOwn(ctx)
+}
+
+// Changed is closed when it is worth to LookAgain, once the permits are granted.
+func (p *Permits) Changed() <-chan struct{} { return p.seen.changed }
+
+// Gone is closed when the session finds that somebody else has deleted one of the nodes of permits that were granted.
+func (p *Permits) Gone() <-chan struct{} { return p.gone }
+
+// Disregard says that nobody counts on the permits any more, though they are kept for a while.
+func (p *Permits) Disregard() {
+	for _, node := range p.nodes {
+		node.Disregard()
+	}
+}
+
+// LeaveQueue lets the next in the queue have its turn, once the permits are granted. It cannot be cancelled.
+func (p *Permits) LeaveQueue(ctx context.Context) {
+	if p.place != nil {
+		p.place.Leave(ctx)
+	}
+}
+
+// Leave gives the permits up, held or not, and returns when their nodes are gone, or the session is. First go the permits, so that whoever is
+// next in the queue does not find them. It cannot be cancelled. Later calls wait for the first.
+func (p *Permits) Leave(ctx context.Context) {
+	p.leave.Do(func() {
+		p.leaveNodes(ctx)
+		p.LeaveQueue(ctx)
+		p.cancel()
+	})
+}
+
+func (p *Permits) leaveNodes(ctx context.Context) {
+	_ = eachOf(len(p.nodes), func(i int) error {
+		p.nodes[i].Leave(ctx)
+		return nil
+	})
+	p.nodes, p.seen = nil, seenPermits{}
+}
+
+// whicheverOf is closed when one of the channels is, or soon after the permits are left.
+func (p *Permits) whicheverOf(channels ...<-chan struct{}) <-chan struct{} {
+	if len(channels) == 1 {
+		return channels[0]
+	}
+	first := make(chan struct{})
+	go func() {
+		defer close(first)
+		_ = Changes(channels).Wait(p.context)
+	}()
+	return first
+}
+
+func isClosed(channel <-chan struct{}) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
+	}
+}

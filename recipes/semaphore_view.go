@@ -1,0 +1,110 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// SemaphoreView is who has a semaphore's permits and who waits for some. Those that came or went while it was read may be missing.
+type SemaphoreView struct {
+	Limit   int
+	Taken   int            // permits that are held
+	Holders []PermitHolder // in the order of their grants
+	Waiters []Contender    // in the order of their turn
+	Omitted int            // waiters left out because the view would be too large
+}
+
+// A PermitHolder is somebody who has permits.
+type PermitHolder struct {
+	Contender
+
+	Permits int
+	owner   int64 // the session
+}
+
+// View reads who has permits and who waits for some. ErrNoSemaphore, ErrMalformedLimit.
+func (s Semaphore) View(ctx context.Context, tree Tree) (SemaphoreView, error) {
+	view, _, err := s.WatchView(ctx, tree)
+	return view, err
+}
+
+// WatchView reads as View does, and returns what to wait for before the view is read again.
+func (s Semaphore) WatchView(ctx context.Context, tree Tree) (view SemaphoreView, changes Changes, err error) {
+	var resized, moved, queued <-chan struct{}
+	var permits, waiters queue
+	view.Limit, resized, err = s.watchLimit(ctx, tree)
+	if err == nil {
+		permits, moved, err = s.permits().watchQueue(ctx, tree)
+	}
+	if err == nil {
+		waiters, queued, err = s.queue().watchQueue(ctx, tree)
+	}
+	if err != nil {
+		return SemaphoreView{}, nil, err
+	}
+	waiting, err := s.queue().view(waiters, 0, s.queue().reader(ctx, tree))
+	view.Waiters, view.Omitted = slices.Concat(waiting.Holders, waiting.Waiters), waiting.Omitted
+	if err == nil {
+		err = s.readHolders(ctx, tree, &view, permits)
+	}
+	if err == nil && view.Taken > view.Limit && len(waiters) > 0 {
+		err = s.dropFirst(ctx, tree, &view, waiters[0])
+	}
+	return view, Changes{resized, moved, queued}, err
+}
+
+// watchQueue lists the contenders in order, with a watch.
+func (l Lock) watchQueue(ctx context.Context, tree Tree) (queue, <-chan struct{}, error) {
+	names, changed, err := tree.WatchChildren(ctx, l.Path)
+	contenders, _, err := l.contenders(names, err)
+	if err == nil {
+		contenders, err = l.inOrder(ctx, tree, contenders)
+	}
+	return contenders, changed, err
+}
+
+// readHolders reads the permits.
+func (s Semaphore) readHolders(ctx context.Context, tree Tree, view *SemaphoreView, permits queue) error {
+	size := 0
+	for _, c := range permits {
+		if size > maxViewBytes/2 {
+			break
+		}
+		node, err := tree.Get(ctx, s.permits().child(c))
+		if errors.Is(err, ErrNoNode) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		holder := PermitHolder{Contender: c.contender(node), Permits: 1, owner: node.Owner}
+		if i := slices.IndexFunc(view.Holders, func(h PermitHolder) bool { return h.owner == node.Owner }); i >= 0 {
+			view.Holders[i].Permits++
+			view.Holders[i].Revoked = view.Holders[i].Revoked || holder.Revoked
+			continue
+		}
+		size += holder.sizeInMessage()
+		view.Holders = append(view.Holders, holder)
+	}
+	for _, holder := range view.Holders {
+		view.Taken += holder.Permits
+	}
+	return nil
+}
+
+// dropFirst takes the first in the queue from the holders, who waits with the nodes of its permits until there is room for them.
+func (s Semaphore) dropFirst(ctx context.Context, tree Tree, view *SemaphoreView, first child) error {
+	node, err := tree.Get(ctx, s.queue().child(first))
+	if errors.Is(err, ErrNoNode) {
+		return nil
+	}
+	view.Holders = slices.DeleteFunc(view.Holders, func(h PermitHolder) bool {
+		waits := err == nil && h.owner == node.Owner
+		if waits {
+			view.Taken -= h.Permits
+		}
+		return waits
+	})
+	return err
+}

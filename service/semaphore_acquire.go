@@ -1,0 +1,225 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// mostPermits bounds how many permits one caller takes at a time: each has a node of its own.
+const mostPermits = 64
+
+// permitsParams is an AcquireRequest whose fields are in order.
+type permitsParams struct {
+	heldParams
+
+	name  name
+	count int
+	once  bool // it does not wait at all
+}
+
+func parsePermits(request *semaphorev1.AcquireRequest) (params permitsParams, err error) {
+	if params.name, err = parseSemaphore(request.GetName()); err != nil {
+		return params, err
+	}
+	params.count = max(1, int(request.GetPermits()))
+	if request.GetPermits() < 0 || params.count > mostPermits {
+		return params, invalid("permits", fmt.Sprint(request.GetPermits()), fmt.Sprintf("from 0 to %d", mostPermits))
+	}
+	params.heldParams, err = parseHeld(request)
+	if params.wait != nil && *params.wait == 0 {
+		params.once, params.wait = true, nil
+	}
+	return params, err
+}
+
+// A permitsStream is one Acquire stream: a held stream whose place is one in the semaphore's queue, and then its permits.
+type permitsStream struct {
+	*heldStream[*recipes.Permits, *semaphorev1.AcquireResponse]
+
+	params       permitsParams
+	semaphore    recipes.Semaphore
+	leaveWaiters func()
+
+	granted recipes.PermitsTurn
+	hold    *hold
+}
+
+// Acquire tells whoever is one too many for the semaphore's queue so before a session is opened for it.
+func (m *semaphoreService) Acquire(
+	request *semaphorev1.AcquireRequest, stream grpc.ServerStreamingServer[semaphorev1.AcquireResponse],
+) error {
+	params, err := parsePermits(request)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	of := resource{kindSemaphore, params.name.text}
+	if err := m.services.waiters.enter(of); err != nil {
+		return err
+	}
+	p := &permitsStream{
+		heldStream: newHeldStream[*recipes.Permits](m.services, stream), params: params, semaphore: m.semaphore(params.name),
+		leaveWaiters: sync.OnceFunc(func() { m.services.waiters.leave(of) }),
+	}
+	defer p.leaveWaiters()
+	return p.run(stream.Context(), heldRecipe[*semaphorev1.AcquireResponse]{
+		heldParams: params.heldParams, resource: of,
+		awaitTurn: p.awaitTurn, begin: p.begin, look: p.look,
+		removed: errLockBroken, revoked: errLockRevoked,
+		end:       func(why error) { p.services.endHold(p.hold, why) },
+		gone:      func() { p.services.forgoHold(p.hold) },
+		suspended: suspendedPermits, resumed: resumedPermits, requested: requestedPermits,
+	})
+}
+
+func suspendedPermits(remaining time.Duration) *semaphorev1.AcquireResponse {
+	suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
+	return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Suspended{Suspended: suspended}}
+}
+
+func resumedPermits() *semaphorev1.AcquireResponse {
+	return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Resumed{Resumed: &holdv1.Resumed{}}}
+}
+
+func requestedPermits(asked request) *semaphorev1.AcquireResponse {
+	event := &holdv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
+	return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_RevocationRequested{RevocationRequested: event}}
+}
+
+// awaitTurn takes a place and returns when the permits are granted.
+func (p *permitsStream) awaitTurn(ctx context.Context) error {
+	defer p.leaveWaiters()
+	ctx, span := tracerOf(ctx).Start(ctx, "wait for permits")
+	defer span.End()
+	p.services.options.Events.WaitBegun()
+	defer func() { p.services.options.Events.WaitEnded(p.granted.Granted, time.Since(p.began)) }()
+	if err := p.lookAtLimit(ctx); err != nil {
+		return err
+	}
+	err := p.take(ctx, func(about recipes.About) (*recipes.Permits, error) {
+		if p.started.claimed() != nil {
+			permits, err := rejoined(p.heldStream, about, p.rejoin)
+			if err != nil || permits != nil {
+				return permits, err
+			}
+		}
+		return p.semaphore.Join(ctx, p.lease.session, p.params.count, about)
+	})
+	news := queueNews[*semaphorev1.AcquireResponse]{box: p.box}
+	for err == nil && !p.granted.Granted {
+		err = p.outwait(ctx, p.lookAtQueue(ctx, &news))
+	}
+	return err
+}
+
+func (p *permitsStream) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Permits, error) {
+	return p.semaphore.Rejoin(session, standing, p.params.count, about)
+}
+
+// lookAtLimit refuses before a place is taken what can never be granted. Who comes back to permits is asked no more.
+func (p *permitsStream) lookAtLimit(ctx context.Context) error {
+	if p.started.claimed() != nil {
+		return nil
+	}
+	for _, late := range []bool{true, false} { // what the reader shows may be late
+		limit, err := await(ctx, p.heldStream, func(ctx context.Context) (int, error) {
+			if !late {
+				if err := p.services.ensemble.CatchUp(ctx); err != nil {
+					return 0, err
+				}
+			}
+			return p.semaphore.Limit(ctx, p.services.ensemble)
+		})
+		switch {
+		case err == nil && p.params.count <= limit:
+			return nil
+		case err == nil && !late:
+			return p.tooMany(limit)
+		case err != nil && (!late || !errors.Is(err, recipes.ErrNoSemaphore)):
+			return p.naming(err)
+		}
+	}
+	return nil
+}
+
+// naming says which semaphore is missing.
+func (p *permitsStream) naming(err error) error { return Naming(err, []string{p.params.name.text}) }
+
+func (p *permitsStream) tooMany(limit int) error {
+	return &detailedError{
+		kind: recipes.ErrTooManyPermits, facts: map[string]string{"limit": fmt.Sprint(limit)},
+		text: fmt.Sprintf("%d, and there are %d", p.params.count, limit),
+	}
+}
+
+// lookAtQueue asks whether the permits can be granted, and has that done. Otherwise it tells the caller how it stands and returns when it is worth
+// to look again.
+func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaphorev1.AcquireResponse]) error {
+	turn, err := await(ctx, p.heldStream, p.place.Look)
+	resumed := p.started.claimed().held()
+	switch {
+	case errors.Is(err, recipes.ErrTooManyPermits) && !resumed:
+		return p.tooMany(turn.Limit)
+	case err == nil && turn.Asked.Break, errors.Is(err, recipes.ErrTooManyPermits):
+		return errLockBroken
+	case err != nil:
+		return p.naming(err)
+	case turn.Granted:
+		p.granted = turn
+		return nil
+	case isClosed(turn.Changed):
+		return nil
+	case resumed: // others have what it had
+		return errLockBroken
+	case p.params.once && !p.mayHaveRoom(ctx, turn):
+		return errSemaphoreFull
+	}
+	for {
+		due := news.due(max(turn.Position, 1))
+		err := p.pause(ctx, turn.Changed, turn.Marked, turn.Resized, due)
+		if err != nil || !isClosed(due) {
+			return err
+		}
+		queued := &semaphorev1.Queued{Position: int32(turn.Position)}
+		news.tell(max(turn.Position, 1), queued, func() *semaphorev1.AcquireResponse {
+			return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Queued{Queued: queued}}
+		})
+	}
+}
+
+// mayHaveRoom says whether there seem to be enough permits for one who does not wait: then those before it in the queue are about to leave it.
+func (p *permitsStream) mayHaveRoom(ctx context.Context, turn recipes.PermitsTurn) bool {
+	taken, err := await(ctx, p.heldStream, func(ctx context.Context) (int, error) {
+		return p.semaphore.Standing(ctx, p.services.ensemble)
+	})
+	return err == nil && turn.Position > 0 && taken+p.params.count <= turn.Limit
+}
+
+// begin makes a hold of the permits, and lets the next in the queue have its turn.
+func (p *permitsStream) begin(ctx context.Context) (*semaphorev1.AcquireResponse, nodeState) {
+	p.hold = &hold{name: p.params.name, token: p.place.Token}
+	id := p.beginHold(p.hold)
+	go p.place.LeaveQueue(context.WithoutCancel(ctx)) // ends with the session at the latest
+	granted := &semaphorev1.Granted{HoldId: id, Token: p.place.Token}
+	return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Granted{Granted: granted}},
+		p.asks(p.granted.Asked, p.place.Changed())
+}
+
+// look asks what is asked of the hold.
+func (p *permitsStream) look(ctx context.Context) (nodeState, error) {
+	revocation, changed, err := p.place.LookAgain(ctx)
+	return p.asks(revocation, changed), err
+}
