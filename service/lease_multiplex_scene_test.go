@@ -12,9 +12,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 )
 
 // With this flag, the callers of all scenes open their leases by Multiplex, and have on its stream what they begin over the connection
@@ -205,7 +207,8 @@ func begin[M any](
 	request := &carried{end: func(err error) { made.add(nil, err) }, state: func(m *leasev1.MultiplexResponse) { made.add(state(m), nil) }}
 	request.event = func(event *leasev1.Event) {
 		c.mu.Lock()
-		request.holds = request.holds || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil
+		request.holds = request.holds || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil ||
+			event.GetAcquirePermits().GetGranted() != nil
 		c.mu.Unlock()
 		made.add(eventIn(event), nil)
 	}
@@ -293,6 +296,29 @@ func (g carriedGroups) Join(
 		})
 }
 
+type carriedSemaphores struct {
+	semaphorev1.SemaphoreServiceClient
+	carriers *carriers
+}
+
+func (p carriedSemaphores) Acquire(
+	ctx context.Context, request *semaphorev1.AcquireRequest, options ...grpc.CallOption,
+) (grpc.ServerStreamingClient[semaphorev1.AcquireResponse], error) {
+	on := p.carriers.of(request.GetLeaseId())
+	if on == nil {
+		return p.SemaphoreServiceClient.Acquire(ctx, request, options...)
+	}
+	request.LeaseId = ""
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_AcquirePermits{AcquirePermits: request}}, (*leasev1.Event).GetAcquirePermits,
+		func(m *leasev1.MultiplexResponse) *semaphorev1.AcquireResponse {
+			if of := m.GetSuspended(); of != nil {
+				suspended := &holdv1.Suspended{Remaining: of.GetRemaining()}
+				return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Suspended{Suspended: suspended}}
+			}
+			return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Resumed{Resumed: &holdv1.Resumed{}}}
+		})
+}
+
 // carried has what these callers begin on a lease stand on its stream, with the flag.
 func (c callers) carried(t *testing.T) callers {
 	t.Helper()
@@ -302,6 +328,7 @@ func (c callers) carried(t *testing.T) callers {
 	all := &carriers{LeaseServiceClient: c.leases, known: map[string]*carrier{}}
 	c.LockServiceClient = carriedLocks{c.LockServiceClient, all}
 	c.groups = carriedGroups{c.groups, all}
+	c.semaphores = carriedSemaphores{c.semaphores, all}
 	c.leases = all
 	return c
 }

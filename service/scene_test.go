@@ -20,6 +20,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
@@ -42,6 +43,8 @@ type callers struct {
 	lockv1.LockServiceClient
 	leases leasev1.LeaseServiceClient
 	groups membershipv1.MembershipServiceClient
+
+	semaphores semaphorev1.SemaphoreServiceClient
 
 	sequences sequencev1.SequenceServiceClient
 }
@@ -164,7 +167,8 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 	s.t.Cleanup(func() { _ = connection.Close() })
 	stubs := callers{
 		LockServiceClient: lockv1.NewLockServiceClient(connection), leases: leasev1.NewLeaseServiceClient(connection),
-		groups: membershipv1.NewMembershipServiceClient(connection), sequences: sequencev1.NewSequenceServiceClient(connection),
+		groups: membershipv1.NewMembershipServiceClient(connection), semaphores: semaphorev1.NewSemaphoreServiceClient(connection),
+		sequences: sequencev1.NewSequenceServiceClient(connection),
 	}
 	return stubs.carried(s.t)
 }

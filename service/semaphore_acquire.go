@@ -187,14 +187,15 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 	case p.params.once && !p.mayHaveRoom(ctx, turn):
 		return errSemaphoreFull
 	}
+	rank := turn.Position + 1
 	for {
-		due := news.due(max(turn.Position, 1))
+		due := news.due(rank)
 		err := p.pause(ctx, turn.Changed, turn.Marked, turn.Resized, due)
 		if err != nil || !isClosed(due) {
 			return err
 		}
 		queued := &semaphorev1.Queued{Position: int32(turn.Position)}
-		news.tell(max(turn.Position, 1), queued, func() *semaphorev1.AcquireResponse {
+		news.tell(rank, queued, func() *semaphorev1.AcquireResponse {
 			return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Queued{Queued: queued}}
 		})
 	}
