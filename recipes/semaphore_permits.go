@@ -296,7 +296,7 @@ func (p *Permits) leaveNodes(ctx context.Context) {
 	p.nodes, p.seen = nil, seenPermits{}
 }
 
-// whicheverOf is closed when one of the channels is, or soon after the permits are left.
+// whicheverOf is closed when one of the channels is, or soon after the permits are left or their session is over.
 func (p *Permits) whicheverOf(channels ...<-chan struct{}) <-chan struct{} {
 	if len(channels) == 1 {
 		return channels[0]
@@ -304,7 +304,7 @@ func (p *Permits) whicheverOf(channels ...<-chan struct{}) <-chan struct{} {
 	first := make(chan struct{})
 	go func() {
 		defer close(first)
-		_ = Changes(channels).Wait(p.context)
+		_ = append(Changes{p.session.Done()}, channels...).Wait(p.context)
 	}()
 	return first
 }

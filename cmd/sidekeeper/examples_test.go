@@ -75,6 +75,30 @@ var trials = map[string]trial{
 		beside: held, says: `^hold \d+ of reports: ended by its sidecar\n$`,
 	},
 
+	"sidekeeper semaphore create reports 5": {silently: true, then: "sidekeeper semaphore ls | grep -q '^reports  *5$'"},
+	"sidekeeper semaphore run reports -- ./make-reports --all": {
+		before: "sidekeeper semaphore create reports 5", says: `^reports --all under\s*$`,
+	},
+	"sidekeeper semaphore run reports --wait 10s -- ./make-reports --all": {
+		before: "sidekeeper semaphore create reports 5", says: `^reports --all under\s*$`,
+	},
+	"sidekeeper semaphore run reports --permits 2 --try -- ./make-reports --all": {
+		before: "sidekeeper semaphore create reports 5", says: `^reports --all under\s*$`,
+	},
+	"sidekeeper semaphore ls":                    {before: "sidekeeper semaphore create reports 5", says: `(?m)^reports +5$`},
+	"sidekeeper semaphore ls shop --output json": {before: "sidekeeper semaphore create shopping 5", says: `^\{"semaphores":\[\],`},
+	"sidekeeper semaphore show reports":          {before: "sidekeeper semaphore create reports 5", says: `^reports: 0 of 5 held\n$`},
+	"sidekeeper semaphore show reports --watch": {
+		before: "sidekeeper semaphore create reports 5", says: "^reports: 0 of 5 held\n", then: "sidekeeper semaphore run reports -- true",
+		andSays: "held +1 +", ended: os.Interrupt, code: -1,
+	},
+	`sidekeeper semaphore resize reports 2 --reason "the database is slow"`: {
+		before: "sidekeeper semaphore create reports 5 || true", says: "^permits asked for: 0\n$",
+	},
+	"sidekeeper semaphore resize reports 1 --grace 30s": {
+		before: "sidekeeper semaphore create reports 5 || true", says: "^permits asked for: 0\n$",
+	},
+
 	"sidekeeper members join web web-1 -- ./serve --port 8080": {says: `^serving --port 8080 as web-1\n$`},
 	"sidekeeper members join web web-1 --metadata port=8080 -- ./serve --port 8080": {
 		says: `^serving --port 8080 as web-1\n$`,
@@ -230,7 +254,7 @@ var scripts = map[string]string{
 	"bin/systemctl":  `echo "told: $* shop, $SIDEKEEPER_CONFIG_CHANGES changes" | sed 's/ shop shop/ shop/'`,
 	"bin/vi":         `echo edited by vi >"$1"`,
 	"bin/nano":       `echo edited by nano >"$1"`,
-	"make-reports":   `echo "$SIDEKEEPER_LOCK_NAME $* under $SIDEKEEPER_FENCING_TOKEN"`,
+	"make-reports":   `echo "$SIDEKEEPER_LOCK_NAME$SIDEKEEPER_SEMAPHORE_NAME $* under $SIDEKEEPER_FENCING_TOKEN"`,
 	"clean-up":       "echo cleaning",
 	"serve":          `echo "serving $* as $SIDEKEEPER_MEMBER_NAME"`,
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -78,17 +79,30 @@ func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {
 
 func contenderRow(state string) func(*lockv1.Contender) []string {
 	return func(c *lockv1.Contender) []string {
-		var notes []string
-		if c.GetRevocationRequested() {
-			notes = append(notes, "revocation requested")
-		}
-		if c.GetForeign() {
-			notes = append(notes, "not Sidekeeper's")
-		}
-		return []string{
-			state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10), show.Printable(c.GetOwner()),
-			show.Printable(c.GetIdentity()), show.Age(c.GetAge()), show.Metadata(c.GetMetadata()), strings.Join(notes, ", "),
-		}
+		return append([]string{state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10)}, aboutColumns(c)...)
+	}
+}
+
+// aboutColumns are what a contender for a lock or a semaphore says about itself, with notes.
+func aboutColumns(c interface {
+	GetOwner() string
+	GetIdentity() string
+	GetAge() *durationpb.Duration
+	GetMetadata() map[string]string
+	GetRevocationRequested() bool
+	GetForeign() bool
+},
+) []string {
+	var notes []string
+	if c.GetRevocationRequested() {
+		notes = append(notes, "revocation requested")
+	}
+	if c.GetForeign() {
+		notes = append(notes, "not Sidekeeper's")
+	}
+	return []string{
+		show.Printable(c.GetOwner()), show.Printable(c.GetIdentity()), show.Age(c.GetAge()), show.Metadata(c.GetMetadata()),
+		strings.Join(notes, ", "),
 	}
 }
 

@@ -55,6 +55,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newServeCommand(),
 		newDevCommand(),
 		newLockCommand(reach),
+		newSemaphoreCommand(reach),
 		newMembersCommand(reach),
 		newGroupsCommand(reach),
 		newConfigCommand(reach),

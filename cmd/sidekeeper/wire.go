@@ -7,6 +7,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 )
 
@@ -77,6 +78,24 @@ func wireGroupChange(change *sidekeeper.GroupChange) *membershipv1.WatchResponse
 
 func wireGroup(group *sidekeeper.GroupEntry) *membershipv1.Group {
 	return &membershipv1.Group{Group: group.Group, Members: int32(group.Members), Permanent: group.Permanent}
+}
+
+func wireSemaphoreView(view *sidekeeper.SemaphoreView) *semaphorev1.View {
+	return &semaphorev1.View{
+		Name: view.Name, Limit: int32(view.Limit), Held: int32(view.Held), Holders: each(view.Holders, wirePermitContender),
+		Waiters: each(view.Waiters, wirePermitContender), WaitersOmitted: int32(view.WaitersOmitted),
+	}
+}
+
+func wirePermitContender(c *sidekeeper.PermitContender) *semaphorev1.Contender {
+	return &semaphorev1.Contender{
+		Permits: int32(c.Permits), Identity: c.Identity, Owner: c.Owner, Metadata: c.Metadata, Token: c.Token,
+		Age: durationpb.New(c.Age), Foreign: c.Foreign, RevocationRequested: c.RevocationRequested,
+	}
+}
+
+func wireSemaphore(semaphore *sidekeeper.SemaphoreEntry) *semaphorev1.Semaphore {
+	return &semaphorev1.Semaphore{Name: semaphore.Name, Limit: int32(semaphore.Limit)}
 }
 
 func wireSequence(sequence *sidekeeper.SequenceEntry) *sequencev1.Sequence {

@@ -64,6 +64,7 @@ var exits = []struct {
 	{sidekeeper.ErrLost, Lost},
 	{sidekeeper.ErrGuardLost, Lost},
 	{sidekeeper.ErrLockHeld, NotObtained},
+	{sidekeeper.ErrSemaphoreFull, NotObtained},
 	{sidekeeper.ErrWaitTimeout, NotObtained},
 	{sidekeeper.ErrMemberExists, NotObtained},
 	{sidekeeper.ErrPreconditionFailed, NotObtained},

@@ -62,6 +62,8 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrSequenceMalformed,
 		sidekeeper.ErrMemberExists, sidekeeper.ErrMemberReplaced, sidekeeper.ErrMemberRemoved, sidekeeper.ErrMemberNotFound,
 		sidekeeper.ErrGroupNotFound, sidekeeper.ErrGroupNotEmpty,
+		sidekeeper.ErrSemaphoreExists, sidekeeper.ErrSemaphoreNotFound, sidekeeper.ErrSemaphoreMalformed, sidekeeper.ErrSemaphoreFull,
+		sidekeeper.ErrTooManyPermits,
 		sidekeeper.ErrKeyNotFound, sidekeeper.ErrPreconditionFailed, sidekeeper.ErrKeyHasChildren,
 	}
 	byName := map[string]error{}

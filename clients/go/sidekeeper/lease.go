@@ -17,6 +17,8 @@ type LeaseOptions struct {
 	Owner    string        // who the caller is, for people
 	Metadata map[string]string
 	Wait     *time.Duration // how long to wait for a sidecar or an ensemble that is away: 0 tries once; nil, AbsenceTimeout
+
+	kept bool // a loss does not end the stream
 }
 
 // A Lease owns what is acquired in its name: when it ends, all of that is given up at once. Its holder must Close it,
@@ -53,7 +55,7 @@ func (c *Client) openLease(ctx context.Context, options LeaseOptions) (*Lease, e
 		requests: map[uint64]*request{}, checks: map[uint64]chan time.Duration{},
 	}
 	stream := heldStream{
-		claim: claim, keeper: c.leaseKeeper, after: l.multiplex.end, wait: options.Wait,
+		claim: claim, keeper: c.leaseKeeper, after: l.multiplex.end, wait: options.Wait, kept: options.kept,
 		open: func() (func() error, error) { return l.multiplex.open(streaming, options) },
 	}
 	return l, stream.begin(ctx, c)

@@ -196,7 +196,7 @@ func (l *Lock) handle(event *lockv1.AcquireResponse) {
 	case *lockv1.AcquireResponse_Resumed:
 		l.resume(l.options.OnResumed)
 	case *lockv1.AcquireResponse_RevocationRequested:
-		l.revoked(event.RevocationRequested)
+		leaveNewest(l.revocations, revocationFrom(event.RevocationRequested), l.options.OnRevocation)
 	}
 }
 
@@ -206,18 +206,29 @@ func call[T any](f func(T), argument T) {
 	}
 }
 
-// revoked leaves the newest request in the channel.
-func (l *Lock) revoked(event *lockv1.RevocationRequested) {
+// A revocationRequest is how a lock or a semaphore is told of one.
+type revocationRequest interface {
+	GetRequestedBy() string
+	GetReason() string
+	GetGrace() *durationpb.Duration
+}
+
+func revocationFrom(event revocationRequest) Revocation {
 	revocation := Revocation{RequestedBy: event.GetRequestedBy(), Reason: event.GetReason()}
 	if event.GetGrace() != nil {
 		revocation.Deadline = time.Now().Add(event.GetGrace().AsDuration())
 	}
+	return revocation
+}
+
+// leaveNewest leaves the newest request in the channel, and tells of it.
+func leaveNewest(revocations chan Revocation, newest Revocation, tell func(Revocation)) {
 	select {
-	case <-l.revocations:
+	case <-revocations:
 	default:
 	}
-	l.revocations <- revocation
-	call(l.options.OnRevocation, revocation)
+	revocations <- newest
+	call(tell, newest)
 }
 
 // FencingToken orders the grants of this lock: it is larger than that of every earlier grant that this one excludes.

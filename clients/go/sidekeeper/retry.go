@@ -12,6 +12,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 )
 
@@ -33,6 +34,10 @@ var retryable = map[string]func(error) bool{
 	lockv1.LockService_List_FullMethodName:               isTransient,
 	lockv1.LockService_Revoke_FullMethodName:             isTransient,
 	fencingv1.FencingService_Verify_FullMethodName:       isTransient,
+	semaphorev1.SemaphoreService_Create_FullMethodName:   isTransient,
+	semaphorev1.SemaphoreService_Resize_FullMethodName:   isTransient,
+	semaphorev1.SemaphoreService_Get_FullMethodName:      isTransient,
+	semaphorev1.SemaphoreService_List_FullMethodName:     isTransient,
 	sequencev1.SequenceService_Next_FullMethodName:       isTransient,
 	sequencev1.SequenceService_Get_FullMethodName:        isTransient,
 	sequencev1.SequenceService_List_FullMethodName:       isTransient,

@@ -52,7 +52,7 @@ type LeaseInfo struct {
 
 // A Possession is what a lease holds or waits for.
 type Possession struct {
-	Kind, Name string // the kind is `lock` or `member`
+	Kind, Name string // the kind is `lock`, `semaphore` or `member`
 	Held       bool   // or it waits for it
 }
 

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
+)
+
+func newSemaphoreCommand(reach *reach) *cobra.Command {
+	command := &cobra.Command{
+		Use: "semaphore", Short: "Run commands while holding permits, and manage semaphores", Args: cobra.NoArgs, RunE: showHelp,
+	}
+	command.AddCommand(
+		newSemaphoreRunCommand(reach),
+		newSemaphoreListCommand(reach),
+		newSemaphoreShowCommand(reach),
+		newSemaphoreCreateCommand(reach),
+		newSemaphoreResizeCommand(reach),
+	)
+	return command
+}
+
+func newSemaphoreListCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "ls [PREFIX]", Short: "List the semaphores", Args: cobra.MaximumNArgs(1),
+		RunE: listing(reach, (*sidekeeper.Client).ListSemaphores, reach.showSemaphores),
+	}
+}
+
+func (r *reach) showSemaphores(to io.Writer, entries []*sidekeeper.SemaphoreEntry) error {
+	semaphores := each(entries, wireSemaphore)
+	row := func(of *semaphorev1.Semaphore) []string {
+		return []string{show.Printable(of.GetName()), strconv.Itoa(int(of.GetLimit()))}
+	}
+	return tabulate(r, to, &semaphorev1.ListResponse{Semaphores: semaphores}, "NAME LIMIT", semaphores, row)
+}
+
+func newSemaphoreShowCommand(reach *reach) *cobra.Command {
+	again, get := false, asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.SemaphoreView, error) {
+		return client.GetSemaphore(ctx, args[0])
+	}, reach.showSemaphore)
+	command := &cobra.Command{
+		Use: "show NAME", Short: "Show who holds permits and who waits for some, in order", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: reach.completeSemaphore,
+		RunE: func(command *cobra.Command, args []string) error {
+			if again {
+				return watch(reach, command, (*sidekeeper.Client).WatchSemaphore, args[0], reach.showSemaphore)
+			}
+			return get(command, args)
+		},
+	}
+	command.Flags().BoolVarP(&again, "watch", "w", false, "show it again whenever it changes")
+	return command
+}
+
+func (r *reach) showSemaphore(to io.Writer, shown *sidekeeper.SemaphoreView) error {
+	view := wireSemaphoreView(shown)
+	if r.json() {
+		return show.Message(to, view)
+	}
+	if _, err := fmt.Fprintf(to, "%s: %d of %d held\n", show.Printable(view.GetName()), view.GetHeld(), view.GetLimit()); err != nil {
+		return err
+	}
+	rows := append(each(view.GetHolders(), permitRow("held")), each(view.GetWaiters(), permitRow("waiting"))...)
+	if omitted := view.GetWaitersOmitted(); omitted > 0 {
+		rows = append(rows, []string{fmt.Sprintf("and %d more", omitted)})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return show.Table(to, "STATE PERMITS TOKEN OWNER IDENTITY AGE METADATA NOTES", rows)
+}
+
+func permitRow(state string) func(*semaphorev1.Contender) []string {
+	return func(c *semaphorev1.Contender) []string {
+		permits, token := "-", "-"
+		if c.GetPermits() > 0 {
+			permits, token = strconv.Itoa(int(c.GetPermits())), strconv.FormatInt(c.GetToken(), 10)
+		}
+		return append([]string{state, permits, token}, aboutColumns(c)...)
+	}
+}
+
+func (r *reach) completeSemaphore(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return complete(r, command, args, begun, (*sidekeeper.Client).ListSemaphores, func(s *sidekeeper.SemaphoreEntry) string { return s.Name })
+}
+
+func newSemaphoreCreateCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "create NAME LIMIT", Short: "Create a semaphore with so many permits", Args: cobra.ExactArgs(2),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, args []string) error {
+			limit, err := limitOf(args[1])
+			if err != nil {
+				return err
+			}
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				return client.CreateSemaphore(ctx, args[0], limit)
+			})
+		},
+	}
+}
+
+func limitOf(text string) (int, error) {
+	limit, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return 0, exit.UsageError(fmt.Errorf("LIMIT is %q: a number from 1 to 10,000", text))
+	}
+	return int(limit), nil
+}
+
+func newSemaphoreResizeCommand(reach *reach) *cobra.Command {
+	var options sidekeeper.ResizeOptions
+	var grace time.Duration
+	command := &cobra.Command{
+		Use: "resize NAME LIMIT", Short: "Change how many permits there are", Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeSemaphore,
+		RunE: func(command *cobra.Command, args []string) error {
+			limit, err := limitOf(args[1])
+			if err != nil {
+				return err
+			}
+			address := reach.address
+			if command.Flags().Changed("grace") {
+				options.Grace, address = &grace, reach.operatorAddress
+			}
+			return reach.call(command.Context(), address, func(ctx context.Context, client *sidekeeper.Client) error {
+				asked, err := client.ResizeSemaphore(ctx, args[0], limit, options)
+				if err != nil {
+					return err
+				}
+				return reach.say(command.OutOrStdout(), &semaphorev1.ResizeResponse{Asked: int32(asked)}, "permits asked for: %d\n", asked)
+			})
+		},
+	}
+	command.Flags().StringVar(&options.Reason, "reason", "", "why, for holders that are asked to release permits")
+	command.Flags().DurationVar(&grace, "grace", 0, "end their holds by force after this time (operators' socket)")
+	return command
+}

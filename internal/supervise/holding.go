@@ -1,0 +1,105 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	"github.com/sidekeeper/sidekeeper/internal/show"
+)
+
+// A holding is what a command runs under that others can ask for: a lock or permits.
+type holding struct {
+	r         *Runner
+	claim     held
+	what      string // for people: `lock orders`
+	terminate bool   // SIGTERM when it is revoked
+	grace     time.Duration
+	margin    time.Duration // less than this left: SIGKILL; less than half of it: the guardian kills by itself
+}
+
+type held interface {
+	Valid() bool
+	ValidFor() time.Duration
+	AwaitRisk(ctx context.Context, left time.Duration) error
+	Revocation() <-chan sidekeeper.Revocation
+	Release(ctx context.Context) error
+}
+
+// hold begins to watch over what was granted. Without a grace, the validity told last is taken for the usual one.
+func hold(r *Runner, claim held, what string, grace time.Duration, terminate bool) holding {
+	if grace == 0 {
+		grace = claim.ValidFor() / 3
+	}
+	return holding{r: r, claim: claim, what: what, terminate: terminate, grace: grace, margin: min(grace/5, killMargin)}
+}
+
+// suspended is what is said when contact is lost.
+func (r *Runner) suspended(what string) func(remaining time.Duration) {
+	return func(remaining time.Duration) {
+		r.say("no contact with the ensemble: %s is safe for %v", what, remaining.Round(100*time.Millisecond))
+	}
+}
+
+func (r *Runner) resumed() { r.say("contact with the ensemble is back") }
+
+func (h *holding) guarded() bool { return true }
+
+func (h *holding) left() (left time.Duration, valid bool) {
+	left = h.claim.ValidFor() - h.margin/2
+	return left, h.claim.Valid()
+}
+
+// watch ends the command before its lock ends, or when the grace of a revocation does.
+func (h *holding) watch(ctx context.Context, child *Child) {
+	var guard sync.WaitGroup
+	defer guard.Wait()
+	guard.Go(func() { h.guard(ctx, child) })
+	var deadline <-chan time.Time
+	for {
+		select {
+		case revocation := <-h.claim.Revocation():
+			deadline = h.revoked(revocation, child)
+		case <-deadline:
+			child.Kill(h.margin / 4) // which leaves the rest of the margin for what has to be done without the guardian
+			h.r.say("grace period expired")
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *holding) guard(ctx context.Context, child *Child) {
+	if h.claim.AwaitRisk(ctx, h.grace) != nil {
+		return
+	}
+	if h.claim.Valid() { // else the release will say why not
+		h.r.say("%s is at risk: safe for %v", h.what, h.claim.ValidFor().Round(time.Millisecond))
+	}
+	child.Terminate()
+	if h.claim.AwaitRisk(ctx, h.margin) == nil {
+		child.Kill(h.margin / 4)
+	}
+}
+
+// revoked returns when to kill the command, if ever: the hold ends with the grace. A command that lets go in time when
+// it is asked has lost nothing.
+func (h *holding) revoked(r sidekeeper.Revocation, child *Child) <-chan time.Time {
+	h.r.say("revocation requested by %s: %s", show.Printable(r.RequestedBy), show.Printable(r.Reason))
+	if h.terminate {
+		child.Signal(syscall.SIGTERM)
+	}
+	if r.Deadline.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(r.Deadline) - h.margin)
+}
+
+func (h *holding) release(ctx context.Context) error { return h.claim.Release(ctx) }
+
+func (h *holding) ended() error {
+	return errors.New("the command was ended because " + h.what + " was at risk")
+}
