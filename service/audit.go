@@ -51,7 +51,7 @@ func (m *member) fields() []zap.Field {
 
 func (h *hold) fields() []zap.Field {
 	return []zap.Field{
-		zap.String("caller", h.lease.identity), zap.String("name", h.name.text), zap.Int64("fencing_token", h.token),
+		zap.String("caller", h.lease.identity), zap.String("kind", h.kind), zap.String("name", h.name.text), zap.Int64("fencing_token", h.token),
 		zap.String(leaseWord, h.lease.logID), zap.Stringer("hold", h.key),
 	}
 }

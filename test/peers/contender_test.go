@@ -159,6 +159,10 @@ func (p *program) gather(recipe, path, count string) error {
 			return err
 		}
 		p.gathered = append(p.gathered, worker{contender: made, reads: recipe == "read"})
+		if recipe == "permits" {
+			last := &p.gathered[len(p.gathered)-1]
+			last.reads, last.lasts = true, 20*time.Millisecond
+		}
 	}
 	return nil
 }

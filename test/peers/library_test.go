@@ -38,11 +38,11 @@ func openSidekeeper(addresses []string) (library, error) {
 
 // contender makes every second one with a lease that it keeps from one hold to the next.
 func (c *callers) contender(recipe, path string, alone bool) (contender, error) {
-	name, err := url.PathUnescape(strings.TrimPrefix(path, lockRoot))
+	name, err := url.PathUnescape(strings.TrimPrefix(strings.TrimPrefix(path, lockRoot), semaphoreRoot))
 	if err != nil {
 		return nil, err
 	}
-	made := &caller{client: c.clients[c.made%len(c.clients)], name: name, mode: modes[recipe]}
+	made := &caller{client: c.clients[c.made%len(c.clients)], name: name, mode: modes[recipe], permit: strings.HasPrefix(path, semaphoreRoot)}
 	if alone && c.made/len(c.clients)%2 == 1 {
 		made.lease, err = made.client.OpenLease(context.Background(), sidekeeper.LeaseOptions{})
 	}
@@ -61,10 +61,15 @@ type caller struct {
 	name   string
 	mode   sidekeeper.Mode
 	lease  *sidekeeper.Lease
-	held   *sidekeeper.Lock
+	permit bool // of a semaphore
+	held   interface{ Release(ctx context.Context) error }
 }
 
 func (c *caller) acquire(ctx context.Context) (err error) {
+	if c.permit {
+		c.held, err = c.client.AcquirePermits(ctx, c.name, sidekeeper.PermitsOptions{Lease: c.lease, Owner: "a peer"})
+		return err
+	}
 	c.held, err = c.client.Acquire(ctx, c.name, sidekeeper.LockOptions{Mode: c.mode, Lease: c.lease, Owner: "a peer"})
 	if errors.Is(err, sidekeeper.ErrLockKindMismatch) {
 		return fmt.Errorf("%w: %w", errRefused, err)

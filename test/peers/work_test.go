@@ -15,6 +15,7 @@ type worker struct {
 	contender
 
 	reads bool
+	lasts time.Duration // at least; permits so long that they are held together
 }
 
 // work holds the lock so often, and on while a test keeps a file called going in the folder. It notes when: for each hold a
@@ -59,7 +60,7 @@ func (w worker) count(folder string) error {
 	if err != nil {
 		return err
 	}
-	<-time.After(time.Millisecond)
+	<-time.After(max(w.lasts, time.Millisecond))
 	if w.reads {
 		after, err := counted(folder)
 		if err == nil && after != before {

@@ -106,7 +106,7 @@ public final class Contender {
                 case "gather":
                     for (int i = Integer.parseInt(words[3]); i > 0; i--) {
                         CuratorFramework client = connect();
-                        gathered.add(new Worker(client, lock(client, words[1], words[2]), words[1].equals("read")));
+                        gathered.add(new Worker(client, lock(client, words[1], words[2]), overlaps(words[1])));
                     }
                     return "gathered";
                 case "contend":
@@ -157,7 +157,7 @@ public final class Contender {
         }
     }
 
-    private void make(String id, String recipe, String path) {
+    private void make(String id, String recipe, String path) throws Exception {
         Asking made;
         if (recipe.equals("revocable")) {
             InterProcessMutex lock = new InterProcessMutex(shared, path);
@@ -188,7 +188,12 @@ public final class Contender {
         return client;
     }
 
-    private static InterProcessLock lock(CuratorFramework client, String recipe, String path) {
+    /** Whether several hold at a time. */
+    private static boolean overlaps(String recipe) {
+        return recipe.equals("read") || recipe.equals("permits");
+    }
+
+    private static InterProcessLock lock(CuratorFramework client, String recipe, String path) throws Exception {
         switch (recipe) {
             case "mutex":
                 return new InterProcessMutex(client, path);
@@ -196,6 +201,8 @@ public final class Contender {
                 return new InterProcessReadWriteLock(client, path).writeLock();
             case "read":
                 return new InterProcessReadWriteLock(client, path).readLock();
+            case "permits":
+                return new Permits(client, path);
             case "semaphore":
                 return new InterProcessSemaphoreMutex(client, path);
             default:
