@@ -17,7 +17,7 @@ type hold struct {
 	kind    string // of resource
 	name    name
 	token   int64
-	place   recipes.Guard // of a lock
+	place   recipes.Guard // of what may guard writes
 	lease   *lease
 	granted time.Time
 

@@ -115,7 +115,7 @@ func TestACommandAtRiskIsTerminatedAndKilledBeforeTheValidityEnds(t *testing.T) 
 	if killed := receive(t, released); terminated < validity/4 || killed >= validity {
 		t.Errorf("terminated after %v and killed after %v of %v", terminated, killed, validity)
 	}
-	p.want(t, 70, "the lock is at risk: safe for ", "the command was ended because lock orders was at risk")
+	p.want(t, 70, "lock orders is at risk: safe for ", "the command was ended because lock orders was at risk")
 }
 
 func TestACommandThatEndsInTimeWhenItsLockIsAtRiskHasStillBeenEnded(t *testing.T) {

@@ -62,7 +62,9 @@ type caller struct {
 	mode   sidekeeper.Mode
 	lease  *sidekeeper.Lease
 	permit bool // of a semaphore
-	held   interface{ Release(ctx context.Context) error }
+	held   interface {
+		Release(ctx context.Context) error
+	}
 }
 
 func (c *caller) acquire(ctx context.Context) (err error) {
