@@ -166,8 +166,8 @@ func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed <
 	return closed, err
 }
 
-// inTheWay counts the permits that must be within the limit: all that there are, since some may not have been granted before ours; of permits that
-// were granted once, and that a process comes back to, those that are not newer.
+// inTheWay counts the permits that must be within the limit: all that there are, since some may not have been granted before ours; of
+// permits that were granted once, and that a process comes back to, those that are not newer.
 func (p *Permits) inTheWay(names []string, standing queue) int {
 	if p.place != nil || !standing.numbersTell() {
 		return len(names)

@@ -1,5 +1,5 @@
-// Package recipes holds Sidekeeper's distributed algorithms, which ZooKeeper calls recipes: locks, semaphores, sequences, groups and configuration. A
-// file's name begins with its feature: lock_queue.go, sequence_state.go, group_evict.go, config_commit.go.
+// Package recipes holds Sidekeeper's distributed algorithms, which ZooKeeper calls recipes: locks, semaphores, sequences, groups and
+// configuration. A file's name begins with its feature: lock_queue.go, sequence_state.go, group_evict.go, config_commit.go.
 //
 // A recipe sees ZooKeeper through small interfaces. A Tree reads nodes and watches them; a Store also writes them, in transactions; a Session
 // also owns nodes, which vanish with it. So the recipes run unchanged on a real ensemble and on one in memory. Each is meant to read like its

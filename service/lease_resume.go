@@ -134,8 +134,8 @@ func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, s
 	}
 }
 
-// split takes out of what stands the nodes that a claim is for: what was granted is known by its token, what waits by the request's number. Permits
-// that were granted together have one number; with those of who waits, nothing was granted yet.
+// split takes out of what stands the nodes that a claim is for: what was granted is known by its token, what waits by the request's number.
+// Permits that were granted together have one number; with those of who waits, nothing was granted yet.
 func split(standing []recipes.Standing, asked *leasev1.Claim) (claimed, rest []recipes.Standing) {
 	request, token := asked.GetStart().GetRequestId(), asked.GetToken()
 	permits := asked.GetStart().GetAcquirePermits() != nil

@@ -165,8 +165,8 @@ func (p *permitsStream) tooMany(limit int) error {
 	}
 }
 
-// lookAtQueue asks whether the permits can be granted, and has that done. Otherwise it tells the caller how it stands and returns when it is worth
-// to look again.
+// lookAtQueue asks whether the permits can be granted, and has that done. Otherwise it tells the caller how it stands and returns when it
+// is worth to look again.
 func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaphorev1.AcquireResponse]) error {
 	turn, err := await(ctx, p.heldStream, p.place.Look)
 	resumed := p.started.claimed().held()

@@ -228,7 +228,8 @@ func TestAShrunkenSemaphoreAsksForThePermitsThatWereGrantedLast(t *testing.T) {
 	waiting.skips("queued 0", "granted")
 	s.awaitShown("calls", "3 of 3: first 2 waiting 1")
 
-	_, err = s.operators.semaphores.Resize(s.context(), &semaphorev1.ResizeRequest{Name: "calls", Limit: 1, Reason: "now", Grace: durationpb.New(0)})
+	now := &semaphorev1.ResizeRequest{Name: "calls", Limit: 1, Reason: "now", Grace: durationpb.New(0)}
+	_, err = s.operators.semaphores.Resize(s.context(), now)
 	same(t, "Resize with a grace", outcome(err), "OK")
 	waiting.skips("asked: now", "Aborted LOCK_REVOKED")
 	first.skips("asked: now", "Aborted LOCK_REVOKED") // one of its two is too many
@@ -263,7 +264,8 @@ func TestSemaphoresAreCreatedOnceAndListed(t *testing.T) {
 	s.permits(s.callers, &semaphorev1.AcquireRequest{Name: "a/x"}).sees("granted")
 	list, err := s.semaphores.List(s.context(), &semaphorev1.ListRequest{Prefix: "a"})
 	s.must(err)
-	same(t, "semaphores", fmt.Sprint(len(list.GetSemaphores()), " ", list.GetSemaphores()[0].GetName(), " ", list.GetSemaphores()[1].GetLimit()), "2 a/x 2")
+	listed := list.GetSemaphores()
+	same(t, "semaphores", fmt.Sprint(len(listed), " ", listed[0].GetName(), " ", listed[1].GetLimit()), "2 a/x 2")
 	for name, field := range map[string]string{"b.limit": "name", "": "name", "c": "limit"} {
 		_, err := s.semaphores.Create(s.context(), &semaphorev1.CreateRequest{Name: name})
 		same(t, "Create of "+name, outcome(err), "InvalidArgument INVALID_FIELD "+field)

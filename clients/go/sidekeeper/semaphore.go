@@ -65,7 +65,7 @@ func (c *Client) CreateSemaphore(ctx context.Context, name string, limit int) er
 }
 
 // bounded32 is a number that the sidecar checks, and refuses as much as what it stands for.
-func bounded32(number int) int32 { return int32(max(-1, min(number, 1<<31-1))) } //nolint:gosec // it is bounded
+func bounded32(number int) int32 { return int32(max(-1, min(number, 1<<31-1))) }
 
 // ResizeOptions say how to take permits back.
 type ResizeOptions struct {
