@@ -1,4 +1,4 @@
-"""The Python client of a Sidekeeper sidecar: distributed locks, sequences, membership and configuration.
+"""The Python client of a Sidekeeper sidecar: distributed locks, semaphores, sequences, membership and configuration.
 
 A lock is a stream: while the stream is open you hold the lock, and a running sidecar ends the stream before anyone else is granted
 the lock. A frozen sidecar cannot end a stream, so the client keeps the deadline itself: it asks the sidecar regularly for how long
@@ -15,7 +15,7 @@ from sidekeeper import _errors
 from sidekeeper._config import Commit, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import *  # noqa: F403 (each error, as __all__ says)
 from sidekeeper._guard import CurrentToken, Ticket, Verification, unguarded
-from sidekeeper._sync import Client, Config, ConfigView, Lease, Lock, LockOptions, Membership, Sequence
+from sidekeeper._sync import Client, Config, ConfigView, Lease, Lock, LockOptions, Membership, Permits, PermitsOptions, Sequence
 from sidekeeper._transport import ADDRESS_VARIABLE, DEFAULT_ADDRESS
 from sidekeeper._types import (
     ConfigChange,
@@ -29,8 +29,10 @@ from sidekeeper._types import (
     Mode,
     Numbers,
     OnConflict,
+    PermitContender,
     Queued,
     Revocation,
+    SemaphoreView,
     SequenceState,
     Token,
 )
@@ -60,9 +62,13 @@ __all__ = [
     "Mode",
     "Numbers",
     "OnConflict",
+    "PermitContender",
+    "Permits",
+    "PermitsOptions",
     "Precondition",
     "Queued",
     "Revocation",
+    "SemaphoreView",
     "Sequence",
     "SequenceState",
     "Ticket",

@@ -49,6 +49,10 @@ __all__ = [
     "PolicyDeniedError",
     "PreconditionFailedError",
     "QuotaExceededError",
+    "SemaphoreExistsError",
+    "SemaphoreFullError",
+    "SemaphoreMalformedError",
+    "SemaphoreNotFoundError",
     "SequenceExhaustedError",
     "SequenceExistsError",
     "SequenceMalformedError",
@@ -58,6 +62,7 @@ __all__ = [
     "SlowReaderError",
     "StreamLimitError",
     "SuspendedError",
+    "TooManyPermitsError",
     "WaitTimeoutError",
     "WaiterLimitError",
     "WatchLimitError",
@@ -279,6 +284,26 @@ class DirectoryTooLargeError(SidekeeperError):
 
 class GuardLostError(SidekeeperError):
     reason = "GUARD_LOST"
+
+
+class SemaphoreExistsError(SidekeeperError):
+    reason = "SEMAPHORE_EXISTS"
+
+
+class SemaphoreNotFoundError(SidekeeperError):
+    reason = "SEMAPHORE_NOT_FOUND"
+
+
+class SemaphoreMalformedError(SidekeeperError):
+    reason = "SEMAPHORE_MALFORMED"
+
+
+class SemaphoreFullError(SidekeeperError):
+    reason = "SEMAPHORE_FULL"
+
+
+class TooManyPermitsError(SidekeeperError):
+    reason = "TOO_MANY_PERMITS"
 
 
 class ForkedError(SidekeeperError):

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from sidekeeper import _guard, _transport
 from sidekeeper._claim import Answer, notify
 from sidekeeper._errors import ForkedError, GuardLostError, HoldNotFoundError, LostError, SidekeeperError, SuspendedError, named
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single, Streams, leave_body, through_absence
 from sidekeeper._lease import Lease, carried
+from sidekeeper._permits import Permits
 from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, seconds
 from sidekeeper.lock.v1 import lock_pb2
 
@@ -118,7 +119,7 @@ async def acquire(kind: Kind, name: str, options: LockOptions) -> Lock:
 class _Watchdog:
     """Cancels the task that runs a body when its lock is lost, or suspended for too long."""
 
-    def __init__(self, lock: Lock, suspension_grace: float | None) -> None:
+    def __init__(self, lock: HeldStream, suspension_grace: float | None) -> None:
         self._lock = lock
         self._grace = suspension_grace
         self._task = asyncio.current_task()
@@ -166,26 +167,32 @@ class _Watchdog:
         return self._task is not None and self._task.cancelling() > self._cancelling
 
 
-class WithLock(AbstractAsyncContextManager[Lock]):
-    """Acquires a lock, holds it while a body runs, and releases it."""
+H = TypeVar("H", Lock, Permits)
 
-    def __init__(self, acquire: Callable[[], Awaitable[Lock]], grace: float | None) -> None:
-        self._acquire, self._grace = acquire, grace
-        self._entered: list[tuple[Lock, _Watchdog, _guard.Guard]] = []
 
-    async def __aenter__(self) -> Lock:
-        lock = await self._acquire()
-        guard = lock._own_guard()
-        self._entered.append((lock, _Watchdog(lock, self._grace), guard))
-        _guard.enter(guard)
-        return lock
+class WithHeld(AbstractAsyncContextManager[H]):
+    """Acquires a lock or permits, holds them while a body runs, and releases them."""
+
+    def __init__(self, acquire: Callable[[], Awaitable[H]], grace: float | None) -> None:
+        self._acquire: Callable[[], Awaitable[H]] = acquire
+        self._grace = grace
+        self._entered: list[tuple[H, _Watchdog, _guard.Guard | None]] = []
+
+    async def __aenter__(self) -> H:
+        held = await self._acquire()
+        guard = held._own_guard() if isinstance(held, Lock) else None
+        self._entered.append((held, _Watchdog(held, self._grace), guard))
+        if guard is not None:
+            _guard.enter(guard)
+        return held
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        lock, watchdog, guard = self._entered.pop()
-        _guard.leave(guard)
-        instead = watchdog.leave(error) or loss_met(lock, error)
+        held, watchdog, guard = self._entered.pop()
+        if guard is not None:
+            _guard.leave(guard)
+        instead = watchdog.leave(error) or (loss_met(held, error) if isinstance(held, Lock) else None)
         try:
-            await leave_body(lock.release, strictly=kind is None and instead is None)
+            await leave_body(held.release, strictly=kind is None and instead is None)
         except asyncio.CancelledError:
             if instead is None or watchdog.is_cancelled():
                 raise  # otherwise it is ours, which came as the body ended by itself

@@ -230,7 +230,8 @@ class Request:
     def hear_of(self, kind: str | None, content: Any) -> None:
         """Hears an event of its own."""
         if kind == "granted":
-            self._hold_id, self._token = content.hold_id, content.fencing_token
+            self._hold_id = content.hold_id
+            self._token = content.token if hasattr(content, "token") else content.fencing_token
         elif kind == "joined":
             self._token = content.incarnation
         self.hear(kind, content)

@@ -21,6 +21,7 @@ from sidekeeper._held import Held, HeldStream, log_failure
 from sidekeeper._lock import leads_again, loss_met
 from sidekeeper._types import (
     CommonLockOptions,
+    CommonPermitsOptions,
     ConfigEvent,
     Contender,
     Entry,
@@ -29,6 +30,7 @@ from sidekeeper._types import (
     Numbers,
     OnConflict,
     Revocation,
+    SemaphoreView,
     SequenceState,
     Token,
 )
@@ -298,6 +300,45 @@ class Lock(_Held):
     def _over(self) -> None:
         self._suspended(False)
         self._stop.set()
+
+
+class PermitsOptions(CommonPermitsOptions, total=False):
+    """How to acquire permits. The callbacks are called one at a time in the client's own thread: they must not block."""
+
+    lease: Lease | None
+    """The lease to hold the permits with, of the same client; None, one of their own that ends with them."""
+
+
+class Permits(_Held):
+    """What the caller holds of a semaphore. Release it, even after it was lost."""
+
+    def __init__(self, loop: _Loop, permits: aio.Permits) -> None:
+        super().__init__(loop, permits)
+        self._permits = permits
+
+    @property
+    def semaphore(self) -> str:
+        """The semaphore's name."""
+        return self._permits.semaphore
+
+    @property
+    def token(self) -> int:
+        """Tells these permits from all others of the semaphore. It is no fencing token: others hold permits at the same time."""
+        return self._permits.token
+
+    @property
+    def revocation(self) -> Revocation | None:
+        """The latest request to release the permits; None if there was none."""
+        return self._permits.revocation
+
+    def check(self) -> None:
+        """Raises LostError if the permits are not proven to be the caller's at this moment."""
+        self._permits.check()
+
+    def release(self) -> None:
+        """Releases all of the permits. For the caller they end at once; when this returns, others can be granted them. Errors as of
+        Lock.release."""
+        self._give_up()
 
 
 class Membership(_Held):
@@ -573,6 +614,34 @@ class Client:
         """Asks every holder of the lock to release it, and returns how many were asked. With a grace in seconds, their holds are ended
         by force when it has passed: for operators."""
         return self._loop.run(self._client.revoke(name, reason=reason, grace=grace))
+
+    def acquire_permits(self, semaphore: str, **options: Unpack[PermitsOptions]) -> Permits:
+        """Waits for permits of a semaphore, and returns when they are granted and valid; see aio.Client.acquire_permits. Used as a context
+        manager, the permits are released at its end."""
+        return self._loop.run(self._acquire_permits(semaphore, options), Permits._undo)
+
+    async def _acquire_permits(self, semaphore: str, options: PermitsOptions) -> Permits:
+        lease = options.get("lease")
+        chosen: Any = {**options, "lease": lease._lease if lease else None}
+        return Permits(self._loop, await self._client.acquire_permits(semaphore, **chosen))
+
+    def create_semaphore(self, name: str, limit: int) -> None:
+        """Makes a semaphore with so many permits, 1 to 10,000. Making it again does nothing. Raises SemaphoreExistsError if it has another
+        limit."""
+        self._loop.run(self._client.create_semaphore(name, limit))
+
+    def resize_semaphore(self, name: str, limit: int, *, reason: str = "", grace: float | None = None) -> int:
+        """Sets how many permits there are, and returns of how many too many the holders were asked: those granted last. With a grace in
+        seconds, their holds are ended by force when it has passed: for operators."""
+        return self._loop.run(self._client.resize_semaphore(name, limit, reason=reason, grace=grace))
+
+    def get_semaphore(self, name: str) -> SemaphoreView:
+        """Returns the limit, the holders and the waiters of the semaphore. Raises SemaphoreNotFoundError."""
+        return self._loop.run(self._client.get_semaphore(name))
+
+    def watch_semaphore(self, name: str) -> Iterator[SemaphoreView]:
+        """Yields what get_semaphore returns, at once and after every change, also across restarts of the sidecar."""
+        return self._loop.iterate(self._client.watch_semaphore(name))
 
     def sequence(self, name: str) -> Sequence:
         """Returns the sequence of that name, which need not exist."""

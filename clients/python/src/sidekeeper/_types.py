@@ -13,6 +13,7 @@ from google.protobuf.duration_pb2 import Duration
 from sidekeeper.config.v1 import config_pb2
 from sidekeeper.lock.v1 import lock_pb2
 from sidekeeper.membership.v1 import membership_pb2
+from sidekeeper.semaphore.v1 import semaphore_pb2
 
 Token = NewType("Token", int)
 """A fencing token: larger than that of every earlier grant that this one excludes. Opaque but for its order."""
@@ -98,6 +99,67 @@ class CommonLockOptions(TypedDict, total=False):
     """Called when contact is back and the lock was not lost."""
     on_revocation: Callable[[Revocation], object]
     """Called with each request to release the lock."""
+
+
+class CommonPermitsOptions(TypedDict, total=False):
+    """What asyncio's PermitsOptions and those for threads have in common."""
+
+    permits: int
+    """How many, all at once: 1 to 64; by default 1."""
+    wait: float | None
+    """As in LockOptions."""
+    owner: str
+    """Who the caller is, for people: at most 128 bytes of UTF-8."""
+    metadata: Mapping[str, str]
+    """More about the caller, for people: at most 1 KiB in all."""
+    on_queued: Callable[[int], object]
+    """Called with how many wait ahead, 0 for the first, who waits for free permits; and whenever that changes."""
+    on_suspended: Callable[[float], object]
+    """As in LockOptions."""
+    on_resumed: Callable[[], object]
+    """As in LockOptions."""
+    on_revocation: Callable[[Revocation], object]
+    """Called with each request to release the permits."""
+
+
+@dataclass(frozen=True)
+class PermitContender:
+    """A holder of permits, or a waiter for some."""
+
+    permits: int
+    """That it holds; 0 if it waits."""
+    owner: str
+    metadata: Mapping[str, str]
+    token: int
+    """Of its permits; 0 if it waits."""
+    age: float
+    """Seconds for which it has held its permits, or waits, by the ensemble's clock."""
+    foreign: bool
+    """Whether it was made by another client of the ensemble, not by Sidekeeper."""
+    identity: str = ""
+    """Of its caller, as the sidecar that made it verified it; empty where callers are not told apart."""
+
+    @staticmethod
+    def _of(c: semaphore_pb2.Contender) -> PermitContender:
+        return PermitContender(c.permits, c.owner, dict(c.metadata), c.token, seconds(c.age), c.foreign, c.identity)
+
+
+@dataclass(frozen=True)
+class SemaphoreView:
+    """The holders and waiters of a semaphore, in order."""
+
+    name: str
+    limit: int
+    """How many permits there are."""
+    held: int
+    """How many of them are held; more than limit after it has shrunk."""
+    holders: tuple[PermitContender, ...]
+    waiters: tuple[PermitContender, ...]
+
+    @staticmethod
+    def _of(wire: semaphore_pb2.View) -> SemaphoreView:
+        holders, waiters = tuple(map(PermitContender._of, wire.holders)), tuple(map(PermitContender._of, wire.waiters))
+        return SemaphoreView(wire.name, wire.limit, wire.held, holders, waiters)
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,24 @@ from typing import Any, Self, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _lease, _lock, _transport
+from sidekeeper import _lease, _lock, _permits, _transport
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import LostError, SidekeeperError
 from sidekeeper._guard import CurrentToken, Ticket, Verification, unguarded
 from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease
-from sidekeeper._lock import Lock, LockOptions, WithLock
+from sidekeeper._lock import Lock, LockOptions, WithHeld
 from sidekeeper._membership import Membership, joins_again
+from sidekeeper._permits import Permits, PermitsOptions
 from sidekeeper._sequence import Sequence
-from sidekeeper._types import Contender, GroupView, LockView, OnConflict, duration
+from sidekeeper._types import Contender, GroupView, LockView, OnConflict, SemaphoreView, duration
 from sidekeeper.fencing.v1 import fencing_pb2, fencing_pb2_grpc
 from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lease.v1 import lease_pb2, lease_pb2_grpc
 from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
 from sidekeeper.membership.v1 import membership_pb2, membership_pb2_grpc
+from sidekeeper.semaphore.v1 import semaphore_pb2, semaphore_pb2_grpc
 
 __all__ = [
     "Client",
@@ -36,6 +38,8 @@ __all__ = [
     "Lock",
     "LockOptions",
     "Membership",
+    "Permits",
+    "PermitsOptions",
     "Precondition",
     "Sequence",
     "Ticket",
@@ -64,9 +68,11 @@ class Client:
         self._channel = _transport.open_channel(target, credentials)
         self._locks: Any = lock_pb2_grpc.LockServiceStub(self._channel)
         self._groups: Any = membership_pb2_grpc.MembershipServiceStub(self._channel)
+        self._semaphores: Any = semaphore_pb2_grpc.SemaphoreServiceStub(self._channel)
         self._fencing: Any = fencing_pb2_grpc.FencingServiceStub(self._channel)
         self._streams = Streams()
         self._lock = _lock.kind(self._streams, self._locks)
+        self._permit = _permits.kind(self._streams, self._semaphores)
         self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel))
         self._member = Kind(self._streams, lambda request: Single(self._groups.Join, request), "joined")
         self.config = Config(self._channel, self._streams)
@@ -119,7 +125,7 @@ class Client:
         when it has been suspended for that many seconds. What the body, and a task that it begins, writes with this client is written only
         while the lock is held (see `Lock.guard`); `unguarded` makes it not so.
         """
-        return WithLock(lambda: self.acquire(name, **options), suspension_grace)
+        return WithHeld(lambda: self.acquire(name, **options), suspension_grace)
 
     async def run_while_leader(self, name: str, body: Callable[[Lock], Awaitable[T]], **options: Unpack[LockOptions]) -> T:
         """Runs body while holding the lock and returns its result. When the lock is lost, body is cancelled, and run again after
@@ -177,6 +183,47 @@ class Client:
         request = lock_pb2.RevokeRequest(name=name, reason=reason, grace=duration(grace))
         reply = await _transport.call_idempotent(self._locks.Revoke, request)
         return int(reply.asked)
+
+    async def acquire_permits(self, semaphore: str, **options: Unpack[PermitsOptions]) -> Permits:
+        """Waits for permits of a semaphore, and returns when they are granted and valid.
+
+        Raises SemaphoreFullError, TooManyPermitsError, WaitTimeoutError, SemaphoreNotFoundError, EnsembleUnreachableError and other
+        SidekeeperErrors. Cancel it to give up the place in the queue. While the sidecar or the ensemble is away, it tries again as acquire
+        does.
+        """
+        acquired = _permits.acquire(self._permit, self._leases, semaphore, options)
+        return await _transport.answered(self._bound(options.get("wait")), acquired)
+
+    def permits(
+        self, semaphore: str, *, suspension_grace: float | None = None, **options: Unpack[PermitsOptions]
+    ) -> AbstractAsyncContextManager[Permits]:
+        """Holds permits in the body of `async with`, and releases them. The body is cancelled, and LostError raised, as soon as they are
+        lost; with suspension_grace as in lock."""
+        return WithHeld(lambda: self.acquire_permits(semaphore, **options), suspension_grace)
+
+    async def create_semaphore(self, name: str, limit: int) -> None:
+        """Makes a semaphore with so many permits, 1 to 10,000. Making it again does nothing. Raises SemaphoreExistsError if it has another
+        limit."""
+        request = semaphore_pb2.CreateRequest(name=name, limit=limit)
+        await _transport.call_idempotent(self._semaphores.Create, request)
+
+    async def resize_semaphore(self, name: str, limit: int, *, reason: str = "", grace: float | None = None) -> int:
+        """Sets how many permits there are, and returns of how many too many the holders were asked: those granted last. With a grace in
+        seconds, their holds are ended by force when it has passed: for operators."""
+        request = semaphore_pb2.ResizeRequest(name=name, limit=limit, reason=reason, grace=duration(grace))
+        reply = await _transport.call_idempotent(self._semaphores.Resize, request)
+        return int(reply.asked)
+
+    async def get_semaphore(self, name: str) -> SemaphoreView:
+        """Returns the limit, the holders and the waiters of the semaphore. Raises SemaphoreNotFoundError."""
+        reply = await _transport.call_idempotent(self._semaphores.Get, semaphore_pb2.GetRequest(name=name))
+        return SemaphoreView._of(reply.view)
+
+    async def watch_semaphore(self, name: str) -> AsyncGenerator[SemaphoreView]:
+        """Yields what get_semaphore returns, at once and after every change, also across restarts of the sidecar."""
+        async for message in _transport.reopened(self._semaphores.Watch, semaphore_pb2.WatchRequest(name=name)):
+            if message is not None:
+                yield SemaphoreView._of(message.view)
 
     def sequence(self, name: str) -> Sequence:
         """Returns the sequence of that name, which need not exist."""

@@ -22,9 +22,10 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsidekeeper/hold/v1/hold.proto\x12\x12sidekeeper.hold.v1\"P\n\x05Guard\x12\x11\n\x07hold_id\x18\x01 \x01(\tH\x00\x12,\n\x06ticket\x18\x02 \x01(\x0b\x32\x1a.sidekeeper.hold.v1.TicketH\x00\x42\x06\n\x04hold\"1\n\x06Ticket\x12\x0c\n\x04lock\x18\x01 \x01(\t\x12\x19\n\rfencing_token\x18\x02 \x01(\x03\x42\x02\x30\x01\x42Y\n\x15io.sidekeeper.hold.v1P\x01Z>github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1;holdv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dsidekeeper/hold/v1/hold.proto\x12\x12sidekeeper.hold.v1\x1a\x1egoogle/protobuf/duration.proto\"P\n\x05Guard\x12\x11\n\x07hold_id\x18\x01 \x01(\tH\x00\x12,\n\x06ticket\x18\x02 \x01(\x0b\x32\x1a.sidekeeper.hold.v1.TicketH\x00\x42\x06\n\x04hold\"1\n\x06Ticket\x12\x0c\n\x04lock\x18\x01 \x01(\t\x12\x19\n\rfencing_token\x18\x02 \x01(\x03\x42\x02\x30\x01\"9\n\tSuspended\x12,\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"\t\n\x07Resumed\"e\n\x13RevocationRequested\x12\x14\n\x0crequested_by\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12(\n\x05grace\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationBY\n\x15io.sidekeeper.hold.v1P\x01Z>github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1;holdv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,8 +35,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\025io.sidekeeper.hold.v1P\001Z>github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1;holdv1'
   _globals['_TICKET'].fields_by_name['fencing_token']._loaded_options = None
   _globals['_TICKET'].fields_by_name['fencing_token']._serialized_options = b'0\001'
-  _globals['_GUARD']._serialized_start=53
-  _globals['_GUARD']._serialized_end=133
-  _globals['_TICKET']._serialized_start=135
-  _globals['_TICKET']._serialized_end=184
+  _globals['_GUARD']._serialized_start=85
+  _globals['_GUARD']._serialized_end=165
+  _globals['_TICKET']._serialized_start=167
+  _globals['_TICKET']._serialized_end=216
+  _globals['_SUSPENDED']._serialized_start=218
+  _globals['_SUSPENDED']._serialized_end=275
+  _globals['_RESUMED']._serialized_start=277
+  _globals['_RESUMED']._serialized_end=286
+  _globals['_REVOCATIONREQUESTED']._serialized_start=288
+  _globals['_REVOCATIONREQUESTED']._serialized_end=389
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,109 @@
+"""Permits of semaphores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sidekeeper import _transport
+from sidekeeper._claim import notify
+from sidekeeper._errors import LostError, SidekeeperError, named
+from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single, Streams, through_absence
+from sidekeeper._lease import Lease, Leases, carried
+from sidekeeper._types import CommonPermitsOptions, Revocation, duration, seconds
+from sidekeeper.lease.v1 import lease_pb2
+from sidekeeper.semaphore.v1 import semaphore_pb2
+
+
+class PermitsOptions(CommonPermitsOptions, total=False):
+    """How to acquire permits. The callbacks are called one at a time by the task that reads the stream: they must not block."""
+
+    lease: Lease | None
+    """The lease to hold the permits with, of the same client; None, one of their own that ends with them."""
+
+
+class Permits(HeldStream):
+    """What the caller holds of a semaphore. Release it, even after it was lost."""
+
+    def __init__(self, kind: Kind, semaphore: str, lease: Lease, options: PermitsOptions) -> None:
+        super().__init__(carried(kind, "acquire_permits", lease), f"permits of {semaphore}", lease)
+        self.semaphore = semaphore
+        self.token = 0
+        """Tells these permits from all others of the semaphore. It is no fencing token: others hold permits at the same time."""
+        self.revocation: Revocation | None = None
+        """The latest request to release the permits; None if there was none."""
+        self._options = options
+        self._own_lease = None if options.get("lease") else lease
+
+    async def _acquire(self, attempt: Attempt) -> Permits:
+        request = semaphore_pb2.AcquireRequest(
+            name=self.semaphore,
+            permits=self._options.get("permits", 1),
+            wait_timeout=duration(attempt.wait),
+            owner=self._options.get("owner", ""),
+            metadata=self._options.get("metadata"),
+        )
+        return await self._open(request, attempt)
+
+    def _grant(self, granted: semaphore_pb2.Granted) -> str:
+        self.token = granted.token
+        return granted.hold_id
+
+    def _notice(self, kind: str | None, event: Any) -> None:
+        match kind:
+            case "queued":
+                notify(self._options.get("on_queued"), event.position)
+            case "suspended":
+                notify(self._options.get("on_suspended"), seconds(event.remaining))
+            case "resumed":
+                notify(self._options.get("on_resumed"))
+            case "revocation_requested":
+                grace = seconds(event.grace) if event.HasField("grace") else None
+                self.revocation = Revocation(event.requested_by, event.reason, grace)
+                notify(self._options.get("on_revocation"), self.revocation)
+
+    async def release(self) -> None:
+        """Releases all of the permits. For the caller they end at once; when this returns, others can be granted them. Errors as of
+        Lock.release."""
+        await self._give_up()
+
+    async def _give_up_once(self) -> None:
+        try:
+            await super()._give_up_once()
+        except (LostError, SidekeeperError):
+            if self._own_lease is not None:
+                await self._own_lease._abandon()
+            raise
+        if self._own_lease is not None:
+            await self._own_lease.close()
+
+    def check(self) -> None:
+        """Raises LostError if the permits are not proven to be the caller's at this moment."""
+        if (lost := self._claim.lost()) is not None:
+            raise lost
+        if not self.valid:
+            raise LostError(self._claim.what, named("LEASE_LOST", "they were given up"))
+
+
+async def acquire(kind: Kind, leases: Leases, semaphore: str, options: PermitsOptions) -> Permits:
+    """Acquires permits, also from a sidecar that is away for a time."""
+    given = options.get("lease")
+    if given is not None and given._kind.streams is not kind.streams:
+        raise ValueError("the lease is another client's")
+
+    async def attempt(this: Attempt) -> Permits:
+        lease = given or await Lease(leases)._open(lease_pb2.OpenRequest(owner=options.get("owner", "")), this)
+        try:
+            return await Permits(kind, semaphore, lease, options)._acquire(this)
+        except BaseException:
+            if given is None:
+                await lease._abandon()
+            raise
+
+    return await through_absence(kind.streams, options.get("wait"), given, attempt)
+
+
+def kind(streams: Streams, stub: Any) -> Kind:
+    async def release(hold_id: str) -> None:
+        await _transport.call(stub.Release, semaphore_pb2.ReleaseRequest(hold_id=hold_id), GIVE_UP_TIMEOUT)
+
+    return Kind(streams, lambda request: Single(stub.Acquire, request), "granted", give_up=release, acknowledged=True)
