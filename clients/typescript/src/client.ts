@@ -10,12 +10,14 @@ import { FencingServiceService } from "./gen/sidekeeper/fencing/v1/fencing.js";
 import { LeaseServiceService } from "./gen/sidekeeper/lease/v1/lease.js";
 import { LockServiceService } from "./gen/sidekeeper/lock/v1/lock.js";
 import { MembershipServiceService } from "./gen/sidekeeper/membership/v1/membership.js";
+import { SemaphoreServiceService } from "./gen/sidekeeper/semaphore/v1/semaphore.js";
 import { SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
 import { type CurrentToken, type Ticket, type Verification } from "./guard.js";
 import { type Attempt, Streams, throughAbsence } from "./held.js";
 import { Lease, type LeaseOptions, leaseKind } from "./lease.js";
-import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runWithLock } from "./lock.js";
+import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runHolding } from "./lock.js";
 import { type JoinOptions, Membership } from "./membership.js";
+import { Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions, semaphoreViewFrom } from "./permits.js";
 import { Sequence } from "./sequence.js";
 import {
   Backoff,
@@ -62,6 +64,7 @@ export class Client implements Disposable {
   private readonly streams: Streams;
   private readonly locks: Stub<typeof LockServiceService>;
   private readonly fencing: Stub<typeof FencingServiceService>;
+  private readonly semaphores: Stub<typeof SemaphoreServiceService>;
   private readonly groups: Stub<typeof MembershipServiceService>;
   private readonly sequences: Stub<typeof SequenceServiceService>;
   private readonly lock: ReturnType<typeof lockKind>;
@@ -73,6 +76,7 @@ export class Client implements Disposable {
     this.streams = new Streams(options.logger);
     this.locks = stubOf(this.channel, LockServiceService);
     this.fencing = stubOf(this.channel, FencingServiceService);
+    this.semaphores = stubOf(this.channel, SemaphoreServiceService);
     this.groups = stubOf(this.channel, MembershipServiceService);
     this.sequences = stubOf(this.channel, SequenceServiceService);
     this.lock = lockKind(this.streams, this.locks);
@@ -130,7 +134,7 @@ export class Client implements Disposable {
     options: WithLockOptions,
     body: (lock: Lock, signal: AbortSignal) => Promise<T> | T,
   ): Promise<T> {
-    return runWithLock(await this.acquire(name, options), options, body);
+    return runHolding(await this.acquire(name, options), options, body);
   }
 
   /**
@@ -217,6 +221,81 @@ export class Client implements Disposable {
   async revoke(name: string, options: { readonly reason?: string; readonly grace?: number } = {}): Promise<number> {
     const request = { name, reason: options.reason ?? "", grace: duration(options.grace) };
     return (await callIdempotent(this.locks.revoke, request)).asked;
+  }
+
+  /**
+   * Waits for permits of a semaphore, and settles when they are granted and valid. Rejects with SemaphoreFullError, TooManyPermitsError,
+   * WaitTimeoutError, SemaphoreNotFoundError, EnsembleUnreachableError and other SidekeeperErrors; with the signal's reason. While the
+   * sidecar or the ensemble is away, it tries again, as acquire does.
+   */
+  async acquirePermits(semaphore: string, options: PermitsOptions = {}): Promise<Permits> {
+    return answered(options, async (waiting) =>
+      throughAbsence(this.streams, waiting, async (attempt) => this.acquirePermitsOnce(semaphore, waiting, attempt)),
+    );
+  }
+
+  private async acquirePermitsOnce(semaphore: string, options: PermitsOptions, attempt: Attempt): Promise<Permits> {
+    const { owner = "", signal } = options;
+    const lease = options.lease ?? (await this.openOnce({ owner, ...(signal === undefined ? {} : { signal }) }, attempt));
+    const multiplex = lease.multiplexOf(this.streams);
+    if (multiplex === undefined) {
+      throw lease.error?.cause ?? new RangeError("the lease is another client's");
+    }
+    try {
+      return await new Permits(this.streams, this.semaphores, multiplex, semaphore, lease, options).acquire(attempt);
+    } catch (error) {
+      if (options.lease === undefined) {
+        await lease.abandon();
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Holds permits while body runs, releases them, and returns the result of body. The signal that body gets is aborted as that of withLock is.
+   */
+  async withPermits<T>(
+    semaphore: string,
+    options: WithPermitsOptions,
+    body: (permits: Permits, signal: AbortSignal) => Promise<T> | T,
+  ): Promise<T> {
+    return runHolding(await this.acquirePermits(semaphore, options), options, body);
+  }
+
+  /**
+   * Makes a semaphore with so many permits, 1 to 10,000. Making it again does nothing. Rejects with SemaphoreExistsError if it has another
+   * limit.
+   */
+  async createSemaphore(name: string, limit: number): Promise<void> {
+    await callIdempotent(this.semaphores.create, { name, limit });
+  }
+
+  /**
+   * Sets how many permits there are, and returns of how many too many the holders were asked: those granted last. With a grace in seconds,
+   * their holds are ended by force when it has passed: for operators.
+   */
+  async resizeSemaphore(
+    name: string,
+    limit: number,
+    options: { readonly reason?: string; readonly grace?: number } = {},
+  ): Promise<number> {
+    const request = { name, limit, reason: options.reason ?? "", grace: duration(options.grace) };
+    return (await callIdempotent(this.semaphores.resize, request)).asked;
+  }
+
+  /** Returns the limit, the holders and the waiters of the semaphore. Rejects with SemaphoreNotFoundError. */
+  async getSemaphore(name: string): Promise<SemaphoreView> {
+    return semaphoreViewFrom((await callIdempotent(this.semaphores.get, { name })).view);
+  }
+
+  /** Yields what getSemaphore returns, at once and after every change, also across restarts of the sidecar. The signal ends it. */
+  async *watchSemaphore(name: string, signal?: AbortSignal): AsyncGenerator<SemaphoreView, void> {
+    const open = (): ReturnType<typeof this.semaphores.watch> => start(this.semaphores.watch, { name });
+    for await (const message of reopened(open, signal)) {
+      if (message !== undefined) {
+        yield semaphoreViewFrom(message.view);
+      }
+    }
   }
 
   /** Returns the sequence of that name, which need not exist. */

@@ -219,6 +219,26 @@ export class GuardLostError extends SidekeeperError {
   override readonly reason = "GUARD_LOST";
 }
 
+export class SemaphoreExistsError extends SidekeeperError {
+  override readonly reason = "SEMAPHORE_EXISTS";
+}
+
+export class SemaphoreNotFoundError extends SidekeeperError {
+  override readonly reason = "SEMAPHORE_NOT_FOUND";
+}
+
+export class SemaphoreMalformedError extends SidekeeperError {
+  override readonly reason = "SEMAPHORE_MALFORMED";
+}
+
+export class SemaphoreFullError extends SidekeeperError {
+  override readonly reason = "SEMAPHORE_FULL";
+}
+
+export class TooManyPermitsError extends SidekeeperError {
+  override readonly reason = "TOO_MANY_PERMITS";
+}
+
 type Kind = new (code: status, told: Told) => SidekeeperError;
 
 /** The class of each reason. */
@@ -267,6 +287,11 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["QUOTA_EXCEEDED", QuotaExceededError],
   ["DIRECTORY_TOO_LARGE", DirectoryTooLargeError],
   ["GUARD_LOST", GuardLostError],
+  ["SEMAPHORE_EXISTS", SemaphoreExistsError],
+  ["SEMAPHORE_NOT_FOUND", SemaphoreNotFoundError],
+  ["SEMAPHORE_MALFORMED", SemaphoreMalformedError],
+  ["SEMAPHORE_FULL", SemaphoreFullError],
+  ["TOO_MANY_PERMITS", TooManyPermitsError],
 ]);
 
 /** Something that the caller held has ended without the caller giving it up; `cause` is the reason. */

@@ -1,5 +1,5 @@
 /**
- * The TypeScript client of a Sidekeeper sidecar: distributed locks, sequences, membership and configuration.
+ * The TypeScript client of a Sidekeeper sidecar: distributed locks, semaphores, sequences, membership and configuration.
  *
  * A lock is a stream: while the stream is open you hold the lock, and a running sidecar ends the stream before anyone else is granted
  * the lock. A frozen sidecar cannot end a stream, so the client keeps the deadline itself: it asks the sidecar regularly for how long the
@@ -19,6 +19,7 @@ export { type CurrentToken, Ticket, type Verification, unguarded } from "./guard
 export { Lease, type LeaseOptions } from "./lease.js";
 export { Lock, type LockOptions, type WithLockOptions } from "./lock.js";
 export { type JoinOptions, Membership } from "./membership.js";
+export { type PermitContender, Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions } from "./permits.js";
 export { type NumberOptions, Sequence } from "./sequence.js";
 export { ADDRESS_VARIABLE, DEFAULT_ADDRESS } from "./transport.js";
 export { pick } from "./types.js";

@@ -172,48 +172,61 @@ function carried(kind: LockKind, lease: Lease | undefined): LockKind {
   return { ...kind, open, checker: undefined };
 }
 
-/** Runs a body while a lock is held, with a signal that is aborted when the body should stop, and releases the lock. */
-export async function runWithLock<T>(
-  lock: Lock,
-  options: WithLockOptions,
-  body: (lock: Lock, signal: AbortSignal) => Promise<T> | T,
+/** What a body may hold. */
+interface Holding {
+  /** @internal */
+  readonly claim: HeldStream<never, never, never>["claim"];
+  readonly error: LostError | undefined;
+  readonly suspended: boolean;
+  onSuspension: (suspended: boolean) => void;
+  release(): Promise<void>;
+  /** @internal */
+  lossIn?(error: unknown): LostError | undefined;
+  guard?<T>(body: () => T): T;
+}
+
+/** Runs a body while something is held, with a signal that is aborted when the body should stop, and releases it. */
+export async function runHolding<H extends Holding, T>(
+  held: H,
+  { signal, suspensionGrace }: { readonly signal?: AbortSignal; readonly suspensionGrace?: number },
+  body: (held: H, signal: AbortSignal) => Promise<T> | T,
 ): Promise<T> {
   const stop = new AbortController();
-  const { signal, suspensionGrace } = options;
   const abort = (): void => stop.abort(signal?.reason);
   signal?.addEventListener("abort", abort, { once: true });
   if (signal?.aborted === true) {
     abort();
   }
-  lock.claim.onEnd(() => stop.abort(lock.error));
+  held.claim.onEnd(() => stop.abort(held.error));
   let timer: NodeJS.Timeout | undefined;
-  lock.onSuspension = (suspended) => {
+  held.onSuspension = (suspended) => {
     clearTimeout(timer);
     if (suspended && suspensionGrace !== undefined) {
-      const error = new SuspendedError(`lock ${lock.name} has been suspended for ${suspensionGrace} s`);
+      const error = new SuspendedError(`${held.claim.what} has been suspended for ${suspensionGrace} s`);
       timer = setTimeout(() => stop.abort(error), suspensionGrace * 1000);
     }
   };
-  lock.onSuspension(lock.suspended);
+  held.onSuspension(held.suspended);
+  const run = (): Promise<T> | T => body(held, stop.signal);
   try {
-    return await runAndRelease(lock, () => lock.guard(() => body(lock, stop.signal)));
+    return await runAndRelease(held, () => (held.guard === undefined ? run() : held.guard(run)));
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);
   }
 }
 
-/** Runs a body and releases its lock, whatever the body does. A body that failed fails with its own error. */
-async function runAndRelease<T>(lock: Lock, body: () => Promise<T> | T): Promise<T> {
+/** Runs a body and releases what it holds, whatever the body does. A body that failed fails with its own error. */
+async function runAndRelease<T>(held: Holding, body: () => Promise<T> | T): Promise<T> {
   let result: T;
   try {
     result = await body();
   } catch (error) {
-    const lost = lock.lossIn(error);
-    await lock.release().catch(() => undefined); // it is over for the caller all the same
+    const lost = held.lossIn?.(error);
+    await held.release().catch(() => undefined); // it is over for the caller all the same
     throw lost ?? error;
   }
-  await lock.release();
+  await held.release();
   return result;
 }
 

@@ -244,6 +244,9 @@ class Request<Event> implements Carrier<Event | Suspension> {
     if (event.$case === "acquire" && event.value.event?.$case === "granted") {
       this.holdId = event.value.event.value.holdId;
       this.token = event.value.event.value.fencingToken;
+    } else if (event.$case === "acquirePermits" && event.value.event?.$case === "granted") {
+      this.holdId = event.value.event.value.holdId;
+      this.token = event.value.event.value.token;
     } else if (event.$case === "join" && event.value.event?.$case === "joined") {
       this.token = event.value.event.value.incarnation;
     }

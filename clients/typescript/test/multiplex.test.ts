@@ -111,7 +111,8 @@ class Script {
         break;
       case "start": {
         const { requestId, request: of } = request.value;
-        const { name, leaseId } = of?.$case === "acquire" ? of.value : { name: of?.value.member, leaseId: of?.value.leaseId };
+        const { leaseId } = of?.value ?? {};
+        const name = of?.$case === "join" ? of.value.member : of?.value.name;
         this.asked.push(`start ${requestId} ${name}${leaseId}`);
         if (this.answers) {
           this.grant(requestId);

@@ -305,5 +305,36 @@ export enum Reason {
    * What to do: stop what the lock protects: it is somebody else's now, or soon; acquire it again if work remains.
    */
   GUARD_LOST = 44,
+  /**
+   * SEMAPHORE_EXISTS - ALREADY_EXISTS: the semaphore exists with another limit.
+   *
+   * What to do: use it as it is, or change its limit with Resize.
+   */
+  SEMAPHORE_EXISTS = 45,
+  /**
+   * SEMAPHORE_NOT_FOUND - NOT_FOUND: no such semaphore.
+   *
+   * What to do: create it with Create, or correct the name.
+   */
+  SEMAPHORE_NOT_FOUND = 46,
+  /**
+   * SEMAPHORE_MALFORMED - FAILED_PRECONDITION: what is stored as the semaphore's limit is not a number of 4 bytes: another program uses the node.
+   *
+   * What to do: use another name, or have an operator check what is stored.
+   */
+  SEMAPHORE_MALFORMED = 47,
+  /**
+   * SEMAPHORE_FULL - FAILED_PRECONDITION: there are not enough free permits, and the caller does not wait.
+   *
+   * What to do: try later, or wait with a longer wait_timeout.
+   */
+  SEMAPHORE_FULL = 48,
+  /**
+   * TOO_MANY_PERMITS - FAILED_PRECONDITION: more permits are wanted at a time than the semaphore has. Its limit is told as `limit`. It may have shrunk during the
+   * wait.
+   *
+   * What to do: ask for fewer permits, or have the semaphore resized.
+   */
+  TOO_MANY_PERMITS = 49,
   UNRECOGNIZED = -1,
 }

@@ -6,6 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
+import { Duration } from "../../../google/protobuf/duration.js";
 
 export const protobufPackage = "sidekeeper.hold.v1";
 
@@ -34,6 +35,29 @@ export interface Ticket {
   lock: string;
   /** Required. The hold's fencing token: larger than 0. */
   fencingToken: bigint;
+}
+
+/** Suspended says that the ensemble does not answer. */
+export interface Suspended {
+  /**
+   * Always set. How long, from now, what is held is proved to remain the caller's. If contact does not return within
+   * this time, the stream ends with LEASE_LOST.
+   */
+  remaining: Duration | undefined;
+}
+
+/** Resumed says that the ensemble answers again. */
+export interface Resumed {
+}
+
+/** RevocationRequested asks the holder to release what it holds soon. */
+export interface RevocationRequested {
+  /** The identity of the caller that asked, or `sidekeeper` for the sidecar itself. Empty if unknown. */
+  requestedBy: string;
+  /** Why, as given in the request. Empty if not given. */
+  reason: string;
+  /** How long, from now, until the hold is ended by force. Omitted if it will not be. */
+  grace: Duration | undefined;
 }
 
 function createBaseGuard(): Guard {
@@ -185,6 +209,187 @@ export const Ticket: MessageFns<Ticket> = {
     message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
       ? BigInt(object.fencingToken)
       : 0n;
+    return message;
+  },
+};
+
+function createBaseSuspended(): Suspended {
+  return { remaining: undefined };
+}
+
+export const Suspended: MessageFns<Suspended> = {
+  encode(message: Suspended, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.remaining !== undefined) {
+      Duration.encode(message.remaining, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Suspended {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSuspended();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.remaining = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Suspended>, I>>(base?: I): Suspended {
+    return Suspended.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Suspended>, I>>(object: I): Suspended {
+    const message = createBaseSuspended();
+    message.remaining = (object.remaining !== undefined && object.remaining !== null)
+      ? Duration.fromPartial(object.remaining)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseResumed(): Resumed {
+  return {};
+}
+
+export const Resumed: MessageFns<Resumed> = {
+  encode(_: Resumed, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Resumed {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseResumed();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Resumed>, I>>(base?: I): Resumed {
+    return Resumed.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Resumed>, I>>(_: I): Resumed {
+    const message = createBaseResumed();
+    return message;
+  },
+};
+
+function createBaseRevocationRequested(): RevocationRequested {
+  return { requestedBy: "", reason: "", grace: undefined };
+}
+
+export const RevocationRequested: MessageFns<RevocationRequested> = {
+  encode(message: RevocationRequested, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.requestedBy !== "") {
+      writer.uint32(10).string(message.requestedBy);
+    }
+    if (message.reason !== "") {
+      writer.uint32(18).string(message.reason);
+    }
+    if (message.grace !== undefined) {
+      Duration.encode(message.grace, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RevocationRequested {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRevocationRequested();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.requestedBy = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.grace = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<RevocationRequested>, I>>(base?: I): RevocationRequested {
+    return RevocationRequested.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RevocationRequested>, I>>(object: I): RevocationRequested {
+    const message = createBaseRevocationRequested();
+    message.requestedBy = object.requestedBy ?? "";
+    message.reason = object.reason ?? "";
+    message.grace = (object.grace !== undefined && object.grace !== null)
+      ? Duration.fromPartial(object.grace)
+      : undefined;
     return message;
   },
 };

@@ -15,6 +15,10 @@ import type {
 import { Duration } from "../../../google/protobuf/duration.js";
 import { AcquireRequest, AcquireResponse } from "../../lock/v1/lock.js";
 import { JoinRequest, JoinResponse } from "../../membership/v1/membership.js";
+import {
+  AcquireRequest as AcquireRequest1,
+  AcquireResponse as AcquireResponse2,
+} from "../../semaphore/v1/semaphore.js";
 
 export const protobufPackage = "sidekeeper.lease.v1";
 
@@ -112,7 +116,7 @@ export interface MultiplexRequest {
     /** Comes back to a lease, instead of `open`. */
     { $case: "resume"; value: Resume }
     | //
-    /** Starts a lock or a member. */
+    /** Starts a lock, permits or a member. */
     { $case: "start"; value: Start }
     | //
     /** Gives up what was started, or acknowledges its end. */
@@ -143,10 +147,10 @@ export interface Claim {
   start:
     | Start
     | undefined;
-  /** For a lock that was granted: its hold, which keeps the id. */
+  /** For a lock or permits that were granted: the hold, which keeps the id. */
   holdId: string;
   /**
-   * For a lock that was granted, its fencing token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
+   * For a lock that was granted, its fencing token; for permits, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
    * the request ends.
    */
   token: bigint;
@@ -164,6 +168,9 @@ export interface Start {
     | //
     /** A member. */
     { $case: "join"; value: JoinRequest }
+    | //
+    /** Permits of a semaphore. */
+    { $case: "acquirePermits"; value: AcquireRequest1 }
     | undefined;
 }
 
@@ -226,6 +233,9 @@ export interface Event {
     | //
     /** To a member. */
     { $case: "join"; value: JoinResponse }
+    | //
+    /** To permits. */
+    { $case: "acquirePermits"; value: AcquireResponse2 }
     | undefined;
 }
 
@@ -1074,6 +1084,9 @@ export const Start: MessageFns<Start> = {
       case "join":
         JoinRequest.encode(message.request.value, writer.uint32(26).fork()).join();
         break;
+      case "acquirePermits":
+        AcquireRequest1.encode(message.request.value, writer.uint32(34).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1115,6 +1128,14 @@ export const Start: MessageFns<Start> = {
             message.request = { $case: "join", value: JoinRequest.decode(reader, reader.uint32()) };
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.request = { $case: "acquirePermits", value: AcquireRequest1.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1143,6 +1164,12 @@ export const Start: MessageFns<Start> = {
       case "join": {
         if (object.request?.value !== undefined && object.request?.value !== null) {
           message.request = { $case: "join", value: JoinRequest.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "acquirePermits": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "acquirePermits", value: AcquireRequest1.fromPartial(object.request.value) };
         }
         break;
       }
@@ -1435,6 +1462,9 @@ export const Event: MessageFns<Event> = {
       case "join":
         JoinResponse.encode(message.event.value, writer.uint32(26).fork()).join();
         break;
+      case "acquirePermits":
+        AcquireResponse2.encode(message.event.value, writer.uint32(34).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1476,6 +1506,14 @@ export const Event: MessageFns<Event> = {
             message.event = { $case: "join", value: JoinResponse.decode(reader, reader.uint32()) };
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.event = { $case: "acquirePermits", value: AcquireResponse2.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1504,6 +1542,12 @@ export const Event: MessageFns<Event> = {
       case "join": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "join", value: JoinResponse.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "acquirePermits": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "acquirePermits", value: AcquireResponse2.fromPartial(object.event.value) };
         }
         break;
       }

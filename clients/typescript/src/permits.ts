@@ -1,0 +1,164 @@
+/** Permits of semaphores. */
+
+import { LostError, SidekeeperError } from "./errors.js";
+import {
+  type AcquireRequest,
+  type AcquireResponse,
+  type Contender,
+  type Granted,
+  type SemaphoreServiceService,
+  type View,
+} from "./gen/sidekeeper/semaphore/v1/semaphore.js";
+import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, HeldStream, type Streams } from "./held.js";
+import type { Lease } from "./lease.js";
+import type { Multiplex } from "./multiplex.js";
+import { type Stub, call } from "./transport.js";
+import { type Labels, type Revocation, duration, seconds } from "./types.js";
+
+/** How to acquire permits. The callbacks are called one at a time, as events arrive. */
+export interface PermitsOptions {
+  /** How many, all at once: 1 to 64; by default 1. */
+  readonly permits?: number;
+  /** The lease to hold the permits with, of the same client; by default one of their own that ends with them. */
+  readonly lease?: Lease;
+  /** As in LockOptions. */
+  readonly wait?: number;
+  /** Who the caller is, for people: at most 128 bytes. */
+  readonly owner?: string;
+  readonly metadata?: Labels;
+  /** Stops the waiting; it does not end permits that were returned. */
+  readonly signal?: AbortSignal;
+  /** Called with how many wait ahead, 0 for the first, who waits for free permits; and whenever that changes. */
+  readonly onQueued?: (position: number) => void;
+  /** Called about once a second while contact with the ensemble is lost and the permits are not, with their validity in seconds. */
+  readonly onSuspended?: (remaining: number) => void;
+  readonly onResumed?: () => void;
+  readonly onRevocation?: (revocation: Revocation) => void;
+}
+
+/** How to hold permits while a function runs. */
+export interface WithPermitsOptions extends PermitsOptions {
+  /** For how many seconds the permits may be suspended before the signal is aborted; by default until they are lost. */
+  readonly suspensionGrace?: number;
+}
+
+type Event = NonNullable<AcquireResponse["event"]>;
+
+/** What the caller holds of a semaphore. Release it, even after it was lost. */
+export class Permits extends HeldStream<AcquireRequest, Event, "granted"> {
+  /** Tells these permits from all others of the semaphore. It is no fencing token: others hold permits at the same time. */
+  token = 0n;
+  /** The latest request to release the permits; undefined if there was none. */
+  revocation: Revocation | undefined;
+
+  /** @internal */
+  constructor(
+    streams: Streams,
+    stub: Stub<typeof SemaphoreServiceService>,
+    multiplex: Multiplex,
+    readonly semaphore: string,
+    private readonly lease: Lease,
+    private readonly options: PermitsOptions,
+  ) {
+    const open = (value: AcquireRequest): Carrier<Event> =>
+      multiplex.start({ $case: "acquirePermits", value }, (event) =>
+        event.$case === "acquirePermits" ? event.value.event : undefined,
+      );
+    const giveUp = async (holdId: string): Promise<unknown> => call(stub.release, { holdId }, GIVE_UP_TIMEOUT);
+    super({ streams, open, granted: "granted", giveUp, acknowledged: true }, `permits of ${semaphore}`, lease);
+  }
+
+  /** @internal */
+  async acquire(attempt: Attempt): Promise<this> {
+    const { permits = 1, owner = "", metadata = {}, signal } = this.options;
+    const request = { name: this.semaphore, permits, leaseId: "", waitTimeout: duration(attempt.wait), owner, metadata };
+    return this.open(request, signal, attempt);
+  }
+
+  protected grant({ value }: { value: Granted }): string {
+    this.token = value.token;
+    return value.holdId;
+  }
+
+  protected override notice(event: Event | undefined): void {
+    const notify = <News>(callback: ((news: News) => void) | undefined, news: News): void =>
+      this.kind.streams.notify(`permits of ${this.semaphore}`, callback, news);
+    switch (event?.$case) {
+      case "queued":
+        notify(this.options.onQueued, event.value.position);
+        break;
+      case "suspended":
+        notify(this.options.onSuspended, seconds(event.value.remaining));
+        break;
+      case "resumed":
+        notify(this.options.onResumed, undefined);
+        break;
+      case "revocationRequested": {
+        const { requestedBy, reason, grace } = event.value;
+        this.revocation = { requestedBy, reason, grace: grace === undefined ? undefined : seconds(grace) };
+        notify(this.options.onRevocation, this.revocation);
+      }
+    }
+  }
+
+  /** Releases all of the permits. For the caller they end at once; when this settles, others can be granted them. Errors as of Lock.release. */
+  async release(): Promise<void> {
+    await this.giveUp();
+  }
+
+  protected override async giveUpOnce(): Promise<void> {
+    const own = this.options.lease === undefined;
+    try {
+      await super.giveUpOnce();
+    } catch (error) {
+      if (own && (error instanceof LostError || error instanceof SidekeeperError)) {
+        await this.lease.abandon();
+      }
+      throw error;
+    }
+    if (own) {
+      await this.lease.close();
+    }
+  }
+}
+
+/** A holder of permits, or a waiter for some. */
+export interface PermitContender {
+  /** That it holds; 0 if it waits. */
+  readonly permits: number;
+  readonly owner: string;
+  readonly metadata: Labels;
+  /** Of its permits; 0 if it waits. */
+  readonly token: bigint;
+  /** Seconds for which it has held its permits, or waits, by the ensemble's clock. */
+  readonly age: number;
+  /** Whether it was made by another client of the ensemble, not by Sidekeeper. */
+  readonly foreign: boolean;
+  /** Of its caller, as the sidecar that made it verified it; empty where callers are not told apart. */
+  readonly identity: string;
+}
+
+/** The holders and waiters of a semaphore, in order. */
+export interface SemaphoreView {
+  readonly name: string;
+  /** How many permits there are. */
+  readonly limit: number;
+  /** How many of them are held; more than limit after it has shrunk. */
+  readonly held: number;
+  readonly holders: readonly PermitContender[];
+  readonly waiters: readonly PermitContender[];
+}
+
+export function semaphoreViewFrom(wire: View | undefined): SemaphoreView {
+  return {
+    name: wire?.name ?? "",
+    limit: wire?.limit ?? 0,
+    held: wire?.held ?? 0,
+    holders: (wire?.holders ?? []).map(contenderFrom),
+    waiters: (wire?.waiters ?? []).map(contenderFrom),
+  };
+}
+
+function contenderFrom({ permits, owner, metadata, token, age, foreign, identity }: Contender): PermitContender {
+  return { permits, owner, metadata, token, age: seconds(age), foreign, identity };
+}

@@ -1,0 +1,93 @@
+/** Permits of semaphores. */
+
+import assert from "node:assert/strict";
+import test, { type TestContext } from "node:test";
+
+import {
+  AlreadyContendingError,
+  Client,
+  LostError,
+  type Revocation,
+  SemaphoreExistsError,
+  SemaphoreFullError,
+  SemaphoreNotFoundError,
+  TooManyPermitsError,
+} from "../src/index.js";
+import { PATIENT, Sidecar, until } from "./sidecar.js";
+
+async function connected(t: TestContext): Promise<{ sidecar: Sidecar; client: Client }> {
+  const sidecar = await Sidecar.start();
+  const client = new Client({ address: sidecar.address });
+  t.after(async () => {
+    client.close();
+    await sidecar.end();
+  });
+  return { sidecar, client };
+}
+
+void test("permits are held up to the limit", async (t) => {
+  const { client } = await connected(t);
+  await client.createSemaphore("api", 3);
+  await assert.rejects(client.createSemaphore("api", 4), SemaphoreExistsError);
+  const first = await client.acquirePermits("api", { permits: 2, owner: "first" });
+  const second = await client.acquirePermits("api");
+  assert.ok(first.valid && second.token > first.token);
+  await assert.rejects(client.acquirePermits("api", { wait: 0 }), SemaphoreFullError);
+  await assert.rejects(client.acquirePermits("api", { permits: 4 }), TooManyPermitsError);
+  await assert.rejects(client.acquirePermits("other"), SemaphoreNotFoundError);
+  const { limit, held, holders } = await client.getSemaphore("api");
+  assert.deepEqual([limit, held, holders[0]?.owner, holders[0]?.permits], [3, 3, "first", 2]);
+  const positions: number[] = [];
+  const waiting = client.acquirePermits("api", { permits: 2, onQueued: (position) => positions.push(position) });
+  await until("it waits", PATIENT, () => positions.length > 0);
+  assert.equal(positions[0], 0);
+  await first.release();
+  assert.equal(first.validFor, 0);
+  assert.equal(first.error, undefined);
+  await (await waiting).release();
+  await second.release();
+  assert.equal((await client.getSemaphore("api")).held, 0);
+});
+
+void test("permits on a lease end with it", async (t) => {
+  const { client } = await connected(t);
+  await client.createSemaphore("leased", 1);
+  const lease = await client.openLease();
+  const held = await client.acquirePermits("leased", { lease });
+  await assert.rejects(client.acquirePermits("leased", { lease }), AlreadyContendingError);
+  await lease.close();
+  await held.ended;
+  assert.ok(held.error instanceof LostError);
+  await using again = await client.acquirePermits("leased", { wait: PATIENT });
+  assert.ok(again.valid);
+});
+
+void test("a body is told that its permits are lost", async (t) => {
+  const { client, sidecar } = await connected(t);
+  await client.createSemaphore("body", 1);
+  const running = client.withPermits("body", {}, async (permits, signal) => {
+    assert.ok(permits.valid);
+    await sidecar.expire();
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  });
+  await assert.rejects(running, LostError);
+  assert.equal(await client.withPermits("body", {}, () => 7), 7);
+});
+
+void test("holders are asked when a semaphore shrinks", async (t) => {
+  const { client } = await connected(t);
+  await client.createSemaphore("shrinks", 2);
+  const asked: Revocation[] = [];
+  const older = await client.acquirePermits("shrinks");
+  const newer = await client.acquirePermits("shrinks", { onRevocation: (revocation) => asked.push(revocation) });
+  assert.equal(await client.resizeSemaphore("shrinks", 1, { reason: "less" }), 1);
+  await until("it is asked", PATIENT, () => asked.length > 0);
+  assert.equal(asked[0]?.reason, "less");
+  assert.equal(older.revocation, undefined);
+  await newer.release();
+  await older.release();
+  for await (const view of client.watchSemaphore("shrinks")) {
+    assert.equal(view.limit, 1);
+    break;
+  }
+});
