@@ -252,14 +252,14 @@ func first[P any](
 	}
 }
 
-// giveUpUnreturned lets go of a place that the process before had and that could not be taken again, when its caller does not count on it any
+// giveUpUnreturned lets go of what the process before had and that could not be taken again, when its caller does not count on it any
 // more.
 func (s *heldStream[P, M]) giveUpUnreturned() {
 	claimed := s.started.claimed()
 	if claimed == nil || s.taking == nil {
 		return
 	}
-	if _, err := s.taking.wait(); err == nil || claimed.refused == nil { // which waits for nobody else
+	if _, _ = s.taking.wait(); claimed.refused == nil {
 		return
 	}
 	if s.recipe.awaited == nil || !s.recipe.awaited(claimed.refused) {

@@ -173,8 +173,10 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 	switch {
 	case errors.Is(err, recipes.ErrTooManyPermits) && !resumed:
 		return p.tooMany(turn.Limit)
-	case err == nil && turn.Asked.Break, errors.Is(err, recipes.ErrTooManyPermits):
+	case err == nil && turn.Asked.Break:
 		return errLockBroken
+	case errors.Is(err, recipes.ErrTooManyPermits):
+		return p.unreturned()
 	case err != nil:
 		return p.naming(err)
 	case turn.Granted:
@@ -182,8 +184,8 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 		return nil
 	case isClosed(turn.Changed):
 		return nil
-	case resumed: // others have what it had
-		return errLockBroken
+	case resumed:
+		return p.unreturned()
 	case p.params.once && !p.mayHaveRoom(ctx, turn):
 		return errSemaphoreFull
 	}
@@ -199,6 +201,13 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 			return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Queued{Queued: queued}}
 		})
 	}
+}
+
+// unreturned says that what was granted before the sidecar was started is too much now: the semaphore has shrunk. Its caller may count on it
+// until it is told so.
+func (p *permitsStream) unreturned() error {
+	p.started.claim.refused = errLockBroken
+	return errLockBroken
 }
 
 // mayHaveRoom says whether there seem to be enough permits for one who does not wait: then those before it in the queue are about to leave it.

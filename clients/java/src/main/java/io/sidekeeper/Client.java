@@ -21,6 +21,9 @@ import io.sidekeeper.lock.v1.WatchRequest;
 import io.sidekeeper.membership.v1.JoinRequest;
 import io.sidekeeper.membership.v1.JoinResponse;
 import io.sidekeeper.membership.v1.MembershipServiceGrpc;
+import io.sidekeeper.semaphore.v1.CreateRequest;
+import io.sidekeeper.semaphore.v1.ResizeRequest;
+import io.sidekeeper.semaphore.v1.SemaphoreServiceGrpc;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -39,6 +42,9 @@ public final class Client implements AutoCloseable {
   private final Kind<AcquireRequest, AcquireResponse> locks;
   private final Kind<MultiplexRequest, MultiplexResponse> leases;
   private final Kind<JoinRequest, JoinResponse> members;
+  private final Kind<
+          io.sidekeeper.semaphore.v1.AcquireRequest, io.sidekeeper.semaphore.v1.AcquireResponse>
+      permits;
   private final Config config;
 
   /**
@@ -67,6 +73,7 @@ public final class Client implements AutoCloseable {
     locks = Holds.kind(core);
     leases = Lease.kind(core);
     members = Membership.kind(core);
+    permits = Permits.kind(core);
     config = new Config(core);
   }
 
@@ -336,6 +343,102 @@ public final class Client implements AutoCloseable {
     }
     return Waiting.await(core.calls.insist(LockServiceGrpc.getRevokeMethod(), request.build()))
         .getAsked();
+  }
+
+  /**
+   * Waits for permits of a semaphore. While the sidecar or the ensemble is away, it tries again, at
+   * the queue's end, for as long as the options say.
+   *
+   * @param semaphore its name
+   * @param options how many, and how to acquire them
+   * @return the permits, which are certainly the caller's for some time to come; release them
+   * @throws InterruptedException if the thread is interrupted; the place in the queue is given up
+   *     then
+   * @throws WaitTimeoutException if they were not granted in time
+   * @throws SidekeeperException if the sidecar refuses it, with the reasons SEMAPHORE_FULL if it
+   *     was tried once, TOO_MANY_PERMITS, SEMAPHORE_NOT_FOUND and others, or it or the ensemble is
+   *     away
+   */
+  public Permits acquirePermits(String semaphore, PermitsOptions options)
+      throws InterruptedException {
+    return Waiting.await(Permits.acquire(permits, leases, semaphore, options), Permits::giveUp);
+  }
+
+  /**
+   * Does the same as {@link #acquirePermits}, without a wait.
+   *
+   * @param semaphore its name
+   * @param options how many, and how to acquire them
+   * @return the permits, or what acquirePermits throws; cancel it to give up the place in the queue
+   */
+  public CompletableFuture<Permits> acquirePermitsAsync(String semaphore, PermitsOptions options) {
+    return core.workers.hand(Permits.acquire(permits, leases, semaphore, options), Permits::giveUp);
+  }
+
+  /**
+   * Makes a semaphore. Making it again does nothing.
+   *
+   * @param name of the semaphore
+   * @param limit how many permits there are: 1 to 10,000
+   * @throws InterruptedException if the thread is interrupted; it may be made then
+   * @throws SidekeeperException with the reason SEMAPHORE_EXISTS if it has another limit; if the
+   *     sidecar or the ensemble is away
+   */
+  public void createSemaphore(String name, int limit) throws InterruptedException {
+    CreateRequest request = CreateRequest.newBuilder().setName(name).setLimit(limit).build();
+    Waiting.await(core.calls.insist(SemaphoreServiceGrpc.getCreateMethod(), request));
+  }
+
+  /**
+   * Sets how many permits there are, and asks the holders of those that are too many, which are
+   * those granted last, to let go.
+   *
+   * @param name of the semaphore
+   * @param limit how many permits there are from now on: 1 to 10,000
+   * @param reason why, for the holders; at most 256 bytes
+   * @param grace when it is over, their holds end by force, which is for operators; null for never
+   * @return of how many permits the holders were asked
+   * @throws InterruptedException if the thread is interrupted; they may be asked then
+   * @throws SidekeeperException if they are not known to be asked
+   */
+  public int resizeSemaphore(String name, int limit, String reason, @Nullable Duration grace)
+      throws InterruptedException {
+    ResizeRequest.Builder request =
+        ResizeRequest.newBuilder().setName(name).setLimit(limit).setReason(reason);
+    if (grace != null) {
+      request.setGrace(Wire.duration(grace));
+    }
+    return Waiting.await(core.calls.insist(SemaphoreServiceGrpc.getResizeMethod(), request.build()))
+        .getAsked();
+  }
+
+  /**
+   * Shows who holds permits of a semaphore and who waits for some.
+   *
+   * @param name of the semaphore
+   * @return the view
+   * @throws InterruptedException if the thread is interrupted
+   * @throws SidekeeperException if there is none, or the sidecar or the ensemble is away
+   */
+  public SemaphoreView getSemaphore(String name) throws InterruptedException {
+    var request = io.sidekeeper.semaphore.v1.GetRequest.newBuilder().setName(name).build();
+    return SemaphoreView.of(
+        Waiting.await(core.calls.insist(SemaphoreServiceGrpc.getGetMethod(), request)).getView());
+  }
+
+  /**
+   * Shows the same as {@link #getSemaphore}, at once and whenever it has changed, also across
+   * restarts of the sidecar.
+   *
+   * @param name of the semaphore
+   * @return the views; close it
+   */
+  public Watch<SemaphoreView> watchSemaphore(String name) {
+    return new Watch<>(
+        core,
+        SemaphoreServiceGrpc.getWatchMethod(),
+        io.sidekeeper.semaphore.v1.WatchRequest.newBuilder().setName(name).build(),
+        message -> message == null ? null : SemaphoreView.of(message.getView()));
   }
 
   /**

@@ -86,45 +86,14 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
       String member,
       JoinOptions options,
       Runnable heard) {
-    if (options.lease() != null) {
-      return new Membership(kind, group, member, options.lease(), false).join(options, heard);
-    }
-    CompletableFuture<Lease> opened =
-        new Lease(leases).open(new LeaseOptions().owner(options.owner()), heard);
-    CompletableFuture<Membership> result = new CompletableFuture<>();
-    CompletableFuture<Membership> joined =
-        opened.thenCompose(
-            lease -> {
-              CompletableFuture<Membership> joining =
-                  new Membership(kind, group, member, lease, true).join(options, heard);
-              result.whenComplete(
-                  (made, failure) -> {
-                    if (failure != null) {
-                      joining.cancel(true);
-                    }
-                  });
-              return joining.whenComplete(
-                  (made, failure) -> {
-                    if (failure != null) {
-                      lease.abandon();
-                    }
-                  });
-            });
-    joined.whenComplete(
-        (made, failure) -> {
-          if (failure != null) {
-            result.completeExceptionally(Waiting.unwrap(failure));
-          } else if (!result.complete(made)) {
-            made.giveUp();
-          }
-        });
-    result.whenComplete(
-        (made, failure) -> {
-          if (failure != null) {
-            opened.cancel(true);
-          }
-        });
-    return result;
+    boolean single = options.lease() == null;
+    return Grounded.begin(
+        leases,
+        options.lease(),
+        options.owner(),
+        heard,
+        lease -> new Membership(kind, group, member, lease, single).join(options, heard),
+        Membership::giveUp);
   }
 
   /** Gives it up without a word, and a lease of its own with it. */

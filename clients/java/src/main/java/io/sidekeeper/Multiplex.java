@@ -344,6 +344,10 @@ final class Multiplex {
         holdId = event.getAcquire().getGranted().getHoldId();
         token = event.getAcquire().getGranted().getFencingToken();
         granted = true;
+      } else if (event.getAcquirePermits().hasGranted()) {
+        holdId = event.getAcquirePermits().getGranted().getHoldId();
+        token = event.getAcquirePermits().getGranted().getToken();
+        granted = true;
       } else if (event.getJoin().hasJoined()) {
         token = event.getJoin().getJoined().getIncarnation();
         granted = true;

@@ -1,0 +1,226 @@
+package io.sidekeeper;
+
+import io.sidekeeper.errors.LostException;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.hold.v1.Resumed;
+import io.sidekeeper.hold.v1.RevocationRequested;
+import io.sidekeeper.hold.v1.Suspended;
+import io.sidekeeper.lease.v1.MultiplexRequest;
+import io.sidekeeper.lease.v1.MultiplexResponse;
+import io.sidekeeper.lease.v1.Start;
+import io.sidekeeper.semaphore.v1.AcquireRequest;
+import io.sidekeeper.semaphore.v1.AcquireResponse;
+import io.sidekeeper.semaphore.v1.ReleaseRequest;
+import io.sidekeeper.semaphore.v1.SemaphoreServiceGrpc;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/** What the caller holds of a semaphore. Release it, also after it was lost: close does. */
+public final class Permits extends HeldStream<AcquireRequest, AcquireResponse> {
+  private final String semaphore;
+  private final PermitsOptions options;
+  private final Serial events;
+  private final Lease lease;
+  private long token;
+  private volatile @Nullable Revocation revocation;
+
+  private Permits(
+      Kind<AcquireRequest, AcquireResponse> kind,
+      String semaphore,
+      Lease lease,
+      PermitsOptions options,
+      Serial events) {
+    super(kind, "permits of " + semaphore, LostException::new, lease);
+    this.semaphore = semaphore;
+    this.lease = lease;
+    this.options = options;
+    this.events = events;
+  }
+
+  static Kind<AcquireRequest, AcquireResponse> kind(Core core) {
+    return new Kind<>(
+        core,
+        SemaphoreServiceGrpc.getAcquireMethod(),
+        new Kind.Carried<>(
+            request -> Start.newBuilder().setAcquirePermits(request), Permits::event),
+        "granted",
+        null,
+        (id, timeout) ->
+            core.calls.ask(
+                SemaphoreServiceGrpc.getReleaseMethod(),
+                ReleaseRequest.newBuilder().setHoldId(id).build(),
+                timeout),
+        true);
+  }
+
+  private static AcquireResponse event(MultiplexResponse told) {
+    AcquireResponse.Builder event = AcquireResponse.newBuilder();
+    return switch (told.getResponseCase()) {
+      case SUSPENDED ->
+          event
+              .setSuspended(Suspended.newBuilder().setRemaining(told.getSuspended().getRemaining()))
+              .build();
+      case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
+      default -> told.getEvent().getAcquirePermits();
+    };
+  }
+
+  /** Acquires them, also from a sidecar that is away for a time. */
+  static CompletableFuture<Permits> acquire(
+      Kind<AcquireRequest, AcquireResponse> kind,
+      Kind<MultiplexRequest, MultiplexResponse> leases,
+      String semaphore,
+      PermitsOptions options) {
+    Lease given = options.lease();
+    if (given != null && given.core != kind.core()) {
+      throw new IllegalArgumentException("the lease is another client's");
+    }
+    Serial events = new Serial(kind.core().workers);
+    return Absence.through(
+        kind.core(),
+        options.waitTimeout(),
+        given,
+        (wait, heard) ->
+            Grounded.begin(
+                leases,
+                given,
+                options.owner(),
+                heard,
+                lease -> new Permits(kind, semaphore, lease, options, events).acquire(wait, heard),
+                Permits::giveUp),
+        Permits::giveUp);
+  }
+
+  private CompletableFuture<Permits> acquire(@Nullable Duration wait, Runnable heard) {
+    AcquireRequest.Builder request =
+        AcquireRequest.newBuilder()
+            .setName(semaphore)
+            .setPermits(options.permits())
+            .setOwner(options.owner())
+            .putAllMetadata(options.metadata());
+    if (wait != null) {
+      request.setWaitTimeout(Wire.duration(wait));
+    }
+    return Handing.out(this, () -> open(request.build(), heard));
+  }
+
+  /** Gives them up without a word, and a lease of their own with them. */
+  void giveUp() {
+    claim.abandon(null);
+    if (options.lease() == null) {
+      lease.claim.abandon(null);
+    }
+  }
+
+  @Override
+  String grant(AcquireResponse event) {
+    token = event.getGranted().getToken();
+    return event.getGranted().getHoldId();
+  }
+
+  @Override
+  void notice(AcquireResponse event) {
+    PermitsListener listener = options.listener();
+    switch (event.getEventCase()) {
+      case QUEUED -> events.run(() -> listener.queued(event.getQueued().getPosition()));
+      case SUSPENDED -> {
+        Duration remaining = Wire.duration(event.getSuspended().getRemaining());
+        events.run(() -> listener.suspended(remaining));
+      }
+      case RESUMED -> events.run(listener::resumed);
+      case REVOCATION_REQUESTED -> {
+        RevocationRequested wire = event.getRevocationRequested();
+        Optional<Duration> grace =
+            wire.hasGrace() ? Optional.of(Wire.duration(wire.getGrace())) : Optional.empty();
+        Revocation asked = new Revocation(wire.getRequestedBy(), wire.getReason(), grace);
+        revocation = asked;
+        events.run(() -> listener.revocationRequested(asked));
+      }
+      default -> {} // granted, or something newer than this client
+    }
+  }
+
+  @Override
+  void begun() {
+    claim.whenOver(
+        () -> {
+          LostException lost = claim.lost();
+          if (lost != null) {
+            events.run(() -> options.listener().lost(lost));
+          }
+        });
+  }
+
+  /**
+   * Says which semaphore they are of.
+   *
+   * @return the semaphore's name
+   */
+  public String semaphore() {
+    return semaphore;
+  }
+
+  /**
+   * Tells these permits from all others of the semaphore. It is no fencing token: others hold
+   * permits at the same time.
+   *
+   * @return a number that is larger than that of every earlier grant
+   */
+  public long token() {
+    return token;
+  }
+
+  /**
+   * Says whether somebody wants the permits.
+   *
+   * @return the newest request to let go; empty if there was none
+   */
+  public Optional<Revocation> revocation() {
+    return Optional.ofNullable(revocation);
+  }
+
+  /**
+   * Gives all of the permits up; for the caller they are over at once, and when this returns others
+   * can have them. Again, it does the same. It waits for at most about 15 seconds, also if the
+   * thread is interrupted.
+   *
+   * @throws LostException if they were lost before
+   * @throws SidekeeperException if the sidecar has not confirmed it: then they are over for the
+   *     caller all the same, and for others by the time their validity would have been
+   */
+  public void release() {
+    Waiting.awaitAnyway(releasing());
+  }
+
+  /**
+   * Does the same as {@link #release}, without a wait.
+   *
+   * @return a stage that is completed when others can have the permits, or fails as release does
+   */
+  public CompletableFuture<Void> releaseAsync() {
+    return core.workers.hand(releasing());
+  }
+
+  /** Does the same as {@link #release}. */
+  @Override
+  public void close() {
+    release();
+  }
+
+  private CompletableFuture<Void> releasing() {
+    CompletableFuture<Void> given = givingUp();
+    if (options.lease() != null) {
+      return given;
+    }
+    return given
+        .whenComplete(
+            (gone, failure) -> {
+              if (failure != null) {
+                lease.abandon();
+              }
+            })
+        .thenCompose(gone -> lease.givingUp());
+  }
+}

@@ -1,0 +1,106 @@
+package io.sidekeeper;
+
+import java.time.Duration;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How to acquire permits: {@code new PermitsOptions().permits(2).waitTimeout(Duration.ZERO)}.
+ *
+ * @param permits how many, all at once: 1 to 64
+ * @param lease of the same client, to hold the permits with; null for a lease that lives as long as
+ *     they do
+ * @param waitTimeout how long to wait for the grant, and for a sidecar or an ensemble that is away:
+ *     zero tries once, null waits for ever for the grant, and 10 seconds each time for what is away
+ * @param owner who the caller is, for people: at most 128 bytes
+ * @param metadata more about the caller, for people: at most 1 KiB in all
+ * @param listener is told what becomes of the permits
+ */
+public record PermitsOptions(
+    int permits,
+    @Nullable Lease lease,
+    @Nullable Duration waitTimeout,
+    String owner,
+    Map<String, String> metadata,
+    PermitsListener listener) {
+  private static final PermitsListener DEAF = new PermitsListener() {};
+
+  /**
+   * Copies what it is given.
+   *
+   * @param permits as described above
+   * @param lease as described above
+   * @param waitTimeout as described above
+   * @param owner as described above
+   * @param metadata as described above
+   * @param listener as described above
+   */
+  public PermitsOptions {
+    metadata = Map.copyOf(metadata);
+  }
+
+  /** Takes one, with a lease of its own, and waits for ever. */
+  public PermitsOptions() {
+    this(1, null, null, "", Map.of(), DEAF);
+  }
+
+  /**
+   * Says how many to take.
+   *
+   * @param permits as described above
+   * @return the same with this changed
+   */
+  public PermitsOptions permits(int permits) {
+    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+  }
+
+  /**
+   * Says which lease to hold the permits with.
+   *
+   * @param lease as described above
+   * @return the same with this changed
+   */
+  public PermitsOptions lease(@Nullable Lease lease) {
+    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+  }
+
+  /**
+   * Says how long to wait.
+   *
+   * @param waitTimeout as described above
+   * @return the same with this changed
+   */
+  public PermitsOptions waitTimeout(@Nullable Duration waitTimeout) {
+    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+  }
+
+  /**
+   * Says who the caller is.
+   *
+   * @param owner as described above
+   * @return the same with this changed
+   */
+  public PermitsOptions owner(String owner) {
+    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+  }
+
+  /**
+   * Says more about the caller.
+   *
+   * @param metadata as described above
+   * @return the same with this changed
+   */
+  public PermitsOptions metadata(Map<String, String> metadata) {
+    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+  }
+
+  /**
+   * Says who is told what becomes of the permits.
+   *
+   * @param listener as described above
+   * @return the same with this changed
+   */
+  public PermitsOptions listener(PermitsListener listener) {
+    return new PermitsOptions(permits, lease, waitTimeout, owner, metadata, listener);
+  }
+}

@@ -1,0 +1,44 @@
+package io.sidekeeper;
+
+import io.sidekeeper.semaphore.v1.Contender;
+import io.sidekeeper.semaphore.v1.View;
+import java.util.List;
+
+/**
+ * Who holds a semaphore's permits and who waits for some.
+ *
+ * @param name of the semaphore
+ * @param limit how many permits there are
+ * @param held how many of them are held; more than limit after it has shrunk
+ * @param holders in the order of their grants
+ * @param waiters in the order of their turn
+ * @param waitersOmitted how many more wait that are not shown
+ */
+public record SemaphoreView(
+    String name,
+    int limit,
+    int held,
+    List<PermitContender> holders,
+    List<PermitContender> waiters,
+    int waitersOmitted) {
+  static SemaphoreView of(View wire) {
+    return new SemaphoreView(
+        wire.getName(),
+        wire.getLimit(),
+        wire.getHeld(),
+        wire.getHoldersList().stream().map(SemaphoreView::contender).toList(),
+        wire.getWaitersList().stream().map(SemaphoreView::contender).toList(),
+        wire.getWaitersOmitted());
+  }
+
+  private static PermitContender contender(Contender wire) {
+    return new PermitContender(
+        wire.getPermits(),
+        wire.getIdentity(),
+        wire.getOwner(),
+        wire.getMetadataMap(),
+        wire.getToken(),
+        Wire.duration(wire.getAge()),
+        wire.getForeign());
+  }
+}
