@@ -3,21 +3,21 @@ package mutants
 // permits are the mutants of semaphores.
 var permits = []Mutant{
 	{
-		ID: "P1", Bug: "permits are granted that would be within the limit without themselves",
+		ID: "F1", Bug: "permits are granted that would be within the limit without themselves",
 		Catchers: []Catcher{simulated("TestNoMorePermitsAreGrantedThanThereAre").of(3).saying("permits are granted, so that")},
 	},
 	{
-		ID: "P2", Bug: "the queue is left before permits are granted, so that two wait for each other",
-		Catchers: []Catcher{simulated("TestNoMorePermitsAreGrantedThanThereAre").of(10).saying("nobody lets it")},
+		ID: "F2", Bug: "the queue is left before permits are granted, so that two wait for each other",
+		Catchers: []Catcher{simulated("TestNoMorePermitsAreGrantedThanThereAre").of(10).saying("no progress after")},
 	},
 	{
-		ID: "P3", Bug: "of several permits only the first is watched",
+		ID: "F3", Bug: "of several permits only the first is watched",
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestPermitsEndWhenOneOfTheirNodesIsRemoved", Complaint: "got \"(Deadline|asked|suspended)",
 		}},
 	},
 	{
-		ID: "P4", Bug: "a semaphore that shrinks asks those who were granted permits first",
+		ID: "F4", Bug: "a semaphore that shrinks asks those who were granted permits first",
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestAShrunkenSemaphoreAsksForThePermitsThatWereGrantedLast", Complaint: "got \"Deadline",
 		}},
