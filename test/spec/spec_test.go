@@ -73,11 +73,16 @@ var (
 	sequence = bounds{"Sidecars": `{"s", "t"}`, "Block": "2", "MaxWrites": "3", "MaxIncarnations": "2"}
 	// Callers that change the configuration and read it.
 	commit = bounds{"Callers": `{"a", "b"}`, "MaxWrites": "3", "MaxCalls": "3"}
+	// Callers who want one permit, or two, of a semaphore that is resized.
+	permits  = bounds{"Callers": `{"a", "b"}`, "Wants": "1", "Limits": "{1, 2}", "MaxLog": "6"}
+	together = permits.with(bounds{"Wants": "2", "Limits": "{3, 4}", "MaxLog": "7"})
 	// A place whose end is asked for, and asked for again.
 	mark = bounds{"T": "3", "Wait": "4", "MaxTime": "9", "MaxVersion": "4"}
 )
 
 const alive = "NoSessionIsOutlived"
+
+const limited = "NoMoreThanTheLimit"
 
 const removed = "NobodyCountsOnWhatWasRemoved"
 
@@ -187,6 +192,24 @@ func runs() []run {
 		{name: "a place is found", module: "Lock", bounds: lock, refuted: "NothingIsFound"},
 		{name: "readers share", module: "Lock", bounds: readers, refuted: "NobodyShares"},
 
+		{name: "callers take a permit", module: "Semaphore", bounds: permits, holds: []string{limited}},
+		{name: "callers take two permits at a time", module: "Semaphore", bounds: together, holds: []string{limited}},
+		{
+			name: "three callers take permits", module: "Semaphore", slow: true,
+			bounds: permits.with(bounds{"Callers": `{"a", "b", "c"}`, "MaxLog": "8"}), holds: []string{limited},
+		},
+		{name: "a caller lists before its permits stand", module: "Semaphore", bounds: permits, mistake: "lists before its nodes stand", refuted: limited},
+		{name: "a caller does not count its own permits", module: "Semaphore", bounds: permits, mistake: "does not count its own", refuted: limited},
+		{
+			name: "the limit is read too early", module: "Semaphore", bounds: permits,
+			mistake: "reads the limit before its nodes stand", refuted: limited,
+		},
+		{name: "permits go before their end is told", module: "Semaphore", bounds: permits, mistake: "its nodes go first", refuted: limited},
+		{name: "a caller has a permit", module: "Semaphore", bounds: permits, refuted: "NobodyIsSure"},
+		{name: "two callers have permits", module: "Semaphore", bounds: together, refuted: "NoTwoAreSure"},
+		{name: "a caller waits for a permit", module: "Semaphore", bounds: permits, refuted: "NobodyWaits"},
+		{name: "a semaphore shrinks below what is held", module: "Semaphore", bounds: permits, refuted: "NothingShrinksBelowWhatIsHeld"},
+
 		{name: "callers write under their holds", module: "Guard", bounds: guard, holds: []string{"GuardedWritesComeInTime"}},
 		{
 			name: "a writer and two readers write under their holds", module: "Guard", slow: true,
@@ -280,7 +303,7 @@ func TestEveryMistakeIsMadeAndEveryInvariantLookedAt(t *testing.T) {
 			made[invariant] = true
 		}
 	}
-	for _, module := range []string{"Session", "Lock", "Guard", "Mark", "Commit", "Sequence"} {
+	for _, module := range []string{"Session", "Lock", "Guard", "Semaphore", "Mark", "Commit", "Sequence"} {
 		text, err := os.ReadFile(module + ".tla")
 		if err != nil {
 			t.Fatal(err)

@@ -96,7 +96,7 @@ class ReadmeTest {
 
   @Test
   void thereAreSnippets() {
-    assertEquals(6, shownIn("clients/java/README.md").size());
+    assertEquals(7, shownIn("clients/java/README.md").size());
   }
 
   @Test
