@@ -65,7 +65,11 @@ func locks(quick bool) (all []experiment) {
 		title := fmt.Sprintf("Hand-over, %d waiters in the queue of one lock", h.waiters)
 		all = append(all, experiment{fmt.Sprintf("handover-%d", h.waiters), title, h.run})
 	}
-	return all
+	p := permits{handover{waiters: 16, cycles: 300, rounds: 4}}
+	if quick {
+		p.rounds, p.cycles = 2, 100
+	}
+	return append(all, experiment{"permits-16", "Hand-over of a permit, 16 waiters, beside that of a lock", p.run})
 }
 
 func memberships(quick bool) []experiment {
