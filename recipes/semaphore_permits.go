@@ -129,34 +129,31 @@ func (p *Permits) lookAtQueue(ctx context.Context) (turn PermitsTurn, _ error) {
 	return PermitsTurn{Position: seen.Position, Changed: seen.Changed, Marked: seen.Marked, Asked: seen.Revocation}, err
 }
 
-// lookForRoom makes the permits' nodes, and has them granted if there are no more than the limit, which is read behind them. Otherwise it
-// returns what to wait for. What is asked of permits before they are granted is answered by giving them up, and others are made.
+// lookForRoom makes the permits' nodes, and has them granted if there are no more than the limit, which is read behind a list that shows them.
+// Otherwise it returns what to wait for. What is asked of permits before they are granted is answered by giving them up, and others are
+// made.
 func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed <-chan struct{}, err error) {
 	if err := p.make(ctx); err != nil {
 		return nil, err
 	}
-	if _, _, err := p.lookAtOwn(ctx); err != nil { // so that the list shows them
+	names, standing, changed, err := p.list(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if p.seen.revocation.Asked && p.place != nil {
-		p.leaveNodes(ctx)
-		return closed, nil
-	}
-	names, changed, err := p.session.WatchChildren(ctx, p.semaphore.permits().Path)
-	if err != nil && !errors.Is(err, ErrNoNode) {
+	if turn.Limit, turn.Resized, err = p.semaphore.watchLimit(ctx, p.session); err != nil {
 		return nil, err
 	}
-	standing, _ := p.semaphore.permits().readQueue(names)
-	for _, node := range p.nodes {
-		if !standing.contains(node.own) {
-			return nil, ErrGone
+	isGranted := p.inTheWay(names, standing) <= turn.Limit
+	if !isGranted || !p.isJustMade() {
+		if _, _, err := p.lookAtOwn(ctx); err != nil {
+			return nil, err
 		}
 	}
-	turn.Limit, turn.Resized, err = p.semaphore.watchLimit(ctx, p.session)
 	switch {
-	case err != nil:
-		return nil, err
-	case p.inTheWay(names, standing) > turn.Limit:
+	case p.seen.revocation.Asked && p.place != nil:
+		p.leaveNodes(ctx)
+		return closed, nil
+	case !isGranted:
 		queue, err := p.lookAtQueue(ctx)
 		turn.Marked, turn.Asked = queue.Marked, queue.Asked
 		return p.whicheverOf(changed, p.seen.changed), err
@@ -164,6 +161,32 @@ func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed <
 	turn.Granted, err = p.grant(ctx)
 	turn.Asked = p.seen.revocation
 	return closed, err
+}
+
+// list lists the permits, its own among them. A reader that has not heard of them yet is made to.
+func (p *Permits) list(ctx context.Context) (names []string, standing queue, changed <-chan struct{}, err error) {
+	for _, late := range []bool{true, false} {
+		names, changed, err = p.session.WatchChildren(ctx, p.semaphore.permits().Path)
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return nil, nil, nil, err
+		}
+		standing, _ = p.semaphore.permits().readQueue(names)
+		missing := slices.ContainsFunc(p.nodes, func(node *Place) bool { return !standing.contains(node.own) })
+		if !missing {
+			return names, standing, changed, nil
+		}
+		if late {
+			if _, _, err := p.lookAtOwn(ctx); err != nil {
+				return nil, nil, nil, err
+			}
+		}
+	}
+	return nil, nil, nil, ErrGone
+}
+
+// isJustMade says whether all is known of the nodes that it takes to grant them, though none of them was read yet: see Place.GrantAtOnce.
+func (p *Permits) isJustMade() bool {
+	return p.place != nil && p.seen.changed == nil && !slices.ContainsFunc(p.nodes, func(node *Place) bool { return node.made.Czxid == 0 })
 }
 
 // inTheWay counts the permits that must be within the limit: all that there are, since some may not have been granted before ours; of
@@ -217,11 +240,13 @@ func (p *Permits) lookAtOwn(ctx context.Context) (Revocation, <-chan struct{}, e
 		node.made.Czxid, channels[i] = own.Czxid, changed
 		asked = asked.with(revocationIn(own.Data))
 	}
-	if p.Token == 0 {
-		slices.SortFunc(p.nodes, func(a, b *Place) int { return cmp.Compare(a.made.Czxid, b.made.Czxid) })
-	}
 	p.seen = seenPermits{asked, p.whicheverOf(channels...)}
 	return asked, p.seen.changed, nil
+}
+
+// sortNodes puts the nodes in the order in which they were made.
+func (p *Permits) sortNodes() {
+	slices.SortFunc(p.nodes, func(a, b *Place) int { return cmp.Compare(a.made.Czxid, b.made.Czxid) })
 }
 
 // with is what is asked of one who is asked for both.
@@ -241,13 +266,16 @@ func (p *Permits) grant(ctx context.Context) (bool, error) {
 	if err := p.session.Prove(ctx); err != nil {
 		return false, err
 	}
-	if isClosed(p.seen.changed) {
-		return false, nil
-	}
 	gone := make([]<-chan struct{}, len(p.nodes))
 	for i, node := range p.nodes {
-		gone[i] = node.Gone()
+		if gone[i] = node.Gone(); isClosed(gone[i]) {
+			return false, ErrGone
+		}
 	}
+	if p.seen.changed != nil && isClosed(p.seen.changed) {
+		return false, nil
+	}
+	p.sortNodes()
 	p.Token, p.gone = p.nodes[0].made.Czxid, p.whicheverOf(gone...)
 	return true, nil
 }
@@ -258,7 +286,7 @@ func (p *Permits) LookAgain(ctx context.Context) (Revocation, <-chan struct{}, e
 	return p.lookAtOwn(ctx)
 }
 
-// Changed is closed when it is worth to LookAgain, once the permits are granted.
+// Changed is closed when it is worth to LookAgain, once the permits are granted; nil if their nodes were not read yet: look again soon.
 func (p *Permits) Changed() <-chan struct{} { return p.seen.changed }
 
 // Gone is closed when the session finds that somebody else has deleted one of the nodes of permits that were granted.

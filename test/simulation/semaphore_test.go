@@ -237,6 +237,11 @@ func (c *permitCaller) hold(ctx context.Context, place *recipes.Permits, count i
 	}
 	enough := time.After(lasts)
 	changed := place.Changed()
+	if changed == nil { // as service does
+		soon := make(chan struct{})
+		time.AfterFunc(25*time.Millisecond, func() { close(soon) })
+		changed = soon
+	}
 	for {
 		select {
 		case <-enough:
