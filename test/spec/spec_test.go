@@ -198,8 +198,14 @@ func runs() []run {
 			name: "three callers take permits", module: "Semaphore", slow: true,
 			bounds: permits.with(bounds{"Callers": `{"a", "b", "c"}`, "MaxLog": "8"}), holds: []string{limited},
 		},
-		{name: "a caller lists before its permits stand", module: "Semaphore", bounds: permits, mistake: "lists before its nodes stand", refuted: limited},
-		{name: "a caller does not count its own permits", module: "Semaphore", bounds: permits, mistake: "does not count its own", refuted: limited},
+		{
+			name: "a caller lists before its permits stand", module: "Semaphore", bounds: permits,
+			mistake: "lists before its nodes stand", refuted: limited,
+		},
+		{
+			name: "a caller does not count its own permits", module: "Semaphore", bounds: permits,
+			mistake: "does not count its own", refuted: limited,
+		},
 		{
 			name: "the limit is read too early", module: "Semaphore", bounds: permits,
 			mistake: "reads the limit before its nodes stand", refuted: limited,
