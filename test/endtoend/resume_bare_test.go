@@ -180,7 +180,7 @@ func TestWhoComesBackGetsWhatIsItsOwnAndNothingElse(t *testing.T) {
 	}
 	log, err := os.ReadFile(filepath.Join(fresh.folder, "log"))
 	must(t, err)
-	entry := fmt.Sprintf(`"event":"resumption","caller":"uid:%d","name":"%s-kept","fencing_token":%d,"lease":`,
+	entry := fmt.Sprintf(`"event":"resumption","caller":"uid:%d","kind":"lock","name":"%s-kept","fencing_token":%d,"lease":`,
 		os.Getuid(), name, held.GetFencingToken())
 	if !strings.Contains(string(log), entry) {
 		t.Errorf("the audit log does not tell %s", entry)

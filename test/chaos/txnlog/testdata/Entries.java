@@ -38,7 +38,8 @@ public class Entries {
             read.deserialize(BinaryInputArchive.getArchive(new ByteArrayInputStream(part.getData())), "");
             String text = change(part.getType(), read);
             parts.add(text);
-            if (failure == null && part.getType() == OpCode.error) {
+            // A server that logs while it takes a request back may log the type of an error and the content of what was asked for.
+            if (failure == null && read instanceof ErrorTxn && ((ErrorTxn) read).getErr() < 0) {
                 failure = text;
             }
         }
