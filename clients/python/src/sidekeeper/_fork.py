@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 
@@ -61,7 +62,13 @@ def closed(channel: object, home: Process) -> None:
 
 
 def _before() -> None:
-    _state.polled = any(thread.name.endswith(POLLER) for thread in threading.enumerate())
+    if _polls():
+        gc.collect()  # it ends with gRPC's last object, which a cycle may keep
+    _state.polled = _polls()
+
+
+def _polls() -> bool:
+    return any(thread.name.endswith(POLLER) for thread in threading.enumerate())
 
 
 def _in_child() -> None:
