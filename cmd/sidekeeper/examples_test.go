@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -176,6 +177,7 @@ var trials = map[string]trial{
 		before: `echo 'motd: "staging"' >shop.yaml`, says: "shop/motd", then: `test "$(sidekeeper config get shop/motd)" = production`,
 	},
 	"sidekeeper config sync shop /run/shop --signal /run/shop.pid:SIGHUP": {
+		alone:  (*stage).hearsHangUp,
 		before: "sidekeeper config put shop/limit 250",
 		beside: beside{`sh -c 'trap "touch run/told; exit" HUP; echo $$ >run/shop.pid; echo ready; while :; do sleep 0.05; done'`, "(ready)", "-"},
 		then:   "until test -e run/told; do sleep 0.05; done", silently: true, ended: os.Interrupt,
@@ -288,6 +290,13 @@ func newStage(t *testing.T) *stage {
 		t.Setenv(name, value)
 	}
 	return s
+}
+
+// hearsHangUp has commands trap SIGHUP also where the tests were started with it ignored, as by nohup.
+func (s *stage) hearsHangUp() {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP)
+	s.t.Cleanup(func() { signal.Stop(heard) })
 }
 
 // setInjector lays out what an injector needs.

@@ -5,8 +5,10 @@ package supervise
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"sync"
@@ -34,7 +36,7 @@ type Child struct {
 	left     bool          // it has said so
 
 	mu     sync.Mutex
-	orders *os.File
+	orders *net.UnixConn
 	over   bool
 	ended  bool          // for its claim
 	until  time.Duration // the latest that the guardian was told
@@ -62,7 +64,7 @@ func Start(t Task) (*Child, error) {
 	if _, err := exec.LookPath(t.Argv[0]); err != nil {
 		return nil, err
 	}
-	reader, writer, err := os.Pipe()
+	reader, writer, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +84,27 @@ func Start(t Task) (*Child, error) {
 	c.order(order{Until: t.until, Foreground: foreground != nil})
 	go c.wait(foreground)
 	return c, nil
+}
+
+// socketPair is what orders go through, and connections with them: what is written to the second comes out of the first.
+func socketPair() (reader *os.File, writer *net.UnixConn, err error) {
+	syscall.ForkLock.RLock()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(pair[0])
+		syscall.CloseOnExec(pair[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	reader, second := os.NewFile(uintptr(pair[0]), "orders"), os.NewFile(uintptr(pair[1]), "orders")
+	defer second.Close()
+	connection, err := net.FileConn(second)
+	if err != nil {
+		return nil, nil, errors.Join(err, reader.Close())
+	}
+	return reader, connection.(*net.UnixConn), nil //nolint:forcetypeassert // a pair of such sockets
 }
 
 // guardian is this program again, as the guardian of the task.
@@ -120,12 +143,24 @@ func (c *Child) heardFarewell() bool {
 }
 
 // order says whether there was a command to give the order for, and a guardian that reads its orders: one that is frozen lets
-// them pile up. An order is shorter than what a pipe takes in as a whole or not at all.
+// them pile up. An order is so short that it is taken as a whole or not at all.
 func (c *Child) order(o order) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.orders.SetWriteDeadline(time.Now().Add(orderTime)) // a pipe has deadlines
+	_ = c.orders.SetWriteDeadline(time.Now().Add(orderTime)) // it has deadlines
 	return !c.over && json.NewEncoder(c.orders).Encode(o) == nil
+}
+
+// keep has the guardian keep a connection, too, until nothing of the command is left. It has it, read or not, when keep returns.
+func (c *Child) keep(connection *os.File) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil
+	}
+	_ = c.orders.SetWriteDeadline(time.Now().Add(orderTime)) // it has deadlines
+	_, _, err := c.orders.WriteMsgUnix([]byte("{}\n"), syscall.UnixRights(int(connection.Fd())), nil)
+	return err
 }
 
 // Signal sends a signal to the command's process group.

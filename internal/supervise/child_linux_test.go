@@ -1,14 +1,13 @@
 package supervise
 
 import (
-	"os"
 	"os/exec"
 	"testing"
 	"time"
 )
 
 func TestAGuardianThatReadsNoOrdersHoldsNobodyUp(t *testing.T) {
-	reader, writer, err := os.Pipe()
+	reader, writer, err := socketPair()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,12 @@ import (
 type Dialer struct {
 	mu     sync.Mutex
 	newest syscall.Conn
+	child  *Child // whose guardian keeps each connection on which its claim may hang; nil before there is one
+	given  syscall.Conn
 }
 
-// Dial is for sidekeeper.WithDialer.
+// Dial is for sidekeeper.WithDialer. A claim that is resumed over the connection hangs on it: a guardian that cannot keep it has it
+// not come about.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
@@ -28,14 +31,46 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.newest, _ = connection.(syscall.Conn)
+	if err := d.give(); err != nil {
+		_ = connection.Close() // it has carried nothing
+		return nil, err
+	}
 	return connection, nil
 }
 
-// hold returns another descriptor of the newest connection. Until both are closed the sidecar sees no end of it, whatever
-// becomes of this process.
-func (d *Dialer) hold() (*os.File, error) {
+// giveTo has the guardian of a child keep the newest connection from now on.
+func (d *Dialer) giveTo(child *Child) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.child = child
+	return d.give()
+}
+
+// give gives the newest connection to the guardian, if there is one that does not have it. The lock is held.
+func (d *Dialer) give() error {
+	if d.child == nil || d.given == d.newest {
+		return nil
+	}
+	connection, err := d.hold()
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	d.given = d.newest
+	return d.child.keep(connection)
+}
+
+// first is what the guardian is started with.
+func (d *Dialer) first() (*os.File, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.given = d.newest
+	return d.hold()
+}
+
+// hold returns another descriptor of the newest connection. Until both are closed the sidecar sees no end of it, whatever
+// becomes of this process. The lock is held.
+func (d *Dialer) hold() (*os.File, error) {
 	if d.newest == nil {
 		return nil, errors.New("there is no connection to the sidecar")
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -64,6 +66,9 @@ const (
 	farewellDescriptor   = 4
 	connectionDescriptor = 5
 
+	// mostConnections is how many connections are taken in at once: one comes with an order.
+	mostConnections = 8
+
 	// longestLook lies between two looks at the clock: timers stand still while the machine is suspended.
 	longestLook = 200 * time.Millisecond
 	// betweenResumes lies between two times that a command is told to go on, which may stop again at once.
@@ -77,7 +82,7 @@ func Guard(argv []string) int {
 	syscall.CloseOnExec(ordersDescriptor)
 	syscall.CloseOnExec(farewellDescriptor)
 	syscall.CloseOnExec(connectionDescriptor)
-	orders := json.NewDecoder(os.NewFile(ordersDescriptor, "orders"))
+	orders := json.NewDecoder(newInbox(ordersDescriptor))
 	var first order
 	if err := orders.Decode(&first); err != nil || len(argv) < 2 { // sidekeeper was killed just now, or is not there at all
 		fmt.Fprintln(os.Stderr, "sidekeeper: a guardian is started only by sidekeeper itself")
@@ -89,6 +94,25 @@ func Guard(argv []string) int {
 	code := g.run(argv[1:], first.Foreground)
 	_, _ = syscall.Write(farewellDescriptor, []byte{0}) // not deferred: a guardian that panics has not done its work
 	return code
+}
+
+// An inbox reads orders. The connections that come with them stay open for as long as this process lives, which does nothing else with them.
+type inbox struct{ net.Conn }
+
+func newInbox(descriptor uintptr) inbox {
+	file := os.NewFile(descriptor, "orders")
+	defer file.Close()
+	from, _ := net.FileConn(file) // nil reads nothing
+	return inbox{from}
+}
+
+func (i inbox) Read(into []byte) (read int, err error) {
+	from, is := i.Conn.(*net.UnixConn)
+	if !is {
+		return 0, io.ErrUnexpectedEOF
+	}
+	read, _, _, _, err = from.ReadMsgUnix(into, make([]byte, syscall.CmsgSpace(mostConnections*4))) //nolint:dogsled // as it is
+	return read, err
 }
 
 // run runs the command. It returns when nothing of it is left that has to go.

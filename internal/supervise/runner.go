@@ -149,15 +149,20 @@ func (r *Runner) start(claim Claim) (*Child, error) {
 	task := Task{
 		Argv: r.Command, Environment: append(os.Environ(), claim.environment()...), Stdin: r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr,
 	}
-	if claim.guarded() {
-		var err error
-		if task.connection, err = r.Dialer.hold(); err != nil {
-			return nil, err
-		}
-		task.until, _ = deadline(claim)
-	}
 	adoptOrphans() // of a guardian that is killed
-	return Start(task)
+	if !claim.guarded() {
+		return Start(task)
+	}
+	var err error
+	if task.connection, err = r.Dialer.first(); err != nil {
+		return nil, err
+	}
+	task.until, _ = deadline(claim)
+	child, err := Start(task)
+	if err == nil && r.Dialer.giveTo(child) != nil {
+		child.Kill(0)
+	}
+	return child, err
 }
 
 // deadline is by when, on bootTime, the guardian has to kill on its own account, by what is known of the claim now.

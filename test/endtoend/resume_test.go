@@ -21,27 +21,33 @@ func resuming(t *testing.T, with setup, flags ...string) (begin func() *sidecar)
 	return func() *sidecar { return launchSidecarIn(t, folder, with) }
 }
 
-// What a lease holds, waits for and is a member of survives the death of its sidecar: the same nodes stand there, before and after.
-func TestWhatStandsOnALeaseOutlivesItsSidecar(t *testing.T) {
+// What a caller holds, waits for and is a member of survives the death of its sidecar, on one lease or on a lease each: the same nodes stand
+// there, before and after.
+func TestWhatACallerHasOutlivesItsSidecar(t *testing.T) {
 	e := ensembleOf(t, quickTick)
 	with := quick(e)
 	with.timeout = 6 * time.Second
 	other, direct := startSidecar(t, with), connect(t, e)
 	begin := resuming(t, with)
-	for round := range *rounds {
-		t.Run(fmt.Sprint(round+1), func(t *testing.T) {
+	for round := range *rounds + 1 {
+		alone := round%2 == 1 // with a lease each
+		t.Run(fmt.Sprint(round/2+1, map[bool]string{false: " on a lease", true: " on a lease each"}[alone]), func(t *testing.T) {
 			killed := begin()
 			killed.awaitReady(t)
 			name := fmt.Sprint("resume/", now())
 			client := killed.client(t)
 			lease, err := client.OpenLease(t.Context(), sidekeeperclient.LeaseOptions{Owner: "resumer"})
 			must(t, err)
+			on := lease
+			if alone {
+				on = nil
+			}
 			resumed := make(chan struct{}, 16)
 			held, err := client.Acquire(t.Context(), name+"-held", sidekeeperclient.LockOptions{
-				Lease: lease, OnResumed: func() { resumed <- struct{}{} },
+				Lease: on, OnResumed: func() { resumed <- struct{}{} },
 			})
 			must(t, err)
-			member, err := client.Join(t.Context(), "resume", fmt.Sprint("m", now()), sidekeeperclient.JoinOptions{Lease: lease})
+			member, err := client.Join(t.Context(), "resume", fmt.Sprint("m", now()), sidekeeperclient.JoinOptions{Lease: on})
 			must(t, err)
 			ahead := other.acquire(t, name+"-awaited")
 			ahead.granted(t)
@@ -52,7 +58,7 @@ func TestWhatStandsOnALeaseOutlivesItsSidecar(t *testing.T) {
 			awaited, queued := make(chan turn, 1), make(chan struct{}, 16)
 			go func() {
 				lock, err := client.Acquire(context.Background(), name+"-awaited", sidekeeperclient.LockOptions{
-					Lease: lease, OnQueued: func(sidekeeperclient.Queued) { queued <- struct{}{} },
+					Lease: on, OnQueued: func(sidekeeperclient.Queued) { queued <- struct{}{} },
 				})
 				awaited <- turn{lock, err}
 			}()

@@ -2,6 +2,8 @@ package scripted
 
 import (
 	"context"
+	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -114,6 +116,9 @@ func (o *Open) read(server leasev1.LeaseService_MultiplexServer) {
 	}
 	for {
 		message, err := server.Recv()
+		if errors.Is(err, io.EOF) { // the caller closes the lease
+			o.End(nil)
+		}
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-// Package scripted is a sidecar for tests whose every answer a test decides: a real gRPC server on a Unix socket, with
+// Package scripted is a sidecar for tests whose every answer a test decides: a real gRPC server with
 // no ensemble and no locks behind it. It is for the tests of this repository: it speaks in stubs, and may change without notice.
 package scripted
 
@@ -63,8 +63,18 @@ type Server struct {
 	leases map[string]*Open
 }
 
-// Start serves until the test ends.
+// Start serves over TCP until the test ends. A lock without a lease is one call there.
 func Start(t testing.TB) *Server {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, listener, listener.Addr().String())
+}
+
+// StartOnSocket serves over a Unix socket, where clients open a lease for a lock without one.
+func StartOnSocket(t testing.TB) *Server {
 	t.Helper()
 	// Not t.TempDir: its path can be longer than a Unix socket's may be.
 	dir, err := os.MkdirTemp("", "sidekeeper")
@@ -77,7 +87,12 @@ func Start(t testing.TB) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(t, "unix://"+path)
+	return serve(t, listener, "unix://"+path)
+}
+
+func serve(t testing.TB, listener net.Listener, target string) *Server {
+	t.Helper()
+	s := newServer(t, target)
 	served := make(chan error, 1)
 	go func() { served <- s.grpc.Serve(listener) }()
 	t.Cleanup(func() {

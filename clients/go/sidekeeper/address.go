@@ -26,7 +26,7 @@ func resolve(target string) (resolved string, local bool, err error) {
 	if strings.HasPrefix(target, "/") {
 		target = "unix://" + target
 	}
-	if strings.HasPrefix(target, "unix:") {
+	if isSocket(target) {
 		return target, true, nil
 	}
 	host, port, err := net.SplitHostPort(target)
@@ -35,6 +35,8 @@ func resolve(target string) (resolved string, local bool, err error) {
 	}
 	return target, isLoopback(host), nil
 }
+
+func isSocket(target string) bool { return strings.HasPrefix(target, "unix:") }
 
 func isLoopback(host string) bool {
 	address, err := netip.ParseAddr(host)

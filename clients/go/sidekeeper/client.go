@@ -47,6 +47,7 @@ type Client struct {
 	keeping   sync.WaitGroup // the keepers
 	stop      context.CancelFunc
 	noRetries bool
+	resumes   bool // over a Unix socket, what stands on a lease may outlive the sidecar's process
 }
 
 // An Option changes how Dial reaches the sidecar.
@@ -103,7 +104,9 @@ func Dial(target string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sidecar %s: %w", resolved, err)
 	}
-	return newClient(connection, chosen), nil
+	c := newClient(connection, chosen)
+	c.resumes = isSocket(resolved)
+	return c, nil
 }
 
 // unary is what calls with one answer go through.
@@ -152,7 +155,7 @@ func dialing(target string) []grpc.DialOption {
 			MinConnectTimeout: 5 * time.Second,
 		}),
 	}
-	if strings.HasPrefix(target, "unix:") {
+	if isSocket(target) {
 		return options
 	}
 	return append(options, grpc.WithKeepaliveParams(keepalive.ClientParameters{

@@ -3,9 +3,11 @@ package sidekeeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -59,6 +61,55 @@ func (c *Client) openLease(ctx context.Context, options LeaseOptions) (*Lease, e
 		open: func() (func() error, error) { return l.multiplex.open(streaming, options) },
 	}
 	return l, stream.begin(ctx, c)
+}
+
+// openOwn opens a lease for one thing alone, what, and takes from the thing's wait what that took.
+func (c *Client) openOwn(ctx context.Context, what string, wait **time.Duration, options LeaseOptions) (*Lease, error) {
+	began := time.Now()
+	options.Wait = *wait
+	lease, err := c.openLease(ctx, options)
+	if err != nil {
+		return lease, fmt.Errorf("%s: %w", what, err)
+	}
+	if given := *wait; given != nil && *given > 0 { // 0 would be an attempt that does not wait
+		*wait = new(max(*given-time.Since(began), time.Millisecond))
+	}
+	return lease, nil
+}
+
+// isHeard says whether the sidecar has said anything of the lease, if there is one.
+func (l *Lease) isHeard() bool { return l != nil && l.heard.Load() }
+
+// dropUnused ends a lease that was opened for one thing alone, what, if err says why that has not begun. It returns err or, if the lease
+// ended first, what says that another attempt may succeed: nothing was the caller's yet.
+func (l *Lease) dropUnused(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	lost, _ := errors.AsType[*Error](l.Err())
+	l.end(ErrReleased)
+	l.cut()
+	<-l.followed
+	if lost != nil && lost.Code == codes.Aborted && errors.Is(err, lost) {
+		return fmt.Errorf("%s: %w", what, &Error{
+			Code: codes.Unavailable, Reason: ErrEnsembleUnreachable.Error(), Message: "nothing is held: " + lost.Error(),
+		})
+	}
+	return err
+}
+
+// closeUsed closes a lease, if there is one, that was opened for one thing alone. That is gone if released is nil.
+func (l *Lease) closeUsed(released error) {
+	if l == nil {
+		return
+	}
+	l.end(ErrReleased)
+	if released == nil {
+		l.multiplex.close()
+		return
+	}
+	l.cut()
+	<-l.followed
 }
 
 func (o LeaseOptions) request() *leasev1.OpenRequest {

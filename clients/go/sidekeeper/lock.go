@@ -82,6 +82,7 @@ type Lock struct {
 	client        *Client
 	token         int64
 	options       LockOptions
+	own           *Lease   // that is the lock's alone; nil if it was given one, or its stream is its lease
 	request       *request // on its lease's stream; nil, it has a stream of its own
 	revocations   chan Revocation
 	releaseOnce   sync.Once
@@ -99,7 +100,7 @@ func (c *Client) Acquire(ctx context.Context, name string, options LockOptions) 
 	err := c.throughAbsence(ctx, lockWord+name, options.Wait, options.Lease, func(wait *time.Duration) (heard bool, err error) {
 		options.Wait = wait
 		lock, err = c.acquire(ctx, name, options)
-		return lock.heard.Load(), err
+		return lock.heard.Load() || lock.own.isHeard(), err
 	})
 	if err != nil {
 		return nil, err
@@ -118,15 +119,31 @@ func (c *Client) TryLock(ctx context.Context, name string, options LockOptions) 
 	return lock, err == nil, err
 }
 
-// acquire makes one attempt. It returns the lock also with an error.
-func (c *Client) acquire(ctx context.Context, name string, options LockOptions) (*Lock, error) {
+// acquire makes one attempt. It returns the lock also with an error. Over a Unix socket the lock gets a lease that outlives the sidecar's
+// process, where that can be; elsewhere its stream is its lease, which costs a message less.
+func (c *Client) acquire(ctx context.Context, name string, options LockOptions) (_ *Lock, err error) {
 	claim, streaming := c.newClaim(ctx, lockWord+name)
 	l := &Lock{claim: claim, client: c, options: options, revocations: make(chan Revocation, 1)}
-	stream := heldStream{claim: claim, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait}
+	if options.Lease == nil && c.resumes {
+		l.own, err = c.openOwn(ctx, l.what, &options.Wait, LeaseOptions{
+			Owner: options.Owner, Metadata: options.Metadata, kept: options.AcknowledgeOnRelease,
+		})
+		if err != nil {
+			return l, err
+		}
+		options.Lease = l.own
+		defer func() { err = l.own.dropUnused(l.what, err) }()
+	}
+	return l, l.begin(ctx, streaming, name, options)
+}
+
+// begin returns when the lock is granted.
+func (l *Lock) begin(ctx, streaming context.Context, name string, options LockOptions) error {
+	c, lease := l.client, options.Lease
+	stream := heldStream{claim: l.claim, keeper: c.holdKeeper, kept: options.AcknowledgeOnRelease, wait: options.Wait}
 	stream.open = single(func() (grpc.ServerStreamingClient[lockv1.AcquireResponse], error) {
 		return c.locks.Acquire(streaming, options.request(name))
 	}, l.handle)
-	lease := options.Lease
 	if lease != nil && lease.client == c {
 		l.carried(lease.multiplex, options.request(name))
 		stream.keeper, stream.open = nil, l.request.open
@@ -141,7 +158,7 @@ func (c *Client) acquire(ctx context.Context, name string, options LockOptions) 
 	if err != nil && options.AcknowledgeOnRelease && l.id != "" { // nobody will release what nobody has had
 		c.following.Go(l.acknowledge)
 	}
-	return l, err
+	return err
 }
 
 // carried has the lease's stream carry the lock.
@@ -260,5 +277,6 @@ func (l *Lock) release(ctx context.Context) error {
 	if l.options.AcknowledgeOnRelease {
 		l.acknowledge() //nolint:contextcheck // see there
 	}
+	l.own.closeUsed(err)
 	return err
 }

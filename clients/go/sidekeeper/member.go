@@ -47,7 +47,7 @@ type Membership struct {
 	*claim
 	client        *Client
 	lease         *Lease
-	single        bool // the lease is the membership's alone
+	own           *Lease // the same, if it is the membership's alone; otherwise nil
 	group, member string
 	incarnation   int64
 	options       JoinOptions
@@ -75,21 +75,18 @@ func (c *Client) Join(ctx context.Context, group, member string, options JoinOpt
 // begin makes one attempt.
 func (m *Membership) begin(ctx context.Context) (err error) {
 	if m.lease == nil {
-		m.single = true
-		if m.lease, err = m.client.openLease(ctx, LeaseOptions{Owner: m.options.Owner, Wait: m.options.Wait}); err != nil {
-			return fmt.Errorf("join %s: %w", m.name(), err)
+		if m.own, err = m.client.openOwn(ctx, "join "+m.name(), &m.options.Wait, LeaseOptions{Owner: m.options.Owner}); err != nil {
+			return err
 		}
+		m.lease = m.own
+		defer func() { err = m.own.dropUnused("join "+m.name(), err) }()
 	}
-	if err = m.join(ctx); err != nil && m.single {
-		m.lease.abandon(ErrReleased)
-		<-m.lease.followed
-	}
-	return err
+	return m.join(ctx)
 }
 
 // heard says whether the sidecar has said anything since begin.
 func (m *Membership) heard() bool {
-	return m.single && m.lease.heard.Load() || m.claim != nil && m.claim.heard.Load()
+	return m.own.isHeard() || m.claim != nil && m.claim.heard.Load()
 }
 
 func (m *Membership) name() string { return m.group + "/" + m.member }
@@ -183,10 +180,10 @@ func (m *Membership) Leave(ctx context.Context) error {
 
 func (m *Membership) leave(ctx context.Context) error {
 	err := m.giveUp(ctx, nil)
-	if !m.single {
+	if m.own == nil {
 		return err
 	}
-	if closed := m.lease.Close(ctx); err == nil {
+	if closed := m.own.Close(ctx); err == nil {
 		return closed
 	}
 	return err

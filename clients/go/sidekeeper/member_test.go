@@ -62,7 +62,10 @@ func TestJoinSendsWhatItWasGivenAndNoDeadline(t *testing.T) {
 	call := server.Groups.NextJoin()
 	sent := &membershipv1.JoinRequest{
 		Group: "shop", Member: "a", Owner: "billing", Metadata: map[string]string{"port": "1"},
-		OnConflict: membershipv1.OnConflict_ON_CONFLICT_REPLACE, WaitTimeout: durationpb.New(time.Second),
+		OnConflict: membershipv1.OnConflict_ON_CONFLICT_REPLACE, WaitTimeout: call.Request.GetWaitTimeout(),
+	}
+	if wait := sent.GetWaitTimeout().AsDuration(); wait <= 0 || wait >= time.Second {
+		t.Errorf("it waits for %v, though its lease has taken some of its time", wait)
 	}
 	if diff := cmp.Diff(sent, call.Request, protocmp.Transform()); diff != "" {
 		t.Error(diff)

@@ -64,6 +64,9 @@ func (m *multiplex) send(message *leasev1.MultiplexRequest) {
 	m.sendLocked(message)
 }
 
+// close has the sidecar close the lease when it has taken what was sent before.
+func (m *multiplex) close() { m.send(nil) }
+
 func (m *multiplex) sendLocked(message *leasev1.MultiplexRequest) {
 	m.unsent = append(m.unsent, message)
 	signal(m.news)
@@ -84,6 +87,10 @@ func (m *multiplex) sendAll(ctx context.Context, stream leasev1.LeaseService_Mul
 		m.unsent = nil
 		m.mu.Unlock()
 		for _, message := range messages {
+			if message == nil {
+				_ = stream.CloseSend() // whoever reads is told of errors
+				return
+			}
 			if stream.Send(message) != nil { // whoever reads is told why
 				return
 			}

@@ -36,7 +36,7 @@ type Permits struct {
 	*claim
 	client        *Client
 	lease         *Lease
-	single        bool // the lease is that of the permits alone
+	own           *Lease // the same, if it is that of the permits alone; otherwise nil
 	request       *request
 	semaphore     string
 	token         int64
@@ -68,15 +68,17 @@ func (c *Client) AcquirePermits(ctx context.Context, semaphore string, options P
 
 // begin makes one attempt.
 func (p *Permits) begin(ctx context.Context) (err error) {
-	if p.lease == nil {
-		p.single = true
-		if p.lease, err = p.client.openLease(ctx, LeaseOptions{
-			Owner: p.options.Owner, Wait: p.options.Wait, kept: p.options.AcknowledgeOnRelease,
-		}); err != nil {
-			return fmt.Errorf("permits of %s: %w", p.semaphore, err)
-		}
-	}
 	p.claim, _ = p.client.newClaim(ctx, "permits of "+p.semaphore)
+	if p.lease == nil {
+		p.own, err = p.client.openOwn(ctx, p.what, &p.options.Wait, LeaseOptions{
+			Owner: p.options.Owner, Metadata: p.options.Metadata, kept: p.options.AcknowledgeOnRelease,
+		})
+		if err != nil {
+			return err
+		}
+		p.lease = p.own
+		defer func() { err = p.own.dropUnused(p.what, err) }()
+	}
 	p.request = p.lease.multiplex.carry(&request{
 		claim: p.claim, start: &leasev1.Start{Request: &leasev1.Start_AcquirePermits{AcquirePermits: p.options.request(p.semaphore)}},
 		handle:    func(event *leasev1.Event) { p.handle(event.GetAcquirePermits()) },
@@ -92,18 +94,11 @@ func (p *Permits) begin(ctx context.Context) (err error) {
 		return nil
 	}
 	p.request.stop() // nobody will release what nobody has had
-	if p.single {
-		p.lease.end(ErrReleased)
-		p.lease.cut()
-		<-p.lease.followed
-	}
 	return err
 }
 
 // heard says whether the sidecar has said anything since begin.
-func (p *Permits) heard() bool {
-	return p.single && p.lease.heard.Load() || p.claim != nil && p.claim.heard.Load()
-}
+func (p *Permits) heard() bool { return p.claim.heard.Load() || p.own.isHeard() }
 
 func (o PermitsOptions) request(semaphore string) *semaphorev1.AcquireRequest {
 	return &semaphorev1.AcquireRequest{
@@ -144,11 +139,7 @@ func (p *Permits) Release(ctx context.Context) error {
 	p.releaseOnce.Do(func() {
 		p.releaseResult = p.giveUp(ctx, p.request.release)
 		p.acknowledge()
-		if p.single {
-			if closed := p.lease.Close(ctx); p.releaseResult == nil {
-				p.releaseResult = closed
-			}
-		}
+		p.own.closeUsed(p.releaseResult)
 	})
 	return p.releaseResult
 }
