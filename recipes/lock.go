@@ -29,6 +29,7 @@ type About struct {
 	Metadata map[string]string
 	Timeout  time.Duration // of its session; 0 if that is not known
 	Request  uint64        // what it is on the stream of its lease, if that may be resumed; otherwise 0
+	Value    *string       // what a candidate of an election shows; nil of other contenders
 }
 
 // Lock is one lock: a directory of contenders, which stand in the order in which they came. This is the lock recipe of
@@ -40,6 +41,8 @@ type Lock struct {
 	// Nested says that names may lie inside one another, so that a child which is no contender makes this directory
 	// one that is not a lock (ErrDirectory). Otherwise such children are not minded.
 	Nested bool
+
+	Latch bool // places are named as Curator's LeaderLatch names them; otherwise as its InterProcessMutex and LeaderSelector do
 
 	permits bool // the children are a semaphore's permits, which all hold. See Semaphore
 }
@@ -53,8 +56,11 @@ func (l Lock) parse(name string) (child, bool) {
 }
 
 func (l Lock) marker(mode Mode) string {
-	if l.permits {
+	switch {
+	case l.permits:
 		return "-lease-"
+	case l.Latch:
+		return "-latch-"
 	}
 	return mode.marker()
 }
@@ -173,8 +179,12 @@ func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
 		return Node{}, nil, ErrGone
 	}
 	p.seen = true
-	if about, _ := aboutIn(own.Data); about.Timeout == 0 && p.about.Timeout >= time.Millisecond {
+	about, foreign := aboutIn(own.Data)
+	if about.Timeout == 0 && p.about.Timeout >= time.Millisecond {
 		return p.restore(ctx, own)
+	}
+	if !foreign {
+		p.about.Value = about.Value // as it was proclaimed
 	}
 	if !revocationIn(own.Data).Break {
 		seen()

@@ -24,10 +24,11 @@ type child struct {
 }
 
 // markers tells contenders apart by what stands between the unique part of the name and the sequence number: Curator's
-// mutex, which go-zookeeper and others share (their own part may differ: nothing is asked of it); its read/write lock;
+// mutex, which go-zookeeper and others share (their own part may differ: nothing is asked of it); its LeaderLatch; its read/write lock;
 // kazoo's lock, which is also its writer; and kazoo's reader.
 var markers = []marker{
 	{"lock-", Exclusive},
+	{"latch-", Exclusive},
 	{"__WRIT__", Write},
 	{"__READ__", Read},
 	{"__lock__", Exclusive},

@@ -28,6 +28,7 @@ func TestContendersOfEveryFamilyAreRecognised(t *testing.T) {
 		plain + "__lock__-2147483647":             "exclusive -2147483647",
 		"a-lock-0000000001-__READ__0000000002":    "read 2",
 		"lock-0000000009":                         "exclusive 9",
+		"_c_" + dashed + "-latch-0000000001":      "exclusive 1",
 		"\xff\xfe-lock-0000000009":                "exclusive 9",
 		"_c_" + dashed + "-__READ__-__0000000001": "",
 	} {
@@ -45,7 +46,7 @@ func TestWhatIsNoContenderIsNotTakenForOne(t *testing.T) {
 	for _, name := range []string{
 		"", "x", "_c_x", "_c_", "_c_" + dashed, "lock-", "-lock-", "lock-1", "lock-00000000001", "lock-2147483648",
 		"lock-9999999999", "lock--2147483649", "lock-+000000001", "lock-00000000-1", "lock-0x00000001", "lock-000_000_01",
-		"lock-٠٠٠٠٠", "0000000001", "-2147483648", "__lock__", "_c_" + dashed + "-latch-0000000001",
+		"lock-٠٠٠٠٠", "0000000001", "-2147483648", "__lock__", "_c_" + dashed + "-latch-1",
 		"_c_" + dashed + "-lease-0000000001", "x-72057594037927936-0000000001", "n_0000000001", ".meta", "\xff\xfe", "\x00",
 		strings.Repeat("0", 1<<16), strings.Repeat("lock-", 1<<12),
 	} {

@@ -91,7 +91,7 @@ func TestForeignContendersAreWaitedFor(t *testing.T) {
 
 func TestForeignChildrenInTheDirectoryAreNotMinded(t *testing.T) {
 	inBubble(t, func(w world) {
-		for _, name := range []string{"_c_x", "x", "\u202eé", "-latch-0000000000", "_c_", "lock-1", "n_0000000000"} {
+		for _, name := range []string{"_c_x", "x", "\u202eé", "-lease-0000000000", "_c_", "lock-1", "n_0000000000"} {
 			w.foreign(name, embedded.Persistent, "\xff")
 		}
 		for range 3000 {

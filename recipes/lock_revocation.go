@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 	"unicode/utf8"
@@ -14,6 +15,7 @@ type Revocation struct {
 	Reason string         // in the words of who asked
 	Grace  *time.Duration // until the hold is ended by force; nil if it never is
 	Break  bool           // end the hold now
+	To     string         // which candidate shall lead instead: of an election, who leads is to let go, and who waits is to step back
 }
 
 // What others write into a holder's node to ask for the lock.
@@ -41,17 +43,21 @@ type aboutForm struct {
 	Metadata map[string]string `json:"metadata,omitempty"`
 	Timeout  int64             `json:"timeout_ms,omitempty"` // of the session
 	Request  uint64            `json:"request,omitempty"`    // on the stream of its lease, by which a later process knows it again
+	Value    *string           `json:"value,omitempty"`      // of a candidate, which can step back
 }
 
 // form is what a contender or a member says about itself, as its node holds it.
 func (a About) form() aboutForm {
 	return aboutForm{
 		Form: currentForm, Identity: a.Identity, Owner: a.Owner, Metadata: a.Metadata, Timeout: a.Timeout.Milliseconds(), Request: a.Request,
+		Value: a.Value,
 	}
 }
 
 func (f aboutForm) about() About {
-	return About{Identity: f.Identity, Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout), Request: f.Request}
+	return About{
+		Identity: f.Identity, Owner: f.Owner, Metadata: f.Metadata, Timeout: toldTimeout(f.Timeout), Request: f.Request, Value: f.Value,
+	}
 }
 
 func (a About) encode() []byte { return encode(a.form()) }
@@ -77,6 +83,7 @@ type mark struct {
 	Reason string `json:"reason,omitempty"`
 	Grace  *int64 `json:"grace_ms,omitempty"`
 	Break  bool   `json:"break,omitempty"`
+	To     string `json:"to,omitempty"`
 }
 
 // decode reads a node's data, if it is in our form.
@@ -101,7 +108,7 @@ func revocationIn(data []byte) Revocation {
 	if !ours || f.Revoke == nil {
 		return Revocation{}
 	}
-	asked := Revocation{Asked: true, By: f.Revoke.By, Reason: f.Revoke.Reason, Break: f.Revoke.Break}
+	asked := Revocation{Asked: true, By: f.Revoke.By, Reason: f.Revoke.Reason, Break: f.Revoke.Break, To: f.Revoke.To}
 	if f.Revoke.Grace != nil {
 		milliseconds := max(0, min(*f.Revoke.Grace, maxGrace.Milliseconds()))
 		asked.Grace = new(time.Duration(milliseconds) * time.Millisecond)
@@ -124,7 +131,8 @@ func (r Revocation) mark(data []byte) []byte {
 	case !ours && !r.Break && r.Grace == nil:
 		return data
 	}
-	f.Form, f.Revoke = currentForm, &mark{By: r.By, Reason: r.Reason, Break: r.Break || before.Break}
+	f.Form = currentForm
+	f.Revoke = &mark{By: r.By, Reason: r.Reason, Break: r.Break || before.Break, To: cmp.Or(r.To, before.To)}
 	if grace := sooner(r.Grace, before.Grace); grace != nil {
 		f.Revoke.Grace = new(grace.Milliseconds())
 	}
@@ -145,6 +153,9 @@ func (a About) size() int {
 	for key, value := range a.Metadata {
 		size += len(key) + len(value)
 	}
+	if a.Value != nil {
+		size += len(*a.Value)
+	}
 	return size
 }
 
@@ -156,7 +167,7 @@ func aboutIn(data []byte) (about About, foreign bool) {
 	if f, ours := decode(data); ours {
 		about := f.about()
 		if about.size() > maxAbout {
-			about.Identity, about.Owner, about.Metadata = "", "", nil
+			about.Identity, about.Owner, about.Metadata, about.Value = "", "", nil, nil
 		}
 		return about, false
 	}

@@ -12,6 +12,7 @@ import (
 type request struct {
 	told       bool // false only before there was any
 	by, reason string
+	to         string    // who shall hold instead, if that was said
 	deadline   time.Time // zero if the hold is never ended by force
 }
 
@@ -38,12 +39,12 @@ func (s *heldStream[P, M]) asks(revocation recipes.Revocation, changed <-chan st
 
 // stopping asks for the hold because the sidecar begins to stop.
 func (s *heldStream[P, M]) stopping() {
-	s.request(request{true, "sidekeeper", "the sidecar is stopping", s.services.drain.deadline})
+	s.request(request{told: true, by: "sidekeeper", reason: "the sidecar is stopping", deadline: s.services.drain.deadline})
 }
 
 // countGrace begins to count a revocation's grace. A deadline that is running stands, unless the new one is sooner.
 func (s *heldStream[P, M]) countGrace(asked recipes.Revocation) request {
-	counted := request{told: true, by: asked.By, reason: asked.Reason, deadline: s.asked.deadline}
+	counted := request{told: true, by: asked.By, reason: asked.Reason, to: asked.To, deadline: s.asked.deadline}
 	if asked.Grace == nil {
 		return counted
 	}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -193,11 +194,14 @@ func (m *multiplex) handlerOf(request *leasev1.Start) (method string, handle grp
 	case *leasev1.Start_AcquirePermits:
 		semaphores := &semaphoreService{services: services}
 		return semaphorev1.SemaphoreService_Acquire_FullMethodName, handling(of.AcquirePermits, semaphores.Acquire), nil
+	case *leasev1.Start_Campaign:
+		elections := &electionService{services: services}
+		return electionv1.ElectionService_Campaign_FullMethodName, handling(of.Campaign, elections.Campaign), nil
 	case *leasev1.Start_Join:
 		members := &membershipService{services: services}
 		return membershipv1.MembershipService_Join_FullMethodName, handling(of.Join, members.Join), nil
 	}
-	return "", nil, invalid("start.request", "", "acquire, acquire_permits or join")
+	return "", nil, invalid("start.request", "", "acquire, acquire_permits, campaign or join")
 }
 
 // handling is a call whose request has come already.
@@ -297,6 +301,8 @@ func (s *started) event(of any) *leasev1.MultiplexResponse {
 		event.Event = &leasev1.Event_Acquire{Acquire: of}
 	case *semaphorev1.AcquireResponse:
 		event.Event = &leasev1.Event_AcquirePermits{AcquirePermits: of}
+	case *electionv1.CampaignResponse:
+		event.Event = &leasev1.Event_Campaign{Campaign: of}
 	case *membershipv1.JoinResponse:
 		event.Event = &leasev1.Event_Join{Join: of}
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -208,7 +209,7 @@ func begin[M any](
 	request.event = func(event *leasev1.Event) {
 		c.mu.Lock()
 		request.holds = request.holds || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil ||
-			event.GetAcquirePermits().GetGranted() != nil
+			event.GetAcquirePermits().GetGranted() != nil || event.GetCampaign().GetElected() != nil
 		c.mu.Unlock()
 		made.add(eventIn(event), nil)
 	}
@@ -319,6 +320,29 @@ func (p carriedSemaphores) Acquire(
 		})
 }
 
+type carriedElections struct {
+	electionv1.ElectionServiceClient
+	carriers *carriers
+}
+
+func (e carriedElections) Campaign(
+	ctx context.Context, request *electionv1.CampaignRequest, options ...grpc.CallOption,
+) (grpc.ServerStreamingClient[electionv1.CampaignResponse], error) {
+	on := e.carriers.of(request.GetLeaseId())
+	if on == nil {
+		return e.ElectionServiceClient.Campaign(ctx, request, options...)
+	}
+	request.LeaseId = ""
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Campaign{Campaign: request}}, (*leasev1.Event).GetCampaign,
+		func(m *leasev1.MultiplexResponse) *electionv1.CampaignResponse {
+			if of := m.GetSuspended(); of != nil {
+				suspended := &holdv1.Suspended{Remaining: of.GetRemaining()}
+				return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Suspended{Suspended: suspended}}
+			}
+			return &electionv1.CampaignResponse{Event: &electionv1.CampaignResponse_Resumed{Resumed: &holdv1.Resumed{}}}
+		})
+}
+
 // carried has what these callers begin on a lease stand on its stream, with the flag.
 func (c callers) carried(t *testing.T) callers {
 	t.Helper()
@@ -329,6 +353,7 @@ func (c callers) carried(t *testing.T) callers {
 	c.LockServiceClient = carriedLocks{c.LockServiceClient, all}
 	c.groups = carriedGroups{c.groups, all}
 	c.semaphores = carriedSemaphores{c.semaphores, all}
+	c.elections = carriedElections{c.elections, all}
 	c.leases = all
 	return c
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -37,63 +38,90 @@ func parseAcquire(request *lockv1.AcquireRequest) (params acquireParams, err err
 	return params, err
 }
 
-// A lockStream is one Acquire stream: a held stream whose place is one in the lock's queue.
-type lockStream struct {
-	*heldStream[*recipes.Place, *lockv1.AcquireResponse]
+// A lockStream is one stream that stands in a lock's queue: a held stream whose place is one there. M is what it sends.
+type lockStream[M any] struct {
+	*heldStream[*recipes.Place, M]
 
 	params       acquireParams
 	lock         recipes.Lock
+	words        lockWords[M]
 	leaveWaiters func()
 
 	granted *recipes.Hold // when it is its turn
 	hold    *hold
 }
 
-// Acquire tells whoever is one too many for the lock's queue so before a session is opened for it.
+// lockWords are what such a stream says.
+type lockWords[M any] struct {
+	queued    func(turn recipes.Turn) (ageless proto.Message, event func() M) // of which the first tells one from another
+	granted   func(holdID string, token int64) M
+	suspended func(remaining time.Duration) M
+	resumed   func() M
+	requested func(asked request) M
+}
+
+// Acquire waits for the lock and holds it.
 func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
 	params, err := parseAcquire(request)
 	if err != nil {
 		return err
 	}
+	return runLock(l.services, stream, params, l.directory.lock(params.name), acquireWords)
+}
+
+// runLock is a stream that stands in a lock's queue, from end to end. It tells whoever is one too many for the queue so before a session is
+// opened for it.
+func runLock[M any](
+	services *Services, stream grpc.ServerStreamingServer[M], params acquireParams, lock recipes.Lock, words lockWords[*M],
+) error {
 	if err := stream.SendHeader(metadata.MD{}); err != nil {
 		return err
 	}
 	of := resource{kindLock, params.name.text}
-	if err := l.services.waiters.enter(of); err != nil {
+	if err := services.waiters.enter(of); err != nil {
 		return err
 	}
-	a := &lockStream{
-		heldStream: newHeldStream[*recipes.Place](l.services, stream),
-		params:     params, lock: l.directory.lock(params.name),
-		leaveWaiters: sync.OnceFunc(func() { l.services.waiters.leave(of) }),
+	a := &lockStream[*M]{
+		heldStream: newHeldStream[*recipes.Place](services, stream), params: params, lock: lock, words: words,
+		leaveWaiters: sync.OnceFunc(func() { services.waiters.leave(of) }),
 	}
 	defer a.leaveWaiters()
-	return a.run(stream.Context(), a.lockRecipe())
-}
-
-func (a *lockStream) lockRecipe() heldRecipe[*lockv1.AcquireResponse] {
-	return heldRecipe[*lockv1.AcquireResponse]{
-		heldParams: a.params.heldParams, resource: resource{kindLock, a.params.name.text},
+	return a.run(stream.Context(), heldRecipe[*M]{
+		heldParams: params.heldParams, resource: of,
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
 		removed: errLockBroken, revoked: errLockRevoked,
-		end:  func(why error) { a.services.endHold(a.hold, why) },
-		gone: func() { a.services.forgoHold(a.hold) },
-		suspended: func(remaining time.Duration) *lockv1.AcquireResponse {
-			suspended := &lockv1.Suspended{Remaining: durationpb.New(remaining)}
-			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: suspended}}
-		},
-		resumed: func() *lockv1.AcquireResponse {
-			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
-		},
-		requested: func(asked request) *lockv1.AcquireResponse {
-			event := &lockv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
-			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: event}}
-		},
-	}
+		end:       func(why error) { services.endHold(a.hold, why) },
+		gone:      func() { services.forgoHold(a.hold) },
+		suspended: words.suspended, resumed: words.resumed, requested: words.requested,
+	})
+}
+
+// acquireWords are those of a lock.
+var acquireWords = lockWords[*lockv1.AcquireResponse]{
+	queued: func(turn recipes.Turn) (proto.Message, func() *lockv1.AcquireResponse) {
+		return queued(turn, false), func() *lockv1.AcquireResponse {
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: queued(turn, true)}}
+		}
+	},
+	granted: func(holdID string, token int64) *lockv1.AcquireResponse {
+		granted := &lockv1.Granted{HoldId: holdID, FencingToken: token}
+		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{Granted: granted}}
+	},
+	suspended: func(remaining time.Duration) *lockv1.AcquireResponse {
+		suspended := &lockv1.Suspended{Remaining: durationpb.New(remaining)}
+		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: suspended}}
+	},
+	resumed: func() *lockv1.AcquireResponse {
+		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
+	},
+	requested: func(asked request) *lockv1.AcquireResponse {
+		event := &lockv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
+		return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_RevocationRequested{RevocationRequested: event}}
+	},
 }
 
 // awaitTurn takes a place and returns when it is granted.
-func (a *lockStream) awaitTurn(ctx context.Context) error {
+func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
 	defer a.leaveWaiters()
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for the lock")
 	defer span.End()
@@ -106,24 +134,40 @@ func (a *lockStream) awaitTurn(ctx context.Context) error {
 				return place, err
 			}
 		}
-		return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
+		return a.join(ctx, about)
 	})
 	if err == nil {
 		a.granted = a.place.GrantAtOnce()
 	}
-	news := queueNews[*lockv1.AcquireResponse]{box: a.box}
+	news := queueNews[M]{box: a.box}
 	for err == nil && a.granted == nil {
 		err = a.outwait(ctx, a.lookAtQueue(ctx, &news))
 	}
 	return err
 }
 
+func (a *lockStream[M]) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {
+	return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
+}
+
+// stepBack gives the place up and takes the last one.
+func (a *lockStream[M]) stepBack(ctx context.Context) error {
+	_, err := await(ctx, a.heldStream, func(ctx context.Context) (left struct{}, _ error) {
+		a.place.Leave(ctx)
+		return left, nil
+	})
+	if err != nil {
+		return err
+	}
+	return a.take(ctx, func(about recipes.About) (*recipes.Place, error) { return a.join(ctx, about) })
+}
+
 // lookAtQueue asks whose turn it is, and has the place granted in one go if it is its own. Otherwise it tells the caller so and returns
 // when it is worth to look again.
-func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews[*lockv1.AcquireResponse]) error {
+func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) error {
 	var granted *recipes.Hold
 	turn, err := await(ctx, a.heldStream, func(ctx context.Context) (turn recipes.Turn, err error) {
-		if turn, err = a.place.Look(ctx); err == nil && turn.First && !turn.Revocation.Break {
+		if turn, err = a.place.Look(ctx); err == nil && turn.First && !turn.Revocation.Break && !a.stepsBack(turn) {
 			granted, err = a.place.Grant(ctx)
 		}
 		return turn, err
@@ -133,6 +177,8 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews[*lockv1.Ac
 		return err
 	case turn.Revocation.Break:
 		return errLockBroken
+	case a.stepsBack(turn):
+		return a.stepBack(ctx)
 	case turn.First:
 		a.granted = granted
 		return nil
@@ -141,6 +187,11 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews[*lockv1.Ac
 	case a.params.once:
 		return a.heldBy(turn.Holders)
 	}
+	return a.awaitChange(ctx, turn, news)
+}
+
+// awaitChange tells a caller how it stands that has to wait, and returns when it is worth to look again.
+func (a *lockStream[M]) awaitChange(ctx context.Context, turn recipes.Turn, news *queueNews[M]) (err error) {
 	for {
 		due := news.due(turn.Position)
 		err := a.pause(ctx, turn.Changed, turn.Marked, due)
@@ -153,12 +204,19 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews[*lockv1.Ac
 				return err
 			}
 		}
-		news.tell(glance.Position, queued(glance, false), func() *lockv1.AcquireResponse { return queuedEvent(glance) })
+		ageless, event := a.words.queued(glance)
+		news.tell(glance.Position, ageless, event)
 	}
 }
 
+// stepsBack says whether a candidate that waits is asked to make way for another one. Who was granted something by an earlier process does not
+// wait.
+func (a *lockStream[M]) stepsBack(turn recipes.Turn) bool {
+	return turn.Revocation.To != "" && !a.started.claimed().held()
+}
+
 // heldBy says who else holds the lock, which whoever waits is told, too.
-func (a *lockStream) heldBy(holders []recipes.Contender) error {
+func (a *lockStream[M]) heldBy(holders []recipes.Contender) error {
 	for _, holder := range holders {
 		text := ""
 		if holder.Owner != "" {
@@ -176,16 +234,15 @@ func (a *lockStream) heldBy(holders []recipes.Contender) error {
 }
 
 // begin makes a hold of the granted place.
-func (a *lockStream) begin(ctx context.Context) (*lockv1.AcquireResponse, nodeState) {
+func (a *lockStream[M]) begin(ctx context.Context) (M, nodeState) {
 	a.hold = &hold{name: a.params.name, token: a.granted.Token, place: a.granted.Guard()}
 	id := a.beginHold(a.hold)
 	tellGrant(ctx, a.granted.Token)
-	granted := &lockv1.Granted{HoldId: id, FencingToken: a.granted.Token}
-	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Granted{Granted: granted}}, a.asks(a.granted.Revocation, a.granted.Changed)
+	return a.words.granted(id, a.granted.Token), a.asks(a.granted.Revocation, a.granted.Changed)
 }
 
 // look asks what is asked of the hold.
-func (a *lockStream) look(ctx context.Context) (nodeState, error) {
+func (a *lockStream[M]) look(ctx context.Context) (nodeState, error) {
 	revocation, changed, err := a.granted.Look(ctx)
 	return a.asks(revocation, changed), err
 }
@@ -200,8 +257,4 @@ func queued(turn recipes.Turn, ages bool) *lockv1.Queued {
 		queued.Holders = append(queued.Holders, contenderOnWire(holder))
 	}
 	return queued
-}
-
-func queuedEvent(turn recipes.Turn) *lockv1.AcquireResponse {
-	return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: queued(turn, true)}}
 }

@@ -75,6 +75,7 @@ func (n name) under(prefix string) bool {
 type directory struct {
 	root   string
 	nested bool // a name's segments are nodes; otherwise a name is one node, so that none lies in another's
+	latch  bool // candidates of elections are named as Curator's LeaderLatch names them
 }
 
 // slash is how `/` stands in the node of a name.
@@ -85,6 +86,13 @@ func (d directory) lock(n name) recipes.Lock {
 		return recipes.Lock{Path: path.Join(d.root, n.text), Nested: true}
 	}
 	return recipes.Lock{Path: d.flat(n)}
+}
+
+// election is the lock that an election is.
+func (d directory) election(n name) recipes.Lock {
+	lock := d.lock(n)
+	lock.Latch = d.latch
+	return lock
 }
 
 func (d directory) group(n name) recipes.Group {

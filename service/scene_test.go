@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -45,6 +46,7 @@ type callers struct {
 	groups membershipv1.MembershipServiceClient
 
 	semaphores semaphorev1.SemaphoreServiceClient
+	elections  electionv1.ElectionServiceClient
 
 	sequences sequencev1.SequenceServiceClient
 }
@@ -168,7 +170,7 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 	stubs := callers{
 		LockServiceClient: lockv1.NewLockServiceClient(connection), leases: leasev1.NewLeaseServiceClient(connection),
 		groups: membershipv1.NewMembershipServiceClient(connection), semaphores: semaphorev1.NewSemaphoreServiceClient(connection),
-		sequences: sequencev1.NewSequenceServiceClient(connection),
+		elections: electionv1.NewElectionServiceClient(connection), sequences: sequencev1.NewSequenceServiceClient(connection),
 	}
 	return stubs.carried(s.t)
 }

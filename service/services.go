@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -33,6 +34,7 @@ import (
 type Options struct {
 	LockRoot       string                    // where locks lie; "/sidekeeper/locks"
 	NestedLocks    bool                      // a name's segments are nodes, for directories that foreign clients made
+	LatchElections bool                      // candidates are named as Curator's LeaderLatch names them
 	SequenceRoot   string                    // where sequences lie; "/sidekeeper/sequences"
 	GroupRoot      string                    // where groups lie; "/sidekeeper/groups"
 	SemaphoreRoot  string                    // where semaphores lie; "/sidekeeper/semaphores"
@@ -125,6 +127,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	configv1.RegisterConfigServiceServer(registrar, newConfigService(s))
 	semaphorev1.RegisterSemaphoreServiceServer(registrar, &semaphoreService{services: s})
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
+	electionv1.RegisterElectionServiceServer(registrar, &electionService{services: s})
 	fencingv1.RegisterFencingServiceServer(registrar, &fencingService{services: s})
 	sequencev1.RegisterSequenceServiceServer(registrar, &sequenceService{services: s, directory: s.issuers.directory})
 }
@@ -174,7 +177,7 @@ func (s *Services) forceAfter(after *time.Duration) recipes.ForceAfter {
 }
 
 func (s *Services) lockDirectory() directory {
-	return directory{root: s.options.LockRoot, nested: s.options.NestedLocks}
+	return directory{root: s.options.LockRoot, nested: s.options.NestedLocks, latch: s.options.LatchElections}
 }
 
 func (s *Services) groupDirectory() directory { return directory{root: s.options.GroupRoot} }

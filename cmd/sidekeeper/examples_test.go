@@ -100,6 +100,19 @@ var trials = map[string]trial{
 		before: "sidekeeper semaphore create reports 5 || true", says: "^permits asked for: 0\n$",
 	},
 
+	"sidekeeper elect run reports --candidate host-1 --value host-1:8080 -- ./serve --port 8080": {
+		says: `^serving --port 8080 as reports\n$`,
+	},
+	"sidekeeper elect run reports --wait 10s -- ./serve --port 8080": {says: `^serving --port 8080 as reports\n$`},
+	"sidekeeper elect observe reports": {
+		says: "^no leader\n", then: "sidekeeper elect run reports --candidate host-1 -- true", andSays: `host-1 leads in term \d+\n`,
+		ended: os.Interrupt, code: -1,
+	},
+	"sidekeeper elect observe reports --output json":                        {says: `^\{"vacant":\{\}\}\n`, ended: os.Interrupt, code: -1},
+	"sidekeeper elect transfer reports host-2":                              {beside: leading, silently: true},
+	`sidekeeper elect transfer reports host-2 --reason "host-1 is drained"`: {beside: leading, silently: true},
+	"sidekeeper elect transfer reports host-2 --grace 30s":                  {beside: leading, silently: true},
+
 	"sidekeeper members join web web-1 -- ./serve --port 8080": {says: `^serving --port 8080 as web-1\n$`},
 	"sidekeeper members join web web-1 --metadata port=8080 -- ./serve --port 8080": {
 		says: `^serving --port 8080 as web-1\n$`,
@@ -239,8 +252,9 @@ var trials = map[string]trial{
 const holding = "sh -c 'echo holding $SIDEKEEPER_FENCING_TOKEN; exec sleep 60'"
 
 var (
-	held   = beside{"sidekeeper lock run reports -- " + holding, `holding (\d+)`, "4294967321"}
-	joined = beside{"sidekeeper members join web web-7 -- " + holding, "(holding)", "-"}
+	held    = beside{"sidekeeper lock run reports -- " + holding, `holding (\d+)`, "4294967321"}
+	leading = beside{"sidekeeper elect run reports --candidate host-2 -- " + holding, "(holding)", "-"}
+	joined  = beside{"sidekeeper members join web web-7 -- " + holding, "(holding)", "-"}
 )
 
 // A stage is where examples are tried: a sidecar with an ensemble, and a folder with scripts.
@@ -258,7 +272,7 @@ var scripts = map[string]string{
 	"bin/nano":       `echo edited by nano >"$1"`,
 	"make-reports":   `echo "$SIDEKEEPER_LOCK_NAME$SIDEKEEPER_SEMAPHORE_NAME $* under $SIDEKEEPER_FENCING_TOKEN"`,
 	"clean-up":       "echo cleaning",
-	"serve":          `echo "serving $* as $SIDEKEEPER_MEMBER_NAME"`,
+	"serve":          `echo "serving $* as $SIDEKEEPER_MEMBER_NAME$SIDEKEEPER_ELECTION_NAME"`,
 }
 
 func newStage(t *testing.T) *stage {

@@ -44,6 +44,7 @@ type settings struct {
 	semaphoreRoot string
 	configRoot    string
 	lockLayout    choice
+	elections     choice
 
 	logLevel     choice
 	logFormat    choice
@@ -90,6 +91,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.groupRoot, "group-root", "", "`path` of the groups, to share them with other clients; empty for groups below the root")
 	f.StringVar(&s.semaphoreRoot, "semaphore-root", "", "`path` of the semaphores, to share them with other clients; empty for semaphores below the root")
 	f.StringVar(&s.configRoot, "config-root", "", "`path` of the configuration, to share it with other clients; empty for config below the root")
+	f.Var(choose(&s.elections, "selector", "latch"), "election-layout", "how the places of candidates are named: as those of locks and of Curator's LeaderSelector (selector), or as those of its LeaderLatch (latch)")
 	f.Var(choose(&s.lockLayout, "flat", "nested"), "lock-layout", "how lock names with slashes are stored: as one node (flat), or as directories that other clients created (nested)")
 	f.StringVar(&s.ensemble.ACL, "acl", "", "access control list (ACL) of new nodes: creator, which requires credentials, open, or `scheme:id:permissions,…`; by default creator if there are credentials, else open")
 	f.Var(preset(&s.ephemeralBytes, 256<<10), "ephemeral-bytes", "maximum bytes of node paths that one lease may own; takes KiB, MiB and GiB")
@@ -224,7 +226,7 @@ var settingGroups = []settingGroup{
 	}},
 	{"Leases", []string{"session-timeout", "heartbeat", "proof", "state-dir"}},
 	{"Storage paths", []string{
-		"root", "lock-root", "sequence-root", "group-root", "semaphore-root", "config-root", "lock-layout", "acl",
+		"root", "lock-root", "sequence-root", "group-root", "semaphore-root", "config-root", "lock-layout", "election-layout", "acl",
 	}},
 	{"Limits", []string{
 		"max-leases", "max-waiters", "max-watched", "max-children", "max-streams", "max-connections", "max-memory", "ephemeral-bytes",

@@ -4,6 +4,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -96,6 +98,14 @@ func wirePermitContender(c *sidekeeper.PermitContender) *semaphorev1.Contender {
 
 func wireSemaphore(semaphore *sidekeeper.SemaphoreEntry) *semaphorev1.Semaphore {
 	return &semaphorev1.Semaphore{Name: semaphore.Name, Limit: int32(semaphore.Limit)}
+}
+
+func wireLeader(leader *sidekeeper.Leader) *electionv1.Leader {
+	return &electionv1.Leader{
+		Candidate: leader.Candidate, Value: leader.Value, Metadata: leader.Metadata, Identity: leader.Identity, Foreign: leader.Foreign,
+		Ticket:         &holdv1.Ticket{Lock: leader.Term.Lock, FencingToken: leader.Term.FencingToken},
+		YieldRequested: leader.YieldRequested,
+	}
 }
 
 func wireSequence(sequence *sidekeeper.SequenceEntry) *sequencev1.Sequence {

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -177,7 +178,7 @@ type asking struct {
 
 // askings are all uses of all methods.
 func askings() []asking {
-	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), sequenceAskings(), groupAskings(), configAskings())
+	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), electionAskings(), sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
 		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
 		all[i].action = strings.TrimSuffix(strings.TrimPrefix(of, "/")+":"+all[i].action, ":")
@@ -258,6 +259,28 @@ func semaphoreAskings() []asking {
 		}),
 		about(semaphorev1.SemaphoreService_Watch_FullMethodName, func(n string) *semaphorev1.WatchRequest {
 			return &semaphorev1.WatchRequest{Name: n}
+		}),
+	}
+}
+
+func electionAskings() []asking {
+	return []asking{
+		about(electionv1.ElectionService_Campaign_FullMethodName, func(n string) *electionv1.CampaignRequest {
+			return &electionv1.CampaignRequest{Name: n, Candidate: "a", WaitTimeout: noTime}
+		}),
+		about(electionv1.ElectionService_Proclaim_FullMethodName, func(n string) *electionv1.ProclaimRequest {
+			return &electionv1.ProclaimRequest{Ticket: &holdv1.Ticket{Lock: n, FencingToken: 1}}
+		}),
+		with(electionv1.ElectionService_Resign_FullMethodName, &electionv1.ResignRequest{HoldId: noID}),
+		about(electionv1.ElectionService_Transfer_FullMethodName, func(n string) *electionv1.TransferRequest {
+			return &electionv1.TransferRequest{Name: n, To: "a"}
+		}),
+		asOperator("grace", about(electionv1.ElectionService_Transfer_FullMethodName, func(n string) *electionv1.TransferRequest {
+			return &electionv1.TransferRequest{Name: n, To: "a", Grace: noTime}
+		})),
+		about(electionv1.ElectionService_Get_FullMethodName, func(n string) *electionv1.GetRequest { return &electionv1.GetRequest{Name: n} }),
+		about(electionv1.ElectionService_Watch_FullMethodName, func(n string) *electionv1.WatchRequest {
+			return &electionv1.WatchRequest{Name: n}
 		}),
 	}
 }

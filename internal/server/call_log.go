@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
@@ -81,7 +82,7 @@ func levelOf(method string, code codes.Code) zapcore.Level {
 func isFrequent(method string) bool {
 	switch method {
 	case lockv1.LockService_Release_FullMethodName, semaphorev1.SemaphoreService_Release_FullMethodName,
-		sequencev1.SequenceService_Next_FullMethodName, configv1.ConfigService_Get_FullMethodName:
+		electionv1.ElectionService_Resign_FullMethodName, sequencev1.SequenceService_Next_FullMethodName, configv1.ConfigService_Get_FullMethodName:
 		return true
 	default:
 		return strings.HasSuffix(method, "/Check")

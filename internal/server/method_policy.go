@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -41,6 +42,13 @@ var methodPolicies = map[string]methodPolicy{
 	lockv1.LockService_Get_FullMethodName:     {names: nameIn},
 	lockv1.LockService_List_FullMethodName:    {names: prefixIn},
 	lockv1.LockService_Watch_FullMethodName:   {names: nameIn},
+
+	electionv1.ElectionService_Campaign_FullMethodName: {names: nameIn},
+	electionv1.ElectionService_Proclaim_FullMethodName: {names: lockOfTicket},
+	electionv1.ElectionService_Resign_FullMethodName:   {},
+	electionv1.ElectionService_Transfer_FullMethodName: {names: nameIn, use: "grace", isUse: hasGrace},
+	electionv1.ElectionService_Get_FullMethodName:      {names: nameIn},
+	electionv1.ElectionService_Watch_FullMethodName:    {names: nameIn},
 
 	semaphorev1.SemaphoreService_Create_FullMethodName:  {names: nameIn},
 	semaphorev1.SemaphoreService_Acquire_FullMethodName: {names: nameIn},
@@ -88,7 +96,7 @@ func groupIn(request any) []string {
 func keyIn(request any) []string { return []string{request.(interface{ GetKey() string }).GetKey()} }
 
 func lockOfTicket(request any) []string {
-	return []string{request.(*fencingv1.VerifyRequest).GetTicket().GetLock()}
+	return []string{request.(interface{ GetTicket() *holdv1.Ticket }).GetTicket().GetLock()}
 }
 
 func locksOfWatch(request any) []string { return request.(*fencingv1.WatchRequest).GetLocks() }

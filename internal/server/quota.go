@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -80,7 +81,7 @@ func costOf(method string, request any) cost {
 // holding are the methods that open a session of their own where they are given no lease.
 var holding = []string{
 	lockv1.LockService_Acquire_FullMethodName, semaphorev1.SemaphoreService_Acquire_FullMethodName,
-	membershipv1.MembershipService_Join_FullMethodName,
+	electionv1.ElectionService_Campaign_FullMethodName, membershipv1.MembershipService_Join_FullMethodName,
 }
 
 // writesOf is how many writes a request of each method that writes counts as.
@@ -88,6 +89,10 @@ var writesOf = map[string]func(request any) int{
 	lockv1.LockService_Acquire_FullMethodName: once,
 	lockv1.LockService_Revoke_FullMethodName:  once,
 	lockv1.LockService_Break_FullMethodName:   once,
+
+	electionv1.ElectionService_Campaign_FullMethodName: once,
+	electionv1.ElectionService_Proclaim_FullMethodName: once,
+	electionv1.ElectionService_Transfer_FullMethodName: once,
 
 	semaphorev1.SemaphoreService_Create_FullMethodName: once,
 	semaphorev1.SemaphoreService_Acquire_FullMethodName: func(request any) int {

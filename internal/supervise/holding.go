@@ -11,7 +11,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/show"
 )
 
-// A holding is what a command runs under that others can ask for: a lock or permits.
+// A holding is what a command runs under that others can ask for: a lock, permits or leadership.
 type holding struct {
 	r         *Runner
 	claim     held
@@ -88,7 +88,11 @@ func (h *holding) guard(ctx context.Context, child *Child) {
 // revoked returns when to kill the command, if ever: the hold ends with the grace. A command that lets go in time when
 // it is asked has lost nothing.
 func (h *holding) revoked(r sidekeeper.Revocation, child *Child) <-chan time.Time {
-	h.r.say("revocation requested by %s: %s", show.Printable(r.RequestedBy), show.Printable(r.Reason))
+	asked := "revocation requested"
+	if r.To != "" {
+		asked = "asked to yield to " + show.Printable(r.To)
+	}
+	h.r.say("%s by %s: %s", asked, show.Printable(r.RequestedBy), show.Printable(r.Reason))
 	if h.terminate {
 		child.Signal(syscall.SIGTERM)
 	}

@@ -1,6 +1,8 @@
 package peers
 
 import (
+	"errors"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +32,132 @@ func TestALeaderSelectorSeesOurHolderAndFollowsItAndALatchDoesNot(t *testing.T) 
 		expect(t, elector, "resigned", "resign")
 		must(t, (<-next).Release(t.Context()))
 	})
+}
+
+// An election of ours, callers that acquire its lock and Curator's LeaderSelector have one leader at a time, in the order in which they came.
+func TestALeaderSelectorAndALockTakePartInOurElections(t *testing.T) {
+	on(t, func(t *testing.T, s stage) {
+		client, elector := s.client(t), startProgram(t, javaCommand(t, "Elector", s.joined()))
+		observed := observe(t, client, "campaign")
+		observed.sees(t, "nobody")
+		ours := campaign(t, client, "campaign", "billing-7")
+		observed.sees(t, "billing-7 with billing-7:80")
+		expect(t, elector, "stands", "stand", lockRoot+"campaign", "elector-1")
+		awaitView(t, client, "campaign", "holds: billing-7; waits: elector-1, foreign")
+		if leader := elector.tell(t, "leader"); !strings.Contains(leader, `"owner":"billing-7"`) {
+			t.Errorf("the leader is %s", leader)
+		}
+		lock := acquireBehind(t, client, "campaign")
+		next := campaignBehind(t, client, "campaign", "billing-8")
+		for to, want := range map[string]error{"billing-8": sidekeeper.ErrForeignCandidate, "elector-2": sidekeeper.ErrCandidateNotFound} {
+			if err := client.TransferLeadership(t.Context(), "campaign", to, sidekeeper.TransferOptions{}); !errors.Is(err, want) {
+				t.Errorf("transfer to %s: %v", to, err)
+			}
+		}
+		must(t, client.TransferLeadership(t.Context(), "campaign", "elector-1", sidekeeper.TransferOptions{}))
+		if asked := <-ours.YieldRequested(); asked.To != "elector-1" {
+			t.Errorf("asked to yield to %q", asked.To)
+		}
+		observed.sees(t, "billing-7 with billing-7:80, asked to yield")
+		expect(t, elector, "waits", "leads", 300)
+		must(t, ours.Resign(t.Context()))
+		expect(t, elector, "leads", "leads", patience.Milliseconds())
+		observed.sees(t, "elector-1, foreign")
+		expect(t, elector, "resigned", "resign")
+		must(t, (<-lock).Release(t.Context()))
+		must(t, (<-next).Resign(t.Context()))
+	})
+}
+
+// With the other layout, it is Curator's LeaderLatch that takes part in our elections.
+func TestALeaderLatchTakesPartInOurElections(t *testing.T) {
+	s := realStage(t, 1, documentedFlags(t, "--election-layout latch")...)
+	client, elector := s.client(t), startProgram(t, javaCommand(t, "Elector", s.joined()))
+	ours := campaign(t, client, "latched", "billing-7")
+	expect(t, elector, "entered", "enter", lockRoot+"latched", "latch-1")
+	awaitView(t, client, "latched", "holds: billing-7; waits: latch-1, foreign")
+	if leader := elector.tell(t, "latch-leader"); !strings.Contains(leader, `"owner":"billing-7"`) {
+		t.Errorf("the leader is %s", leader)
+	}
+	next := campaignBehind(t, client, "latched", "billing-8")
+	expect(t, elector, "waits", "latched", 300)
+	must(t, ours.Resign(t.Context()))
+	expect(t, elector, "leads", "latched", patience.Milliseconds())
+	observe(t, client, "latched").sees(t, "latch-1, foreign")
+	select {
+	case <-next:
+		t.Fatal("two lead")
+	case <-time.After(300 * time.Millisecond):
+	}
+	expect(t, elector, "left", "leave")
+	must(t, (<-next).Resign(t.Context()))
+}
+
+func campaign(t *testing.T, client *sidekeeper.Client, name, candidate string) *sidekeeper.Leadership {
+	t.Helper()
+	led, err := client.Campaign(t.Context(), name, sidekeeper.CampaignOptions{Candidate: candidate, Value: candidate + ":80"})
+	must(t, err)
+	return led
+}
+
+// campaignBehind returns when a candidate waits; what it gets comes through the channel.
+func campaignBehind(t *testing.T, client *sidekeeper.Client, name, candidate string) <-chan *sidekeeper.Leadership {
+	t.Helper()
+	queued, elected := make(chan struct{}), make(chan *sidekeeper.Leadership, 1)
+	var once sync.Once
+	go func() {
+		led, err := client.Campaign(t.Context(), name, sidekeeper.CampaignOptions{
+			Candidate: candidate, OnCandidate: func(int, *sidekeeper.Leader) { once.Do(func() { close(queued) }) },
+		})
+		if err != nil {
+			t.Errorf("%s: %v", candidate, err)
+			close(elected)
+			return
+		}
+		elected <- led
+	}()
+	select {
+	case <-queued:
+	case <-elected:
+		t.Fatalf("nobody leads %s", name)
+	case <-time.After(patience):
+		t.Fatalf("nobody waits to lead %s", name)
+	}
+	return elected
+}
+
+// An observer has what is observed of an election.
+type observer struct {
+	next func() (*sidekeeper.Observation, error, bool)
+}
+
+func observe(t *testing.T, client *sidekeeper.Client, name string) observer {
+	t.Helper()
+	next, stop := iter.Pull2(client.Observe(t.Context(), name))
+	t.Cleanup(stop)
+	return observer{next}
+}
+
+func (o observer) sees(t *testing.T, want string) {
+	t.Helper()
+	observed, err, _ := o.next()
+	must(t, err)
+	got := "nobody"
+	if leader := observed.Leader; leader != nil {
+		got = leader.Candidate
+		if leader.Value != "" {
+			got += " with " + leader.Value
+		}
+		if leader.Foreign {
+			got += ", foreign"
+		}
+		if leader.YieldRequested {
+			got += ", asked to yield"
+		}
+	}
+	if got != want {
+		t.Errorf("observed: %s; want %s", got, want)
+	}
 }
 
 // awaitView returns when the sidecar shows a lock so.

@@ -73,6 +73,8 @@ var (
 	ErrSemaphoreMalformed   error = reason(errorsv1.Reason_REASON_SEMAPHORE_MALFORMED)
 	ErrSemaphoreFull        error = reason(errorsv1.Reason_REASON_SEMAPHORE_FULL)
 	ErrTooManyPermits       error = reason(errorsv1.Reason_REASON_TOO_MANY_PERMITS)
+	ErrCandidateNotFound    error = reason(errorsv1.Reason_REASON_CANDIDATE_NOT_FOUND)
+	ErrForeignCandidate     error = reason(errorsv1.Reason_REASON_FOREIGN_CANDIDATE)
 	ErrDirectoryTooLarge    error = reason(errorsv1.Reason_REASON_DIRECTORY_TOO_LARGE)
 	ErrInternal             error = reason(errorsv1.Reason_REASON_INTERNAL)
 )

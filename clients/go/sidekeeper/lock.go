@@ -73,6 +73,7 @@ type Queued struct {
 // A Revocation asks the holder to release the lock soon.
 type Revocation struct {
 	RequestedBy, Reason string
+	To                  string    // of an election: who shall lead instead; empty if nobody was named
 	Deadline            time.Time // when the hold is ended by force; zero if it never will be
 }
 
@@ -223,7 +224,7 @@ func call[T any](f func(T), argument T) {
 	}
 }
 
-// A revocationRequest is how a lock or a semaphore is told of one.
+// A revocationRequest is how a holder is told of one.
 type revocationRequest interface {
 	GetRequestedBy() string
 	GetReason() string

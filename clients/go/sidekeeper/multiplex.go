@@ -203,7 +203,7 @@ func (m *multiplex) checked(answer *leasev1.Checked) {
 	}
 }
 
-// A request is a lock, permits or a member on the stream of its lease.
+// A request is a lock, permits, a candidacy or a member on the stream of its lease.
 type request struct {
 	*multiplex
 	start     *leasev1.Start
@@ -213,7 +213,7 @@ type request struct {
 	resumed   func()
 
 	begun    bool   // whether it has what it asked for; of the stream's reader, as the next two
-	holdID   string // of a lock or permits that were granted
+	holdID   string // of what was granted
 	token    int64  // of what it has
 	stopping sync.Once
 	arrived  chan struct{} // that there is an event
@@ -253,11 +253,14 @@ func (r *request) open() (receive func() error, err error) {
 func (r *request) hear(event *leasev1.Event) {
 	if r != nil {
 		granted, permits, joined := event.GetAcquire().GetGranted(), event.GetAcquirePermits().GetGranted(), event.GetJoin().GetJoined()
+		elected := event.GetCampaign().GetElected()
 		switch {
 		case granted != nil:
 			r.begun, r.holdID, r.token = true, granted.GetHoldId(), granted.GetFencingToken()
 		case permits != nil:
 			r.begun, r.holdID, r.token = true, permits.GetHoldId(), permits.GetToken()
+		case elected != nil:
+			r.begun, r.holdID, r.token = true, elected.GetHoldId(), elected.GetTicket().GetFencingToken()
 		case joined != nil:
 			r.begun, r.token = true, joined.GetIncarnation()
 		}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -34,6 +35,9 @@ var retryable = map[string]func(error) bool{
 	lockv1.LockService_List_FullMethodName:               isTransient,
 	lockv1.LockService_Revoke_FullMethodName:             isTransient,
 	fencingv1.FencingService_Verify_FullMethodName:       isTransient,
+	electionv1.ElectionService_Proclaim_FullMethodName:   isTransient,
+	electionv1.ElectionService_Transfer_FullMethodName:   isTransient,
+	electionv1.ElectionService_Get_FullMethodName:        isTransient,
 	semaphorev1.SemaphoreService_Create_FullMethodName:   isTransient,
 	semaphorev1.SemaphoreService_Resize_FullMethodName:   isTransient,
 	semaphorev1.SemaphoreService_Get_FullMethodName:      isTransient,

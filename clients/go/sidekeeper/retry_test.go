@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
+	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -24,6 +25,7 @@ var madeOnce = map[string]bool{
 	leasev1.LeaseService_Check_FullMethodName:            true,
 	leasev1.LeaseService_Close_FullMethodName:            true,
 	lockv1.LockService_Check_FullMethodName:              true,
+	electionv1.ElectionService_Resign_FullMethodName:     true,
 	lockv1.LockService_Release_FullMethodName:            true,
 	lockv1.LockService_Break_FullMethodName:              true,
 	sequencev1.SequenceService_AdvanceTo_FullMethodName:  true,
@@ -34,7 +36,7 @@ func TestItIsDecidedForEachCallWhetherItIsMadeAgain(t *testing.T) {
 	for _, file := range []protoreflect.FileDescriptor{
 		leasev1.File_sidekeeper_lease_v1_lease_proto, lockv1.File_sidekeeper_lock_v1_lock_proto,
 		sequencev1.File_sidekeeper_sequence_v1_sequence_proto, membershipv1.File_sidekeeper_membership_v1_membership_proto,
-		configv1.File_sidekeeper_config_v1_config_proto,
+		configv1.File_sidekeeper_config_v1_config_proto, electionv1.File_sidekeeper_election_v1_election_proto,
 	} {
 		methods := file.Services().Get(0).Methods()
 		for i := range methods.Len() {

@@ -251,6 +251,15 @@ const (
 	//
 	// What to do: ask for fewer permits, or have the semaphore resized.
 	Reason_REASON_TOO_MANY_PERMITS Reason = 49
+	// NOT_FOUND: the election has no such candidate.
+	//
+	// What to do: see who the candidates are with Get.
+	Reason_REASON_CANDIDATE_NOT_FOUND Reason = 50
+	// FAILED_PRECONDITION: a contender of the election cannot do what is asked: it is not Sidekeeper's, was made by LockService.Acquire, or
+	// does not react. It is told as `candidate` if it has said who it is.
+	//
+	// What to do: transfer leadership to a candidate ahead of it, or end it.
+	Reason_REASON_FOREIGN_CANDIDATE Reason = 51
 )
 
 // Enum value maps for Reason.
@@ -306,6 +315,8 @@ var (
 		47: "REASON_SEMAPHORE_MALFORMED",
 		48: "REASON_SEMAPHORE_FULL",
 		49: "REASON_TOO_MANY_PERMITS",
+		50: "REASON_CANDIDATE_NOT_FOUND",
+		51: "REASON_FOREIGN_CANDIDATE",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -358,6 +369,8 @@ var (
 		"REASON_SEMAPHORE_MALFORMED":    47,
 		"REASON_SEMAPHORE_FULL":         48,
 		"REASON_TOO_MANY_PERMITS":       49,
+		"REASON_CANDIDATE_NOT_FOUND":    50,
+		"REASON_FOREIGN_CANDIDATE":      51,
 	}
 )
 
@@ -392,8 +405,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xee\n" +
-	"\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xac\v\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -445,7 +457,9 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x1aREASON_SEMAPHORE_NOT_FOUND\x10.\x12\x1e\n" +
 	"\x1aREASON_SEMAPHORE_MALFORMED\x10/\x12\x19\n" +
 	"\x15REASON_SEMAPHORE_FULL\x100\x12\x1b\n" +
-	"\x17REASON_TOO_MANY_PERMITS\x101B_\n" +
+	"\x17REASON_TOO_MANY_PERMITS\x101\x12\x1e\n" +
+	"\x1aREASON_CANDIDATE_NOT_FOUND\x102\x12\x1c\n" +
+	"\x18REASON_FOREIGN_CANDIDATE\x103B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -10,6 +10,7 @@
 package leasev1
 
 import (
+	v13 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	v11 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	v12 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
@@ -517,7 +518,7 @@ type MultiplexRequest_Resume struct {
 }
 
 type MultiplexRequest_Start struct {
-	// Starts a lock, permits or a member.
+	// Starts a lock, permits, a candidacy or a member.
 	Start *Start `protobuf:"bytes,3,opt,name=start,proto3,oneof"`
 }
 
@@ -605,9 +606,9 @@ type Claim struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. As it was sent.
 	Start *Start `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
-	// For a lock or permits that were granted: the hold, which keeps the id.
+	// For a lock or permits that were granted, or leadership: the hold, which keeps the id.
 	HoldId string `protobuf:"bytes,2,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
-	// For a lock that was granted, its fencing token; for permits, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
+	// For a lock or leadership, its fencing token; for permits, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
 	// the request ends.
 	Token         int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -677,6 +678,7 @@ type Start struct {
 	//	*Start_Acquire
 	//	*Start_Join
 	//	*Start_AcquirePermits
+	//	*Start_Campaign
 	Request       isStart_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -753,6 +755,15 @@ func (x *Start) GetAcquirePermits() *v12.AcquireRequest {
 	return nil
 }
 
+func (x *Start) GetCampaign() *v13.CampaignRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Start_Campaign); ok {
+			return x.Campaign
+		}
+	}
+	return nil
+}
+
 type isStart_Request interface {
 	isStart_Request()
 }
@@ -772,11 +783,18 @@ type Start_AcquirePermits struct {
 	AcquirePermits *v12.AcquireRequest `protobuf:"bytes,4,opt,name=acquire_permits,json=acquirePermits,proto3,oneof"`
 }
 
+type Start_Campaign struct {
+	// A candidacy in an election.
+	Campaign *v13.CampaignRequest `protobuf:"bytes,5,opt,name=campaign,proto3,oneof"`
+}
+
 func (*Start_Acquire) isStart_Request() {}
 
 func (*Start_Join) isStart_Request() {}
 
 func (*Start_AcquirePermits) isStart_Request() {}
+
+func (*Start_Campaign) isStart_Request() {}
 
 // Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is
 // gone from the ensemble. After an `ended` that was not asked for, it acknowledges that end, and nothing follows: the caller no
@@ -1041,6 +1059,7 @@ type Event struct {
 	//	*Event_Acquire
 	//	*Event_Join
 	//	*Event_AcquirePermits
+	//	*Event_Campaign
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1117,6 +1136,15 @@ func (x *Event) GetAcquirePermits() *v12.AcquireResponse {
 	return nil
 }
 
+func (x *Event) GetCampaign() *v13.CampaignResponse {
+	if x != nil {
+		if x, ok := x.Event.(*Event_Campaign); ok {
+			return x.Campaign
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -1136,11 +1164,18 @@ type Event_AcquirePermits struct {
 	AcquirePermits *v12.AcquireResponse `protobuf:"bytes,4,opt,name=acquire_permits,json=acquirePermits,proto3,oneof"`
 }
 
+type Event_Campaign struct {
+	// To a candidacy.
+	Campaign *v13.CampaignResponse `protobuf:"bytes,5,opt,name=campaign,proto3,oneof"`
+}
+
 func (*Event_Acquire) isEvent_Event() {}
 
 func (*Event_Join) isEvent_Event() {}
 
 func (*Event_AcquirePermits) isEvent_Event() {}
+
+func (*Event_Campaign) isEvent_Event() {}
 
 // Ended says that a request has ended, with the status that its single stream would end with. It is sent before the place of what has
 // ended is given up, unless the caller itself has given it up; nothing about the request follows it.
@@ -1751,7 +1786,7 @@ var File_sidekeeper_lease_v1_lease_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\xd9\x01\n" +
+	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\xd9\x01\n" +
 	"\vOpenRequest\x12+\n" +
 	"\x03ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12J\n" +
@@ -1784,13 +1819,14 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05Claim\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.sidekeeper.lease.v1.StartR\x05start\x12\x17\n" +
 	"\ahold_id\x18\x02 \x01(\tR\x06holdId\x12\x14\n" +
-	"\x05token\x18\x03 \x01(\x03R\x05token\"\x82\x02\n" +
+	"\x05token\x18\x03 \x01(\x03R\x05token\"\xc9\x02\n" +
 	"\x05Start\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12>\n" +
 	"\aacquire\x18\x02 \x01(\v2\".sidekeeper.lock.v1.AcquireRequestH\x00R\aacquire\x12;\n" +
 	"\x04join\x18\x03 \x01(\v2%.sidekeeper.membership.v1.JoinRequestH\x00R\x04join\x12R\n" +
-	"\x0facquire_permits\x18\x04 \x01(\v2'.sidekeeper.semaphore.v1.AcquireRequestH\x00R\x0eacquirePermitsB\t\n" +
+	"\x0facquire_permits\x18\x04 \x01(\v2'.sidekeeper.semaphore.v1.AcquireRequestH\x00R\x0eacquirePermits\x12E\n" +
+	"\bcampaign\x18\x05 \x01(\v2'.sidekeeper.election.v1.CampaignRequestH\x00R\bcampaignB\t\n" +
 	"\arequest\"%\n" +
 	"\x04Stop\x12\x1d\n" +
 	"\n" +
@@ -1805,13 +1841,14 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05ended\x18\x05 \x01(\v2\x1a.sidekeeper.lease.v1.EndedH\x00R\x05ended\x128\n" +
 	"\achecked\x18\x06 \x01(\v2\x1c.sidekeeper.lease.v1.CheckedH\x00R\acheckedB\n" +
 	"\n" +
-	"\bresponse\"\x83\x02\n" +
+	"\bresponse\"\xcb\x02\n" +
 	"\x05Event\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12?\n" +
 	"\aacquire\x18\x02 \x01(\v2#.sidekeeper.lock.v1.AcquireResponseH\x00R\aacquire\x12<\n" +
 	"\x04join\x18\x03 \x01(\v2&.sidekeeper.membership.v1.JoinResponseH\x00R\x04join\x12S\n" +
-	"\x0facquire_permits\x18\x04 \x01(\v2(.sidekeeper.semaphore.v1.AcquireResponseH\x00R\x0eacquirePermitsB\a\n" +
+	"\x0facquire_permits\x18\x04 \x01(\v2(.sidekeeper.semaphore.v1.AcquireResponseH\x00R\x0eacquirePermits\x12F\n" +
+	"\bcampaign\x18\x05 \x01(\v2(.sidekeeper.election.v1.CampaignResponseH\x00R\bcampaignB\a\n" +
 	"\x05event\"\xab\x02\n" +
 	"\x05Ended\x12\x1d\n" +
 	"\n" +
@@ -1886,40 +1923,42 @@ func file_sidekeeper_lease_v1_lease_proto_rawDescGZIP() []byte {
 var file_sidekeeper_lease_v1_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_sidekeeper_lease_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
-	(State)(0),                  // 0: sidekeeper.lease.v1.State
-	(*OpenRequest)(nil),         // 1: sidekeeper.lease.v1.OpenRequest
-	(*OpenResponse)(nil),        // 2: sidekeeper.lease.v1.OpenResponse
-	(*Opened)(nil),              // 3: sidekeeper.lease.v1.Opened
-	(*Suspended)(nil),           // 4: sidekeeper.lease.v1.Suspended
-	(*Resumed)(nil),             // 5: sidekeeper.lease.v1.Resumed
-	(*MultiplexRequest)(nil),    // 6: sidekeeper.lease.v1.MultiplexRequest
-	(*Resume)(nil),              // 7: sidekeeper.lease.v1.Resume
-	(*Claim)(nil),               // 8: sidekeeper.lease.v1.Claim
-	(*Start)(nil),               // 9: sidekeeper.lease.v1.Start
-	(*Stop)(nil),                // 10: sidekeeper.lease.v1.Stop
-	(*CheckValidity)(nil),       // 11: sidekeeper.lease.v1.CheckValidity
-	(*MultiplexResponse)(nil),   // 12: sidekeeper.lease.v1.MultiplexResponse
-	(*Event)(nil),               // 13: sidekeeper.lease.v1.Event
-	(*Ended)(nil),               // 14: sidekeeper.lease.v1.Ended
-	(*Checked)(nil),             // 15: sidekeeper.lease.v1.Checked
-	(*CheckRequest)(nil),        // 16: sidekeeper.lease.v1.CheckRequest
-	(*CheckResponse)(nil),       // 17: sidekeeper.lease.v1.CheckResponse
-	(*CloseRequest)(nil),        // 18: sidekeeper.lease.v1.CloseRequest
-	(*CloseResponse)(nil),       // 19: sidekeeper.lease.v1.CloseResponse
-	(*ListRequest)(nil),         // 20: sidekeeper.lease.v1.ListRequest
-	(*ListResponse)(nil),        // 21: sidekeeper.lease.v1.ListResponse
-	(*Lease)(nil),               // 22: sidekeeper.lease.v1.Lease
-	(*Possession)(nil),          // 23: sidekeeper.lease.v1.Possession
-	nil,                         // 24: sidekeeper.lease.v1.OpenRequest.MetadataEntry
-	nil,                         // 25: sidekeeper.lease.v1.Ended.MetadataEntry
-	nil,                         // 26: sidekeeper.lease.v1.Lease.MetadataEntry
-	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
-	(*v1.AcquireRequest)(nil),   // 28: sidekeeper.lock.v1.AcquireRequest
-	(*v11.JoinRequest)(nil),     // 29: sidekeeper.membership.v1.JoinRequest
-	(*v12.AcquireRequest)(nil),  // 30: sidekeeper.semaphore.v1.AcquireRequest
-	(*v1.AcquireResponse)(nil),  // 31: sidekeeper.lock.v1.AcquireResponse
-	(*v11.JoinResponse)(nil),    // 32: sidekeeper.membership.v1.JoinResponse
-	(*v12.AcquireResponse)(nil), // 33: sidekeeper.semaphore.v1.AcquireResponse
+	(State)(0),                   // 0: sidekeeper.lease.v1.State
+	(*OpenRequest)(nil),          // 1: sidekeeper.lease.v1.OpenRequest
+	(*OpenResponse)(nil),         // 2: sidekeeper.lease.v1.OpenResponse
+	(*Opened)(nil),               // 3: sidekeeper.lease.v1.Opened
+	(*Suspended)(nil),            // 4: sidekeeper.lease.v1.Suspended
+	(*Resumed)(nil),              // 5: sidekeeper.lease.v1.Resumed
+	(*MultiplexRequest)(nil),     // 6: sidekeeper.lease.v1.MultiplexRequest
+	(*Resume)(nil),               // 7: sidekeeper.lease.v1.Resume
+	(*Claim)(nil),                // 8: sidekeeper.lease.v1.Claim
+	(*Start)(nil),                // 9: sidekeeper.lease.v1.Start
+	(*Stop)(nil),                 // 10: sidekeeper.lease.v1.Stop
+	(*CheckValidity)(nil),        // 11: sidekeeper.lease.v1.CheckValidity
+	(*MultiplexResponse)(nil),    // 12: sidekeeper.lease.v1.MultiplexResponse
+	(*Event)(nil),                // 13: sidekeeper.lease.v1.Event
+	(*Ended)(nil),                // 14: sidekeeper.lease.v1.Ended
+	(*Checked)(nil),              // 15: sidekeeper.lease.v1.Checked
+	(*CheckRequest)(nil),         // 16: sidekeeper.lease.v1.CheckRequest
+	(*CheckResponse)(nil),        // 17: sidekeeper.lease.v1.CheckResponse
+	(*CloseRequest)(nil),         // 18: sidekeeper.lease.v1.CloseRequest
+	(*CloseResponse)(nil),        // 19: sidekeeper.lease.v1.CloseResponse
+	(*ListRequest)(nil),          // 20: sidekeeper.lease.v1.ListRequest
+	(*ListResponse)(nil),         // 21: sidekeeper.lease.v1.ListResponse
+	(*Lease)(nil),                // 22: sidekeeper.lease.v1.Lease
+	(*Possession)(nil),           // 23: sidekeeper.lease.v1.Possession
+	nil,                          // 24: sidekeeper.lease.v1.OpenRequest.MetadataEntry
+	nil,                          // 25: sidekeeper.lease.v1.Ended.MetadataEntry
+	nil,                          // 26: sidekeeper.lease.v1.Lease.MetadataEntry
+	(*durationpb.Duration)(nil),  // 27: google.protobuf.Duration
+	(*v1.AcquireRequest)(nil),    // 28: sidekeeper.lock.v1.AcquireRequest
+	(*v11.JoinRequest)(nil),      // 29: sidekeeper.membership.v1.JoinRequest
+	(*v12.AcquireRequest)(nil),   // 30: sidekeeper.semaphore.v1.AcquireRequest
+	(*v13.CampaignRequest)(nil),  // 31: sidekeeper.election.v1.CampaignRequest
+	(*v1.AcquireResponse)(nil),   // 32: sidekeeper.lock.v1.AcquireResponse
+	(*v11.JoinResponse)(nil),     // 33: sidekeeper.membership.v1.JoinResponse
+	(*v12.AcquireResponse)(nil),  // 34: sidekeeper.semaphore.v1.AcquireResponse
+	(*v13.CampaignResponse)(nil), // 35: sidekeeper.election.v1.CampaignResponse
 }
 var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	27, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
@@ -1939,41 +1978,43 @@ var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	28, // 14: sidekeeper.lease.v1.Start.acquire:type_name -> sidekeeper.lock.v1.AcquireRequest
 	29, // 15: sidekeeper.lease.v1.Start.join:type_name -> sidekeeper.membership.v1.JoinRequest
 	30, // 16: sidekeeper.lease.v1.Start.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireRequest
-	3,  // 17: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
-	4,  // 18: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
-	5,  // 19: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
-	13, // 20: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
-	14, // 21: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
-	15, // 22: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
-	31, // 23: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
-	32, // 24: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
-	33, // 25: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
-	25, // 26: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
-	27, // 27: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
-	27, // 28: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
-	27, // 29: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
-	22, // 30: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
-	26, // 31: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
-	0,  // 32: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
-	27, // 33: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
-	27, // 34: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
-	27, // 35: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	23, // 36: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
-	1,  // 37: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
-	6,  // 38: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
-	16, // 39: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
-	18, // 40: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
-	20, // 41: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
-	2,  // 42: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
-	12, // 43: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
-	17, // 44: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
-	19, // 45: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
-	21, // 46: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
-	42, // [42:47] is the sub-list for method output_type
-	37, // [37:42] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	31, // 17: sidekeeper.lease.v1.Start.campaign:type_name -> sidekeeper.election.v1.CampaignRequest
+	3,  // 18: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
+	4,  // 19: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
+	5,  // 20: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
+	13, // 21: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
+	14, // 22: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
+	15, // 23: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
+	32, // 24: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
+	33, // 25: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
+	34, // 26: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
+	35, // 27: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
+	25, // 28: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
+	27, // 29: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
+	27, // 30: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
+	27, // 31: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
+	22, // 32: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
+	26, // 33: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
+	0,  // 34: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
+	27, // 35: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
+	27, // 36: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
+	27, // 37: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	23, // 38: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
+	1,  // 39: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
+	6,  // 40: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
+	16, // 41: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
+	18, // 42: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
+	20, // 43: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
+	2,  // 44: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
+	12, // 45: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
+	17, // 46: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
+	19, // 47: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
+	21, // 48: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
+	44, // [44:49] is the sub-list for method output_type
+	39, // [39:44] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lease_v1_lease_proto_init() }
@@ -1997,6 +2038,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Start_Acquire)(nil),
 		(*Start_Join)(nil),
 		(*Start_AcquirePermits)(nil),
+		(*Start_Campaign)(nil),
 	}
 	file_sidekeeper_lease_v1_lease_proto_msgTypes[11].OneofWrappers = []any{
 		(*MultiplexResponse_Opened)(nil),
@@ -2010,6 +2052,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Event_Acquire)(nil),
 		(*Event_Join)(nil),
 		(*Event_AcquirePermits)(nil),
+		(*Event_Campaign)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

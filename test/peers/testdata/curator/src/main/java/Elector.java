@@ -19,6 +19,10 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * leads MILLISECONDS        leads, or waits if that was not long enough
  * resign                    resigned
  * latch PATH MILLISECONDS   leads or waits, by the recipe of LeaderLatch; it is closed again
+ * enter PATH ID             entered: it wants to lead, by the recipe of LeaderLatch
+ * latched MILLISECONDS      leads, or waits if that was not long enough
+ * latch-leader              who leads, as the leader says of itself
+ * leave                     left
  * </pre>
  */
 public final class Elector extends LeaderSelectorListenerAdapter {
@@ -26,6 +30,7 @@ public final class Elector extends LeaderSelectorListenerAdapter {
     private final CountDownLatch leads = new CountDownLatch(1);
     private final CountDownLatch resigned = new CountDownLatch(1);
     private LeaderSelector selector;
+    private LeaderLatch latch;
 
     private Elector(String servers) throws InterruptedException {
         client = CuratorFrameworkFactory.newClient(servers, 10_000, 10_000, new ExponentialBackoffRetry(100, 5));
@@ -63,6 +68,16 @@ public final class Elector extends LeaderSelectorListenerAdapter {
                     return "resigned";
                 case "latch":
                     return latch(words[1], Long.parseLong(words[2])) ? "leads" : "waits";
+                case "enter":
+                    enter(words[1], words[2]);
+                    return "entered";
+                case "latched":
+                    return latch.await(Long.parseLong(words[1]), TimeUnit.MILLISECONDS) ? "leads" : "waits";
+                case "latch-leader":
+                    return latch.getLeader().getId();
+                case "leave":
+                    latch.close();
+                    return "left";
                 default:
                     return "what is " + words[0] + "?";
             }
@@ -75,6 +90,11 @@ public final class Elector extends LeaderSelectorListenerAdapter {
         selector = new LeaderSelector(client, path, this);
         selector.setId(id);
         selector.start();
+    }
+
+    private void enter(String path, String id) throws Exception {
+        latch = new LeaderLatch(client, path, id);
+        latch.start();
     }
 
     private boolean latch(String path, long milliseconds) throws Exception {
