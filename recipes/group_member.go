@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 )
 
@@ -57,9 +58,10 @@ type Membership struct {
 }
 
 // Join makes a member with the session. It cannot be cancelled: a create given up half-way could leave a member that
-// nobody knows of. Whoever joins must Leave. ErrMemberExists if the group has a member of this name.
-func (g Group) Join(ctx context.Context, session MemberSession, name string, about About) (*Membership, error) {
-	node, gone, err := session.Create(ctx, g.member(name), about.encode())
+// nobody knows of. Whoever joins must Leave. ErrMemberExists if the group has a member of this name. A *GuardLost says that the place of a
+// guard is gone: then there is no member.
+func (g Group) Join(ctx context.Context, session MemberSession, name string, about About, guards ...Guard) (*Membership, error) {
+	node, gone, err := session.Create(ctx, g.member(name), about.encode(), guards...)
 	if errors.Is(err, ErrExists) {
 		return nil, ErrMemberExists
 	}
@@ -138,7 +140,7 @@ func (m *Membership) Look(ctx context.Context) (MemberState, <-chan struct{}, er
 // member's end asks in our form only, and must know of the session's timeout. Nothing that does not tell it counts as seen.
 func (m *Membership) restore(ctx context.Context) (MemberState, <-chan struct{}, error) {
 	m.updating.Lock()
-	err := m.catchUp(ctx)
+	_, err := m.catchUp(ctx)
 	if err == nil {
 		err = m.update(ctx, m.about)
 	}
@@ -167,17 +169,21 @@ func memberStateIn(data []byte) MemberState {
 }
 
 // Update replaces the member's metadata. It cannot be cancelled. ErrNoMember if the member was removed. Who asks for its end
-// goes on to ask.
-func (m *Membership) Update(ctx context.Context, metadata map[string]string) error {
+// goes on to ask. A *GuardLost says that the place of a guard is gone: then the metadata is as it was.
+func (m *Membership) Update(ctx context.Context, metadata map[string]string, guards ...Guard) error {
 	m.updating.Lock()
 	defer m.updating.Unlock()
 	ctx = context.WithoutCancel(ctx)
 	about := m.about
 	about.Metadata = metadata
-	err := m.update(ctx, about)
+	err := m.update(ctx, about, guards...)
 	for errors.Is(err, ErrBadVersion) {
-		if err = m.catchUp(ctx); err == nil {
-			err = m.update(ctx, about)
+		said, failure := m.catchUp(ctx)
+		switch err = failure; {
+		case err != nil:
+		case maps.Equal(said, metadata) && !maps.Equal(said, m.about.Metadata): // nobody else writes that: the reply was lost
+		default:
+			err = m.update(ctx, about, guards...)
 		}
 	}
 	if errors.Is(err, ErrNoNode) {
@@ -190,10 +196,10 @@ func (m *Membership) Update(ctx context.Context, metadata map[string]string) err
 }
 
 // update writes on top of what is known to be there.
-func (m *Membership) update(ctx context.Context, about About) error {
+func (m *Membership) update(ctx context.Context, about About, guards ...Guard) error {
 	form := memberForm{aboutForm: about.form()}
 	form.End = m.end
-	node, err := m.session.Update(ctx, m.path(), encode(form), m.version)
+	node, err := m.session.Update(ctx, m.path(), encode(form), m.version, guards...)
 	if err != nil {
 		return err
 	}
@@ -204,21 +210,21 @@ func (m *Membership) update(ctx context.Context, about About) error {
 	return nil
 }
 
-// catchUp finds out what somebody else has written, or an update whose reply was lost.
-func (m *Membership) catchUp(ctx context.Context) error {
+// catchUp finds out what somebody else has written, or an update whose reply was lost, and returns the metadata that is there.
+func (m *Membership) catchUp(ctx context.Context) (said map[string]string, _ error) {
 	if err := m.session.CatchUp(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	own, err := m.session.Get(ctx, m.path())
 	if err == nil && own.Czxid != m.Incarnation {
 		err = ErrNoNode
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	form, _ := decodeMember(own.Data)
 	m.version, m.end = own.Version, form.End
-	return nil
+	return form.Metadata, nil
 }
 
 // Disregard says that nobody counts on the member any more, though it is kept for a while.

@@ -178,3 +178,40 @@ func TestAMembersSessionThatOwnsTooMuchIsRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestAGuardedUpdateWhoseReplyIsLostIsToldAsWhatItWas(t *testing.T) {
+	for name, committed := range map[string]bool{"it was carried out": true, "it was not": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w world) {
+				holder, member := w.session(), w.enlist("a", "port", "1")
+				place, err := holder.Enqueue(w.living, "/locks/orders", "-lock-", nil)
+				if err != nil {
+					w.Fatal(err)
+				}
+				guard := recipes.Guard{Path: "/locks/orders/" + place.Name}
+				lose := func(o standin.Operation) error {
+					if o.Name != "Update" {
+						return nil
+					}
+					member.session.Before(nil)
+					member.session.After(nil)
+					holder.Expire()
+					return recipes.ErrBadVersion // as the session layer has it when it has found that out
+				}
+				want, says := error(nil), "map[port:2]"
+				if committed {
+					member.session.After(lose)
+				} else {
+					member.session.Before(lose)
+					want, says = recipes.ErrGuardLost, "map[port:1]"
+				}
+				if err := member.Update(w.living, map[string]string{"port": "2"}, guard); !errors.Is(err, want) {
+					w.Errorf("updated with %v", err)
+				}
+				if got := w.stands(member); got != says {
+					w.Errorf("the member says %s", got)
+				}
+			})
+		})
+	}
+}

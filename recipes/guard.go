@@ -43,24 +43,33 @@ type guarded struct {
 
 // Commit implements Store.
 func (g guarded) Commit(ctx context.Context, changes ...Change) ([]Node, error) {
-	all := make([]Change, 0, len(g.guards)+len(changes))
-	for _, guard := range g.guards {
-		all = append(all, Check(guard.Path, -1))
+	nodes, err := g.Store.Commit(ctx, append(Checks(g.guards), changes...)...)
+	if err != nil {
+		return nil, Unguarded(err, len(g.guards))
 	}
-	nodes, err := g.Store.Commit(ctx, append(all, changes...)...)
-	if err == nil {
-		return nodes[len(g.guards):], nil
+	return nodes[len(g.guards):], nil
+}
+
+// Checks are the first changes of a transaction that the guards guard.
+func Checks(guards []Guard) (checks []Change) {
+	for _, guard := range guards {
+		checks = append(checks, Check(guard.Path, -1))
 	}
+	return checks
+}
+
+// Unguarded is why the rest of a transaction was not carried out that begins with so many Checks.
+func Unguarded(err error, guards int) error {
 	refusal, refused := errors.AsType[*Refusal](err)
 	switch {
 	case !refused:
-		return nil, err
-	case refusal.Index >= len(g.guards):
-		return nil, &Refusal{Index: refusal.Index - len(g.guards), Err: refusal.Err}
+		return err
+	case refusal.Index >= guards:
+		return &Refusal{Index: refusal.Index - guards, Err: refusal.Err}
 	case errors.Is(refusal.Err, ErrNoNode):
-		return nil, &GuardLost{refusal.Index}
+		return &GuardLost{refusal.Index}
 	}
-	return nil, refusal.Err
+	return refusal.Err
 }
 
 // Guard is the hold as a guard.

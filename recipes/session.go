@@ -102,8 +102,9 @@ type Session interface {
 
 	// Update replaces the data of a node of the session's whose data have this version, and returns the node then. It cannot be cancelled
 	// either. ErrNoNode if the node is gone or not this session's any more; ErrBadVersion if the data have another version, or if they
-	// are replaced and the reply was lost. Updates of one node are made one after the other.
-	Update(ctx context.Context, path string, data []byte, version int32) (Node, error)
+	// are replaced and the reply was lost. Updates of one node are made one after the other. It is carried out only while the guards' places
+	// stand: a *GuardLost says that one is gone.
+	Update(ctx context.Context, path string, data []byte, version int32, guards ...Guard) (Node, error)
 
 	// SawDeleted says whether the reader was told, by the event of a watch that stood on the node, that this child of a lock's directory was
 	// deleted. Its name holds a uuid, so that it never comes back. False says nothing. It takes no request.

@@ -102,8 +102,9 @@ type MemberSession interface {
 	// when the node is certainly there and this session's, or certainly not; ErrExists if there is such a node, ErrTooManyBytes,
 	// ErrTooLarge beyond 1 KiB of path and 8 KiB of data. gone is closed if the session finds that the node was deleted
 	// by somebody else: it may find that late, and not at all if there is another one by then; a Watch is sure. A path must not be
-	// created again by this session before Delete has returned, or gone is closed.
-	Create(ctx context.Context, path string, data []byte) (node Node, gone <-chan struct{}, err error)
+	// created again by this session before Delete has returned, or gone is closed. It is made only while the guards' places stand: a
+	// *GuardLost says that one is gone.
+	Create(ctx context.Context, path string, data []byte, guards ...Guard) (node Node, gone <-chan struct{}, err error)
 
 	// Delete deletes a node that Create made, if it is still this session's, and retries until it is gone or the session
 	// has ended.

@@ -12,10 +12,13 @@ import (
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 func byHold(id string) *holdv1.Guard {
@@ -210,4 +213,70 @@ func TestGuardsHaveRules(t *testing.T) {
 	same(t, "recursive", facts(err),
 		`field=guards rule=none together with recursive, which is not one transaction value="some"`)
 	same(t, "written", r.get(&configv1.GetRequest{Key: "k"}), "NotFound KEY_NOT_FOUND")
+}
+
+func TestAGuardedMemberJoinsAndSaysNewsOnlyWhileTheHoldLasts(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	ticket, own := []*holdv1.Guard{byTicket("orders", held.token)}, []*holdv1.Guard{byHold(held.hold)}
+	update := func(guards []*holdv1.Guard) string {
+		return outcome(second(s.groups.Update(s.context(), &membershipv1.UpdateRequest{
+			Group: "shop", Member: "a", Metadata: map[string]string{"port": "1"}, Guards: guards,
+		})))
+	}
+	a := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", Guards: own})
+	a.sees("joined")
+	same(t, "an update by hold", update(own), "OK")
+	same(t, "an update by ticket", update(ticket), "OK")
+	a.sees("[port:1]")
+	b := s.join(s.callers, &membershipv1.JoinRequest{Member: "b", Guards: ticket})
+	b.sees("joined")
+	held.cancel()
+	waitUntil(t, func() bool { return s.contenders("orders") == 0 })
+	const lost = "FailedPrecondition GUARD_LOST"
+	for _, guards := range [][]*holdv1.Guard{own, ticket} {
+		same(t, "a late update", update(guards), lost)
+		s.join(s.callers, &membershipv1.JoinRequest{Member: "c", Guards: guards}).sees(lost)
+		s.join(s.callers, &membershipv1.JoinRequest{Member: "a", Guards: guards, OnConflict: replaces}).sees(lost)
+	}
+	s.join(s.callers, &membershipv1.JoinRequest{Member: "c", Guards: []*holdv1.Guard{{}}}).sees("InvalidArgument INVALID_FIELD guards[0]")
+	same(t, "inside, whoever joined before stays", s.inside(), "a b")
+}
+
+func TestWhoWaitsForANameJoinsOnlyIfTheHoldLastsThen(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	first := s.joined(s.callers, "a")
+	<-s.ensemble.opened
+	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	<-s.ensemble.opened
+	second := s.join(s.callers, &membershipv1.JoinRequest{
+		Member: "a", OnConflict: waits, Guards: []*holdv1.Guard{byTicket("orders", held.token)},
+	})
+	s.awaitWatched(<-s.ensemble.opened)
+	held.cancel()
+	waitUntil(t, func() bool { return s.contenders("orders") == 0 })
+	first.cancel()
+	second.sees("FailedPrecondition GUARD_LOST")
+	s.awaitInside("")
+}
+
+func TestAPlaceThatGoesAfterItsGuardWasReadRefusesAMember(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	held := s.hold(s.callers, &lockv1.AcquireRequest{Name: "orders"})
+	<-s.ensemble.opened
+	place := "/locks/orders/" + s.ensemble.memory.Names("/locks/orders")[0]
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	lease.session.Before(func(o standin.Operation) error {
+		if o.Name != "Create" {
+			return nil
+		}
+		return s.ensemble.memory.Delete(place)
+	})
+	s.join(s.callers, &membershipv1.JoinRequest{
+		Member: "a", LeaseId: lease.id, Guards: []*holdv1.Guard{byTicket("orders", held.token)},
+	}).sees("FailedPrecondition GUARD_LOST")
+	same(t, "inside", s.inside(), "")
 }

@@ -148,7 +148,11 @@ func (m *membershipService) Update(
 	if found == nil {
 		return nil, recipes.ErrNoMember
 	}
-	return found.update(ctx, m.services.audit, about.Metadata)
+	under, err := m.services.parseGuards(ctx, request.GetGuards())
+	if err != nil {
+		return nil, err
+	}
+	return found.update(ctx, under, about.Metadata)
 }
 
 // orTooMuch says which field is to blame if a member's node would be too large: what is within the rule for metadata may not
@@ -169,8 +173,8 @@ type member struct {
 }
 
 // update stores the metadata. An update that nobody waits for any more goes on.
-func (m *member) update(ctx context.Context, audit audit, said map[string]string) (*membershipv1.UpdateResponse, error) {
-	updating := run(func() (struct{}, error) { return struct{}{}, m.membership.Update(ctx, said) })
+func (m *member) update(ctx context.Context, under guards, said map[string]string) (*membershipv1.UpdateResponse, error) {
+	updating := run(func() (struct{}, error) { return struct{}{}, m.membership.Update(ctx, said, under.places()...) })
 	caller.AfterStatus(ctx, func() { <-updating.done })
 	select {
 	case <-updating.done:
@@ -178,7 +182,8 @@ func (m *member) update(ctx context.Context, audit audit, said map[string]string
 		return nil, ctx.Err()
 	}
 	_, err := updating.wait()
-	audit.wrote(caller.Of(ctx), "member", "update", m.resource.name, err)
+	err = under.meaning(ctx, err)
+	under.services.audit.wrote(caller.Of(ctx), "member", "update", m.resource.name, err, under.field())
 	if lost := m.lease.lost(); err != nil && lost != nil {
 		return nil, lost
 	}
@@ -222,12 +227,12 @@ func (r *memberList) find(of resource, from caller.Caller, with *lease) *member 
 }
 
 // beginMember makes a member of a membership.
-func (s *Services) beginMember(of resource, on *lease, membership *recipes.Membership) *member {
+func (s *Services) beginMember(of resource, on *lease, membership *recipes.Membership, under guards) *member {
 	made := &member{resource: of, lease: on, membership: membership, joined: time.Now()}
 	on.has(of, membership.Incarnation)
 	s.members.add(made)
 	s.options.Events.MemberJoined()
-	s.audit.joined(made)
+	s.audit.joined(made, under)
 	return made
 }
 

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -21,6 +22,7 @@ type joinParams struct {
 	group    name
 	member   string
 	conflict membershipv1.OnConflict
+	guards   []*holdv1.Guard
 }
 
 func parseJoin(request *membershipv1.JoinRequest) (params joinParams, err error) {
@@ -30,7 +32,7 @@ func parseJoin(request *membershipv1.JoinRequest) (params joinParams, err error)
 	if params.heldParams, err = parseHeld(request); err != nil {
 		return params, err
 	}
-	params.conflict = request.GetOnConflict()
+	params.conflict, params.guards = request.GetOnConflict(), request.GetGuards()
 	switch {
 	case membershipv1.OnConflict_name[int32(params.conflict)] == "":
 		return params, invalid("on_conflict", params.conflict.String(), "REJECT, WAIT or REPLACE")
@@ -51,6 +53,7 @@ type memberStream struct {
 
 	params joinParams
 	group  recipes.Group
+	guards guards             // of the joining, once they are known
 	member *member           // once joined
 	known  map[string]string // the metadata that the caller knows of
 }
@@ -103,7 +106,7 @@ func (j *memberStream) awaitTurn(ctx context.Context) error {
 					return member, err
 				}
 			}
-			return j.group.Join(ctx, j.lease.session, j.params.member, about)
+			return j.join(ctx, about)
 		})
 		if err == nil {
 			_, err = await(ctx, j.heldStream, func(ctx context.Context) (struct{}, error) {
@@ -124,25 +127,38 @@ func (j *memberStream) awaitTurn(ctx context.Context) error {
 	}
 }
 
+// join makes the member. What guards it is looked for once it comes to that: who comes back to a member does not join again.
+func (j *memberStream) join(ctx context.Context, about recipes.About) (*recipes.Membership, error) {
+	if j.guards.services == nil {
+		found, err := j.services.parseGuards(ctx, j.params.guards)
+		if err != nil {
+			return nil, err
+		}
+		j.guards = found
+	}
+	joined, err := j.group.Join(ctx, j.lease.session, j.params.member, about, j.guards.places()...)
+	return joined, j.guards.meaning(ctx, err)
+}
+
 func (j *memberStream) rejoin(session recipes.Adopter, standing recipes.Standing, about recipes.About) (*recipes.Membership, error) {
 	return j.group.Rejoin(session, standing, j.params.member, about)
 }
 
-// awaitName returns when the name may be free.
+// awaitName returns when the name may be free. What it asks of a member that is there is guarded as the joining is.
 func (j *memberStream) awaitName(ctx context.Context) (struct{}, error) {
-	ensemble := j.services.ensemble
+	ensemble := j.guards.over(j.services.ensemble)
 	if j.params.conflict == membershipv1.OnConflict_ON_CONFLICT_WAIT {
 		return struct{}{}, j.group.AwaitFree(ctx, ensemble, j.params.member)
 	}
 	_, err := j.group.Evict(ctx, ensemble, j.params.member, recipes.Eviction{
 		Replace: true, By: j.caller.Identity, Reason: j.about().Owner, ForceAfter: j.services.forceAfter(nil),
 	})
-	return struct{}{}, err
+	return struct{}{}, j.guards.meaning(ctx, err)
 }
 
 // begin makes a member of the node. The first look is due at once.
 func (j *memberStream) begin(context.Context) (*membershipv1.JoinResponse, nodeState) {
-	j.member = j.services.beginMember(j.recipe.resource, j.lease, j.place)
+	j.member = j.services.beginMember(j.recipe.resource, j.lease, j.place, j.guards)
 	j.known = j.about().Metadata
 	joined := &membershipv1.Joined{Incarnation: j.place.Incarnation}
 	return &membershipv1.JoinResponse{Event: &membershipv1.JoinResponse_Joined{Joined: joined}}, nodeState{changed: after(0)}

@@ -49,18 +49,25 @@ func TestWhatIsWrittenWithLockIsGuardedByTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := client.WithLock(t.Context(), "orders", sidekeeper.LockOptions{}, func(ctx context.Context, lock *sidekeeper.Lock) error {
-		writes := func(ctx context.Context) (errs [4]error) {
+		var members []*sidekeeper.Membership
+		writes := func(ctx context.Context) (errs [6]error) {
 			_, errs[0] = s.config.Put(ctx, "k", nil)
 			var commit sidekeeper.Commit
 			commit.Put("c", nil)
 			_, errs[1] = s.config.Commit(ctx, &commit)
 			_, errs[2] = client.Sequence("numbers").Next(ctx)
 			errs[3] = s.config.Delete(ctx, "k")
+			joined, err := client.Join(ctx, "web", fmt.Sprint("web-", len(members)), sidekeeper.JoinOptions{})
+			if errs[4] = err; err == nil {
+				members = append(members, joined)
+			}
+			errs[5] = members[0].Update(ctx, map[string]string{"port": "80"})
 			return errs
 		}
-		if errs := writes(ctx); errs != [4]error{} {
+		if errs := writes(ctx); errs != [6]error{} {
 			t.Error(errs)
 		}
+		defer func() { _ = members[0].Leave(t.Context()) }()
 		ctx = context.WithoutCancel(ctx)
 		ticket := lock.Ticket()
 		if held, current, err := client.Verify(ctx, ticket); err != nil || !held || current != lock.FencingToken() {
@@ -82,6 +89,9 @@ func TestWhatIsWrittenWithLockIsGuardedByTheLock(t *testing.T) {
 		}
 		if _, err := client.Sequence("numbers").Relaxed().Next(ctx); err != nil {
 			t.Error("relaxed", err)
+		}
+		if err := members[0].Update(sidekeeper.Unguarded(ctx), nil); err != nil {
+			t.Error("a member that joined before", err)
 		}
 		_, err := s.config.Put(sidekeeper.Unguarded(ctx), "k", nil)
 		return err

@@ -71,7 +71,11 @@ var modes = map[string]sidekeeper.Mode{
 
 // runUnder runs a program under a claim.
 func (r *reach) runUnder(command *cobra.Command, claim supervise.Claim, argv []string) error {
-	client, err := r.dial(r.address)
+	ctx, err := r.guarded(command.Context())
+	if err != nil {
+		return err
+	}
+	client, err := r.dial(r.address) //nolint:contextcheck // it lives until Close
 	if err != nil {
 		return err
 	}
@@ -80,5 +84,5 @@ func (r *reach) runUnder(command *cobra.Command, claim supervise.Claim, argv []s
 		Command: argv, Stdin: command.InOrStdin(), Stdout: command.OutOrStdout(), Stderr: command.ErrOrStderr(),
 		Client: client, Dialer: &r.dialer, Address: r.address, Timeout: r.timeout,
 	}
-	return runner.Run(command.Context(), claim)
+	return runner.Run(ctx, claim)
 }

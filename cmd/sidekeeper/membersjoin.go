@@ -43,6 +43,7 @@ func newMembersJoinCommand(reach *reach) *cobra.Command {
 	flags.StringVar(&r.claim.Options.Owner, "owner", "", "owner of the member, for people (default: this host's name and the process ID)")
 	flags.Var(&r.onLoss, "on-loss", "what happens to the command when the membership is lost")
 	flags.DurationVar(&r.claim.KillGrace, "kill-grace", 10*time.Second, "time after SIGTERM at which the command gets SIGKILL")
+	reach.addGuardFlag(command)
 	return command
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
@@ -45,6 +46,18 @@ func TestTheCommandIsAMemberWhileItRuns(t *testing.T) {
 	p.wantLine(t, "web web-1 77 false")
 	p.want(t, 3)
 	call.AwaitGone()
+}
+
+func TestAMemberJoinsUnderTheLocksThatGuardIt(t *testing.T) {
+	server := scripted.Start(t)
+	p := joins(t, server, []string{"--guard", "orders:7"}, "membership")
+	call := server.Groups.NextJoin()
+	ticket := call.Request.GetGuards()[0].GetTicket()
+	if len(call.Request.GetGuards()) != 1 || ticket.GetLock() != "orders" || ticket.GetFencingToken() != 7 {
+		t.Errorf("%v", call.Request)
+	}
+	call.End(scripted.Status(codes.FailedPrecondition, "GUARD_LOST", "a hold has ended"))
+	p.want(t, exit.Lost)
 }
 
 func TestSignalsReachAMember(t *testing.T) {

@@ -63,11 +63,54 @@ func cutIn(l *link.Link, way int, opcode link.Opcode, dir string, times int) *li
 	return cut(func(f link.Frame) bool { return match(f) && strings.HasPrefix(f.Path(), dir+"/") }, times)
 }
 
+// guard is the place of a session of the outsider's below a directory.
+func (o outsider) guard(dir string) recipes.Guard {
+	o.Helper()
+	holder, err := o.Open(o.Context(), 0)
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() { holder.Close(context.Background()) })
+	place, err := holder.Enqueue(o.Context(), dir+"/locks", "-lock-", nil)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return recipes.Guard{Path: dir + "/locks/" + place.Name}
+}
+
+// testGuardedCuts has the guard of a member go while a session does not know what became of the joining. Whoever was made before is a member,
+// and known to be one; nobody is made after.
+func testGuardedCuts(t *testing.T, e *ensemble.Ensemble, c *Client) {
+	const dir = "/sidekeeper/guarded-cuts"
+	o, s := newOutsider(t, e), openSession(t, c)
+	for way := range 4 { // three cut the reply, one the request
+		guard := o.guard(dir)
+		cut, held := cutAndHold(e.Server(1).ClientLink(), way, link.Multi, dir)
+		answer := make(chan error, 1)
+		go func() {
+			_, _, err := s.Create(t.Context(), dir+"/m", []byte("mine"), guard)
+			answer <- err
+		}()
+		await(t, "the cut", patience, cut.Sprung())
+		if _, err := o.Commit(t.Context(), recipes.Delete(guard.Path, -1)); err != nil {
+			t.Fatal(err)
+		}
+		held.Release()
+		if err := <-answer; way%4 < 3 && err != nil || way%4 == 3 && !errors.Is(err, recipes.ErrGuardLost) {
+			t.Errorf("way %d: %v", way, err)
+		}
+		want := map[bool]string{true: fmt.Sprintf("locks  0, m mine %x", s.id), false: "locks  0"}[way%4 < 3]
+		o.expect(dir, want)
+		s.Delete(t.Context(), dir+"/m")
+	}
+}
+
 // testMemberCuts cuts replies and requests of each kind, a thousand in all, while a member comes, changes and goes.
 func testMemberCuts(t *testing.T, e *ensemble.Ensemble, c *Client) {
 	const dir = "/sidekeeper/member-cuts"
 	kinds := []link.Opcode{link.Multi, link.SetData, link.Delete, link.Exists, link.CreateContainer}
 	o, s := newOutsider(t, e), openSession(t, c)
+	guard := o.guard(dir)
 	cuts := 0
 	for round := 0; cuts < 1000; round++ {
 		trap := cutIn(e.Server(1).ClientLink(), round/len(kinds), kinds[round%len(kinds)], dir, 1+round%3)
@@ -75,14 +118,15 @@ func testMemberCuts(t *testing.T, e *ensemble.Ensemble, c *Client) {
 		if kinds[round%len(kinds)] == link.CreateContainer {
 			group = fmt.Sprintf("%s/made-%d/group", dir, round)
 		}
-		made, gone, err := s.Create(t.Context(), group+"/m", []byte("1"))
+		guards := []recipes.Guard{guard}[:round/2%2]
+		made, gone, err := s.Create(t.Context(), group+"/m", []byte("1"), guards...)
 		if err != nil || made.Owner != s.id {
 			t.Fatalf("round %d: created %+v, %v", round, made, err)
 		}
 		o.expect(group, fmt.Sprintf("m 1 %x", s.id))
-		updated, err := s.Update(t.Context(), group+"/m", []byte("2"), made.Version)
+		updated, err := s.Update(t.Context(), group+"/m", []byte("2"), made.Version, guards...)
 		for done := made.Version + 1; errors.Is(err, recipes.ErrBadVersion); done++ { // the reply was lost
-			updated, err = s.Update(t.Context(), group+"/m", []byte("2"), done)
+			updated, err = s.Update(t.Context(), group+"/m", []byte("2"), done, guards...)
 		}
 		if err != nil || updated.Version <= made.Version || updated.Czxid != made.Czxid {
 			t.Fatalf("round %d: updated %+v to %+v, %v", round, made, updated, err)

@@ -13,8 +13,10 @@ import (
 var _ recipes.MemberSession = (*Session)(nil)
 
 // Create makes an ephemeral node of that very name; see recipes.MemberSession.
-func (s *Session) Create(ctx context.Context, member string, data []byte) (recipes.Node, <-chan struct{}, error) {
-	if err := fits(member, data); err != nil {
+func (s *Session) Create(
+	ctx context.Context, member string, data []byte, guards ...recipes.Guard,
+) (recipes.Node, <-chan struct{}, error) {
+	if err := fits(member, data, guards...); err != nil {
 		return recipes.Node{}, nil, err
 	}
 	asks, creation := asker{ctx: ctx, session: s}, recipes.Create(member, data)
@@ -24,7 +26,7 @@ func (s *Session) Create(ctx context.Context, member string, data []byte) (recip
 	if err := s.reserve(len(member)); err != nil {
 		return recipes.Node{}, nil, err
 	}
-	stat, sent, err := s.createMember(ctx, member, data)
+	stat, sent, err := s.createMember(ctx, member, data, guards)
 	if err = s.client.reader.concluded(asks, err, creation); err != nil {
 		s.unreserve(len(member))
 		return recipes.Node{}, nil, err
@@ -40,10 +42,12 @@ func (s *Session) Create(ctx context.Context, member string, data []byte) (recip
 // createMember makes the node, and finds out what became of it where a reply was lost: if there is one then and it is
 // this session's, it is what was made here, for no other request of this session can be under way (see inspect). It was not
 // there before sent.
-func (s *Session) createMember(ctx context.Context, member string, data []byte) (stat *zk.Stat, sent instant, err error) {
+func (s *Session) createMember(
+	ctx context.Context, member string, data []byte, guards []recipes.Guard,
+) (stat *zk.Stat, sent instant, err error) {
 	for {
 		sent = s.now()
-		stat, err := s.tryCreate(ctx, member, data)
+		stat, err := s.tryCreate(ctx, member, data, guards)
 		switch {
 		case errors.Is(err, recipes.ErrNoNode):
 			if err := s.makeParents(ctx, path.Dir(member)); err != nil {
@@ -64,25 +68,39 @@ func (s *Session) createMember(ctx context.Context, member string, data []byte) 
 const memberVersion = 1
 
 // tryCreate makes the node in one request that tells all there is to know of it.
-func (s *Session) tryCreate(ctx context.Context, member string, data []byte) (*zk.Stat, error) {
+func (s *Session) tryCreate(ctx context.Context, member string, data []byte, guards []recipes.Guard) (*zk.Stat, error) {
+	return s.writeGuarded(ctx, guards,
+		&zk.CreateRequest{Path: member, Acl: s.client.config.acl, Flags: zk.FlagEphemeral},
+		&zk.SetDataRequest{Path: member, Data: data, Version: 0})
+}
+
+// writeGuarded carries out all of the operations or none, only while the guards' places stand, and returns what the last one has made of its
+// node.
+func (s *Session) writeGuarded(ctx context.Context, guards []recipes.Guard, operations ...any) (*zk.Stat, error) {
+	var all []any
+	for _, check := range recipes.Checks(guards) {
+		all = append(all, operationOf(check, nil))
+	}
+	all = append(all, operations...)
 	stat, err := call(ctx, s, "multi", func(c *zk.Conn) (*zk.Stat, error) {
-		results, err := multi(c,
-			&zk.CreateRequest{Path: member, Acl: s.client.config.acl, Flags: zk.FlagEphemeral},
-			&zk.SetDataRequest{Path: member, Data: data, Version: 0})
+		results, err := multi(c, all...)
 		if err != nil {
 			return nil, err
 		}
-		return results[1].Stat, nil
+		return results[len(all)-1].Stat, nil
 	})
-	if refused, is := errors.AsType[*recipes.Refusal](err); is {
-		err = refused.Err
+	err = recipes.Unguarded(err, len(guards))
+	if refusal, is := errors.AsType[*recipes.Refusal](err); is {
+		err = refusal.Err
 	}
 	return stat, err
 }
 
 // Update replaces the data of a node that Create made; see recipes.MemberSession.
-func (s *Session) Update(ctx context.Context, member string, data []byte, version int32) (recipes.Node, error) {
-	if err := fits(member, data); err != nil {
+func (s *Session) Update(
+	ctx context.Context, member string, data []byte, version int32, guards ...recipes.Guard,
+) (recipes.Node, error) {
+	if err := fits(member, data, guards...); err != nil {
 		return recipes.Node{}, err
 	}
 	for {
@@ -96,7 +114,7 @@ func (s *Session) Update(ctx context.Context, member string, data []byte, versio
 		if err != nil {
 			return recipes.Node{}, err
 		}
-		stat, err := call(ctx, s, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(member, data, version) })
+		stat, err := s.set(ctx, member, data, version, guards)
 		switch {
 		case err == nil:
 			return memberOf(data, stat), nil
@@ -104,6 +122,13 @@ func (s *Session) Update(ctx context.Context, member string, data []byte, versio
 			return recipes.Node{}, err
 		}
 	}
+}
+
+func (s *Session) set(ctx context.Context, member string, data []byte, version int32, guards []recipes.Guard) (*zk.Stat, error) {
+	if len(guards) > 0 {
+		return s.writeGuarded(ctx, guards, &zk.SetDataRequest{Path: member, Data: data, Version: version})
+	}
+	return call(ctx, s, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(member, data, version) })
 }
 
 // Delete deletes a node that Create made, and no other.

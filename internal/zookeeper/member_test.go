@@ -48,6 +48,36 @@ var memberContract = []clause{
 			g.Errorf("updated %+v, read %+v", updated, read)
 		}
 	}},
+	{"what is guarded is made and replaced only while the guards' places stand", func(g ground) {
+		s, holder := g.open(), g.open()
+		place, err := holder.Enqueue(g.Context(), g.at("locks/orders"), "-lock-", nil)
+		g.must(err)
+		guards := []recipes.Guard{{Path: g.at("locks/orders/" + place.Name)}, {Path: g.at("locks/none")}}
+		lost := func(what string, index int, err error) {
+			var of *recipes.GuardLost
+			if !errors.As(err, &of) || of.Index != index {
+				g.Errorf("%s: %v", what, err)
+			}
+		}
+		made, _, err := s.Create(g.Context(), g.at("groups/a"), []byte("1"), guards[0])
+		g.must(err)
+		updated, err := s.Update(g.Context(), g.at("groups/a"), []byte("2"), made.Version, guards[0])
+		g.must(err)
+		read := g.read("groups/a")
+		if made.Owner != s.ID() || updated.Version != made.Version+1 || updated.Mzxid != read.Mzxid || string(read.Data) != "2" {
+			g.Errorf("made %+v, updated %+v, read %+v", made, updated, read)
+		}
+		_, _, err = s.Create(g.Context(), g.at("groups/b"), nil, guards...)
+		lost("a member beside one that is not there", 1, err)
+		_, err = s.Update(g.Context(), g.at("groups/a"), nil, updated.Version, guards...)
+		lost("an update", 1, err)
+		holder.Close(g.Context())
+		_, _, err = s.Create(g.Context(), g.at("new/c"), nil, guards[0])
+		lost("when the guard's session is over", 0, err)
+		if names, err := g.Children(g.Context(), g.at("groups")); len(names) != 1 || err != nil {
+			g.Errorf("there are %v, %v", names, err)
+		}
+	}},
 	{"what has become somebody else's is let alone", func(g ground) {
 		s, other := g.open(), g.open()
 		_, gone, err := s.Create(g.Context(), g.at("a"), []byte("mine"))
@@ -141,6 +171,10 @@ var memberContract = []clause{
 		path := g.at(strings.Repeat("x", 1024-len(g.at(""))))
 		made, _, err := s.Create(g.Context(), path, make([]byte, 8<<10))
 		g.must(err)
+		if _, err := s.Update(g.Context(), path, make([]byte, 8<<10), made.Version,
+			recipes.Guard{Path: path}, recipes.Guard{Path: path}, recipes.Guard{Path: path}); !errors.Is(err, recipes.ErrTooLarge) {
+			g.Errorf("beside long guards: %v", err)
+		}
 		_, err = s.Update(g.Context(), path, make([]byte, 8<<10), made.Version)
 		g.must(err)
 		if _, err := s.Update(g.Context(), path, make([]byte, 8<<10+1), made.Version); !errors.Is(err, recipes.ErrTooLarge) {

@@ -20,6 +20,7 @@ const (
 	maxPathBytes = 1024
 	maxPlaceData = 8 << 10
 	maxACLBytes  = 2 << 10
+	maxGuards    = 3 << 10 // beside the longest data; all that is left of a session's buffer beside the longest path twice
 	sequenceSize = 11 // digits and sign
 )
 

@@ -208,21 +208,25 @@ func (p *PooledSession) Dequeue(ctx context.Context, place string) {
 }
 
 // Create implements recipes.MemberSession.
-func (p *PooledSession) Create(ctx context.Context, member string, data []byte) (recipes.Node, <-chan struct{}, error) {
+func (p *PooledSession) Create(
+	ctx context.Context, member string, data []byte, guards ...recipes.Guard,
+) (recipes.Node, <-chan struct{}, error) {
 	if err := p.enter(); err != nil {
 		return recipes.Node{}, nil, err
 	}
 	defer p.leave()
-	return p.Session.Create(ctx, member, data)
+	return p.Session.Create(ctx, member, data, guards...)
 }
 
 // Update implements recipes.Session.
-func (p *PooledSession) Update(ctx context.Context, path string, data []byte, version int32) (recipes.Node, error) {
+func (p *PooledSession) Update(
+	ctx context.Context, path string, data []byte, version int32, guards ...recipes.Guard,
+) (recipes.Node, error) {
 	if err := p.enter(); err != nil {
 		return recipes.Node{}, err
 	}
 	defer p.leave()
-	return p.Session.Update(ctx, path, data, version)
+	return p.Session.Update(ctx, path, data, version, guards...)
 }
 
 // Delete implements recipes.MemberSession.

@@ -142,9 +142,13 @@ func answersAll(operations []any, results []zk.MultiResponse) bool {
 }
 
 // fits refuses what is too long for a lease session's buffers.
-func fits(node string, data []byte) error {
-	if len(node) > maxPathBytes || len(data) > maxPlaceData {
-		return fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, len(node), len(data))
+func fits(node string, data []byte, guards ...recipes.Guard) error {
+	checks := 0
+	for _, guard := range guards {
+		checks += operationBytes + lengthBytes + len(guard.Path) + numberBytes
+	}
+	if len(node) > maxPathBytes || len(data) > maxPlaceData || len(data)+checks > maxPlaceData+maxGuards {
+		return fmt.Errorf("%w: path of %d, data of %d, guards of %d", recipes.ErrTooLarge, len(node), len(data), checks)
 	}
 	return nil
 }

@@ -208,4 +208,10 @@ var met = []Mutant{
 			Package: "service", Test: "TestAGuardedWriteIsMadeOnlyWhileTheHoldLasts", Complaint: `by one that waits: got "written"`,
 		}},
 	},
+	{
+		ID: "G3", Bug: "what guards a member's joining is read before it, and not in its transaction",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestAPlaceThatGoesAfterItsGuardWasReadRefusesAMember", Complaint: `got "joined"`,
+		}},
+	},
 }

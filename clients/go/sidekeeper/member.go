@@ -57,7 +57,7 @@ type Membership struct {
 
 // Join makes the caller a member of a group and returns when others can see it. The end of ctx ends the joining, and not a
 // membership that Join has returned. Errors that a caller can act on: ErrMemberExists, ErrWaitTimeout,
-// ErrEnsembleUnreachable. While the sidecar or the ensemble is away, Join tries again, as Acquire does.
+// ErrEnsembleUnreachable, ErrGuardLost (see Lock.Guard). While the sidecar or the ensemble is away, Join tries again, as Acquire does.
 func (c *Client) Join(ctx context.Context, group, member string, options JoinOptions) (*Membership, error) {
 	var m *Membership
 	err := c.throughAbsence(ctx, "join "+group+"/"+member, options.Wait, options.Lease, func(wait *time.Duration) (heard bool, err error) {
@@ -98,10 +98,10 @@ func (m *Membership) join(ctx context.Context) error {
 	m.parent = m.lease.claim
 	stream := heldStream{claim: m.claim, wait: m.options.Wait}
 	if m.lease.client == m.client {
-		stream.open = m.carried(m.lease.multiplex).open
+		stream.open = m.carried(m.lease.multiplex, m.request(ctx)).open
 	} else {
 		stream.open = single(func() (grpc.ServerStreamingClient[membershipv1.JoinResponse], error) {
-			return m.client.groups().Join(streaming, m.request())
+			return m.client.groups().Join(streaming, m.request(ctx))
 		}, m.handle)
 	}
 	if err := stream.begin(ctx, m.client); err != nil {
@@ -112,8 +112,7 @@ func (m *Membership) join(ctx context.Context) error {
 }
 
 // carried has the lease's stream carry the membership.
-func (m *Membership) carried(by *multiplex) *request {
-	join := m.request()
+func (m *Membership) carried(by *multiplex, join *membershipv1.JoinRequest) *request {
 	join.LeaseId = ""
 	return by.carry(&request{
 		claim: m.claim, start: &leasev1.Start{Request: &leasev1.Start_Join{Join: join}},
@@ -123,10 +122,10 @@ func (m *Membership) carried(by *multiplex) *request {
 	})
 }
 
-func (m *Membership) request() *membershipv1.JoinRequest {
+func (m *Membership) request(ctx context.Context) *membershipv1.JoinRequest {
 	request := &membershipv1.JoinRequest{
 		Group: m.group, Member: m.member, Metadata: m.options.Metadata, Owner: m.options.Owner, LeaseId: m.lease.id,
-		OnConflict: membershipv1.OnConflict(m.options.OnConflict),
+		OnConflict: membershipv1.OnConflict(m.options.OnConflict), Guards: m.client.guards(ctx),
 	}
 	if m.options.OnConflict > RejectMember { // otherwise it does not wait for the name
 		request.WaitTimeout = optionalDuration(m.options.Wait)
@@ -162,10 +161,10 @@ func (m *Membership) handle(event *membershipv1.JoinResponse) {
 func (m *Membership) Incarnation() int64 { return m.incarnation }
 
 // Update replaces what others know of the member. When it returns nil the new metadata is stored. Updating again with the
-// same is harmless.
+// same is harmless. Guards of ctx guard it (see Lock.Guard).
 func (m *Membership) Update(ctx context.Context, metadata map[string]string) error {
 	_, err := m.client.groups().Update(ctx, &membershipv1.UpdateRequest{
-		Group: m.group, Member: m.member, Metadata: metadata, LeaseId: m.lease.id,
+		Group: m.group, Member: m.member, Metadata: metadata, LeaseId: m.lease.id, Guards: m.client.guards(ctx),
 	})
 	return fromStatus(err)
 }

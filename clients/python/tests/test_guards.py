@@ -23,6 +23,8 @@ async def test_what_is_written_after_the_loss_is_refused(client: aio.Client, sid
     lock = await client.acquire("orders")
     with lock.guard():
         assert (await client.config.put("state", "held")).version == 1
+        member = await client.join("web", "web-1")
+        await member.update({"port": "80"})
         assert await ids.next() == 1
         sidecar.expire("orders")
         async with asyncio.timeout(PATIENT):
@@ -34,6 +36,8 @@ async def test_what_is_written_after_the_loss_is_refused(client: aio.Client, sid
             client.config.commit(commit),
             client.config.delete("old"),
             ids.next(),
+            client.join("web", "web-2"),
+            member.update({"port": "81"}),
         ):
             with pytest.raises(sidekeeper.GuardLostError) as caught:
                 await write
@@ -41,6 +45,8 @@ async def test_what_is_written_after_the_loss_is_refused(client: aio.Client, sid
         assert await ids.next(relaxed=True) == 2
         with sidekeeper.unguarded():
             await client.config.put("other", "unguarded")
+            await member.update({"port": "82"})
+        await member.leave()
         with pytest.raises(sidekeeper.GuardLostError):
             await client.config.put("state", "late")
     assert (await client.config.get("state")).text == "held"

@@ -12,7 +12,7 @@ import { LockServiceService } from "./gen/sidekeeper/lock/v1/lock.js";
 import { MembershipServiceService } from "./gen/sidekeeper/membership/v1/membership.js";
 import { SemaphoreServiceService } from "./gen/sidekeeper/semaphore/v1/semaphore.js";
 import { SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
-import { type CurrentToken, type Ticket, type Verification } from "./guard.js";
+import { type CurrentToken, type Ticket, type Verification, guardsOf } from "./guard.js";
 import { type Attempt, Streams, throughAbsence } from "./held.js";
 import { Lease, type LeaseOptions, leaseKind } from "./lease.js";
 import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runHolding } from "./lock.js";
@@ -305,7 +305,8 @@ export class Client implements Disposable {
 
   /**
    * Makes the caller a member of a group, and settles when other callers can see it. Rejects with MemberExistsError, WaitTimeoutError,
-   * EnsembleUnreachableError. While the sidecar or the ensemble is away, it tries again, as acquire does.
+   * EnsembleUnreachableError. While the sidecar or the ensemble is away, it tries again, as acquire does. In the body of withLock it joins
+   * only while the lock is held, and stays a member after that; otherwise it rejects with GuardLostError (see Lock.guard).
    */
   async join(group: string, member: string, options: JoinOptions = {}): Promise<Membership> {
     return answered(options, async (waiting) =>
@@ -320,7 +321,16 @@ export class Client implements Disposable {
     const waitTimeout = onConflict === "reject" ? undefined : duration(attempt.wait);
     try {
       return await membership.open(
-        { group, member, metadata, owner, leaseId: own.id, onConflict: conflicts[onConflict], waitTimeout },
+        {
+          group,
+          member,
+          metadata,
+          owner,
+          leaseId: own.id,
+          onConflict: conflicts[onConflict],
+          waitTimeout,
+          guards: guardsOf(this.streams),
+        },
         signal,
         attempt,
       );

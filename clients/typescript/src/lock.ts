@@ -119,7 +119,7 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
 
   /**
    * Runs body and returns its result. What it writes with the lock's client is guarded with the lock: put, delete and commit of the
-   * configuration, and the numbers of a sequence unless they are relaxed.
+   * configuration, the numbers of a sequence unless they are relaxed, and a member's joining and updates.
    *
    * The ensemble carries that out only while the lock is held, in one transaction with the write, at no cost; otherwise it is
    * GuardLostError, or HoldNotFoundError after the sidecar has restarted. It holds for all that body begins, also after it has settled. What

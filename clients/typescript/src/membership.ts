@@ -7,6 +7,7 @@ import {
   type Joined,
   type MembershipServiceService,
 } from "./gen/sidekeeper/membership/v1/membership.js";
+import { guardsOf } from "./guard.js";
 import { type Carrier, HeldStream, type Streams, single } from "./held.js";
 import type { Lease } from "./lease.js";
 import { type Stub, callIdempotent, start } from "./transport.js";
@@ -39,7 +40,7 @@ export class Membership extends HeldStream<JoinRequest, Event, "joined"> {
 
   /** @internal */
   constructor(
-    streams: Streams,
+    private readonly streams: Streams,
     private readonly stub: Stub<typeof MembershipServiceService>,
     readonly group: string,
     readonly member: string,
@@ -61,9 +62,13 @@ export class Membership extends HeldStream<JoinRequest, Event, "joined"> {
     return String(this.incarnation);
   }
 
-  /** Replaces the metadata that others see, at most 1 KiB in all. Rejects with MemberNotFoundError and other SidekeeperErrors. */
+  /**
+   * Replaces the metadata that others see, at most 1 KiB in all; in the body of withLock only while the lock is held (see Lock.guard).
+   * Rejects with MemberNotFoundError, GuardLostError and other SidekeeperErrors.
+   */
   async update(metadata: Labels): Promise<void> {
-    const request = { group: this.group, member: this.member, metadata, leaseId: this.lease.id };
+    const guards = guardsOf(this.streams);
+    const request = { group: this.group, member: this.member, metadata, leaseId: this.lease.id, guards };
     await callIdempotent(this.stub.update, request);
   }
 

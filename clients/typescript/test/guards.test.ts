@@ -31,6 +31,8 @@ void test("what is written after the loss is refused", async (t) => {
   const lock = await client.acquire("orders");
   await lock.guard(async () => {
     await client.config.put("state", "held");
+    const member = await client.join("web", "web-1");
+    await member.update({ port: "80" });
     assert.equal(await ids.next(), 1n);
     await sidecar.expire("orders");
     await lock.ended;
@@ -40,6 +42,10 @@ void test("what is written after the loss is refused", async (t) => {
     await assert.rejects(client.config.commit(new Commit().put("state", "late")), isRefused);
     await assert.rejects(client.config.delete("old"), isRefused);
     await assert.rejects(ids.next(), isRefused);
+    await assert.rejects(client.join("web", "web-2"), isRefused);
+    await assert.rejects(member.update({ port: "81" }), isRefused);
+    await unguarded(async () => member.update({ port: "82" }));
+    await member.leave();
     assert.equal(await ids.next({ relaxed: true }), 2n);
     await unguarded(async () => client.config.put("other", "unguarded"));
     await assert.rejects(client.config.put("state", "late"), isRefused);

@@ -16,18 +16,25 @@ import (
 const (
 	longestPath = 1024
 	mostData    = 8 << 10
+	mostGuards  = 3 << 10 // beside the longest data
 )
 
-func fits(path string, data []byte) error {
-	if len(path) > longestPath || len(data) > mostData {
+func fits(path string, data []byte, guards ...recipes.Guard) error {
+	checks := 0
+	for _, guard := range guards {
+		checks += 17 + len(guard.Path)
+	}
+	if len(path) > longestPath || len(data) > mostData || len(data)+checks > mostData+mostGuards {
 		return fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, len(path), len(data))
 	}
 	return nil
 }
 
 // Create implements recipes.MemberSession.
-func (s *Session) Create(_ context.Context, path string, data []byte) (node recipes.Node, gone <-chan struct{}, err error) {
-	if err := fits(path, data); err != nil {
+func (s *Session) Create(
+	_ context.Context, path string, data []byte, guards ...recipes.Guard,
+) (node recipes.Node, gone <-chan struct{}, err error) {
+	if err := fits(path, data, guards...); err != nil {
 		return recipes.Node{}, nil, err
 	}
 	err = s.call(context.Background(), s.over(), Operation{"Create", path}, func() error {
@@ -36,7 +43,7 @@ func (s *Session) Create(_ context.Context, path string, data []byte) (node reci
 		if s.cause != nil {
 			return s.cause
 		}
-		node, gone, err = s.ensemble().createMember(s, path, data)
+		node, gone, err = s.ensemble().createMember(s, path, data, guards)
 		return err
 	})
 	if err != nil {
@@ -46,7 +53,7 @@ func (s *Session) Create(_ context.Context, path string, data []byte) (node reci
 }
 
 // createMember makes the node and what lies above it. The ensemble is locked.
-func (e *Ensemble) createMember(s *Session, path string, data []byte) (recipes.Node, <-chan struct{}, error) {
+func (e *Ensemble) createMember(s *Session, path string, data []byte, guards []recipes.Guard) (recipes.Node, <-chan struct{}, error) {
 	if e.bytesOf(s.id)+len(path) > e.options.EphemeralBytes {
 		return recipes.Node{}, nil, recipes.ErrTooManyBytes
 	}
@@ -55,6 +62,9 @@ func (e *Ensemble) createMember(s *Session, path string, data []byte) (recipes.N
 	}
 	var made recipes.Node
 	err := e.Write(s.id, func(t *embedded.Transaction) error {
+		if err := stand(t, guards); err != nil {
+			return err
+		}
 		_, n, err := t.Make(path, data, embedded.Ephemeral)
 		if err == nil {
 			made = n.Shown()
@@ -67,15 +77,27 @@ func (e *Ensemble) createMember(s *Session, path string, data []byte) (recipes.N
 	return made, e.own(s, path), nil
 }
 
+// stand is a *recipes.GuardLost unless the places of all the guards stand.
+func stand(t *embedded.Transaction, guards []recipes.Guard) error {
+	for i, check := range recipes.Checks(guards) {
+		if _, err := apply(t, check); err != nil {
+			return &recipes.GuardLost{Index: i}
+		}
+	}
+	return nil
+}
+
 // Update implements recipes.MemberSession.
-func (s *Session) Update(_ context.Context, path string, data []byte, version int32) (node recipes.Node, err error) {
-	if err := fits(path, data); err != nil {
+func (s *Session) Update(
+	_ context.Context, path string, data []byte, version int32, guards ...recipes.Guard,
+) (node recipes.Node, err error) {
+	if err := fits(path, data, guards...); err != nil {
 		return recipes.Node{}, err
 	}
 	err = s.call(context.Background(), s.over(), Operation{"Update", path}, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		node, err = s.ensemble().updateMember(s, path, data, version)
+		node, err = s.ensemble().updateMember(s, path, data, version, guards)
 		return err
 	})
 	if err != nil {
@@ -84,12 +106,17 @@ func (s *Session) Update(_ context.Context, path string, data []byte, version in
 	return node, nil
 }
 
-func (e *Ensemble) updateMember(s *Session, path string, data []byte, version int32) (recipes.Node, error) {
+func (e *Ensemble) updateMember(
+	s *Session, path string, data []byte, version int32, guards []recipes.Guard,
+) (recipes.Node, error) {
 	if !e.owns(s, path) {
 		return recipes.Node{}, recipes.ErrNoNode
 	}
 	var written recipes.Node
 	err := e.Write(s.id, func(t *embedded.Transaction) error {
+		if err := stand(t, guards); err != nil {
+			return err
+		}
 		n, err := t.Set(path, bytes.Clone(data), version)
 		if err == nil {
 			written = n.Shown()

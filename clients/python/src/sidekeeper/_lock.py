@@ -86,8 +86,8 @@ class Lock(HeldStream):
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Guards with the lock what its client writes in the body of `with`: `put`, `delete` and `commit` of the configuration, and the
-        numbers of a sequence unless they are relaxed.
+        """Guards with the lock what its client writes in the body of `with`: `put`, `delete` and `commit` of the configuration, the
+        numbers of a sequence unless they are relaxed, and a member's joining and updates.
 
         The ensemble carries that out only while the lock is held, in one transaction with the write, at no cost; otherwise it is
         GuardLostError, or HoldNotFoundError after the sidecar has restarted. It holds for this thread or task, and tasks that the body

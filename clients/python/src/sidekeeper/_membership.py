@@ -7,6 +7,7 @@ from typing import Any
 
 from sidekeeper import _transport
 from sidekeeper._errors import ForkedError, LostError, MemberRemovedError, MemberReplacedError, SidekeeperError
+from sidekeeper._guard import guards
 from sidekeeper._held import HeldStream, Kind
 from sidekeeper._lease import Lease, carried
 from sidekeeper.membership.v1 import membership_pb2
@@ -29,8 +30,15 @@ class Membership(HeldStream):
         return str(self.incarnation)
 
     async def update(self, metadata: Mapping[str, str]) -> None:
-        """Replaces the metadata that others see, at most 1 KiB in all. Raises MemberNotFoundError and other SidekeeperErrors."""
-        request = membership_pb2.UpdateRequest(group=self.group, member=self.member, lease_id=self._lease.id, metadata=metadata)
+        """Replaces the metadata that others see, at most 1 KiB in all; in the body of `Client.lock` only while the lock is held (see
+        `Lock.guard`). Raises MemberNotFoundError, GuardLostError and other SidekeeperErrors."""
+        request = membership_pb2.UpdateRequest(
+            group=self.group,
+            member=self.member,
+            lease_id=self._lease.id,
+            metadata=metadata,
+            guards=guards(self._kind.streams),
+        )
         await _transport.call_idempotent(self._stub.Update, request)
 
     async def leave(self) -> None:

@@ -270,8 +270,8 @@ class Lock(_Held):
         return self._lock.ticket()
 
     def guard(self) -> AbstractContextManager[None]:
-        """Guards with the lock what its client writes in the body of `with`: `put`, `delete` and `commit` of the configuration, and the
-        numbers of a sequence unless they are relaxed.
+        """Guards with the lock what its client writes in the body of `with`: `put`, `delete` and `commit` of the configuration, the
+        numbers of a sequence unless they are relaxed, and a member's joining and updates.
 
         The ensemble carries that out only while the lock is held, in one transaction with the write, at no cost; otherwise it is
         GuardLostError, or HoldNotFoundError after the sidecar has restarted. It holds for this thread: another one calls guard itself.

@@ -13,7 +13,7 @@ from sidekeeper import _lease, _lock, _permits, _transport
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import LostError, SidekeeperError
-from sidekeeper._guard import CurrentToken, Ticket, Verification, unguarded
+from sidekeeper._guard import CurrentToken, Ticket, Verification, guards, unguarded
 from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease
 from sidekeeper._lock import Lock, LockOptions, WithHeld
@@ -244,7 +244,8 @@ class Client:
 
         lease: the lease of the membership; None, one of its own that ends with it. wait: the seconds to wait for a sidecar or an
         ensemble that is away and, with WAIT and REPLACE, for the name; None, 10 seconds each time for what is away, and without a limit
-        for the name; 0 tries once. Raises MemberExistsError, WaitTimeoutError, EnsembleUnreachableError.
+        for the name; 0 tries once. In the body of `lock` it joins only while the lock is held, and stays a member after that (see
+        `Lock.guard`). Raises MemberExistsError, WaitTimeoutError, GuardLostError, EnsembleUnreachableError.
         """
         waits = on_conflict is not OnConflict.REJECT
 
@@ -258,6 +259,7 @@ class Client:
                 lease_id=own.id,
                 on_conflict=membership_pb2.OnConflict.Name(on_conflict),
                 wait_timeout=duration(this.wait) if waits else None,
+                guards=guards(self._streams),
             )
             membership = Membership(self._member, self._groups, group, member, own, owns_lease=lease is None)
             try:

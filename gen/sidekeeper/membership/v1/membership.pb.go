@@ -11,6 +11,7 @@
 package membershipv1
 
 import (
+	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -105,7 +106,10 @@ type JoinRequest struct {
 	OnConflict OnConflict `protobuf:"varint,6,opt,name=on_conflict,json=onConflict,proto3,enum=sidekeeper.membership.v1.OnConflict" json:"on_conflict,omitempty"`
 	// Optional. With WAIT and REPLACE, how long to wait for the name: 0 to 10 years; omitted, indefinitely. With REJECT there is
 	// no wait, and it must be omitted.
-	WaitTimeout   *durationpb.Duration `protobuf:"bytes,7,opt,name=wait_timeout,json=waitTimeout,proto3" json:"wait_timeout,omitempty"`
+	WaitTimeout *durationpb.Duration `protobuf:"bytes,7,opt,name=wait_timeout,json=waitTimeout,proto3" json:"wait_timeout,omitempty"`
+	// Optional. At most 8 different ones. Holds that must last for the caller to join, and to ask for the end of a member that it replaces. They
+	// are checked as it joins: a member remains when they end.
+	Guards        []*v1.Guard `protobuf:"bytes,8,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -185,6 +189,13 @@ func (x *JoinRequest) GetOnConflict() OnConflict {
 func (x *JoinRequest) GetWaitTimeout() *durationpb.Duration {
 	if x != nil {
 		return x.WaitTimeout
+	}
+	return nil
+}
+
+func (x *JoinRequest) GetGuards() []*v1.Guard {
+	if x != nil {
+		return x.Guards
 	}
 	return nil
 }
@@ -498,7 +509,9 @@ type UpdateRequest struct {
 	Metadata map[string]string `protobuf:"bytes,3,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Optional. The lease that the caller joined with; omitted, the one of this caller's leases that has joined under this name
 	// through this sidecar.
-	LeaseId       string `protobuf:"bytes,4,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	LeaseId string `protobuf:"bytes,4,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	// Optional. At most 8 different ones. Holds that must last for the metadata to be replaced.
+	Guards        []*v1.Guard `protobuf:"bytes,5,rep,name=guards,proto3" json:"guards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -559,6 +572,13 @@ func (x *UpdateRequest) GetLeaseId() string {
 		return x.LeaseId
 	}
 	return ""
+}
+
+func (x *UpdateRequest) GetGuards() []*v1.Guard {
+	if x != nil {
+		return x.Guards
+	}
+	return nil
 }
 
 // UpdateResponse says that the metadata is stored.
@@ -1465,7 +1485,7 @@ var File_sidekeeper_membership_v1_membership_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_membership_v1_membership_proto_rawDesc = "" +
 	"\n" +
-	")sidekeeper/membership/v1/membership.proto\x12\x18sidekeeper.membership.v1\x1a\x1egoogle/protobuf/duration.proto\"\xff\x02\n" +
+	")sidekeeper/membership/v1/membership.proto\x12\x18sidekeeper.membership.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dsidekeeper/hold/v1/hold.proto\"\xb2\x03\n" +
 	"\vJoinRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12O\n" +
@@ -1474,7 +1494,8 @@ const file_sidekeeper_membership_v1_membership_proto_rawDesc = "" +
 	"\blease_id\x18\x05 \x01(\tR\aleaseId\x12E\n" +
 	"\von_conflict\x18\x06 \x01(\x0e2$.sidekeeper.membership.v1.OnConflictR\n" +
 	"onConflict\x12<\n" +
-	"\fwait_timeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x1a;\n" +
+	"\fwait_timeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x121\n" +
+	"\x06guards\x18\b \x03(\v2\x19.sidekeeper.hold.v1.GuardR\x06guards\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x96\x02\n" +
@@ -1493,12 +1514,13 @@ const file_sidekeeper_membership_v1_membership_proto_rawDesc = "" +
 	"\bmetadata\x18\x01 \x03(\v2/.sidekeeper.membership.v1.Updated.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe8\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9b\x02\n" +
 	"\rUpdateRequest\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12Q\n" +
 	"\bmetadata\x18\x03 \x03(\v25.sidekeeper.membership.v1.UpdateRequest.MetadataEntryR\bmetadata\x12\x19\n" +
-	"\blease_id\x18\x04 \x01(\tR\aleaseId\x1a;\n" +
+	"\blease_id\x18\x04 \x01(\tR\aleaseId\x121\n" +
+	"\x06guards\x18\x05 \x03(\v2\x19.sidekeeper.hold.v1.GuardR\x06guards\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"6\n" +
@@ -1620,47 +1642,50 @@ var file_sidekeeper_membership_v1_membership_proto_goTypes = []any{
 	nil,                         // 25: sidekeeper.membership.v1.UpdateRequest.MetadataEntry
 	nil,                         // 26: sidekeeper.membership.v1.Member.MetadataEntry
 	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
+	(*v1.Guard)(nil),            // 28: sidekeeper.hold.v1.Guard
 }
 var file_sidekeeper_membership_v1_membership_proto_depIdxs = []int32{
 	23, // 0: sidekeeper.membership.v1.JoinRequest.metadata:type_name -> sidekeeper.membership.v1.JoinRequest.MetadataEntry
 	0,  // 1: sidekeeper.membership.v1.JoinRequest.on_conflict:type_name -> sidekeeper.membership.v1.OnConflict
 	27, // 2: sidekeeper.membership.v1.JoinRequest.wait_timeout:type_name -> google.protobuf.Duration
-	3,  // 3: sidekeeper.membership.v1.JoinResponse.joined:type_name -> sidekeeper.membership.v1.Joined
-	4,  // 4: sidekeeper.membership.v1.JoinResponse.suspended:type_name -> sidekeeper.membership.v1.Suspended
-	5,  // 5: sidekeeper.membership.v1.JoinResponse.resumed:type_name -> sidekeeper.membership.v1.Resumed
-	6,  // 6: sidekeeper.membership.v1.JoinResponse.updated:type_name -> sidekeeper.membership.v1.Updated
-	27, // 7: sidekeeper.membership.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	24, // 8: sidekeeper.membership.v1.Updated.metadata:type_name -> sidekeeper.membership.v1.Updated.MetadataEntry
-	25, // 9: sidekeeper.membership.v1.UpdateRequest.metadata:type_name -> sidekeeper.membership.v1.UpdateRequest.MetadataEntry
-	11, // 10: sidekeeper.membership.v1.GetResponse.view:type_name -> sidekeeper.membership.v1.View
-	12, // 11: sidekeeper.membership.v1.View.members:type_name -> sidekeeper.membership.v1.Member
-	26, // 12: sidekeeper.membership.v1.Member.metadata:type_name -> sidekeeper.membership.v1.Member.MetadataEntry
-	27, // 13: sidekeeper.membership.v1.Member.age:type_name -> google.protobuf.Duration
-	16, // 14: sidekeeper.membership.v1.ListResponse.groups:type_name -> sidekeeper.membership.v1.Group
-	11, // 15: sidekeeper.membership.v1.WatchResponse.view:type_name -> sidekeeper.membership.v1.View
-	13, // 16: sidekeeper.membership.v1.WatchResponse.joined:type_name -> sidekeeper.membership.v1.MemberReference
-	13, // 17: sidekeeper.membership.v1.WatchResponse.left:type_name -> sidekeeper.membership.v1.MemberReference
-	13, // 18: sidekeeper.membership.v1.WatchResponse.changed:type_name -> sidekeeper.membership.v1.MemberReference
-	27, // 19: sidekeeper.membership.v1.DeleteRequest.force_after:type_name -> google.protobuf.Duration
-	1,  // 20: sidekeeper.membership.v1.MembershipService.Join:input_type -> sidekeeper.membership.v1.JoinRequest
-	7,  // 21: sidekeeper.membership.v1.MembershipService.Update:input_type -> sidekeeper.membership.v1.UpdateRequest
-	9,  // 22: sidekeeper.membership.v1.MembershipService.Get:input_type -> sidekeeper.membership.v1.GetRequest
-	14, // 23: sidekeeper.membership.v1.MembershipService.List:input_type -> sidekeeper.membership.v1.ListRequest
-	17, // 24: sidekeeper.membership.v1.MembershipService.Watch:input_type -> sidekeeper.membership.v1.WatchRequest
-	19, // 25: sidekeeper.membership.v1.MembershipService.Create:input_type -> sidekeeper.membership.v1.CreateRequest
-	21, // 26: sidekeeper.membership.v1.MembershipService.Delete:input_type -> sidekeeper.membership.v1.DeleteRequest
-	2,  // 27: sidekeeper.membership.v1.MembershipService.Join:output_type -> sidekeeper.membership.v1.JoinResponse
-	8,  // 28: sidekeeper.membership.v1.MembershipService.Update:output_type -> sidekeeper.membership.v1.UpdateResponse
-	10, // 29: sidekeeper.membership.v1.MembershipService.Get:output_type -> sidekeeper.membership.v1.GetResponse
-	15, // 30: sidekeeper.membership.v1.MembershipService.List:output_type -> sidekeeper.membership.v1.ListResponse
-	18, // 31: sidekeeper.membership.v1.MembershipService.Watch:output_type -> sidekeeper.membership.v1.WatchResponse
-	20, // 32: sidekeeper.membership.v1.MembershipService.Create:output_type -> sidekeeper.membership.v1.CreateResponse
-	22, // 33: sidekeeper.membership.v1.MembershipService.Delete:output_type -> sidekeeper.membership.v1.DeleteResponse
-	27, // [27:34] is the sub-list for method output_type
-	20, // [20:27] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	28, // 3: sidekeeper.membership.v1.JoinRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	3,  // 4: sidekeeper.membership.v1.JoinResponse.joined:type_name -> sidekeeper.membership.v1.Joined
+	4,  // 5: sidekeeper.membership.v1.JoinResponse.suspended:type_name -> sidekeeper.membership.v1.Suspended
+	5,  // 6: sidekeeper.membership.v1.JoinResponse.resumed:type_name -> sidekeeper.membership.v1.Resumed
+	6,  // 7: sidekeeper.membership.v1.JoinResponse.updated:type_name -> sidekeeper.membership.v1.Updated
+	27, // 8: sidekeeper.membership.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	24, // 9: sidekeeper.membership.v1.Updated.metadata:type_name -> sidekeeper.membership.v1.Updated.MetadataEntry
+	25, // 10: sidekeeper.membership.v1.UpdateRequest.metadata:type_name -> sidekeeper.membership.v1.UpdateRequest.MetadataEntry
+	28, // 11: sidekeeper.membership.v1.UpdateRequest.guards:type_name -> sidekeeper.hold.v1.Guard
+	11, // 12: sidekeeper.membership.v1.GetResponse.view:type_name -> sidekeeper.membership.v1.View
+	12, // 13: sidekeeper.membership.v1.View.members:type_name -> sidekeeper.membership.v1.Member
+	26, // 14: sidekeeper.membership.v1.Member.metadata:type_name -> sidekeeper.membership.v1.Member.MetadataEntry
+	27, // 15: sidekeeper.membership.v1.Member.age:type_name -> google.protobuf.Duration
+	16, // 16: sidekeeper.membership.v1.ListResponse.groups:type_name -> sidekeeper.membership.v1.Group
+	11, // 17: sidekeeper.membership.v1.WatchResponse.view:type_name -> sidekeeper.membership.v1.View
+	13, // 18: sidekeeper.membership.v1.WatchResponse.joined:type_name -> sidekeeper.membership.v1.MemberReference
+	13, // 19: sidekeeper.membership.v1.WatchResponse.left:type_name -> sidekeeper.membership.v1.MemberReference
+	13, // 20: sidekeeper.membership.v1.WatchResponse.changed:type_name -> sidekeeper.membership.v1.MemberReference
+	27, // 21: sidekeeper.membership.v1.DeleteRequest.force_after:type_name -> google.protobuf.Duration
+	1,  // 22: sidekeeper.membership.v1.MembershipService.Join:input_type -> sidekeeper.membership.v1.JoinRequest
+	7,  // 23: sidekeeper.membership.v1.MembershipService.Update:input_type -> sidekeeper.membership.v1.UpdateRequest
+	9,  // 24: sidekeeper.membership.v1.MembershipService.Get:input_type -> sidekeeper.membership.v1.GetRequest
+	14, // 25: sidekeeper.membership.v1.MembershipService.List:input_type -> sidekeeper.membership.v1.ListRequest
+	17, // 26: sidekeeper.membership.v1.MembershipService.Watch:input_type -> sidekeeper.membership.v1.WatchRequest
+	19, // 27: sidekeeper.membership.v1.MembershipService.Create:input_type -> sidekeeper.membership.v1.CreateRequest
+	21, // 28: sidekeeper.membership.v1.MembershipService.Delete:input_type -> sidekeeper.membership.v1.DeleteRequest
+	2,  // 29: sidekeeper.membership.v1.MembershipService.Join:output_type -> sidekeeper.membership.v1.JoinResponse
+	8,  // 30: sidekeeper.membership.v1.MembershipService.Update:output_type -> sidekeeper.membership.v1.UpdateResponse
+	10, // 31: sidekeeper.membership.v1.MembershipService.Get:output_type -> sidekeeper.membership.v1.GetResponse
+	15, // 32: sidekeeper.membership.v1.MembershipService.List:output_type -> sidekeeper.membership.v1.ListResponse
+	18, // 33: sidekeeper.membership.v1.MembershipService.Watch:output_type -> sidekeeper.membership.v1.WatchResponse
+	20, // 34: sidekeeper.membership.v1.MembershipService.Create:output_type -> sidekeeper.membership.v1.CreateResponse
+	22, // 35: sidekeeper.membership.v1.MembershipService.Delete:output_type -> sidekeeper.membership.v1.DeleteResponse
+	29, // [29:36] is the sub-list for method output_type
+	22, // [22:29] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_membership_v1_membership_proto_init() }

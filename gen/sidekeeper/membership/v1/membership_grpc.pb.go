@@ -55,6 +55,7 @@ type MembershipServiceClient interface {
 	//	ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
 	//	itself has joined, or waits to join, under this name.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
+	//	FAILED_PRECONDITION (GUARD_LOST): before `joined` only; a guard's hold has ended: the caller is not a member.
 	//	ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
 	//	ABORTED (LEASE_CLOSED): the caller closed the lease.
 	//	ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
@@ -64,6 +65,7 @@ type MembershipServiceClient interface {
 	//	safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit was
 	//	reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
@@ -73,6 +75,8 @@ type MembershipServiceClient interface {
 	//
 	//	NOT_FOUND (MEMBER_NOT_FOUND): no such member of this caller and, if given, of this lease.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; the metadata is as it was.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
@@ -244,6 +248,7 @@ type MembershipServiceServer interface {
 	//	ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
 	//	itself has joined, or waits to join, under this name.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
+	//	FAILED_PRECONDITION (GUARD_LOST): before `joined` only; a guard's hold has ended: the caller is not a member.
 	//	ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
 	//	ABORTED (LEASE_CLOSED): the caller closed the lease.
 	//	ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
@@ -253,6 +258,7 @@ type MembershipServiceServer interface {
 	//	safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit was
 	//	reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
@@ -262,6 +268,8 @@ type MembershipServiceServer interface {
 	//
 	//	NOT_FOUND (MEMBER_NOT_FOUND): no such member of this caller and, if given, of this lease.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+	//	FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; the metadata is as it was.
+	//	NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
 	//	ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.

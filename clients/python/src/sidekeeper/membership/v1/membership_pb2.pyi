@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from sidekeeper.hold.v1 import hold_pb2 as _hold_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -22,7 +23,7 @@ ON_CONFLICT_WAIT: OnConflict
 ON_CONFLICT_REPLACE: OnConflict
 
 class JoinRequest(_message.Message):
-    __slots__ = ("group", "member", "metadata", "owner", "lease_id", "on_conflict", "wait_timeout")
+    __slots__ = ("group", "member", "metadata", "owner", "lease_id", "on_conflict", "wait_timeout", "guards")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -37,6 +38,7 @@ class JoinRequest(_message.Message):
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     ON_CONFLICT_FIELD_NUMBER: _ClassVar[int]
     WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    GUARDS_FIELD_NUMBER: _ClassVar[int]
     group: str
     member: str
     metadata: _containers.ScalarMap[str, str]
@@ -44,7 +46,8 @@ class JoinRequest(_message.Message):
     lease_id: str
     on_conflict: OnConflict
     wait_timeout: _duration_pb2.Duration
-    def __init__(self, group: _Optional[str] = ..., member: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., owner: _Optional[str] = ..., lease_id: _Optional[str] = ..., on_conflict: _Optional[_Union[OnConflict, str]] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    guards: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Guard]
+    def __init__(self, group: _Optional[str] = ..., member: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., owner: _Optional[str] = ..., lease_id: _Optional[str] = ..., on_conflict: _Optional[_Union[OnConflict, str]] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., guards: _Optional[_Iterable[_Union[_hold_pb2.Guard, _Mapping]]] = ...) -> None: ...
 
 class JoinResponse(_message.Message):
     __slots__ = ("joined", "suspended", "resumed", "updated")
@@ -88,7 +91,7 @@ class Updated(_message.Message):
     def __init__(self, metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class UpdateRequest(_message.Message):
-    __slots__ = ("group", "member", "metadata", "lease_id")
+    __slots__ = ("group", "member", "metadata", "lease_id", "guards")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -100,11 +103,13 @@ class UpdateRequest(_message.Message):
     MEMBER_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    GUARDS_FIELD_NUMBER: _ClassVar[int]
     group: str
     member: str
     metadata: _containers.ScalarMap[str, str]
     lease_id: str
-    def __init__(self, group: _Optional[str] = ..., member: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., lease_id: _Optional[str] = ...) -> None: ...
+    guards: _containers.RepeatedCompositeFieldContainer[_hold_pb2.Guard]
+    def __init__(self, group: _Optional[str] = ..., member: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., lease_id: _Optional[str] = ..., guards: _Optional[_Iterable[_Union[_hold_pb2.Guard, _Mapping]]] = ...) -> None: ...
 
 class UpdateResponse(_message.Message):
     __slots__ = ("incarnation",)

@@ -462,7 +462,9 @@ public final class Client implements AutoCloseable {
 
   /**
    * Makes the caller a member of a group, and returns when others can see it. It waits for a
-   * sidecar or an ensemble that is away, as long as the options say.
+   * sidecar or an ensemble that is away, as long as the options say. Where a lock guards what this
+   * thread writes, it joins only while that is held, and stays a member after that; otherwise it is
+   * GuardLostException (see {@link Lock#guard}).
    *
    * @param group to join
    * @param member the caller's name in it
@@ -496,8 +498,8 @@ public final class Client implements AutoCloseable {
 
   /**
    * Is a member of the group until what it returns is closed, and joins again when the lease was
-   * lost. A member of its name that is still there from before is waited for. It returns when the
-   * caller is a member for the first time.
+   * lost. A member of its name that is still there from before is waited for. No lock guards that.
+   * It returns when the caller is a member for the first time.
    *
    * @param group to join
    * @param member the caller's name in it

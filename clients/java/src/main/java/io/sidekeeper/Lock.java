@@ -149,11 +149,11 @@ public final class Lock extends HeldStream<AcquireRequest, AcquireResponse> {
 
   /**
    * Guards with the lock what this thread writes with the lock's client, until the scope is closed:
-   * put, delete and commit of the configuration, and the numbers of a sequence unless they are
-   * relaxed. The ensemble carries that out only while the lock is held, in one transaction with the
-   * write, at no cost; otherwise it is GuardLostException, or a SidekeeperException with the reason
-   * HOLD_NOT_FOUND after the sidecar has restarted. What another client writes is not guarded by
-   * it: hand on a ticket.
+   * put, delete and commit of the configuration, the numbers of a sequence unless they are relaxed,
+   * and a member's joining and updates. The ensemble carries that out only while the lock is held,
+   * in one transaction with the write, at no cost; otherwise it is GuardLostException, or a
+   * SidekeeperException with the reason HOLD_NOT_FOUND after the sidecar has restarted. What
+   * another client writes is not guarded by it: hand on a ticket.
    *
    * @return the scope; close it on this thread
    */

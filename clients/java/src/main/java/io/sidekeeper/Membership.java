@@ -2,6 +2,7 @@ package io.sidekeeper;
 
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.hold.v1.Guard;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lease.v1.Start;
@@ -11,6 +12,7 @@ import io.sidekeeper.membership.v1.MembershipServiceGrpc;
 import io.sidekeeper.membership.v1.Resumed;
 import io.sidekeeper.membership.v1.Suspended;
 import io.sidekeeper.membership.v1.UpdateRequest;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 
@@ -71,11 +73,13 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
       String group,
       String member,
       JoinOptions options) {
+    List<Guard> guards = GuardScope.guards(kind.core());
     return Absence.through(
         kind.core(),
         options.waitTimeout(),
         options.lease(),
-        (wait, heard) -> once(kind, leases, group, member, options.waitTimeout(wait), heard),
+        (wait, heard) ->
+            once(kind, leases, group, member, options.waitTimeout(wait), guards, heard),
         Membership::giveUp);
   }
 
@@ -85,6 +89,7 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
       String group,
       String member,
       JoinOptions options,
+      List<Guard> guards,
       Runnable heard) {
     boolean single = options.lease() == null;
     return Grounded.begin(
@@ -92,7 +97,7 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
         options.lease(),
         options.owner(),
         heard,
-        lease -> new Membership(kind, group, member, lease, single).join(options, heard),
+        lease -> new Membership(kind, group, member, lease, single).join(options, guards, heard),
         Membership::giveUp);
   }
 
@@ -104,7 +109,8 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
     }
   }
 
-  private CompletableFuture<Membership> join(JoinOptions options, Runnable heard) {
+  private CompletableFuture<Membership> join(
+      JoinOptions options, List<Guard> guards, Runnable heard) {
     JoinRequest.Builder request =
         JoinRequest.newBuilder()
             .setGroup(group)
@@ -112,7 +118,8 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
             .setOwner(options.owner())
             .putAllMetadata(options.metadata())
             .setLeaseId(leaseId())
-            .setOnConflict(Wire.conflict(options.onConflict()));
+            .setOnConflict(Wire.conflict(options.onConflict()))
+            .addAllGuards(guards);
     if (options.waitTimeout() != null && options.onConflict() != OnConflict.REJECT) {
       request.setWaitTimeout(Wire.duration(options.waitTimeout()));
     }
@@ -153,7 +160,8 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
   }
 
   /**
-   * Changes what others are told about this member.
+   * Changes what others are told about this member; where a lock guards what this thread writes,
+   * only while that is held (see {@link Lock#guard}).
    *
    * @param metadata replaces all that there was: at most 1 KiB in all
    * @throws InterruptedException if the thread is interrupted; it may be changed then
@@ -166,6 +174,7 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
             .setMember(member)
             .putAllMetadata(metadata)
             .setLeaseId(lease.id())
+            .addAllGuards(GuardScope.guards(core))
             .build();
     Waiting.await(core.calls.insist(MembershipServiceGrpc.getUpdateMethod(), request));
   }

@@ -67,6 +67,8 @@ class GuardsTest {
     try (GuardScope guarded = lock.guard()) {
       config.put("state", "held");
       assertEquals(1, ids.next());
+      Membership member = client.join("web", "web-1", new JoinOptions());
+      member.update(Map.of("port", "80"));
       sidecar.expire("orders");
       assertTrue(lock.lost().toCompletableFuture().get(Sidecar.PATIENT, TimeUnit.SECONDS) != null);
       byte[] late = "late".getBytes(StandardCharsets.UTF_8);
@@ -74,10 +76,14 @@ class GuardsTest {
       assertRefused(lock, () -> config.commit(new Commit().put("state", late, null)));
       assertRefused(lock, () -> config.delete("old"));
       assertRefused(lock, ids::next);
+      assertRefused(lock, () -> client.join("web", "web-2", new JoinOptions()));
+      assertRefused(lock, () -> member.update(Map.of("port", "81")));
       assertEquals(2, ids.nextRelaxedRange(1).first());
       try (GuardScope none = GuardScope.unguarded()) {
         config.put("other", "unguarded");
+        member.update(Map.of("port", "82"));
       }
+      member.leave();
       assertRefused(lock, () -> config.put("state", "late"));
     }
     assertState("held");

@@ -8,6 +8,7 @@
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { handleServerStreamingCall, handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
+import { Guard } from "../../hold/v1/hold.js";
 
 export const protobufPackage = "sidekeeper.membership.v1";
 
@@ -57,7 +58,14 @@ export interface JoinRequest {
    * Optional. With WAIT and REPLACE, how long to wait for the name: 0 to 10 years; omitted, indefinitely. With REJECT there is
    * no wait, and it must be omitted.
    */
-  waitTimeout: Duration | undefined;
+  waitTimeout:
+    | Duration
+    | undefined;
+  /**
+   * Optional. At most 8 different ones. Holds that must last for the caller to join, and to ask for the end of a member that it replaces. They
+   * are checked as it joins: a member remains when they end.
+   */
+  guards: Guard[];
 }
 
 export interface JoinRequest_MetadataEntry {
@@ -130,6 +138,8 @@ export interface UpdateRequest {
    * through this sidecar.
    */
   leaseId: string;
+  /** Optional. At most 8 different ones. Holds that must last for the metadata to be replaced. */
+  guards: Guard[];
 }
 
 export interface UpdateRequest_MetadataEntry {
@@ -292,7 +302,16 @@ export interface DeleteResponse {
 }
 
 function createBaseJoinRequest(): JoinRequest {
-  return { group: "", member: "", metadata: {}, owner: "", leaseId: "", onConflict: 0, waitTimeout: undefined };
+  return {
+    group: "",
+    member: "",
+    metadata: {},
+    owner: "",
+    leaseId: "",
+    onConflict: 0,
+    waitTimeout: undefined,
+    guards: [],
+  };
 }
 
 export const JoinRequest: MessageFns<JoinRequest> = {
@@ -317,6 +336,9 @@ export const JoinRequest: MessageFns<JoinRequest> = {
     }
     if (message.waitTimeout !== undefined) {
       Duration.encode(message.waitTimeout, writer.uint32(58).fork()).join();
+    }
+    for (const v of message.guards) {
+      Guard.encode(v!, writer.uint32(66).fork()).join();
     }
     return writer;
   },
@@ -393,6 +415,14 @@ export const JoinRequest: MessageFns<JoinRequest> = {
             message.waitTimeout = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.guards.push(Guard.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -427,6 +457,7 @@ export const JoinRequest: MessageFns<JoinRequest> = {
     message.waitTimeout = (object.waitTimeout !== undefined && object.waitTimeout !== null)
       ? Duration.fromPartial(object.waitTimeout)
       : undefined;
+    message.guards = object.guards?.map((e) => Guard.fromPartial(e)) || [];
     return message;
   },
 };
@@ -907,7 +938,7 @@ export const Updated_MetadataEntry: MessageFns<Updated_MetadataEntry> = {
 };
 
 function createBaseUpdateRequest(): UpdateRequest {
-  return { group: "", member: "", metadata: {}, leaseId: "" };
+  return { group: "", member: "", metadata: {}, leaseId: "", guards: [] };
 }
 
 export const UpdateRequest: MessageFns<UpdateRequest> = {
@@ -923,6 +954,9 @@ export const UpdateRequest: MessageFns<UpdateRequest> = {
     });
     if (message.leaseId !== "") {
       writer.uint32(34).string(message.leaseId);
+    }
+    for (const v of message.guards) {
+      Guard.encode(v!, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -975,6 +1009,14 @@ export const UpdateRequest: MessageFns<UpdateRequest> = {
             message.leaseId = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.guards.push(Guard.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1004,6 +1046,7 @@ export const UpdateRequest: MessageFns<UpdateRequest> = {
       {},
     );
     message.leaseId = object.leaseId ?? "";
+    message.guards = object.guards?.map((e) => Guard.fromPartial(e)) || [];
     return message;
   },
 };
@@ -2302,6 +2345,7 @@ export const MembershipServiceService = {
    *   ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
    *   itself has joined, or waits to join, under this name.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
+   *   FAILED_PRECONDITION (GUARD_LOST): before `joined` only; a guard's hold has ended: the caller is not a member.
    *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
    *   ABORTED (LEASE_CLOSED): the caller closed the lease.
    *   ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
@@ -2311,6 +2355,7 @@ export const MembershipServiceService = {
    *   safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit was
    *   reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
@@ -2330,6 +2375,8 @@ export const MembershipServiceService = {
    *
    *   NOT_FOUND (MEMBER_NOT_FOUND): no such member of this caller and, if given, of this lease.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; the metadata is as it was.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
@@ -2453,6 +2500,7 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
    *   ALREADY_EXISTS (MEMBER_EXISTS): the group has a member of this name and on_conflict is REJECT; or this lease
    *   itself has joined, or waits to join, under this name.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): the name was not free within wait_timeout.
+   *   FAILED_PRECONDITION (GUARD_LOST): before `joined` only; a guard's hold has ended: the caller is not a member.
    *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: the caller is no longer a member.
    *   ABORTED (LEASE_CLOSED): the caller closed the lease.
    *   ABORTED (MEMBER_REPLACED): another caller joined under this name with REPLACE.
@@ -2462,6 +2510,7 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
    *   safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, SLOW_READER): a limit was
    *   reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
@@ -2473,6 +2522,8 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
    *
    *   NOT_FOUND (MEMBER_NOT_FOUND): no such member of this caller and, if given, of this lease.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+   *   FAILED_PRECONDITION (GUARD_LOST): a guard's hold has ended; the metadata is as it was.
+   *   NOT_FOUND (HOLD_NOT_FOUND): the hold_id of a guard is of no hold of the caller's.
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
