@@ -26,7 +26,7 @@ Connect = Callable[[], Any]
 
 @dataclass
 class Database:
-    """A database of its own. Its connections wait a tenth of a second for what another transaction has locked; those of MariaDB, a second."""
+    """A database of its own. Its connections wait a tenth of a second for what another transaction has locked; MariaDB's, a second."""
 
     dialect: fence.Dialect
     connect: Connect
