@@ -1,5 +1,5 @@
 # Everything is done from here, locally and in CI. It takes Go; tests and `make ensemble` also take Java and Maven,
-# and tests Python 3.11, Node.js 20, Ruby and C++ with their gRPC.
+# and tests Python 3.11, Node.js 20, Ruby and C++ with their gRPC, PostgreSQL and MariaDB.
 
 MAKEFLAGS += --no-print-directory
 SHELL := bash
@@ -38,7 +38,7 @@ test: need test-go python typescript java stubs one-lock ## Run all tests, with 
 # What the tests take beyond Go: all of it is there, or is installed, or is named, before the first test runs.
 .PHONY: need
 need: ## Install, or else name, what the tests take beyond Go
-	@tools/need race java python node stubs
+	@tools/need race java python node stubs databases
 
 # Packages whose tests start ensembles or other programs run one at a time, since they would starve each other.
 SERVERS = $(shell go list -f '{{range .TestImports}}{{println . $$.ImportPath}}{{end}}{{range .XTestImports}}{{println . $$.ImportPath}}{{end}}' ./... | \
@@ -49,6 +49,7 @@ test-go:
 	go build -race ./...
 	go -C tools test ./reference
 	go -C tools/alerts test ./...
+	go -C tools/databases test ./...
 	go -C clients/go test -race ./...
 	go test -race -timeout 30m $$(go list ./... | grep -vxF "$$(tr ' ' '\n' <<<"$(SERVERS)")")
 	go test -race ./service -multiplexed

@@ -64,6 +64,7 @@ var charters = []charter{
 	{folder: "tools/reference", closed: slices.Concat(wire[:1], logs, zooKeeper)},
 	{folder: "tools/pictures", closed: slices.Concat(wire, zooKeeper)},
 	{folder: "tools/alerts", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "tools/databases", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/support", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/support/standin", ours: []string{"recipes", "internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},

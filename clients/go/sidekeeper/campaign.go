@@ -79,7 +79,8 @@ func (l *Leadership) YieldRequested() <-chan Revocation { return l.revocations }
 
 // Guard is ctx with the term as a guard of what its client writes with it, as Lock.Guard.
 func (l *Leadership) Guard(ctx context.Context) context.Context {
-	return withGuard(ctx, guard{l.client, &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: l.id}}})
+	hold := &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: l.id}}
+	return withGuard(ctx, guard{client: l.client, wire: hold, ticket: l.term})
 }
 
 // Proclaim changes the value that the leader shows. ErrGuardLost if it does not lead any more.

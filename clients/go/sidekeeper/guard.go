@@ -22,18 +22,34 @@ type Ticket struct {
 func (l *Lock) Ticket() Ticket { return Ticket{strings.TrimPrefix(l.what, lockWord), l.token} }
 
 // Guard is ctx with the lock as a guard of what its client writes with it: Config.Put, Delete and Commit, Sequence.Next unless the
-// sequence is Relaxed, and Join and Membership.Update; whoever has joined stays when the lock is released. The ensemble carries that out only while the lock is held, in one transaction with the write, at no cost; otherwise it
-// is ErrGuardLost, or ErrHoldNotFound after the sidecar has restarted. WithLock and RunWhileLeader give their functions such a context. What
+// sequence is Relaxed, and Join and Membership.Update; whoever has joined stays when the lock is released. The ensemble carries that out only
+// while the lock is held, in one transaction with the write, at no cost; otherwise it is ErrGuardLost, or ErrHoldNotFound after the sidecar has restarted. WithLock and RunWhileLeader give their functions such a context. What
 // another Client writes is not guarded by it: hand on a Ticket.
 func (l *Lock) Guard(ctx context.Context) context.Context {
-	return withGuard(ctx, guard{l.client, &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: l.id}}})
+	hold := guard{client: l.client, wire: &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: l.id}}}
+	if l.options.Mode != Read {
+		hold.ticket = l.Ticket()
+	}
+	return withGuard(ctx, hold)
 }
 
 // Guard is ctx with the ticket as a guard of what is written with it, through whatever Client, as with Lock.Guard. It costs the sidecar two
 // reads.
 func (t Ticket) Guard(ctx context.Context) context.Context {
 	ticket := &holdv1.Ticket{Lock: t.Lock, FencingToken: t.FencingToken}
-	return withGuard(ctx, guard{nil, &holdv1.Guard{Hold: &holdv1.Guard_Ticket{Ticket: ticket}}})
+	return withGuard(ctx, guard{wire: &holdv1.Guard{Hold: &holdv1.Guard_Ticket{Ticket: ticket}}, ticket: t})
+}
+
+// Tickets are those of the holds that guard what is written with ctx, in the order of Lock.Guard and Ticket.Guard: what package fence sends
+// along to whatever else the locks protect. Locks that are held with Read have none here, since readers do not exclude each other.
+func Tickets(ctx context.Context) (tickets []Ticket) {
+	all, _ := ctx.Value(guardsKey{}).([]guard)
+	for _, of := range all {
+		if of.ticket != (Ticket{}) && !slices.Contains(tickets, of.ticket) {
+			tickets = append(tickets, of.ticket)
+		}
+	}
+	return tickets
 }
 
 // Verify says whether the ticket's hold lasts, for who protects something that is stored elsewhere and was sent the ticket; and the fencing
@@ -76,6 +92,7 @@ func Unguarded(ctx context.Context) context.Context {
 type guard struct {
 	client *Client
 	wire   *holdv1.Guard
+	ticket Ticket // none, if that of others may be smaller or larger
 }
 
 type guardsKey struct{}

@@ -453,3 +453,21 @@ func TestASidecarThatDoesNotAnswerHoldsNobodyUpForLongerThanTheyWait(t *testing.
 		})
 	}
 }
+
+func TestTheTicketsOfAContextAreThoseOfWhoExcludesOthers(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[sidekeeper.Mode]string{
+		0: "[{orders 7}]", sidekeeper.Exclusive: "[{orders 7}]", sidekeeper.Write: "[{orders 7}]", sidekeeper.Read: "[]",
+	} {
+		server := scripted.Start(t)
+		client, _ := dial(t, server)
+		lock, _ := hold(t, client, server, sidekeeper.LockOptions{Mode: mode})
+		guarded := lock.Guard(lock.Guard(t.Context()))
+		if got := fmt.Sprint(sidekeeper.Tickets(guarded)); got != want {
+			t.Errorf("%v: %s, want %s", mode, got, want)
+		}
+		if got := sidekeeper.Tickets(sidekeeper.Unguarded(guarded)); len(got) != 0 {
+			t.Errorf("%v: %v without guards", mode, got)
+		}
+	}
+}

@@ -8,6 +8,8 @@ import type { Guard as WireGuard } from "./gen/sidekeeper/hold/v1/hold.js";
 interface Guard {
   readonly wire: WireGuard;
   readonly client?: object;
+  /** That of the hold, if it excludes all others. */
+  readonly ticket?: Ticket;
 }
 
 const storage = new AsyncLocalStorage<readonly Guard[]>();
@@ -21,8 +23,9 @@ function guarded<T>(guard: Guard, body: () => T): T {
  *
  * @internal
  */
-export function guardedByHold<T>(holdId: string, client: object, body: () => T): T {
-  return guarded({ wire: { hold: { $case: "holdId", value: holdId } }, client }, body);
+export function guardedByHold<T>(holdId: string, client: object, ticket: Ticket | undefined, body: () => T): T {
+  const guard: Guard = { wire: { hold: { $case: "holdId", value: holdId } }, client };
+  return guarded(ticket === undefined ? guard : { ...guard, ticket }, body);
 }
 
 /**
@@ -50,8 +53,20 @@ export class Ticket {
   /** Runs body and returns its result. What it writes, through any client, is guarded with the ticket, as with Lock.guard. */
   guard<T>(body: () => T): T {
     const ticket = { lock: this.lock, fencingToken: this.fencingToken };
-    return guarded({ wire: { hold: { $case: "ticket", value: ticket } } }, body);
+    return guarded({ wire: { hold: { $case: "ticket", value: ticket } }, ticket: this }, body);
   }
+}
+
+/**
+ * The tickets of the holds that guard what is written here, outermost first: what `fence` sends along to whatever else the locks protect.
+ * Locks that are held in the mode `read` have none here, since readers do not exclude each other.
+ */
+export function tickets(): Ticket[] {
+  const all = (storage.getStore() ?? []).flatMap(({ ticket }) => ticket ?? []);
+  return all.filter(
+    (ticket, at) =>
+      all.findIndex(({ lock, fencingToken }) => lock === ticket.lock && fencingToken === ticket.fencingToken) === at,
+  );
 }
 
 /** How it stood with a ticket's hold at some moment of the call. */

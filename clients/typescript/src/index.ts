@@ -15,7 +15,8 @@
 export { Client, type ClientOptions } from "./client.js";
 export { Commit, Config, ConfigView, type Precondition } from "./config.js";
 export * from "./errors.js";
-export { type CurrentToken, Ticket, type Verification, unguarded } from "./guard.js";
+export * as fence from "./fence.js";
+export { type CurrentToken, Ticket, type Verification, tickets, unguarded } from "./guard.js";
 export { Lease, type LeaseOptions } from "./lease.js";
 export { Lock, type LockOptions, type WithLockOptions } from "./lock.js";
 export { type JoinOptions, Membership } from "./membership.js";

@@ -126,7 +126,7 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
    * another client writes is not guarded by it: hand on a Ticket.
    */
   guard<T>(body: () => T): T {
-    return guardedByHold(this.holdId, this.kind.streams, body);
+    return guardedByHold(this.holdId, this.kind.streams, this.options.mode === "read" ? undefined : this.ticket(), body);
   }
 
   /**

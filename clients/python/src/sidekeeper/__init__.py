@@ -14,7 +14,7 @@ protects, and have that refuse smaller ones.
 from sidekeeper import _errors
 from sidekeeper._config import Commit, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import *  # noqa: F403 (each error, as __all__ says)
-from sidekeeper._guard import CurrentToken, Ticket, Verification, unguarded
+from sidekeeper._guard import CurrentToken, Ticket, Verification, tickets, unguarded
 from sidekeeper._sync import Client, Config, ConfigView, Lease, Lock, LockOptions, Membership, Permits, PermitsOptions, Sequence
 from sidekeeper._transport import ADDRESS_VARIABLE, DEFAULT_ADDRESS
 from sidekeeper._types import (
@@ -77,6 +77,7 @@ __all__ = [
     "if_exists",
     "if_missing",
     "if_version",
+    "tickets",
     "unguarded",
 ]
 __all__ += _errors.__all__

@@ -23,7 +23,8 @@ class Ticket:
     @contextmanager
     def guard(self) -> Iterator[None]:
         """Guards with the ticket what is written in the body of `with`, through any client; see `Lock.guard`."""
-        with entered(Guard(hold_pb2.Guard(ticket=hold_pb2.Ticket(lock=self.lock, fencing_token=self.fencing_token)))):
+        wire = hold_pb2.Guard(ticket=hold_pb2.Ticket(lock=self.lock, fencing_token=self.fencing_token))
+        with entered(Guard(wire, ticket=self)):
             yield
 
 
@@ -56,10 +57,12 @@ class Guard:
     wire: hold_pb2.Guard
     client: object = None
     """What that client's objects have in common; None for every client."""
+    ticket: Ticket | None = None
+    """That of the hold, if it excludes all others."""
 
 
-def of_hold(hold_id: str, client: object) -> Guard:
-    return Guard(hold_pb2.Guard(hold_id=hold_id), client)
+def of_hold(hold_id: str, client: object, ticket: Ticket | None) -> Guard:
+    return Guard(hold_pb2.Guard(hold_id=hold_id), client, ticket)
 
 
 _guards: ContextVar[tuple[Guard, ...]] = ContextVar("sidekeeper guards", default=())
@@ -93,6 +96,12 @@ def unguarded() -> Iterator[None]:
         yield
     finally:
         _guards.set(before)
+
+
+def tickets() -> tuple[Ticket, ...]:
+    """The tickets of the holds that guard what is written here, outermost first: what `sidekeeper.fence` sends along to whatever else the
+    locks protect. Locks that are held in mode READ have none here, since readers do not exclude each other."""
+    return tuple(dict.fromkeys(guard.ticket for guard in _guards.get() if guard.ticket is not None))
 
 
 def guards(client: object) -> list[hold_pb2.Guard]:

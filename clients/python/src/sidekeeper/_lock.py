@@ -97,7 +97,8 @@ class Lock(HeldStream):
             yield
 
     def _own_guard(self) -> _guard.Guard:
-        return _guard.of_hold(self.hold_id, self._kind.streams)
+        shared = self._options.get("mode", Mode.EXCLUSIVE) == Mode.READ
+        return _guard.of_hold(self.hold_id, self._kind.streams, None if shared else self.ticket())
 
     def check(self) -> None:
         """Raises LostError if the lock is not proven to be the caller's at this moment."""

@@ -13,7 +13,7 @@ from sidekeeper import _lease, _lock, _permits, _transport
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import LostError, SidekeeperError
-from sidekeeper._guard import CurrentToken, Ticket, Verification, guards, unguarded
+from sidekeeper._guard import CurrentToken, Ticket, Verification, guards, tickets, unguarded
 from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease
 from sidekeeper._lock import Lock, LockOptions, WithHeld
@@ -47,6 +47,7 @@ __all__ = [
     "if_exists",
     "if_missing",
     "if_version",
+    "tickets",
     "unguarded",
 ]
 

@@ -2,7 +2,9 @@ package io.sidekeeper;
 
 import io.sidekeeper.hold.v1.Guard;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -16,14 +18,20 @@ public final class GuardScope implements AutoCloseable {
   private final @Nullable Core client;
   private final @Nullable Guard guard;
 
-  private GuardScope(@Nullable Core client, @Nullable Guard guard) {
+  private final @Nullable Ticket ticket;
+
+  private GuardScope(@Nullable Core client, @Nullable Guard guard, @Nullable Ticket ticket) {
     this.client = client;
     this.guard = guard;
+    this.ticket = ticket;
   }
 
-  /** Opens one for what a client writes, or null for all; without a guard none applies in it. */
-  static GuardScope open(@Nullable Core client, @Nullable Guard guard) {
-    GuardScope scope = new GuardScope(client, guard);
+  /**
+   * Opens one for what a client writes, or null for all; without a guard none applies in it. The
+   * ticket is that of the hold, if it excludes all others.
+   */
+  static GuardScope open(@Nullable Core client, @Nullable Guard guard, @Nullable Ticket ticket) {
+    GuardScope scope = new GuardScope(client, guard, ticket);
     List<GuardScope> open = new ArrayList<>(OPEN.get());
     open.add(scope);
     OPEN.set(List.copyOf(open));
@@ -36,7 +44,7 @@ public final class GuardScope implements AutoCloseable {
    * @return the scope; close it on this thread
    */
   public static GuardScope unguarded() {
-    return open(null, null);
+    return open(null, null, null);
   }
 
   /** The guards of what the client writes on this thread. */
@@ -50,6 +58,25 @@ public final class GuardScope implements AutoCloseable {
       }
     }
     return guards;
+  }
+
+  /**
+   * The tickets of the holds that guard what this thread writes, outermost first: what the package
+   * {@code io.sidekeeper.fence} sends along to whatever else the locks protect. Locks that are held
+   * with {@link Mode#READ} have none here, since readers do not exclude each other.
+   *
+   * @return each of them once
+   */
+  public static List<Ticket> tickets() {
+    Set<Ticket> tickets = new LinkedHashSet<>();
+    for (GuardScope scope : OPEN.get()) {
+      if (scope.guard == null) {
+        tickets.clear();
+      } else if (scope.ticket != null) {
+        tickets.add(scope.ticket);
+      }
+    }
+    return List.copyOf(tickets);
   }
 
   /** Ends it. Again, or on another thread, it does nothing. */

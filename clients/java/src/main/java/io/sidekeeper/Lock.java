@@ -158,7 +158,8 @@ public final class Lock extends HeldStream<AcquireRequest, AcquireResponse> {
    * @return the scope; close it on this thread
    */
   public GuardScope guard() {
-    return GuardScope.open(core, Guard.newBuilder().setHoldId(holdId).build());
+    Ticket ticket = options.mode() == Mode.READ ? null : ticket();
+    return GuardScope.open(core, Guard.newBuilder().setHoldId(holdId).build(), ticket);
   }
 
   /** Takes in an error of a body: a write may meet the loss of the lock before the client does. */

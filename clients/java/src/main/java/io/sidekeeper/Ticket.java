@@ -19,6 +19,6 @@ public record Ticket(String lock, long fencingToken) {
   public GuardScope guard() {
     var ticket =
         io.sidekeeper.hold.v1.Ticket.newBuilder().setLock(lock).setFencingToken(fencingToken);
-    return GuardScope.open(null, Guard.newBuilder().setTicket(ticket).build());
+    return GuardScope.open(null, Guard.newBuilder().setTicket(ticket).build(), this);
   }
 }

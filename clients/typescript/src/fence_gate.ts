@@ -1,0 +1,94 @@
+/** Gates: which calls pass. */
+
+import { HEADER, parse } from "./fence_header.js";
+import { RefusedError } from "./fence_refusal.js";
+import type { Ticket, Verification } from "./guard.js";
+
+/**
+ * Remembers the largest fencing token of each lock. All instances of a service that guard the same thing share one, and it outlives them:
+ * what it forgets lets a late call pass.
+ */
+export interface Store {
+  /**
+   * Makes token the mark of the lock if it is larger, and returns the mark: token itself, or a larger one. When it settles the mark is as
+   * durable as the store makes it. Of two calls at once, one sees the mark of the other.
+   */
+  raise(lock: string, token: bigint): Promise<bigint>;
+}
+
+export interface GateOptions {
+  /** The locks of which each call must have a ticket. It should name what guards the service: else a ticket of any lock will do. */
+  readonly locks?: readonly string[];
+  /**
+   * Says which calls pass without the tickets, by gRPC's method, as in /shop.v1.Orders/List, or by whatever else `admit` is given. The
+   * tickets that such a call has must still not be stale.
+   */
+  readonly withoutTicket?: (call: string) => boolean;
+  /**
+   * Client.verify: asks the sidecar whether the ticket's hold lasts, before its token is believed. Without it, whoever may call can keep
+   * all others out with an invented token. It costs each call a request to the ensemble.
+   */
+  readonly verify?: (ticket: Ticket) => Promise<Verification>;
+}
+
+/** Lets those calls pass whose tickets are not stale. */
+export class Gate {
+  constructor(
+    private readonly store: Store,
+    private readonly options: GateOptions = {},
+  ) {}
+
+  /**
+   * Lets a call pass, which raises the marks of its tickets, or throws RefusedError, whose cause is what has failed if it is undecided.
+   * `values` are those of HEADER. A ticket may become stale right afterwards: a service whose effects come late compares the token there
+   * again.
+   */
+  async admit(call: string, values: readonly string[]): Promise<Ticket[]> {
+    const tickets = parse(values);
+    const missing = this.missing(tickets);
+    if (missing !== undefined && this.options.withoutTicket?.(call) !== true) {
+      throw missing;
+    }
+    try {
+      for (const ticket of tickets) {
+        await this.verify(ticket); // before any mark is raised: marks are for holders alone
+      }
+      for (const ticket of tickets) {
+        await this.raise(ticket);
+      }
+    } catch (error) {
+      throw error instanceof RefusedError
+        ? error
+        : new RefusedError("undecided", `whether the tickets of ${HEADER} are stale cannot be told at present`, { cause: error });
+    }
+    return tickets;
+  }
+
+  private missing(tickets: readonly Ticket[]): RefusedError | undefined {
+    const { locks = [] } = this.options;
+    const lock = locks.find((lock) => !tickets.some((ticket) => ticket.lock === lock));
+    if (lock !== undefined) {
+      return new RefusedError("missing", `${HEADER}: no ticket of lock ${lock}`);
+    }
+    return locks.length + tickets.length === 0 ? new RefusedError("missing", `${HEADER}: no ticket`) : undefined;
+  }
+
+  private async verify(ticket: Ticket): Promise<void> {
+    const { held, currentToken } = (await this.options.verify?.(ticket)) ?? { held: true, currentToken: 0n };
+    if (!held) {
+      const otherwise = currentToken === 0n ? "nor with any other" : `but with ${currentToken}`;
+      const message = `lock ${ticket.lock} is not held with fencing token ${ticket.fencingToken}, ${otherwise}`;
+      throw new RefusedError("not held", message, { ticket, largest: currentToken });
+    }
+  }
+
+  private async raise(ticket: Ticket): Promise<void> {
+    const largest = await this.store.raise(ticket.lock, ticket.fencingToken);
+    if (largest > ticket.fencingToken) {
+      const message =
+        `lock ${ticket.lock}: fencing token ${ticket.fencingToken} is stale, since ${largest} has been seen: ` +
+        "the lock was granted to another holder";
+      throw new RefusedError("stale", message, { ticket, largest });
+    }
+  }
+}
