@@ -46,6 +46,7 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f.SortFlags = false
 	f.StringSliceVar(&s.options.Listen, "listen", []string{"127.0.0.1:7181"}, "client listen addresses, besides a Unix socket in a private folder: `unix:///path` or a loopback host:port; repeatable")
 	f.BoolVar(&s.options.AnyAddress, "listen-anywhere", false, "let --listen have addresses that other machines reach, as in a container: each of their callers is an operator, also without TLS")
+	f.StringVar(&s.options.HTTPListen, "http-listen", "", "listen address of the API over HTTP with JSON, for all but held streams, as a loopback `host:port`; empty disables it")
 	f.StringVar(&s.options.TLSFolder, "tls-folder", "", "serve TCP addresses with TLS, with certificates that are made anew in this `folder`; callers take ca.pem, client.pem and client-key.pem from it")
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
 	f.DurationVar(&s.options.SessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its client requests another value; 2.2s to 20s")
@@ -92,6 +93,7 @@ func (s *devSettings) welcome(out io.Writer, sidecar *dev.Sidecar) error {
 		"Addresses":    strings.Join(addresses, ", "),
 		"Certificates": s.options.TLSFolder,
 		"Ensemble":     sidecar.EnsembleAddress(),
+		"HTTP":         sidecar.HTTPAddress(),
 		"Metrics":      sidecar.MetricsAddress(),
 		"Admin":        pageAt(sidecar.AdminAddress()),
 		"Address":      plain,
@@ -121,6 +123,8 @@ Sidekeeper, for development and tests only: its ensemble is in memory and keeps 
   callers:   {{.Addresses}}
 {{- with .Certificates}}
   TLS:       over TCP, with ca.pem, client.pem and client-key.pem from {{.}}{{end}}
+{{- with .HTTP}}
+  HTTP:      {{.}}, with JSON: POST to /sidekeeper.lock.v1.LockService/Get{{end}}
 {{- with .Metrics}}
   metrics:   http://{{.}}/metrics{{end}}{{with .Admin}}
   page:      {{.}}{{end}}

@@ -67,6 +67,7 @@ func (s *settings) rules() []rule {
 		{"otlp-endpoint", s.otlpEndpoint, s.otlpEndpoint == "" || tracing.IsEndpoint(s.otlpEndpoint), tracing.EndpointRule},
 		{"trace-ratio", s.traceRatio, s.traceRatio >= 0 && s.traceRatio <= 1, "between 0 and 1"},
 		{"tls-trust-domain", s.server.TrustDomains, len(s.server.TrustDomains) == 0 || s.server.TLS.Certificate != "", "needs --tls-cert"},
+		{"http-token-file", s.server.HTTPTokenFile, s.server.HTTPTokenFile == "" || s.server.HTTPListen != "", "needs --http-listen"},
 		{"zookeeper-tls-cert", s.tlsCert, (s.tlsCert == "") == (s.tlsKey == ""), "goes together with --zookeeper-tls-key"},
 		{"zookeeper-tls-cert", s.tlsCert, s.tlsCert == "" || s.tlsCA != "", "needs --zookeeper-tls-ca, which switches TLS on"},
 		{"zookeeper-tls-server-name", s.tlsServerName, s.tlsServerName == "" || s.tlsCA != "", "needs --zookeeper-tls-ca"},

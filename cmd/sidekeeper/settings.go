@@ -60,6 +60,8 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.SortFlags = false
 	f.StringSliceVar(&s.server.Listen, "listen", []string{"unix:///run/sidekeeper/sidekeeper.sock"}, "client listen addresses: `unix:///path`, a loopback host:port, or any host:port with TLS; repeatable. All clients of unix:///path?identity=NAME share one identity, socket:NAME")
 	f.Var(preset(&s.socketMode, 0o660), "socket-mode", "file mode of the clients' Unix sockets")
+	f.StringVar(&s.server.HTTPListen, "http-listen", "", "listen address of the API over HTTP with JSON, for all but held streams, as `host:port`: loopback with --http-token-file, or any with TLS; empty disables it")
+	f.StringVar(&s.server.HTTPTokenFile, "http-token-file", "", "`file` with the token, of at least 16 characters, that clients over HTTP show as Authorization: Bearer; --http-listen is then a loopback address without TLS; reloaded when it changes")
 	f.StringVar(&s.server.OperatorListen, "operator-listen", "unix:///run/sidekeeper/operator.sock", "operator listen address: `unix:///path` of a socket for root and the sidecar's user only; empty disables it")
 	f.StringVar(&s.server.MetricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as `host:port`; empty disables it")
 	f.StringVar(&s.server.AdminListen, "admin-listen", "", "listen address (HTTP) of the status page, the data for sidekeeper top, and profiles, as a loopback `host:port` or unix:///path; empty disables it")
@@ -218,7 +220,7 @@ type settingGroup struct {
 
 // settingGroups are all settings of the sidecar.
 var settingGroups = []settingGroup{
-	{"Listening", []string{"listen", "socket-mode", "operator-listen", "metrics-listen", "admin-listen"}},
+	{"Listening", []string{"listen", "socket-mode", "http-listen", "http-token-file", "operator-listen", "metrics-listen", "admin-listen"}},
 	{"TLS and authorization", []string{"tls-cert", "tls-key", "tls-client-ca", "tls-trust-domain", "policy"}},
 	{"The ensemble", []string{
 		"zookeeper", "tick-time", "sync-limit", "behind-observers", "follow-ensemble", "zookeeper-auth-file", "zookeeper-tls-ca",

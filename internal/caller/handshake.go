@@ -26,6 +26,13 @@ type Handshake struct {
 	Admit     func(silent io.Closer) (Slot, error) // lets a connection in, or not; silent is one that has to show yet whose it is, else nil
 }
 
+// A Vouched is a connection inside of the process, whose caller has shown already who it is.
+type Vouched struct {
+	net.Conn
+
+	Identity string
+}
+
 // A Slot is the place of one connection among those that were let in.
 type Slot interface {
 	Identify(identity string) error // says whose connection it is, and returns when it may be greeted
@@ -61,6 +68,9 @@ func (h Handshake) meet(raw *rawConn) (net.Conn, Caller, error) {
 	if socket, ok := raw.Conn.(*net.UnixConn); ok {
 		caller, err := h.meetProcess(socket)
 		return raw, caller, err
+	}
+	if vouched, ok := raw.Conn.(Vouched); ok {
+		return raw, Caller{Identity: vouched.Identity}, nil
 	}
 	if h.Secure == nil {
 		return raw, Caller{Identity: policy.Loopback}, nil

@@ -47,6 +47,7 @@ type Options struct {
 	SessionTimeout time.Duration // of leases that ask for none; SessionTimeout
 	DrainTimeout   time.Duration // what holders get to let go when the sidecar stops; none
 	Faults         Faults        // none
+	HTTPListen     string        // as server.Options has it, without a token, and with TLS if there is a TLSFolder; nowhere
 	MetricsListen  string        // as server.Options has it; nowhere
 	AdminListen    string        // as server.Options has it; nowhere
 	Log            *zap.Logger   // nowhere
@@ -128,7 +129,7 @@ func (s *Sidecar) listen(options Options) (err error) {
 		SessionTimeout: options.SessionTimeout, TickTime: Tick, Log: options.Log, Events: s.metrics,
 	}, ensemble)
 	addresses := append([]string{"unix://" + filepath.Join(s.directory, "sidekeeper.sock")}, options.Listen...)
-	private := []string{options.MetricsListen, options.AdminListen}
+	private := []string{options.HTTPListen, options.MetricsListen, options.AdminListen}
 	if !options.AnyAddress {
 		private = append(private, addresses...)
 	}
@@ -141,7 +142,7 @@ func (s *Sidecar) listen(options Options) (err error) {
 		Listen: addresses, AnyAddress: options.AnyAddress, TLS: files, SocketMode: 0o600, AllOperate: true, Reflection: true,
 		KeepaliveTime: 10 * time.Second, KeepaliveTimeout: 5 * time.Second, MaxStreams: 1024,
 		DrainTimeout: options.DrainTimeout, SilenceTimeout: options.SessionTimeout, Log: options.Log, Metrics: s.metrics,
-		MetricsListen: options.MetricsListen, AdminListen: options.AdminListen,
+		HTTPListen: options.HTTPListen, MetricsListen: options.MetricsListen, AdminListen: options.AdminListen,
 	}, service.Dev{Services: services, Faults: s.faults}, ensemble)
 	return taken(err, strings.Join(addresses[1:], " or "))
 }
@@ -192,6 +193,9 @@ func (s *Sidecar) Abandon() error {
 
 // Addresses are the client listen addresses: the Unix socket first, then those of Options.Listen.
 func (s *Sidecar) Addresses() []string { return s.sidecar.Addresses() }
+
+// HTTPAddress is where callers over HTTP are served; empty for none.
+func (s *Sidecar) HTTPAddress() string { return s.sidecar.HTTPAddress() }
 
 // MetricsAddress is where scrapers are served; empty for none.
 func (s *Sidecar) MetricsAddress() string { return s.sidecar.MetricsAddress() }

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/ownpages"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -107,7 +107,7 @@ func (a *administration) handler(address string) http.Handler {
 		panic(err) // it is part of the program
 	}
 	mux.Handle("/", http.FileServerFS(files))
-	return ownPagesOnly(mux, strings.HasPrefix(address, unixScheme))
+	return ownpages.Only(mux, strings.HasPrefix(address, unixScheme))
 }
 
 func (a *administration) serveState(w http.ResponseWriter, _ *http.Request) {
@@ -145,37 +145,4 @@ func (a *administration) serveEvents(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-}
-
-// ownPagesOnly keeps out web pages from elsewhere: those that had a name of theirs point here (the Host tells), and those that
-// make a browser ask. What is served runs no script but its own.
-func ownPagesOnly(handler http.Handler, isSocket bool) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		site := r.Header.Get("Sec-Fetch-Site")
-		switch {
-		case !isSocket && !isLoopback(hostname(r.Host)):
-			http.Error(w, "use localhost or a loopback address", http.StatusMisdirectedRequest)
-			return
-		case site != "" && site != "same-origin" && site != "none":
-			http.Error(w, "cross-origin requests are refused", http.StatusForbidden)
-			return
-		}
-		header := w.Header()
-		header.Set("Content-Security-Policy",
-			"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "+
-				"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Cross-Origin-Resource-Policy", "same-origin")
-		header.Set("Cache-Control", "no-store")
-		handler.ServeHTTP(w, r)
-	})
-}
-
-// hostname is the host of a Host header, without its port.
-func hostname(hostport string) string {
-	if host, _, err := net.SplitHostPort(hostport); err == nil {
-		return host
-	}
-	return strings.Trim(hostport, "[]")
 }

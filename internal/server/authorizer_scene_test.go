@@ -37,15 +37,16 @@ import (
 
 // A policyScene is a sidecar with a policy, and callers of every kind: on Unix sockets, and over TCP with certificates.
 type policyScene struct {
-	t        *testing.T
-	folder   string
-	services *service.Services
-	server   *Server
-	metrics  *Metrics
-	book     *logbook
-	record   *logbook // the audit
-	opened   chan *standin.Session
-	callers  map[string]*grpc.ClientConn // by identity; `operator` is on the operators' socket
+	t         *testing.T
+	folder    string
+	authority *testAuthority
+	services  *service.Services
+	server    *Server
+	metrics   *Metrics
+	book      *logbook
+	record    *logbook // the audit
+	opened    chan *standin.Session
+	callers   map[string]*grpc.ClientConn // by identity; `operator` is on the operators' socket
 }
 
 func newPolicyScene(t *testing.T, policy string) *policyScene {
@@ -67,6 +68,7 @@ func newPolicySceneOf(t *testing.T, policy string, tick time.Duration) *policySc
 	}
 	s.write(policy)
 	authority := newAuthority(t)
+	s.authority = authority
 	files := TLSFiles{folder + "/cert", folder + "/key", folder + "/ca"}
 	authority.writeServer(files)
 	authority.writeClientCA(files)
@@ -79,6 +81,7 @@ func newPolicySceneOf(t *testing.T, policy string, tick time.Duration) *policySc
 			"unix://" + folder + "/callers", "unix://" + folder + "/app?identity=app", "unix://" + folder + "/web?identity=web", "127.0.0.1:0",
 		},
 		SocketMode: 0o660, OperatorListen: "unix://" + folder + "/operators", TLS: files, Policy: s.policy(),
+		HTTPListen:    "127.0.0.1:0",
 		KeepaliveTime: time.Second, KeepaliveTimeout: time.Second, MaxStreams: 1024, SilenceTimeout: 5 * time.Second,
 		Log: s.book.Logger(), Audit: s.record.Logger(), Metrics: s.metrics,
 	}, s.services, ensemble)

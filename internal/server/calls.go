@@ -49,7 +49,7 @@ type calls struct {
 
 func newCalls(options Options, memory memory) *calls {
 	most := callConnections * options.MaxStreams
-	if IsForOne(options.Listen, options.TLS) {
+	if IsForOne(options.callerAddresses(), options.TLS) {
 		most = math.MaxInt
 	}
 	return &calls{

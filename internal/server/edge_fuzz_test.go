@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sidekeeper/sidekeeper/internal/ownpages"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
@@ -27,7 +28,7 @@ func FuzzHostsOfThePage(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1])
 	}
-	page := ownPagesOnly(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), false)
+	page := ownpages.Only(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), false)
 	f.Fuzz(func(t *testing.T, host, site string) {
 		request := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		request.Host = host

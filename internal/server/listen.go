@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/ownpages"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
 )
 
@@ -75,7 +76,7 @@ func listen(address string, mode fs.FileMode, anyAddress bool) (net.Listener, er
 	if err != nil {
 		return nil, errors.New("an address is unix:///path, or host:port")
 	}
-	if !anyAddress && !isLoopback(host) {
+	if !anyAddress && !ownpages.IsLoopback(host) {
 		return nil, errors.New("without --tls-cert, --tls-key and --tls-client-ca only Unix sockets and loopback addresses are served")
 	}
 	if host == "localhost" { // whatever the resolver says
@@ -90,15 +91,10 @@ func listenLoopback(address string) (net.Listener, error) {
 		return listen(address, operatorMode, false)
 	}
 	host, _, err := net.SplitHostPort(address)
-	if err != nil || !isLoopback(host) {
+	if err != nil || !ownpages.IsLoopback(host) {
 		return nil, errors.New("this listener is for a loopback host:port or a Unix socket only")
 	}
 	return listen(address, 0, false)
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // listenUnix binds the socket in a directory that only we may enter, gives it its mode and moves it to its place, over a

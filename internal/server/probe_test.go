@@ -31,6 +31,7 @@ type probe struct {
 	cancel  context.CancelFunc
 
 	acquire func(stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error
+	watch   func(stream grpc.ServerStreamingServer[lockv1.WatchResponse]) error
 	get     func(ctx context.Context) error
 	drain   func(ctx context.Context, timeout time.Duration) error
 
@@ -74,6 +75,10 @@ func (p *probe) looks() int {
 
 func (p *probe) Acquire(_ *lockv1.AcquireRequest, stream grpc.ServerStreamingServer[lockv1.AcquireResponse]) error {
 	return p.acquire(stream)
+}
+
+func (p *probe) Watch(_ *lockv1.WatchRequest, stream grpc.ServerStreamingServer[lockv1.WatchResponse]) error {
+	return p.watch(stream)
 }
 
 func (p *probe) Get(ctx context.Context, _ *lockv1.GetRequest) (*lockv1.GetResponse, error) {

@@ -34,7 +34,7 @@ func NewLimits(options Options, leases, watched int) *caller.Limits {
 		policy.Connections: shareOf(options.MaxConnections), policy.IncompleteRequests: mostIncomplete,
 		policy.Leases: leases, policy.WatchedNodes: watched,
 	}
-	if !options.AllOperate && !IsForOne(options.Listen, options.TLS) {
+	if !options.AllOperate && !IsForOne(options.callerAddresses(), options.TLS) {
 		most[policy.Leases], most[policy.WatchedNodes] = shareOf(leases), shareOf(watched)
 		most[policy.Streams] = streamConnections * options.MaxStreams
 		most[policy.SessionsPerSecond] = sessionsPerSecond

@@ -29,6 +29,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/httpconns"
+	"github.com/sidekeeper/sidekeeper/internal/ownpages"
 	"github.com/sidekeeper/sidekeeper/service"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	Listen         []string    // for callers; a Unix socket may have an identity of its own: `unix:///path?identity=app`
 	SocketMode     fs.FileMode // of their Unix sockets
 	OperatorListen string      // for operators; a Unix socket
+	HTTPListen     string      // for callers who speak HTTP and JSON, for all but held streams; TCP
+	HTTPTokenFile  string      // of HTTPListen on loopback, whose callers show this token; otherwise they show certificates
 	MetricsListen  string      // for scrapers and probes, over HTTP
 	AdminListen    string      // for the page of what there is, and pprof, over HTTP; loopback or a Unix socket only
 	TLS            TLSFiles    // of every TCP address in Listen; without them these are loopback only
@@ -63,6 +66,14 @@ type Options struct {
 	Audit   *zap.Logger // for what docs/audit.md tells; nil for nowhere
 	Metrics *Metrics
 	Traces  stats.Handler // makes a span for each call; nil for none
+}
+
+// callerAddresses are all where callers are served that are no operators by that.
+func (o Options) callerAddresses() []string {
+	if o.HTTPListen == "" {
+		return o.Listen
+	}
+	return append(slices.Clip(o.Listen), o.HTTPListen)
 }
 
 // Handlers are what a Server serves; see Services.
@@ -130,6 +141,9 @@ func (s *Server) Addresses() []string { return s.addressesOf(forCallers) }
 // MetricsAddress is that of MetricsListen, with the port that was chosen; empty for none.
 func (s *Server) MetricsAddress() string { return strings.Join(s.addressesOf(forMetrics), "") }
 
+// HTTPAddress is that of HTTPListen, with the port that was chosen; empty for none.
+func (s *Server) HTTPAddress() string { return strings.Join(s.addressesOf(forHTTP), "") }
+
 // AdminAddress is that of AdminListen, with the port that was chosen; empty for none.
 func (s *Server) AdminAddress() string { return strings.Join(s.addressesOf(forAdmin), "") }
 
@@ -146,6 +160,7 @@ func (s *Server) addressesOf(purpose string) []string {
 // The purposes of listeners, as the flags are called.
 const (
 	forCallers   = "listen"
+	forHTTP      = "http-listen"
 	forOperators = "operator-listen"
 	forMetrics   = "metrics-listen"
 	forAdmin     = "admin-listen"
@@ -159,7 +174,7 @@ func (s *Server) open() (err error) {
 	if s.policy != nil {
 		s.options.Limits.Follow(s.policy.Last)
 	}
-	return errors.Join(s.openCallers(), s.openOperators(), s.openMetrics(), s.openAdmin())
+	return errors.Join(s.openCallers(), s.openHTTP(), s.openOperators(), s.openMetrics(), s.openAdmin())
 }
 
 func (s *Server) openCallers() error {
@@ -213,8 +228,8 @@ func (s *Server) openMetrics() error {
 	// Scrapers come from elsewhere, and learn nothing here that is not in every metric of a process.
 	listener, err := listen(address, s.options.SocketMode, true)
 	handler := monitoring(s.options.Metrics, s.health)
-	if host, _, err := net.SplitHostPort(address); err == nil && isLoopback(host) {
-		handler = ownPagesOnly(handler, false)
+	if host, _, err := net.SplitHostPort(address); err == nil && ownpages.IsLoopback(host) {
+		handler = ownpages.Only(handler, false)
 	}
 	server := s.newHTTP(handler)
 	server.WriteTimeout = scrapeWrite

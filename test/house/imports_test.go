@@ -27,7 +27,10 @@ var charters = []charter{
 	{folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal"}, closed: zooKeeper},
 	{
 		folder: "internal/server",
-		ours:   []string{"service", "gen", "internal/caller", "internal/certificate", "internal/httpconns", "internal/policy", "internal/reload"},
+		ours: []string{
+			"service", "gen", "internal/caller", "internal/certificate", "internal/gateway", "internal/httpconns", "internal/ownpages",
+			"internal/policy", "internal/reload",
+		},
 		closed: zooKeeper,
 	},
 	{folder: "internal/caller", ours: []string{"internal/policy"}, closed: zooKeeper},
@@ -53,6 +56,8 @@ var charters = []charter{
 	{folder: "internal/show", closed: slices.Concat(wire[:1], logs, zooKeeper)},
 	{folder: "internal/certificate", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/reload", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "internal/gateway", closed: slices.Concat(logs, zooKeeper)},
+	{folder: "internal/ownpages", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/httpconns", closed: slices.Concat(wire, logs, zooKeeper)},
 	{
 		folder: "internal/inject", ours: []string{"internal/certificate", "internal/httpconns", "internal/reload"},

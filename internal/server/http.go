@@ -1,0 +1,325 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/gateway"
+	"github.com/sidekeeper/sidekeeper/internal/httpconns"
+	"github.com/sidekeeper/sidekeeper/internal/ownpages"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
+	"github.com/sidekeeper/sidekeeper/internal/reload"
+)
+
+// Limits of the listener for HTTP.
+const (
+	mostCallersHTTP = 256 // connections
+	httpWrite       = 30 * time.Second
+	longestAnswer   = 64 << 20 // bytes, as clients over gRPC take them
+	shortestToken   = 16       // bytes
+)
+
+// An httpListener serves callers who speak HTTP. Each of their connections goes on over one of gRPC inside of the process, with the same
+// identity: so nothing that stands around a call over gRPC is missing around theirs.
+type httpListener struct {
+	grpc    *grpc.Server
+	inside  *inside
+	reading chan struct{} // one for each request that is read
+	within  time.Duration // a request is there, from its headers on
+	links   sync.Map      // of net.Conn to *link, while it is open
+}
+
+func (s *Server) openHTTP() error {
+	address := s.options.HTTPListen
+	if address == "" {
+		return nil
+	}
+	secure, err := s.options.TLS.complete()
+	if err != nil {
+		return err
+	}
+	secure = secure && s.options.HTTPTokenFile == ""
+	if !secure && s.options.HTTPTokenFile == "" && !s.options.AllOperate {
+		return fmt.Errorf("--%s %s: needs --http-token-file on loopback, or --tls-cert, --tls-key and --tls-client-ca", forHTTP, address)
+	}
+	listener, err := listen(address, s.options.SocketMode, secure || s.options.AnyAddress)
+	if err == nil && listener.Addr().Network() != "tcp" {
+		err = errors.Join(errors.New("callers over HTTP are served over TCP only: host:port"), listener.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("--%s %s: %w", forHTTP, address, err)
+	}
+	serve, err := s.httpServing(secure)
+	return s.add(forHTTP, address, listener, err, serve)
+}
+
+// httpServing is how the listener is served.
+func (s *Server) httpServing(secure bool) (func(net.Listener) error, error) {
+	h := &httpListener{inside: newInside(), reading: make(chan struct{}, mostIncomplete), within: cmp.Or(s.options.completeWithin, longestRequest)}
+	h.grpc = s.newGRPC(caller.Handshake{Trusting: s.options.AllOperate, Admit: s.limiter.admit})
+	handler := h.handler()
+	if s.options.HTTPTokenFile != "" {
+		token, err := openToken(s.options.HTTPTokenFile, s.options.Log)
+		if err != nil {
+			return nil, fmt.Errorf("--http-token-file: %w", err)
+		}
+		handler = ownpages.WithToken(handler, token.Newest)
+	}
+	server := s.newHTTP(timely(ownpages.Only(handler, secure || s.options.AnyAddress)))
+	var err error
+	if server.ErrorLog, err = zap.NewStdLogAt(s.options.Log, zap.DebugLevel); err != nil { // handshakes that fail are no errors of ours
+		return nil, err
+	}
+	h.follow(server)
+	if !secure {
+		return h.serving(func(listener net.Listener) error { return server.Serve(s.limiter.slowed(listener)) }), nil
+	}
+	config, err := openTLS(s.options.TLS, s.options.TrustDomains, s.options.Log)
+	if err != nil {
+		return nil, err
+	}
+	server.TLSConfig = alsoHTTP1(config)
+	return h.serving(func(listener net.Listener) error { return server.ServeTLS(s.limiter.slowed(listener), "", "") }), nil
+}
+
+// serving serves the listener, and what goes on inside of the process.
+func (h *httpListener) serving(serve func(net.Listener) error) func(net.Listener) error {
+	return func(listener net.Listener) error {
+		var group errgroup.Group
+		group.Go(func() error { return h.grpc.Serve(h.inside) })
+		group.Go(func() error {
+			defer h.inside.Close() // so that the other one ends too
+			return serve(listener)
+		})
+		return group.Wait()
+	}
+}
+
+// openToken reads the token's digest from a file, again when it has changed.
+func openToken(name string, log *zap.Logger) (*reload.Files[[sha256.Size]byte], error) {
+	parse := func(contents [][]byte) (digest [sha256.Size]byte, err error) {
+		token := bytes.TrimSpace(contents[0])
+		if len(token) < shortestToken {
+			return digest, fmt.Errorf("%s: a token has at least %d characters", name, shortestToken)
+		}
+		return sha256.Sum256(token), nil
+	}
+	return reload.Open(parse, func(_ [sha256.Size]byte, trouble error) {
+		if trouble != nil {
+			log.Error("the token for HTTP is not reloaded; the last valid one is used", zap.Error(trouble))
+		}
+	}, name)
+}
+
+// alsoHTTP1 is what a listener for gRPC needs, for HTTP of both versions.
+func alsoHTTP1(of *tls.Config) *tls.Config {
+	offered := []string{"h2", "http/1.1"}
+	return &tls.Config{
+		MinVersion: of.MinVersion, NextProtos: offered,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			config, err := of.GetConfigForClient(hello)
+			if err != nil {
+				return nil, err
+			}
+			config = config.Clone()
+			config.NextProtos = offered
+			return config, nil
+		},
+	}
+}
+
+// handler answers calls. What its requests and answers may take of memory and time is bounded.
+func (h *httpListener) handler() http.Handler {
+	services := []string{}
+	for name := range h.grpc.GetServiceInfo() {
+		services = append(services, name)
+	}
+	slices.Sort(services)
+	calls := gateway.New(services, h.connection)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !h.read(w, r) {
+			return
+		}
+		calls.ServeHTTP(w, r)
+	})
+}
+
+// read takes in the whole request, so that it is there in time or not at all. It answers those that are not.
+func (h *httpListener) read(w http.ResponseWriter, r *http.Request) bool {
+	out := http.NewResponseController(w)
+	select {
+	case h.reading <- struct{}{}:
+		defer func() { <-h.reading }()
+	case <-time.After(h.within):
+		http.Error(w, "too many requests are being read", http.StatusServiceUnavailable)
+		return false
+	}
+	_ = out.SetReadDeadline(time.Now().Add(h.within)) // supported by every connection of ours, as all deadlines are
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longestMessage))
+	if err != nil {
+		http.Error(w, "the request is too long, or did not come in time", http.StatusRequestEntityTooLarge)
+		return false
+	}
+	_ = out.SetReadDeadline(time.Time{})
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return true
+}
+
+// timely gives up readers that do not read.
+func timely(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(timelyWriter{w, http.NewResponseController(w)}, r)
+	})
+}
+
+// A timelyWriter has a time for each part of an answer.
+type timelyWriter struct {
+	http.ResponseWriter
+
+	out *http.ResponseController
+}
+
+func (w timelyWriter) Write(part []byte) (int, error) {
+	_ = w.out.SetWriteDeadline(time.Now().Add(httpWrite))
+	return w.ResponseWriter.Write(part)
+}
+
+// Unwrap is for http.ResponseController.
+func (w timelyWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Flush implements http.Flusher. What comes next may come at any time.
+func (w timelyWriter) Flush() {
+	_ = w.out.Flush() // who does not read is found by the next Write
+	_ = w.out.SetWriteDeadline(time.Time{})
+}
+
+// linkKey is of the link in the context of what came over a connection.
+type linkKey struct{}
+
+// follow has each connection of the server carry a link, which ends with it.
+func (h *httpListener) follow(server *http.Server) {
+	bounded := httpconns.New(mostCallersHTTP)
+	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		made := &link{conn: conn}
+		h.links.Store(conn, made)
+		return context.WithValue(ctx, linkKey{}, made)
+	}
+	server.ConnState = func(conn net.Conn, state http.ConnState) {
+		bounded.Follow(conn, state)
+		if ended, ok := h.links.Load(conn); ok && state == http.StateClosed {
+			h.links.Delete(conn)
+			ended.(*link).close()
+		}
+	}
+}
+
+// connection is the gateway's, of the link of the connection that a call came over.
+func (h *httpListener) connection(ctx context.Context) (grpc.ClientConnInterface, error) {
+	return ctx.Value(linkKey{}).(*link).open(h.inside)
+}
+
+// A link is what goes on over gRPC for one connection of HTTP, from its first call.
+type link struct {
+	conn net.Conn
+
+	mu     sync.Mutex
+	onward *grpc.ClientConn
+	closed bool
+}
+
+var errClosed = errors.New("the connection has ended")
+
+func (l *link) open(to *inside) (*grpc.ClientConn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.onward != nil || l.closed {
+		return l.onward, map[bool]error{true: errClosed}[l.closed]
+	}
+	identity, err := identityOver(l.conn)
+	if err != nil {
+		return nil, err
+	}
+	l.onward, err = grpc.NewClient("passthrough:inside",
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(longestAnswer)),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return to.dial(ctx, identity) }))
+	return l.onward, err
+}
+
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.onward != nil {
+		_ = l.onward.Close() // nobody is there who could do anything about it
+	}
+}
+
+// identityOver is who has made a connection, by the certificate if it is one of TLS.
+func identityOver(conn net.Conn) (string, error) {
+	secure, ok := conn.(*tls.Conn)
+	if !ok {
+		return policy.Loopback, nil
+	}
+	return caller.IdentityOf(secure.ConnectionState().PeerCertificates[0])
+}
+
+// An inside is a listener for connections from within the process.
+type inside struct {
+	arrivals chan net.Conn
+	closed   chan struct{}
+	close    func()
+}
+
+func newInside() *inside {
+	closed := make(chan struct{})
+	return &inside{make(chan net.Conn), closed, sync.OnceFunc(func() { close(closed) })}
+}
+
+func (i *inside) dial(ctx context.Context, identity string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case i.arrivals <- caller.Vouched{Conn: theirs, Identity: identity}:
+		return ours, nil
+	case <-i.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (i *inside) Accept() (net.Conn, error) {
+	select {
+	case conn := <-i.arrivals:
+		return conn, nil
+	case <-i.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (i *inside) Close() error {
+	i.close()
+	return nil
+}
+
+// Addr implements net.Listener.
+func (*inside) Addr() net.Addr { return &net.UnixAddr{Name: "inside", Net: "pipe"} }
