@@ -139,7 +139,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func orders(token int64) sidekeeper.Ticket { return sidekeeper.Ticket{Lock: "orders", FencingToken: token} }
+func orders(token int64) sidekeeper.Ticket {
+	return sidekeeper.Ticket{Lock: "orders", FencingToken: token}
+}
 
 // write writes a number in the name of a ticket, as a service does.
 func write(ctx context.Context, database *sql.DB, dialect fence.Dialect, ticket sidekeeper.Ticket, number string) error {
@@ -168,7 +170,9 @@ func TestALaterHoldersWriteIsTheLast(t *testing.T) {
 				_, err := database.Exec(statement)
 				must(t, err)
 			}
-			put := func(ticket sidekeeper.Ticket, number string) error { return write(t.Context(), database, s.dialect, ticket, number) }
+			put := func(ticket sidekeeper.Ticket, number string) error {
+				return write(t.Context(), database, s.dialect, ticket, number)
+			}
 			must(t, put(orders(5), "9"))
 			must(t, put(orders(7), "4"))
 			must(t, put(orders(7), "3"))

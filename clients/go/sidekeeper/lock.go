@@ -135,7 +135,8 @@ func (c *Client) acquire(ctx context.Context, name string, options LockOptions) 
 		options.Lease = l.own
 		defer func() { err = l.own.dropUnused(l.what, err) }()
 	}
-	return l, l.begin(ctx, streaming, name, options)
+	err = l.begin(ctx, streaming, name, options)
+	return l, err
 }
 
 // begin returns when the lock is granted.
