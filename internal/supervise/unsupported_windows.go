@@ -43,7 +43,9 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return d.DialContext(ctx, network, address)
 }
 
-func (d *Dialer) hold() (*os.File, error) { return nil, errUnsupported }
+func (d *Dialer) first() (*os.File, error) { return nil, errUnsupported }
+
+func (d *Dialer) giveTo(*Child) error { return errUnsupported }
 
 // A Task is a command to run, and what it is run under.
 type Task struct {
