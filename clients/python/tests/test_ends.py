@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent import futures
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -63,12 +62,11 @@ class Scripted(lock_pb2_grpc.LockServiceServicer):  # type: ignore[misc]
 
 
 @pytest.fixture
-def scripted(directory: Path) -> Iterator[tuple[Scripted, str]]:
+def scripted() -> Iterator[tuple[Scripted, str]]:
     script = Scripted()
     server = grpc.server(futures.ThreadPoolExecutor(4))
     lock_pb2_grpc.add_LockServiceServicer_to_server(script, server)
-    address = f"unix://{directory}/scripted.sock"
-    server.add_insecure_port(address)
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"  # where a lock without a lease is one call
     server.start()
     yield script, address
     script.end.set()

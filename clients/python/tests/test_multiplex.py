@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import time
 from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
@@ -19,35 +20,56 @@ from sidekeeper.lock.v1 import lock_pb2, lock_pb2_grpc
 
 LEASE, HOLD = "1" * 32, "0" * 32
 
+Answers = queue.SimpleQueue[lease_pb2.MultiplexResponse | None]
+
 
 class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServicer):  # type: ignore[misc]
     """Opens a lease, grants what is started, confirms what is stopped, and says how long the lease is valid."""
 
     def __init__(self) -> None:
         self.said: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self.answers: queue.SimpleQueue[lease_pb2.MultiplexResponse | None] = queue.SimpleQueue()
+        self.answers: Answers = queue.SimpleQueue()
+        """Of the newest stream."""
         self.checking = True
+        self.opening_takes = 0.0
+        self.refusing = False
+        self.losing = False
+        """Whether the next lease is lost before what is started on it is granted."""
+        self.waits: list[float] = []
 
     def Multiplex(self, requests: Any, context: Any) -> Iterator[Any]:  # noqa: N802
-        futures.ThreadPoolExecutor(1).submit(self.read, requests)
-        while (answer := self.answers.get()) is not None:
+        if self.refusing:
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "LEASE_LIMIT: too many")
+        answers = self.answers = queue.SimpleQueue()
+        futures.ThreadPoolExecutor(1).submit(self.read, requests, answers)
+        while (answer := answers.get()) is not None:
+            if answer.WhichOneof("response") is None:
+                return
             yield answer
         context.abort(grpc.StatusCode.ABORTED, "LEASE_LOST: it is lost")
 
-    def read(self, requests: Any) -> None:
+    def read(self, requests: Any, answers: Answers) -> None:
         try:
             for request in requests:
                 self.hear(request, request.WhichOneof("request"))
+            self.said.put("no more")
+            answers.put(lease_pb2.MultiplexResponse())
         except grpc.RpcError:
-            self.answers.put(None)
+            self.said.put("cancelled")
+            answers.put(None)
 
     def hear(self, request: Any, kind: str) -> None:
         match kind:
             case "open":
+                time.sleep(self.opening_takes)
                 self.answers.put(lease_pb2.MultiplexResponse(opened=lease_pb2.Opened(lease_id=LEASE)))
             case "check" if self.checking:
                 self.check(request.check.check_id)
+            case "start" if self.losing:
+                self.losing = False
+                self.answers.put(None)
             case "start":
+                self.waits.append(request.start.acquire.wait_timeout.ToMilliseconds() / 1000)
                 granted = lock_pb2.AcquireResponse(granted=lock_pb2.Granted(hold_id=HOLD, fencing_token=7))
                 event = lease_pb2.Event(request_id=request.start.request_id, acquire=granted)
                 self.answers.put(lease_pb2.MultiplexResponse(event=event))
@@ -74,6 +96,7 @@ class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServi
         return lock_pb2.ReleaseResponse()
 
     def Close(self, request: Any, context: Any) -> Any:  # noqa: N802
+        self.said.put("a call of Close")
         self.answers.put(None)
         return lease_pb2.CloseResponse()
 
@@ -144,3 +167,68 @@ async def test_a_lease_whose_stream_ends_takes_its_locks_along(played: tuple[Pla
         assert isinstance(lock.error and lock.error.cause, sidekeeper.LeaseLostError)
         with pytest.raises(sidekeeper.SidekeeperError):
             await client.acquire("orders", lease=lease)
+
+
+async def test_a_lock_without_a_lease_has_one_of_its_own_that_ends_with_it_without_a_call(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    async with aio.Client(address) as client:
+        lock = await client.acquire("orders", owner="billing")
+        request = (await said(sidecar)).split(" ")[1]
+        assert lock.valid
+        assert client._leases.open
+        await lock.release()
+        assert [await said(sidecar), await said(sidecar)] == [f"stop {request}", "no more"]
+        assert not client._leases.open
+        assert lock.error is None
+    assert sidecar.said.empty()
+
+
+async def test_the_wait_of_a_lock_without_a_lease_is_for_both_the_lease_and_the_lock(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    sidecar.opening_takes = 0.05
+    async with aio.Client(address) as client:
+        for wait in (60, 0):
+            await (await client.acquire("orders", wait=wait)).release()
+    assert 0 < sidecar.waits[0] <= 60 - 0.05
+    assert sidecar.waits[1] == 0
+
+
+async def test_a_lease_that_is_lost_before_its_only_lock_is_granted_costs_an_attempt(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    sidecar.losing = True
+    async with aio.Client(address) as client:
+        await (await client.acquire("orders")).release()
+        sidecar.losing = True
+        with pytest.raises(sidekeeper.EnsembleUnreachableError, match="nothing is held: ABORTED \\(LEASE_LOST\\): it is lost"):
+            await client.acquire("orders", wait=0)
+
+
+async def test_a_lease_that_cannot_be_opened_is_the_error_of_its_only_lock(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    sidecar.refusing = True
+    async with aio.Client(address) as client:
+        with pytest.raises(sidekeeper.LeaseLimitError):
+            await client.acquire("orders")
+
+
+async def test_a_lock_is_lost_with_the_lease_that_it_alone_has(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    async with aio.Client(address) as client:
+        lock = await client.acquire("orders")
+        sidecar.answers.put(None)
+        await asyncio.wait_for(lock.wait_ended(), 10)
+        assert isinstance(lock.error and lock.error.cause, sidekeeper.LeaseLostError)
+        with pytest.raises(sidekeeper.LostError):
+            await lock.release()
+
+
+async def test_a_lease_ends_whose_only_lock_was_lost_when_that_is_released(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    async with aio.Client(address) as client:
+        lock = await client.acquire("orders")
+        sidecar.end(int((await said(sidecar)).split(" ")[1]))
+        await asyncio.wait_for(lock.wait_ended(), 10)
+        assert await said(sidecar) == f"release {HOLD}"
+        with pytest.raises(sidekeeper.LostError):
+            await lock.release()
+        assert await said(sidecar) in ("cancelled", "no more")  # gRPC's server may take the one for the other

@@ -14,7 +14,7 @@ import { SemaphoreServiceService } from "./gen/sidekeeper/semaphore/v1/semaphore
 import { SequenceServiceService } from "./gen/sidekeeper/sequence/v1/sequence.js";
 import { type CurrentToken, type Ticket, type Verification, guardsOf } from "./guard.js";
 import { type Attempt, Streams, throughAbsence } from "./held.js";
-import { Lease, type LeaseOptions, leaseKind } from "./lease.js";
+import { Lease, type LeaseOptions, leaseKind, onOwn } from "./lease.js";
 import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runHolding } from "./lock.js";
 import { type JoinOptions, Membership } from "./membership.js";
 import { Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions, semaphoreViewFrom } from "./permits.js";
@@ -24,10 +24,12 @@ import {
   type Stub,
   answered,
   callIdempotent,
+  isSocket,
   isTransient,
   messages,
   openChannel,
   reopened,
+  resolve,
   start,
   stubOf,
   wasLost,
@@ -69,6 +71,8 @@ export class Client implements Disposable {
   private readonly sequences: Stub<typeof SequenceServiceService>;
   private readonly lock: ReturnType<typeof lockKind>;
   private readonly lease: ReturnType<typeof leaseKind>;
+  /** Those of locks that are given none. */
+  private readonly ownLeases: ReturnType<typeof leaseKind> | undefined;
 
   /** Throws RangeError if the address is invalid. It does not wait for a connection; the first call does. */
   constructor(options: ClientOptions = {}) {
@@ -81,6 +85,7 @@ export class Client implements Disposable {
     this.sequences = stubOf(this.channel, SequenceServiceService);
     this.lock = lockKind(this.streams, this.locks);
     this.lease = leaseKind(this.streams, stubOf(this.channel, LeaseServiceService));
+    this.ownLeases = isSocket(resolve(options.address).address) ? this.lease : undefined;
     this.config = new Config(stubOf(this.channel, ConfigServiceService), this.streams);
   }
 
@@ -98,13 +103,11 @@ export class Client implements Disposable {
 
   /** Opens a lease. While the sidecar or the ensemble is away, it tries again for as long as wait says; without wait, for 10 seconds. */
   async openLease(options: LeaseOptions = {}): Promise<Lease> {
+    const { ttl, owner = "", metadata = {} } = options;
+    const request = { ttl: duration(ttl), owner, metadata };
     return answered(options, async (waiting) =>
-      throughAbsence(this.streams, waiting, async (attempt) => this.openOnce(waiting, attempt)),
+      throughAbsence(this.streams, waiting, async (attempt) => new Lease(this.lease).open(request, waiting.signal, attempt)),
     );
-  }
-
-  private async openOnce({ ttl, owner = "", metadata = {}, signal }: LeaseOptions, attempt: Attempt): Promise<Lease> {
-    return new Lease(this.lease).open({ ttl: duration(ttl), owner, metadata }, signal, attempt);
   }
 
   /**
@@ -117,7 +120,7 @@ export class Client implements Disposable {
    * each time.
    */
   async acquire(name: string, options: LockOptions = {}): Promise<Lock> {
-    return answered(options, async (waiting) => acquire(this.lock, name, waiting));
+    return answered(options, async (waiting) => acquire(this.lock, this.ownLeases, name, waiting));
   }
 
   /**
@@ -235,20 +238,16 @@ export class Client implements Disposable {
   }
 
   private async acquirePermitsOnce(semaphore: string, options: PermitsOptions, attempt: Attempt): Promise<Permits> {
-    const { owner = "", signal } = options;
-    const lease = options.lease ?? (await this.openOnce({ owner, ...(signal === undefined ? {} : { signal }) }, attempt));
-    const multiplex = lease.multiplexOf(this.streams);
-    if (multiplex === undefined) {
-      throw lease.error?.cause ?? new RangeError("the lease is another client's");
-    }
-    try {
-      return await new Permits(this.streams, this.semaphores, multiplex, semaphore, lease, options).acquire(attempt);
-    } catch (error) {
-      if (options.lease === undefined) {
-        await lease.abandon();
+    const begin = async (lease: Lease, own?: Lease): Promise<Permits> => {
+      const multiplex = lease.multiplexOf(this.streams);
+      if (multiplex === undefined) {
+        throw lease.error?.cause ?? new RangeError("the lease is another client's");
       }
-      throw error;
-    }
+      return new Permits(this.streams, this.semaphores, multiplex, semaphore, own, options).acquire(attempt);
+    };
+    return options.lease === undefined
+      ? onOwn(this.lease, options, attempt, async (own) => begin(own, own))
+      : begin(options.lease);
   }
 
   /**
@@ -316,17 +315,16 @@ export class Client implements Disposable {
 
   private async joinOnce(group: string, member: string, options: JoinOptions, attempt: Attempt): Promise<Membership> {
     const { owner = "", metadata = {}, onConflict = "reject", signal } = options;
-    const own = options.lease ?? (await this.openOnce({ owner, ...(signal === undefined ? {} : { signal }) }, attempt));
-    const membership = new Membership(this.streams, this.groups, group, member, own, options.lease === undefined);
-    const waitTimeout = onConflict === "reject" ? undefined : duration(attempt.wait);
-    try {
-      return await membership.open(
+    const begin = async (lease: Lease): Promise<Membership> => {
+      const membership = new Membership(this.streams, this.groups, group, member, lease, options.lease === undefined);
+      const waitTimeout = onConflict === "reject" ? undefined : duration(attempt.wait);
+      return membership.open(
         {
           group,
           member,
           metadata,
           owner,
-          leaseId: own.id,
+          leaseId: lease.id,
           onConflict: conflicts[onConflict],
           waitTimeout,
           guards: guardsOf(this.streams),
@@ -334,12 +332,8 @@ export class Client implements Disposable {
         signal,
         attempt,
       );
-    } catch (error) {
-      if (options.lease === undefined) {
-        await own.abandon();
-      }
-      throw error;
-    }
+    };
+    return options.lease === undefined ? onOwn(this.lease, { ...options, metadata: {} }, attempt, begin) : begin(options.lease);
   }
 
   /**

@@ -61,7 +61,7 @@ export class Streams {
 /** One attempt to get something. */
 export interface Attempt {
   /** What it may wait for a grant, in seconds; undefined for without a limit. */
-  readonly wait: number | undefined;
+  wait: number | undefined;
   /** Whether the sidecar has said anything. */
   heard: boolean;
 }
@@ -113,7 +113,7 @@ export async function throughAbsence<T>(
 }
 
 /** One event of a stream, as the generated code has it. */
-interface Tagged {
+export interface Tagged {
   readonly $case: string;
 }
 

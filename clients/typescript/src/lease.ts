@@ -1,8 +1,10 @@
 /** Leases. */
 
+import { status } from "@grpc/grpc-js";
+
 import { named } from "./errors.js";
 import type { LeaseServiceService, MultiplexResponse, OpenRequest, Opened } from "./gen/sidekeeper/lease/v1/lease.js";
-import { GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams } from "./held.js";
+import { type Attempt, GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams, type Tagged } from "./held.js";
 import { Multiplex } from "./multiplex.js";
 import { type Stub, call, start } from "./transport.js";
 import { type Labels, seconds } from "./types.js";
@@ -60,6 +62,66 @@ export class Lease extends HeldStream<OpenRequest, Event, "opened"> {
    */
   async close(): Promise<void> {
     await this.giveUp();
+  }
+
+  /** @internal Closes a lease that was opened for one thing alone. Where that is gone, nothing is waited for. */
+  async closeUsed(released: boolean): Promise<void> {
+    this.claim.end();
+    if (released) {
+      (this.carrier as Multiplex).close();
+    } else {
+      await this.abandon();
+    }
+  }
+}
+
+/** Something held on a lease, which may be its alone, or by a call of its own. */
+export abstract class Leased<Request, Event extends Tagged, Granted extends string> extends HeldStream<Request, Event, Granted> {
+  /** @internal */
+  constructor(
+    kind: Kind<Request, Event, Granted>,
+    what: string,
+    lease: Lease | undefined,
+    private readonly own: Lease | undefined,
+  ) {
+    super(kind, what, own ?? lease);
+  }
+
+  protected override async giveUpOnce(): Promise<void> {
+    let released = false;
+    try {
+      await super.giveUpOnce();
+      released = true;
+    } finally {
+      await this.own?.closeUsed(released);
+    }
+  }
+}
+
+/**
+ * Begins something on a lease that is opened for it alone, and takes from the attempt's wait what that took. If the lease was lost first,
+ * the error says that another attempt may succeed: nothing was the caller's yet.
+ */
+export async function onOwn<T>(
+  leases: Leases,
+  { owner = "", metadata = {}, signal }: Pick<LeaseOptions, "owner" | "metadata" | "signal">,
+  attempt: Attempt,
+  begin: (lease: Lease) => Promise<T>,
+): Promise<T> {
+  const began = performance.now();
+  const lease = await new Lease(leases).open({ ttl: undefined, owner, metadata }, signal, attempt);
+  if (attempt.wait !== undefined && attempt.wait > 0) {
+    attempt.wait = Math.max(attempt.wait - (performance.now() - began) / 1000, 0.001); // 0 would be an attempt that does not wait
+  }
+  try {
+    return await begin(lease);
+  } catch (error) {
+    const lost = lease.error?.cause;
+    await lease.abandon();
+    if (lost !== undefined && error === lost && lost.code === status.ABORTED) {
+      throw named("ENSEMBLE_UNREACHABLE", `nothing is held: ${lost.reason}: ${lost.message}`, status.UNAVAILABLE);
+    }
+    throw error;
   }
 }
 

@@ -14,13 +14,13 @@ import {
   type Attempt,
   type Carrier,
   GIVE_UP_TIMEOUT,
-  HeldStream,
+  type HeldStream,
   type Kind,
   type Streams,
   single,
   throughAbsence,
 } from "./held.js";
-import type { Lease } from "./lease.js";
+import { type Lease, Leased, type Leases, onOwn } from "./lease.js";
 import { type Stub, call, start } from "./transport.js";
 import { type Labels, type Mode, type Queued, type Revocation, contenderFrom, duration, modes, seconds } from "./types.js";
 
@@ -58,7 +58,7 @@ type Event = NonNullable<AcquireResponse["event"]>;
 type LockKind = Kind<AcquireRequest, Event, "granted">;
 
 /** A granted hold. Release it, even after it was lost. */
-export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
+export class Lock extends Leased<AcquireRequest, Event, "granted"> {
   /** Names this hold in calls made without this package: 32 hexadecimal digits. It is a secret. */
   holdId = "";
   /** Orders the grants of this lock: pass it to whatever the lock protects, and have that refuse smaller ones. */
@@ -71,8 +71,9 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
     kind: LockKind,
     readonly name: string,
     private readonly options: LockOptions,
+    own: Lease | undefined,
   ) {
-    super(kind, `lock ${name}`, options.lease);
+    super(kind, `lock ${name}`, options.lease, own);
   }
 
   /** @internal */
@@ -153,10 +154,16 @@ export class Lock extends HeldStream<AcquireRequest, Event, "granted"> {
   }
 }
 
-/** Acquires a lock, also from a sidecar that is away for a time. */
-export async function acquire(kind: LockKind, name: string, options: LockOptions): Promise<Lock> {
-  const of = carried(kind, options.lease);
-  return throughAbsence(kind.streams, options, async (attempt) => new Lock(of, name, options).acquire(attempt));
+/**
+ * Acquires a lock, also from a sidecar that is away for a time. Without a lease it gets one of its own, which may outlive the sidecar's
+ * process; where none does, its stream is its lease, which costs a message less.
+ */
+export async function acquire(kind: LockKind, leases: Leases | undefined, name: string, options: LockOptions): Promise<Lock> {
+  return throughAbsence(kind.streams, options, async (attempt) => {
+    const begin = async (own?: Lease): Promise<Lock> =>
+      new Lock(carried(kind, own ?? options.lease), name, options, own).acquire(attempt);
+    return leases === undefined || options.lease !== undefined ? begin() : onOwn(leases, options, attempt, begin);
+  });
 }
 
 /** What the stream of the lease carries is valid for as long as the lease. */

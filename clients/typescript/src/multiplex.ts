@@ -142,6 +142,14 @@ export class Multiplex implements Carrier<Response> {
     [...this.checks.keys()].forEach((checkId) => this.send({ $case: "check", value: { checkId } }));
   }
 
+  /** Has the sidecar close the lease when it has taken what was sent before. Nothing is sent after that. */
+  close(): void {
+    if (this.alive && this.connected) {
+      this.connected = false;
+      this.stream.end();
+    }
+  }
+
   cancel(): void {
     this.alive = false;
     this.stream.cancel();

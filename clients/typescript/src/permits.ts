@@ -1,6 +1,5 @@
 /** Permits of semaphores. */
 
-import { LostError, SidekeeperError } from "./errors.js";
 import {
   type AcquireRequest,
   type AcquireResponse,
@@ -9,8 +8,8 @@ import {
   type SemaphoreServiceService,
   type View,
 } from "./gen/sidekeeper/semaphore/v1/semaphore.js";
-import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, HeldStream, type Streams } from "./held.js";
-import type { Lease } from "./lease.js";
+import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, type Streams } from "./held.js";
+import { type Lease, Leased } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
 import { type Stub, call } from "./transport.js";
 import { type Labels, type Revocation, duration, seconds } from "./types.js";
@@ -45,7 +44,7 @@ export interface WithPermitsOptions extends PermitsOptions {
 type Event = NonNullable<AcquireResponse["event"]>;
 
 /** What the caller holds of a semaphore. Release it, even after it was lost. */
-export class Permits extends HeldStream<AcquireRequest, Event, "granted"> {
+export class Permits extends Leased<AcquireRequest, Event, "granted"> {
   /** Tells these permits from all others of the semaphore. It is no fencing token: others hold permits at the same time. */
   token = 0n;
   /** The latest request to release the permits; undefined if there was none. */
@@ -57,7 +56,7 @@ export class Permits extends HeldStream<AcquireRequest, Event, "granted"> {
     stub: Stub<typeof SemaphoreServiceService>,
     multiplex: Multiplex,
     readonly semaphore: string,
-    private readonly lease: Lease,
+    own: Lease | undefined,
     private readonly options: PermitsOptions,
   ) {
     const open = (value: AcquireRequest): Carrier<Event> =>
@@ -65,7 +64,7 @@ export class Permits extends HeldStream<AcquireRequest, Event, "granted"> {
         event.$case === "acquirePermits" ? event.value.event : undefined,
       );
     const giveUp = async (holdId: string): Promise<unknown> => call(stub.release, { holdId }, GIVE_UP_TIMEOUT);
-    super({ streams, open, granted: "granted", giveUp, acknowledged: true }, `permits of ${semaphore}`, lease);
+    super({ streams, open, granted: "granted", giveUp, acknowledged: true }, `permits of ${semaphore}`, options.lease, own);
   }
 
   /** @internal */
@@ -104,21 +103,6 @@ export class Permits extends HeldStream<AcquireRequest, Event, "granted"> {
   /** Releases all of the permits. For the caller they end at once; when this settles, others can be granted them. Errors as of Lock.release. */
   async release(): Promise<void> {
     await this.giveUp();
-  }
-
-  protected override async giveUpOnce(): Promise<void> {
-    const own = this.options.lease === undefined;
-    try {
-      await super.giveUpOnce();
-    } catch (error) {
-      if (own && (error instanceof LostError || error instanceof SidekeeperError)) {
-        await this.lease.abandon();
-      }
-      throw error;
-    }
-    if (own) {
-      await this.lease.close();
-    }
   }
 }
 

@@ -74,7 +74,7 @@ export function resolve(target?: string): { address: string; local: boolean } {
   if (address.startsWith("/")) {
     address = `unix://${address}`;
   }
-  if (address.startsWith("unix:")) {
+  if (isSocket(address)) {
     return { address, local: true };
   }
   const parts = /^(.+):(\d+)$/.exec(address);
@@ -85,16 +85,17 @@ export function resolve(target?: string): { address: string; local: boolean } {
   return { address, local: host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host) };
 }
 
+/** Whether an address that gRPC understands is that of a Unix socket, where what stands on a lease may outlive the sidecar's process. */
+export function isSocket(address: string): boolean {
+  return address.startsWith("unix:");
+}
+
 export function openChannel(target?: string, secure?: ChannelCredentials): Channel {
   const { address, local } = resolve(target);
   if (secure === undefined && !local) {
     throw new RangeError(`sidecar "${address}": an address that is neither a Unix socket nor loopback needs credentials`);
   }
-  return new Channel(
-    address,
-    secure ?? credentials.createInsecure(),
-    address.startsWith("unix:") ? OPTIONS : { ...OPTIONS, ...KEEPALIVE },
-  );
+  return new Channel(address, secure ?? credentials.createInsecure(), isSocket(address) ? OPTIONS : { ...OPTIONS, ...KEEPALIVE });
 }
 
 /** A call with one answer. */

@@ -120,12 +120,14 @@ void test("a callback that throws harms nobody's lock, and is logged", async (t)
   const client = new Client({ address: sidecar.address, logger });
   t.after(() => client.close());
   const lock = await first.acquire("orders");
+  let released = Promise.resolve();
   const onQueued = (): void => {
-    void lock.release();
+    released = lock.release();
     throw new Error("mine");
   };
   const next = await client.acquire("orders", { onQueued });
   assert.ok(next.valid);
+  await released;
   assert.deepEqual(logged, ["a callback of lock orders failed", "Error: mine"]);
 });
 

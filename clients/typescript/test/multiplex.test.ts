@@ -6,19 +6,24 @@ import os from "node:os";
 import path from "node:path";
 import test, { type TestContext } from "node:test";
 
-import { Server, ServerCredentials, type ServerDuplexStream, status } from "@grpc/grpc-js";
+import { Server, ServerCredentials, type ServerDuplexStream, type ServiceError, status } from "@grpc/grpc-js";
 
 import { LeaseServiceService, type MultiplexRequest, type MultiplexResponse } from "../src/gen/sidekeeper/lease/v1/lease.js";
 import { LockServiceService, type ReleaseRequest } from "../src/gen/sidekeeper/lock/v1/lock.js";
 import {
   Client,
   EnsembleDeniedError,
+  EnsembleUnreachableError,
   InvalidFieldError,
   LeaseClosedError,
+  LeaseLimitError,
+  LeaseLostError,
   LockBrokenError,
   LockHeldError,
+  LostError,
   SidekeeperError,
 } from "../src/index.js";
+import { seconds } from "../src/types.js";
 import { PATIENT, until } from "./sidecar.js";
 
 function duration(seconds: bigint): { seconds: bigint; nanos: number } {
@@ -28,10 +33,16 @@ function duration(seconds: bigint): { seconds: bigint; nanos: number } {
 /** A sidecar that says on the streams of leases what a test tells it to. Unless told otherwise, it does what it is asked to. */
 class Script {
   readonly address: string;
-  /** What was asked for, in order: `open`, `check`, `start 2 orders`, `stop 2`, `close`, `Release h2`. */
+  /** What was asked for, in order: `open`, `check`, `start 2 orders`, `stop 2`, `no more`, `close`, `Release h2`. */
   readonly asked: string[] = [];
   answers = true;
   checks = true;
+  /** What ends the streams of the next leases, when they are asked for or something is started on them. */
+  readonly refusals: Partial<ServiceError>[] = [];
+  readonly losses: Partial<ServiceError>[] = [];
+  /** How long what is started may wait, in seconds. */
+  readonly waits: (number | undefined)[] = [];
+  openingTakes = 0;
   private stream: ServerDuplexStream<MultiplexRequest, MultiplexResponse> | undefined;
   private readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk"));
   private readonly server = new Server();
@@ -42,7 +53,12 @@ class Script {
       multiplex: (stream: ServerDuplexStream<MultiplexRequest, MultiplexResponse>) => {
         this.stream = stream;
         stream.on("data", ({ request }: MultiplexRequest) => this.answer(request));
-        stream.on("end", () => stream.end());
+        stream.on("end", () => {
+          if (!stream.cancelled) {
+            this.asked.push("no more");
+          }
+          stream.end();
+        });
       },
       close: (_: unknown, callback: (error: null, reply: object) => void) => {
         this.asked.push("close");
@@ -92,6 +108,14 @@ class Script {
     this.stream?.emit("error", Object.assign(new Error("said the script"), { code }));
   }
 
+  /** Ends the stream of a lease, if there is an error for that. */
+  endStream(error: Partial<ServiceError> | undefined): void {
+    if (error !== undefined) {
+      this.stream?.emit("error", error);
+      this.stream = undefined;
+    }
+  }
+
   async sees(...asked: string[]): Promise<void> {
     await until(String(asked), PATIENT, () => this.asked.length >= asked.length);
     assert.deepEqual(this.asked.splice(0), asked);
@@ -100,8 +124,11 @@ class Script {
   private answer(request: MultiplexRequest["request"]): void {
     switch (request?.$case) {
       case "open":
-        this.asked.push("open");
-        this.say({ $case: "opened", value: { leaseId: "1e", ttl: duration(10n), resumable: false } });
+        this.asked.push(["open", request.value.owner].filter(Boolean).join(" "));
+        this.endStream(this.refusals.shift());
+        setTimeout(() => {
+          this.say({ $case: "opened", value: { leaseId: "1e", ttl: duration(10n), resumable: false } });
+        }, this.openingTakes);
         break;
       case "check":
         this.asked.push("check");
@@ -114,6 +141,9 @@ class Script {
         const { leaseId } = of?.value ?? {};
         const name = of?.$case === "join" ? of.value.member : of?.value.name;
         this.asked.push(`start ${requestId} ${name}${leaseId}`);
+        const wait = of?.$case === "acquire" ? of.value.waitTimeout : undefined;
+        this.waits.push(wait && seconds(wait));
+        this.endStream(this.losses.shift());
         if (this.answers) {
           this.grant(requestId);
         }
@@ -314,4 +344,63 @@ void test("a stream that breaks while its validity is asked for holds nobody up"
   await script.sees("open", "check");
   script.fail(status.UNAVAILABLE);
   await refused;
+});
+
+const LOST = { code: status.ABORTED, details: "LEASE_LOST: it expired" };
+
+void test("a lock without a lease has one of its own, which ends with it without a call", async (t) => {
+  const { script, client } = await scripted(t);
+  const lock = await client.acquire("orders", { owner: "billing" });
+  assert.ok(lock.valid);
+  await lock.release();
+  assert.equal(lock.error, undefined);
+  await script.sees("open billing", "check", "start 2 orders", "stop 2", "no more");
+});
+
+void test("the wait of a lock without a lease is for both the lease and the lock", async (t) => {
+  const { script, client } = await scripted(t);
+  script.openingTakes = 50;
+  for (const wait of [60, 0]) {
+    await (await client.acquire("orders", { wait })).release();
+  }
+  const [left = 0, none] = script.waits;
+  assert.ok(left > 0 && left <= 60 - 0.04, String(left));
+  assert.equal(none, 0);
+});
+
+void test("a lease that is lost before its only lock is granted costs an attempt", async (t) => {
+  const { script, client } = await scripted(t);
+  script.losses.push(LOST);
+  await (await client.acquire("orders")).release();
+  script.losses.push(LOST);
+  await assert.rejects(client.acquire("orders", { wait: 0 }), (error) => {
+    assert.ok(error instanceof EnsembleUnreachableError && error.code === status.UNAVAILABLE);
+    assert.equal(error.message, "nothing is held: LEASE_LOST: it expired");
+    return true;
+  });
+});
+
+void test("a lease that cannot be opened is the error of its only lock", async (t) => {
+  const { script, client } = await scripted(t);
+  script.refusals.push({ code: status.RESOURCE_EXHAUSTED, details: "LEASE_LIMIT: too many" });
+  await assert.rejects(client.acquire("orders"), LeaseLimitError);
+});
+
+void test("a lock is lost with the lease that it alone has", async (t) => {
+  const { script, client } = await scripted(t);
+  const lock = await client.acquire("orders");
+  script.endStream(LOST);
+  await lock.ended;
+  assert.ok(lock.error?.cause instanceof LeaseLostError);
+  await assert.rejects(lock.release(), LostError);
+});
+
+void test("a lease ends whose only lock was lost when that is released", async (t) => {
+  const { script, client } = await scripted(t);
+  const lock = await client.acquire("orders");
+  script.end(2n, status.ABORTED, "LOCK_BROKEN");
+  await lock.ended;
+  assert.ok(!script.cancelled);
+  await assert.rejects(lock.release(), LostError);
+  await until("it is cancelled", PATIENT, () => script.cancelled);
 });

@@ -75,7 +75,7 @@ class Resuming {
   }
 }
 
-void test("what stands on a lease outlives its sidecar", async (t) => {
+void test("what stands on a lease, and a lock without one, outlive their sidecar", async (t) => {
   const resuming = await Resuming.begin(t);
   const client = new Client({ address: resuming.address });
   t.after(() => client.close());
@@ -86,6 +86,7 @@ void test("what stands on a lease outlives its sidecar", async (t) => {
     onSuspended: () => news.push("suspended"),
     onResumed: () => news.push("resumed"),
   });
+  const alone = await client.acquire("alone");
   const member = await client.join("group", "member", { lease });
   const other = await client.acquire("awaited", { lease: await client.openLease() });
   let granted = false;
@@ -96,18 +97,22 @@ void test("what stands on a lease outlives its sidecar", async (t) => {
   await sleep(0.3);
   for (let round = 0; round < 2; round++) {
     await resuming.kill();
-    await until("suspended", 5, () => lease.suspended && lock.suspended);
-    assert.ok(lock.valid);
+    await until("suspended", 5, () => lease.suspended && lock.suspended && alone.suspended);
+    assert.ok(lock.valid && alone.valid);
     await resuming.start();
-    await until("resumed", 5, () => !lease.suspended && !lock.suspended);
+    await until("resumed", 5, () => !lease.suspended && !lock.suspended && !alone.suspended);
   }
   assert.equal(news[0], "suspended");
   assert.equal(news.at(-1), "resumed");
   await sleep(TTL + 1);
-  assert.ok(lock.valid && member.valid && lease.valid && !granted);
+  assert.ok(lock.valid && alone.valid && member.valid && lease.valid && !granted);
   const rival = new Client({ address: resuming.address });
   t.after(() => rival.close());
-  await assert.rejects(rival.acquire("held", { wait: 0 }), LockHeldError);
+  for (const name of ["held", "alone"]) {
+    await assert.rejects(rival.acquire(name, { wait: 0 }), LockHeldError);
+  }
+  await alone.release();
+  await rival.acquire("alone", { wait: 0 });
   await other.release();
   await (await waiting).release();
   await lock.release();

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+
+import grpc
 
 from sidekeeper import _transport
 from sidekeeper._claim import Answer
-from sidekeeper._held import GIVE_UP_TIMEOUT, HeldStream, Kind, Streams
+from sidekeeper._errors import named
+from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Streams
 from sidekeeper._multiplex import Multiplex, Request
 from sidekeeper._types import seconds
 from sidekeeper.lease.v1 import lease_pb2
+
+T = TypeVar("T")
 
 
 class Lease(HeldStream):
@@ -54,6 +60,31 @@ class Lease(HeldStream):
         ensemble. Raises LostError if the lease was lost before. Calling it again has the same outcome."""
         await self._give_up()
 
+    async def _close_used(self, released: bool) -> None:
+        """Closes a lease that was opened for one thing alone. Where that is gone, nothing is waited for."""
+        self._claim.end()
+        if released and isinstance(self._carrier, Multiplex):
+            self._carrier.close()
+        else:
+            await self._abandon()
+
+
+class Leased(HeldStream):
+    """Something held on a lease, which may be its alone, or by a call of its own."""
+
+    def __init__(self, kind: Kind, recipe: str, what: str, lease: Lease | None, own: Lease | None) -> None:
+        super().__init__(carried(kind, recipe, own or lease), what, own or lease)
+        self._own = own
+
+    async def _give_up_once(self) -> None:
+        released = False
+        try:
+            await super()._give_up_once()
+            released = True
+        finally:
+            if self._own is not None:
+                await self._own._close_used(released)
+
 
 @dataclass(frozen=True)
 class Leases:
@@ -85,6 +116,25 @@ def leases(streams: Streams, stub: Any) -> Leases:
         return multiplex
 
     return Leases(Kind(streams, open_stream, "opened", give_up=close, checker=streams.checker(check)), streams_of)
+
+
+async def on_own(
+    leases: Leases, attempt: Attempt, owner: str, metadata: Mapping[str, str] | None, begin: Callable[[Lease], Awaitable[T]]
+) -> T:
+    """Begins something on a lease that is opened for it alone, and takes from the attempt's wait what that took. If the lease was lost
+    first, the error says that another attempt may succeed: nothing was the caller's yet."""
+    began = time.monotonic()
+    lease = await Lease(leases)._open(lease_pb2.OpenRequest(owner=owner, metadata=metadata), attempt)
+    if attempt.wait:  # 0 would be an attempt that does not wait
+        attempt.wait = max(attempt.wait - (time.monotonic() - began), 0.001)
+    try:
+        return await begin(lease)
+    except BaseException as error:
+        lost = lease.error
+        await lease._abandon()
+        if lost is not None and error is lost.cause and lost.cause.code is grpc.StatusCode.ABORTED:
+            raise named("ENSEMBLE_UNREACHABLE", f"nothing is held: {lost.cause}", grpc.StatusCode.UNAVAILABLE) from None
+        raise
 
 
 def carried(kind: Kind, recipe: str, lease: Lease | None) -> Kind:

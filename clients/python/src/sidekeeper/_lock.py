@@ -12,7 +12,7 @@ from sidekeeper import _guard, _transport
 from sidekeeper._claim import Answer, notify
 from sidekeeper._errors import ForkedError, GuardLostError, HoldNotFoundError, LostError, SidekeeperError, SuspendedError, named
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single, Streams, leave_body, through_absence
-from sidekeeper._lease import Lease, carried
+from sidekeeper._lease import Lease, Leased, Leases, on_own
 from sidekeeper._permits import Permits
 from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, seconds
 from sidekeeper.lock.v1 import lock_pb2
@@ -27,12 +27,11 @@ class LockOptions(CommonLockOptions, total=False):
     """The lease to hold the lock with; None, one of its own that ends with the lock."""
 
 
-class Lock(HeldStream):
+class Lock(Leased):
     """A granted hold. Release it, even after it was lost."""
 
-    def __init__(self, kind: Kind, name: str, options: LockOptions) -> None:
-        lease = options.get("lease")
-        super().__init__(carried(kind, "acquire", lease), f"lock {name}", lease)
+    def __init__(self, kind: Kind, name: str, options: LockOptions, own: Lease | None) -> None:
+        super().__init__(kind, "acquire", f"lock {name}", options.get("lease"), own)
         self.name = name
         self.hold_id = ""
         """Names this hold in calls made without this package: 32 hexadecimal digits. It is a secret."""
@@ -108,11 +107,17 @@ class Lock(HeldStream):
             raise LostError(self._claim.what, named("LEASE_LOST", "it was given up"))
 
 
-async def acquire(kind: Kind, name: str, options: LockOptions) -> Lock:
-    """Acquires a lock, also from a sidecar that is away for a time."""
+async def acquire(kind: Kind, leases: Leases | None, name: str, options: LockOptions) -> Lock:
+    """Acquires a lock, also from a sidecar that is away for a time. Without a lease it gets one of its own, which may outlive the sidecar's
+    process; where none does, its stream is its lease, which costs a message less."""
 
     async def attempt(this: Attempt) -> Lock:
-        return await Lock(kind, name, options)._acquire(this)
+        async def begin(own: Lease | None) -> Lock:
+            return await Lock(kind, name, options, own)._acquire(this)
+
+        if leases is None or options.get("lease") is not None:
+            return await begin(None)
+        return await on_own(leases, this, options.get("owner", ""), options.get("metadata"), begin)
 
     return await through_absence(kind.streams, options.get("wait"), options.get("lease"), attempt)
 

@@ -29,7 +29,7 @@ class Multiplex:
     def __init__(self, method: Callable[..., Any], request: lease_pb2.OpenRequest, ask: Callable[[float], Awaitable[object]]) -> None:
         self._ask = ask
         self._method = method
-        self._unsent: asyncio.Queue[lease_pb2.MultiplexRequest] = asyncio.Queue()
+        self._unsent: asyncio.Queue[lease_pb2.MultiplexRequest | None] = asyncio.Queue()
         self._stream: _transport.Stream[Any] | None = _transport.start(method, _messages(self._unsent))
         self._lease_id = ""
         self._valid_for: Callable[[], float] = lambda: 0.0
@@ -156,6 +156,10 @@ class Multiplex:
     def on_end(self, _: Callable[[SidekeeperError | None], object]) -> None:
         """Whoever reads it is told when that has come."""
 
+    def close(self) -> None:
+        """Has the sidecar close the lease when it has taken what was sent before."""
+        self._unsent.put_nowait(None)
+
     def cancel(self) -> None:
         self.alive = False
         if self._stream is not None:
@@ -281,9 +285,9 @@ class Request:
             raise self._outcome
 
 
-async def _messages(unsent: asyncio.Queue[lease_pb2.MultiplexRequest]) -> AsyncIterator[lease_pb2.MultiplexRequest]:
-    while True:
-        yield await unsent.get()
+async def _messages(unsent: asyncio.Queue[lease_pb2.MultiplexRequest | None]) -> AsyncIterator[lease_pb2.MultiplexRequest]:
+    while (message := await unsent.get()) is not None:
+        yield message
 
 
 def _answer(asked: asyncio.Future[Answer], answer: Answer) -> None:

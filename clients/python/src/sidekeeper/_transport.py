@@ -85,12 +85,16 @@ def resolve(target: str | None) -> tuple[str, bool]:
     target = target or os.environ.get(ADDRESS_VARIABLE) or DEFAULT_ADDRESS
     if target.startswith("/"):
         target = "unix://" + target
-    if target.startswith("unix:"):
+    if _is_socket(target):
         return target, True
     host, _, port = target.rpartition(":")
     if not host or not port.isdecimal():
         raise ValueError(f"sidecar address {target!r} is neither unix:///path, a path nor host:port")
     return target, _is_loopback(host.strip("[]"))
+
+
+def _is_socket(target: str) -> bool:
+    return target.startswith("unix:")
 
 
 def _is_loopback(host: str) -> bool:
@@ -104,8 +108,10 @@ class Channel:
     """gRPC's channel, of which nothing is left when it is closed: gRPC itself ends with its last channel, so that a process can be forked.
     In such a process it refuses every call, and gRPC does not learn of it."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, on_socket: bool) -> None:
         self._channel: grpc.aio.Channel | None = channel
+        self.on_socket = on_socket
+        """Whether it goes over a Unix socket, where what stands on a lease may outlive the sidecar's process."""
         self._home = _fork.opened(self)
 
     def __del__(self) -> None:
@@ -138,12 +144,12 @@ class Channel:
 
 def open_channel(target: str | None, credentials: grpc.ChannelCredentials | None) -> Channel:
     _fork.refuse_if_stranded()
-    return Channel(_dial(target, credentials))
-
-
-def _dial(target: str | None, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
     address, local = resolve(target)
-    options = OPTIONS if address.startswith("unix:") else OPTIONS + KEEPALIVE
+    return Channel(_dial(address, local, credentials), _is_socket(address))
+
+
+def _dial(address: str, local: bool, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+    options = OPTIONS if _is_socket(address) else OPTIONS + KEEPALIVE
     if credentials is not None:
         return grpc.aio.secure_channel(address, credentials, options=options)
     if not local:

@@ -15,7 +15,7 @@ from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exis
 from sidekeeper._errors import LostError, SidekeeperError
 from sidekeeper._guard import CurrentToken, Ticket, Verification, guards, tickets, unguarded
 from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
-from sidekeeper._lease import Lease
+from sidekeeper._lease import Lease, on_own
 from sidekeeper._lock import Lock, LockOptions, WithHeld
 from sidekeeper._membership import Membership, joins_again
 from sidekeeper._permits import Permits, PermitsOptions
@@ -115,7 +115,8 @@ class Client:
         While the sidecar or the ensemble is away, it tries again, at the queue's end, for as long as wait says; without wait, for 10
         seconds each time.
         """
-        return await _transport.answered(self._bound(options.get("wait")), _lock.acquire(self._lock, name, options))
+        leases = self._leases if self._channel.on_socket else None
+        return await _transport.answered(self._bound(options.get("wait")), _lock.acquire(self._lock, leases, name, options))
 
     def lock(
         self, name: str, *, suspension_grace: float | None = None, **options: Unpack[LockOptions]
@@ -251,24 +252,20 @@ class Client:
         waits = on_conflict is not OnConflict.REJECT
 
         async def attempt(this: Attempt) -> Membership:
-            own = lease if lease is not None else await Lease(self._leases)._open(lease_pb2.OpenRequest(owner=owner), this)
-            request = membership_pb2.JoinRequest(
-                group=group,
-                member=member,
-                metadata=metadata,
-                owner=owner,
-                lease_id=own.id,
-                on_conflict=membership_pb2.OnConflict.Name(on_conflict),
-                wait_timeout=duration(this.wait) if waits else None,
-                guards=guards(self._streams),
-            )
-            membership = Membership(self._member, self._groups, group, member, own, owns_lease=lease is None)
-            try:
-                return await membership._open(request, this)
-            except BaseException:
-                if lease is None:
-                    await own._abandon()
-                raise
+            async def begin(on: Lease) -> Membership:
+                request = membership_pb2.JoinRequest(
+                    group=group,
+                    member=member,
+                    metadata=metadata,
+                    owner=owner,
+                    lease_id=on.id,
+                    on_conflict=membership_pb2.OnConflict.Name(on_conflict),
+                    wait_timeout=duration(this.wait) if waits else None,
+                    guards=guards(self._streams),
+                )
+                return await Membership(self._member, self._groups, group, member, on, owns_lease=lease is None)._open(request, this)
+
+            return await (begin(lease) if lease is not None else on_own(self._leases, this, owner, None, begin))
 
         return await _transport.answered(self._bound(wait), through_absence(self._streams, wait, lease, attempt))
 

@@ -26,7 +26,7 @@ final class Absence<T> {
   private static final Duration ANSWER_TIME = Duration.ofSeconds(2);
 
   /** Zero would be an attempt that does not wait. */
-  private static final Duration SHORTEST = Duration.ofMillis(1);
+  static final Duration SHORTEST = Duration.ofMillis(1);
 
   /** Makes one attempt, with what is left of the wait, and says when it hears of the sidecar. */
   interface Attempt<T> {

@@ -108,7 +108,7 @@ final class Bodies {
         (value, failure) -> {
           guard.end();
           LostException over = lock.whyOver();
-          lock.givingUp()
+          lock.releasing()
               .whenComplete(
                   (nothing, unconfirmed) -> {
                     RuntimeException why = stopped.get();

@@ -218,6 +218,15 @@ final class Calls {
       }
     }
 
+    /** Says once that nothing more is sent. Does nothing when it has ended. */
+    void end() {
+      try {
+        call.halfClose();
+      } catch (IllegalStateException | RejectedExecutionException over) {
+        return; // it was cancelled, or the connection is closed for good
+      }
+    }
+
     /** Asks for one more message. */
     void more() {
       try {

@@ -146,7 +146,7 @@ public final class Client implements AutoCloseable {
    * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
    */
   public Lock acquire(String name, LockOptions options) throws InterruptedException {
-    return Waiting.await(Lock.acquire(locks, name, options), HeldStream::abandon);
+    return Waiting.await(Lock.acquire(locks, leases, name, options), Lock::giveUp);
   }
 
   /**
@@ -157,7 +157,7 @@ public final class Client implements AutoCloseable {
    * @return the lock, or what acquire throws; cancel it to give up the place in the queue
    */
   public CompletableFuture<Lock> acquireAsync(String name, LockOptions options) {
-    return core.workers.hand(Lock.acquire(locks, name, options), HeldStream::abandon);
+    return core.workers.hand(Lock.acquire(locks, leases, name, options), Lock::giveUp);
   }
 
   /**

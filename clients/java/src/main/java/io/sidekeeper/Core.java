@@ -49,6 +49,11 @@ final class Core {
     return keeper;
   }
 
+  /** Says whether what stands on a lease may outlive the sidecar's process. */
+  boolean isOnSocket() {
+    return transport.onSocket;
+  }
+
   /** Connects at once if that has failed and is put off. */
   void reconnect() {
     transport.channel.resetConnectBackoff();

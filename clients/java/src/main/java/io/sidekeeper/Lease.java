@@ -104,6 +104,16 @@ public final class Lease extends HeldStream<MultiplexRequest, MultiplexResponse>
     return id;
   }
 
+  /** Closes it, which was opened for one thing alone. Where that is gone, nothing is waited for. */
+  void closeUsed(boolean released) {
+    claim.end(null);
+    if (released) {
+      multiplex.close();
+    } else {
+      abandon();
+    }
+  }
+
   /**
    * Names it in calls that are made without this client.
    *

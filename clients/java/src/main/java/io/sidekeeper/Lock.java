@@ -5,6 +5,8 @@ import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.hold.v1.Guard;
+import io.sidekeeper.lease.v1.MultiplexRequest;
+import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
 import io.sidekeeper.lock.v1.RevocationRequested;
@@ -14,7 +16,7 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /** A hold of a lock. Release it, also after it was lost: close does. */
-public final class Lock extends HeldStream<AcquireRequest, AcquireResponse> {
+public final class Lock extends Grounded<AcquireRequest, AcquireResponse> {
   private final String name;
   private final LockOptions options;
   private final Serial events;
@@ -23,23 +25,44 @@ public final class Lock extends HeldStream<AcquireRequest, AcquireResponse> {
   private volatile @Nullable Revocation revocation;
 
   private Lock(
-      Kind<AcquireRequest, AcquireResponse> kind, String name, LockOptions options, Serial events) {
-    super(kind, "lock " + name, LockLostException::new, options.lease());
+      Kind<AcquireRequest, AcquireResponse> kind,
+      String name,
+      LockOptions options,
+      @Nullable Lease own,
+      Serial events) {
+    super(kind, "lock " + name, LockLostException::new, options.lease(), own);
     this.name = name;
     this.options = options;
     this.events = events;
   }
 
-  /** Acquires it, also from a sidecar that is away for a time. */
+  /**
+   * Acquires it, also from a sidecar that is away for a time. Without a lease it gets one of its
+   * own, which may outlive the sidecar's process; where none does, its stream is its lease, which
+   * costs a message less.
+   */
   static CompletableFuture<Lock> acquire(
-      Kind<AcquireRequest, AcquireResponse> kind, String name, LockOptions options) {
+      Kind<AcquireRequest, AcquireResponse> kind,
+      Kind<MultiplexRequest, MultiplexResponse> leases,
+      String name,
+      LockOptions options) {
     Serial events = new Serial(kind.core().workers);
+    boolean alone = options.lease() == null && kind.core().isOnSocket();
+    LeaseOptions opening = new LeaseOptions().owner(options.owner()).metadata(options.metadata());
     return Absence.through(
         kind.core(),
         options.waitTimeout(),
         options.lease(),
-        (wait, heard) -> new Lock(kind, name, options, events).acquire(wait, heard),
-        HeldStream::abandon);
+        (wait, heard) ->
+            alone
+                ? begin(
+                    leases,
+                    opening,
+                    wait,
+                    heard,
+                    (own, left) -> new Lock(kind, name, options, own, events).acquire(left, heard))
+                : new Lock(kind, name, options, null, events).acquire(wait, heard),
+        Lock::giveUp);
   }
 
   private CompletableFuture<Lock> acquire(@Nullable Duration wait, Runnable heard) {
@@ -189,7 +212,7 @@ public final class Lock extends HeldStream<AcquireRequest, AcquireResponse> {
    *     all the same, and for others by the time its validity would have been
    */
   public void release() {
-    Waiting.awaitAnyway(givingUp());
+    Waiting.awaitAnyway(releasing());
   }
 
   /**
@@ -199,7 +222,7 @@ public final class Lock extends HeldStream<AcquireRequest, AcquireResponse> {
    *     does
    */
   public CompletableFuture<Void> releaseAsync() {
-    return core.workers.hand(givingUp());
+    return core.workers.hand(releasing());
   }
 
   /** Does the same as {@link #release}. */

@@ -15,16 +15,16 @@ import io.sidekeeper.membership.v1.UpdateRequest;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The caller as a member of a group. Leave it, also after it was lost: close does. It is valid for
  * as long as its lease is.
  */
-public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
+public final class Membership extends Grounded<JoinRequest, JoinResponse> {
   private final String group;
   private final String member;
   private final Lease lease;
-  private final boolean single;
   private long incarnation;
 
   private Membership(
@@ -32,12 +32,11 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
       String group,
       String member,
       Lease lease,
-      boolean single) {
-    super(kind, "member " + group + "/" + member, LostException::new, lease);
+      @Nullable Lease own) {
+    super(kind, "member " + group + "/" + member, LostException::new, lease, own);
     this.group = group;
     this.member = member;
     this.lease = lease;
-    this.single = single;
   }
 
   static Kind<JoinRequest, JoinResponse> kind(Core core) {
@@ -74,39 +73,24 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
       String member,
       JoinOptions options) {
     List<Guard> guards = GuardScope.guards(kind.core());
+    Lease given = options.lease();
     return Absence.through(
         kind.core(),
         options.waitTimeout(),
-        options.lease(),
+        given,
         (wait, heard) ->
-            once(kind, leases, group, member, options.waitTimeout(wait), guards, heard),
+            given == null
+                ? begin(
+                    leases,
+                    new LeaseOptions().owner(options.owner()),
+                    wait,
+                    heard,
+                    (own, left) ->
+                        new Membership(kind, group, member, own, own)
+                            .join(options.waitTimeout(left), guards, heard))
+                : new Membership(kind, group, member, given, null)
+                    .join(options.waitTimeout(wait), guards, heard),
         Membership::giveUp);
-  }
-
-  private static CompletableFuture<Membership> once(
-      Kind<JoinRequest, JoinResponse> kind,
-      Kind<MultiplexRequest, MultiplexResponse> leases,
-      String group,
-      String member,
-      JoinOptions options,
-      List<Guard> guards,
-      Runnable heard) {
-    boolean single = options.lease() == null;
-    return Grounded.begin(
-        leases,
-        options.lease(),
-        options.owner(),
-        heard,
-        lease -> new Membership(kind, group, member, lease, single).join(options, guards, heard),
-        Membership::giveUp);
-  }
-
-  /** Gives it up without a word, and a lease of its own with it. */
-  void giveUp() {
-    claim.abandon(null);
-    if (single) {
-      lease.claim.abandon(null);
-    }
   }
 
   private CompletableFuture<Membership> join(
@@ -203,7 +187,7 @@ public final class Membership extends HeldStream<JoinRequest, JoinResponse> {
           LostException lost = claim.lost();
           CompletableFuture<Void> ended = abandon();
           CompletableFuture<Void> left =
-              single ? ended.thenCompose(gone -> lease.givingUp()) : ended;
+              own == null ? ended : ended.thenCompose(gone -> own.givingUp());
           return left.handle((gone, failure) -> failure)
               .thenCompose(
                   failure -> {

@@ -45,6 +45,7 @@ final class Multiplex {
   private List<MultiplexRequest> unsent = new ArrayList<>();
   private long streamsOver;
   private boolean cancelled;
+  private boolean closing;
   private boolean resting;
   private long last;
 
@@ -84,11 +85,22 @@ final class Multiplex {
         stream = opened;
         unsent.forEach(opened::send);
         unsent.clear();
+        if (closing) {
+          opened.end();
+        }
       }
     }
     if (late) {
       opened.cancel();
     }
+  }
+
+  /** Has the sidecar close the lease when it has taken what was sent before. */
+  synchronized void close() {
+    if (!closing && stream != null) {
+      stream.end();
+    }
+    closing = true;
   }
 
   /** Ends the stream, or the attempts to come back to the lease. */

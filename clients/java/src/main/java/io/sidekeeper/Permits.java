@@ -18,23 +18,21 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /** What the caller holds of a semaphore. Release it, also after it was lost: close does. */
-public final class Permits extends HeldStream<AcquireRequest, AcquireResponse> {
+public final class Permits extends Grounded<AcquireRequest, AcquireResponse> {
   private final String semaphore;
   private final PermitsOptions options;
   private final Serial events;
-  private final Lease lease;
   private long token;
   private volatile @Nullable Revocation revocation;
 
   private Permits(
       Kind<AcquireRequest, AcquireResponse> kind,
       String semaphore,
-      Lease lease,
       PermitsOptions options,
+      @Nullable Lease own,
       Serial events) {
-    super(kind, "permits of " + semaphore, LostException::new, lease);
+    super(kind, "permits of " + semaphore, LostException::new, options.lease(), own);
     this.semaphore = semaphore;
-    this.lease = lease;
     this.options = options;
     this.events = events;
   }
@@ -78,18 +76,21 @@ public final class Permits extends HeldStream<AcquireRequest, AcquireResponse> {
       throw new IllegalArgumentException("the lease is another client's");
     }
     Serial events = new Serial(kind.core().workers);
+    LeaseOptions opening = new LeaseOptions().owner(options.owner()).metadata(options.metadata());
     return Absence.through(
         kind.core(),
         options.waitTimeout(),
         given,
         (wait, heard) ->
-            Grounded.begin(
-                leases,
-                given,
-                options.owner(),
-                heard,
-                lease -> new Permits(kind, semaphore, lease, options, events).acquire(wait, heard),
-                Permits::giveUp),
+            given == null
+                ? begin(
+                    leases,
+                    opening,
+                    wait,
+                    heard,
+                    (own, left) ->
+                        new Permits(kind, semaphore, options, own, events).acquire(left, heard))
+                : new Permits(kind, semaphore, options, null, events).acquire(wait, heard),
         Permits::giveUp);
   }
 
@@ -104,14 +105,6 @@ public final class Permits extends HeldStream<AcquireRequest, AcquireResponse> {
       request.setWaitTimeout(Wire.duration(wait));
     }
     return Handing.out(this, () -> open(request.build(), heard));
-  }
-
-  /** Gives them up without a word, and a lease of their own with them. */
-  void giveUp() {
-    claim.abandon(null);
-    if (options.lease() == null) {
-      lease.claim.abandon(null);
-    }
   }
 
   @Override
@@ -207,20 +200,5 @@ public final class Permits extends HeldStream<AcquireRequest, AcquireResponse> {
   @Override
   public void close() {
     release();
-  }
-
-  private CompletableFuture<Void> releasing() {
-    CompletableFuture<Void> given = givingUp();
-    if (options.lease() != null) {
-      return given;
-    }
-    return given
-        .whenComplete(
-            (gone, failure) -> {
-              if (failure != null) {
-                lease.abandon();
-              }
-            })
-        .thenCompose(gone -> lease.givingUp());
   }
 }

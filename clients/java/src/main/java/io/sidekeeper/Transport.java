@@ -31,6 +31,9 @@ final class Transport {
   /** Where the sidecar is, as it was told. */
   final String address;
 
+  /** Whether it is a Unix socket. */
+  final boolean onSocket;
+
   final ManagedChannel channel;
   private final MultiThreadIoEventLoopGroup loop;
   private final Workers workers;
@@ -38,6 +41,7 @@ final class Transport {
 
   private Transport(String text, Address address, ChannelCredentials credentials, Workers workers) {
     this.address = text;
+    this.onSocket = address.path() != null;
     this.workers = workers;
     DefaultThreadFactory threads = new DefaultThreadFactory("sidekeeper-io", true);
     loop = new MultiThreadIoEventLoopGroup(1, threads, NioIoHandler.newFactory());

@@ -109,7 +109,7 @@ class OutliveTest {
   }
 
   @Test
-  void whatStandsOnALeaseOutlivesItsSidecar() throws Exception {
+  void whatStandsOnALeaseAndALockWithoutOneOutliveTheirSidecar() throws Exception {
     List<String> told = new CopyOnWriteArrayList<>();
     LockListener listener =
         new LockListener() {
@@ -124,6 +124,7 @@ class OutliveTest {
           }
         };
     Lock lock = client.acquire("held", onLease().listener(listener));
+    Lock alone = client.acquire("alone");
     Membership member = client.join("group", "member", new JoinOptions().lease(lease));
     Lease another = client.openLease(new LeaseOptions());
     Lock ahead = client.acquire("awaited", new LockOptions().lease(another));
@@ -139,19 +140,26 @@ class OutliveTest {
         });
     for (int round = 0; round < 2; round++) {
       kill(sidecar);
-      Sidecar.until("it is suspended", () -> lease.isSuspended() && lock.isSuspended());
-      assertTrue(lock.isValid());
+      Sidecar.until(
+          "they are suspended",
+          () -> lease.isSuspended() && lock.isSuspended() && alone.isSuspended());
+      assertTrue(lock.isValid() && alone.isValid());
       start();
-      Sidecar.until("it is resumed", () -> !lease.isSuspended() && !lock.isSuspended());
+      Sidecar.until(
+          "they are resumed",
+          () -> !lease.isSuspended() && !lock.isSuspended() && !alone.isSuspended());
     }
     Sidecar.pause(TTL + 1); // for longer than anything is valid without the sidecar
     assertEquals("suspended", told.get(0));
     assertEquals("resumed", told.get(told.size() - 1));
-    assertTrue(lock.isValid() && member.isValid() && lease.isValid());
+    assertTrue(lock.isValid() && alone.isValid() && member.isValid() && lease.isValid());
     assertFalse(waiting.isDone());
     try (Client rival = new Client(address)) {
       LockOptions impatient = new LockOptions().waitTimeout(Duration.ZERO);
       assertThrows(LockHeldException.class, () -> rival.acquire("held", impatient));
+      assertThrows(LockHeldException.class, () -> rival.acquire("alone", impatient));
+      alone.release();
+      rival.acquire("alone", impatient);
       ahead.release();
       waiting.get(Sidecar.PATIENT, TimeUnit.SECONDS).release();
       lock.release();

@@ -7,6 +7,10 @@ import io.grpc.BindableService;
 import io.grpc.Server;
 import io.grpc.Status;
 import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
+import io.grpc.netty.shaded.io.netty.channel.ChannelOption;
+import io.grpc.netty.shaded.io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.grpc.netty.shaded.io.netty.channel.nio.NioIoHandler;
+import io.grpc.netty.shaded.io.netty.channel.socket.nio.NioServerDomainSocketChannel;
 import io.grpc.protobuf.StatusProto;
 import io.grpc.stub.StreamObserver;
 import io.sidekeeper.lease.v1.Checked;
@@ -25,10 +29,13 @@ import io.sidekeeper.lock.v1.ReleaseRequest;
 import io.sidekeeper.lock.v1.ReleaseResponse;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.net.UnixDomainSocketAddress;
+import java.nio.file.Path;
 import java.util.Objects;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -51,22 +58,46 @@ final class Scripted implements AutoCloseable {
   /** The calls of other kinds, by name. */
   final BlockingQueue<String> calls = new LinkedBlockingQueue<>();
 
+  /** With which reason it refuses to open a lease; null if it does not. */
+  volatile @Nullable String refusal;
+
+  /** What it takes to open a lease, in milliseconds. */
+  volatile long openingTakes;
+
   private final boolean dumb;
   private final Server server;
+  private final String address;
+  private final @Nullable MultiThreadIoEventLoopGroup loop;
   private volatile @Nullable StreamObserver<MultiplexResponse> stream;
 
+  /** Listens on TCP, where a lock without a lease is one call. */
   Scripted(boolean dumb) throws IOException {
     this.dumb = dumb;
+    loop = null;
+    server = start(NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0)));
+    address = "127.0.0.1:" + server.getPort();
+  }
+
+  /** Listens on a Unix socket, where a lock without a lease gets one of its own. */
+  Scripted(Path socket) throws IOException {
+    dumb = false;
+    loop = new MultiThreadIoEventLoopGroup(1, NioIoHandler.newFactory());
     server =
-        NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", 0))
-            .addService(leases())
-            .addService(locks())
-            .build()
-            .start();
+        start(
+            NettyServerBuilder.forAddress(UnixDomainSocketAddress.of(socket))
+                .channelType(NioServerDomainSocketChannel.class)
+                .bossEventLoopGroup(loop)
+                .workerEventLoopGroup(loop)
+                .withChildOption(ChannelOption.SO_KEEPALIVE, null)); // which those do not have
+    address = "unix://" + socket;
+  }
+
+  private Server start(NettyServerBuilder builder) throws IOException {
+    return builder.addService(leases()).addService(locks()).build().start();
   }
 
   String address() {
-    return "127.0.0.1:" + server.getPort();
+    return address;
   }
 
   private BindableService leases() {
@@ -89,6 +120,7 @@ final class Scripted implements AutoCloseable {
 
           @Override
           public void onCompleted() {
+            calls.add("no more");
             told.onCompleted();
           }
         };
@@ -101,7 +133,7 @@ final class Scripted implements AutoCloseable {
       return;
     }
     switch (request.getRequestCase()) {
-      case OPEN -> opened();
+      case OPEN -> open();
       case CHECK -> {
         checks++;
         Duration told = validity;
@@ -113,6 +145,16 @@ final class Scripted implements AutoCloseable {
       }
       default -> sent.add(request);
     }
+  }
+
+  private void open() {
+    String refused = refusal;
+    if (refused != null) {
+      fail(Status.RESOURCE_EXHAUSTED, refused);
+      return;
+    }
+    LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(openingTakes));
+    opened();
   }
 
   private BindableService locks() {
@@ -223,5 +265,8 @@ final class Scripted implements AutoCloseable {
   @Override
   public void close() {
     server.shutdownNow();
+    if (loop != null) {
+      loop.shutdownGracefully(0, 1, TimeUnit.SECONDS);
+    }
   }
 }

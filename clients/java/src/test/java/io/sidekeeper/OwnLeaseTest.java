@@ -1,0 +1,153 @@
+package io.sidekeeper;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.grpc.Status;
+import io.sidekeeper.errors.EnsembleUnreachableException;
+import io.sidekeeper.errors.LockLostException;
+import io.sidekeeper.errors.SidekeeperException;
+import io.sidekeeper.lease.v1.Ended;
+import io.sidekeeper.lease.v1.MultiplexRequest;
+import io.sidekeeper.lease.v1.Resume;
+import io.sidekeeper.lock.v1.AcquireRequest;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Locks that are given no lease, over a Unix socket: each has one of its own. */
+@Timeout(60)
+class OwnLeaseTest {
+  private static final LockOptions ALONE = new LockOptions();
+
+  private @TempDir Path folder;
+  private Scripted sidecar;
+  private Client client;
+
+  @BeforeEach
+  void open() throws Exception {
+    sidecar = new Scripted(folder.resolve("s.sock"));
+    client = new Client(sidecar.address());
+  }
+
+  @AfterEach
+  void close() {
+    client.close();
+    sidecar.close();
+  }
+
+  private static <T> T got(CompletableFuture<T> future) throws Exception {
+    return future.get(Sidecar.PATIENT, TimeUnit.SECONDS);
+  }
+
+  private static SidekeeperException failure(CompletableFuture<?> future) {
+    Sidecar.until("it fails", future::isDone);
+    return assertInstanceOf(SidekeeperException.class, Stage.failureOf(future));
+  }
+
+  private Lock hold() throws Exception {
+    CompletableFuture<Lock> lock = client.acquireAsync("orders", ALONE);
+    sidecar.grant(sidecar.started());
+    return got(lock);
+  }
+
+  private void release(Lock lock) throws Exception {
+    CompletableFuture<Void> released = lock.releaseAsync();
+    sidecar.end(Ended.newBuilder().setRequestId(sidecar.stopped()));
+    got(released);
+  }
+
+  private String nextCall() throws InterruptedException {
+    return String.valueOf(sidecar.calls.poll(Sidecar.PATIENT, TimeUnit.SECONDS));
+  }
+
+  @Test
+  void itsLeaseIsClosedByItsReleaseWithoutACall() throws Exception {
+    Lock lock = hold();
+    assertTrue(lock.isValid());
+    release(lock);
+    assertTrue(lock.error().isEmpty());
+    assertEquals("no more", nextCall());
+    lock.release();
+    assertEquals(0, sidecar.calls.size() + sidecar.sent.size());
+  }
+
+  @Test
+  void itOutlivesItsStream() throws Exception {
+    sidecar.resumable = true;
+    Lock lock = hold();
+    sidecar.fail(Status.UNAVAILABLE);
+    Resume resume = sidecar.resume();
+    assertTrue(lock.isSuspended() && lock.isValid());
+    assertEquals(lock.fencingToken(), resume.getClaims(0).getToken());
+    sidecar.opened();
+    Sidecar.until("it is resumed", () -> !lock.isSuspended());
+    release(lock);
+    assertEquals("no more", nextCall());
+  }
+
+  @Test
+  void itsWaitIsForBothTheLeaseAndTheLock() throws Exception {
+    sidecar.openingTakes = 50;
+    Duration minute = Duration.ofMinutes(1);
+    CompletableFuture<Lock> waiting = client.acquireAsync("orders", ALONE.waitTimeout(minute));
+    AcquireRequest asked = sidecar.next().getStart().getAcquire();
+    Duration left = Wire.duration(asked.getWaitTimeout());
+    assertTrue(left.compareTo(minute.minusMillis(50)) <= 0 && left.toSeconds() > 0, "" + left);
+    waiting.cancel(true);
+    sidecar.stopped();
+    client.acquireAsync("orders", ALONE.waitTimeout(Duration.ZERO));
+    MultiplexRequest tried = sidecar.next();
+    assertTrue(tried.getStart().getAcquire().hasWaitTimeout());
+    assertEquals(Duration.ZERO, Wire.duration(tried.getStart().getAcquire().getWaitTimeout()));
+  }
+
+  @Test
+  void aLeaseThatIsLostBeforeTheGrantCostsAnAttempt() throws Exception {
+    CompletableFuture<Lock> lock = client.acquireAsync("orders", ALONE);
+    sidecar.started();
+    sidecar.fail(Status.ABORTED, "LEASE_LOST");
+    sidecar.grant(sidecar.started());
+    assertTrue(got(lock).isValid());
+    CompletableFuture<Lock> tried = client.acquireAsync("stock", ALONE.waitTimeout(Duration.ZERO));
+    sidecar.started();
+    sidecar.fail(Status.ABORTED, "LEASE_LOST");
+    SidekeeperException failed = failure(tried);
+    assertInstanceOf(EnsembleUnreachableException.class, failed);
+    assertEquals(Status.Code.UNAVAILABLE, failed.code());
+    assertEquals("nothing is held: LEASE_LOST: LEASE_LOST", failed.getMessage());
+  }
+
+  @Test
+  void aLeaseThatCannotBeOpenedIsItsError() {
+    sidecar.refusal = "LEASE_LIMIT";
+    assertEquals("LEASE_LIMIT", failure(client.acquireAsync("orders", ALONE)).reason());
+  }
+
+  @Test
+  void itIsLostWithItsLease() throws Exception {
+    Lock lock = hold();
+    sidecar.fail(Status.ABORTED, "LEASE_LOST");
+    Sidecar.until("it is lost", () -> lock.error().isPresent());
+    assertEquals("LEASE_LOST", lock.error().orElseThrow().why().reason());
+    assertThrows(LockLostException.class, lock::release);
+  }
+
+  @Test
+  void itsLeaseEndsWhenItIsReleasedAfterItWasLost() throws Exception {
+    Lock lock = hold();
+    Ended.Builder broken = Ended.newBuilder().setReason("LOCK_BROKEN");
+    sidecar.end(broken.setRequestId(lock.fencingToken()).setCode(Status.Code.ABORTED.value()));
+    Sidecar.until("it is lost", () -> lock.error().isPresent());
+    assertThrows(LockLostException.class, lock::release);
+    Sidecar.until("it is cancelled", () -> sidecar.calls.contains("cancelled"));
+  }
+}
