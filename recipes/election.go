@@ -46,7 +46,7 @@ func (l Lock) Transfer(ctx context.Context, store Store, asked Handover) error {
 		case len(ahead) == 0:
 			return nil
 		case next.asked.To != "": // it is about to step back itself, for an earlier one
-			err = l.awaitGone(ctx, store, []candidate{next}, asked.Patience)
+			err = l.awaitGone(ctx, store, []*candidate{next}, asked.Patience)
 		case len(ahead) == 1:
 			err = l.yield(ctx, store, ahead[0], asked)
 		default:
@@ -68,10 +68,10 @@ type candidate struct {
 }
 
 // aheadOf reads a candidate and who stands ahead of it: the leader first. Nobody does if it leads.
-func (l Lock) aheadOf(ctx context.Context, store Store, to string) (ahead []candidate, next candidate, _ error) {
+func (l Lock) aheadOf(ctx context.Context, store Store, to string) (ahead []*candidate, next *candidate, _ error) {
 	contenders, _, err := l.queue(ctx, store)
 	if err != nil {
-		return nil, next, err
+		return nil, nil, err
 	}
 	for _, c := range contenders {
 		node, err := store.Get(ctx, l.child(c))
@@ -79,25 +79,25 @@ func (l Lock) aheadOf(ctx context.Context, store Store, to string) (ahead []cand
 		case errors.Is(err, ErrNoNode):
 			continue
 		case err != nil:
-			return nil, next, err
+			return nil, nil, err
 		}
-		if next = (candidate{c, c.contender(node), revocationIn(node.Data)}); next.Owner == to {
+		if next = (&candidate{c, c.contender(node), revocationIn(node.Data)}); next.Owner == to {
 			return ahead, next, nil
 		}
 		ahead = append(ahead, next)
 	}
-	return nil, next, ErrNoCandidate
+	return nil, nil, ErrNoCandidate
 }
 
 // yield asks the leader to let go.
-func (l Lock) yield(ctx context.Context, store Store, leader candidate, asked Handover) error {
+func (l Lock) yield(ctx context.Context, store Store, leader *candidate, asked Handover) error {
 	request := Revocation{By: asked.By, Reason: asked.Reason, To: asked.To, Grace: asked.Grace}
 	_, err := l.ask(ctx, store, leader.child, request, leader.Token)
 	return err
 }
 
 // stepBack has candidates step back, and returns ErrNoNode when they have. Those that lead by then see that they are to yield.
-func (l Lock) stepBack(ctx context.Context, store Store, between []candidate, asked Handover) error {
+func (l Lock) stepBack(ctx context.Context, store Store, between []*candidate, asked Handover) error {
 	for _, c := range between {
 		if c.Value == nil {
 			return &ForeignCandidate{c.Owner}
@@ -113,7 +113,7 @@ func (l Lock) stepBack(ctx context.Context, store Store, between []candidate, as
 }
 
 // awaitGone returns ErrNoNode when all of the candidates have left their places, or one is the first and does not step back any more.
-func (l Lock) awaitGone(ctx context.Context, store Store, leaving []candidate, patience time.Duration) error {
+func (l Lock) awaitGone(ctx context.Context, store Store, leaving []*candidate, patience time.Duration) error {
 	for _, c := range leaving {
 		bounded, cancel := context.WithTimeoutCause(ctx, patience, &ForeignCandidate{c.Owner})
 		err := l.awaitOneGone(bounded, store, c.child)
