@@ -6,11 +6,10 @@ from typing import Any
 
 from sidekeeper import _transport
 from sidekeeper._claim import notify
-from sidekeeper._errors import LostError, SidekeeperError, named
-from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single, Streams, through_absence
-from sidekeeper._lease import Lease, Leases, carried
+from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, Kind, Single, Streams
+from sidekeeper._lease import Lease, Leases
+from sidekeeper._onlease import OnLease, on_lease
 from sidekeeper._types import CommonPermitsOptions, Revocation, duration, seconds
-from sidekeeper.lease.v1 import lease_pb2
 from sidekeeper.semaphore.v1 import semaphore_pb2
 
 
@@ -21,18 +20,17 @@ class PermitsOptions(CommonPermitsOptions, total=False):
     """The lease to hold the permits with, of the same client; None, one of their own that ends with them."""
 
 
-class Permits(HeldStream):
+class Permits(OnLease):
     """What the caller holds of a semaphore. Release it, even after it was lost."""
 
     def __init__(self, kind: Kind, semaphore: str, lease: Lease, options: PermitsOptions) -> None:
-        super().__init__(carried(kind, "acquire_permits", lease), f"permits of {semaphore}", lease)
+        super().__init__(kind, "acquire_permits", f"permits of {semaphore}", lease, options.get("lease") is None)
         self.semaphore = semaphore
         self.token = 0
         """Tells these permits from all others of the semaphore. It is no fencing token: others hold permits at the same time."""
         self.revocation: Revocation | None = None
         """The latest request to release the permits; None if there was none."""
         self._options = options
-        self._own_lease = None if options.get("lease") else lease
 
     async def _acquire(self, attempt: Attempt) -> Permits:
         request = semaphore_pb2.AcquireRequest(
@@ -66,40 +64,14 @@ class Permits(HeldStream):
         Lock.release."""
         await self._give_up()
 
-    async def _give_up_once(self) -> None:
-        try:
-            await super()._give_up_once()
-        except (LostError, SidekeeperError):
-            if self._own_lease is not None:
-                await self._own_lease._abandon()
-            raise
-        if self._own_lease is not None:
-            await self._own_lease.close()
-
-    def check(self) -> None:
-        """Raises LostError if the permits are not proven to be the caller's at this moment."""
-        if (lost := self._claim.lost()) is not None:
-            raise lost
-        if not self.valid:
-            raise LostError(self._claim.what, named("LEASE_LOST", "they were given up"))
-
 
 async def acquire(kind: Kind, leases: Leases, semaphore: str, options: PermitsOptions) -> Permits:
     """Acquires permits, also from a sidecar that is away for a time."""
-    given = options.get("lease")
-    if given is not None and given._kind.streams is not kind.streams:
-        raise ValueError("the lease is another client's")
 
-    async def attempt(this: Attempt) -> Permits:
-        lease = given or await Lease(leases)._open(lease_pb2.OpenRequest(owner=options.get("owner", "")), this)
-        try:
-            return await Permits(kind, semaphore, lease, options)._acquire(this)
-        except BaseException:
-            if given is None:
-                await lease._abandon()
-            raise
+    async def take(lease: Lease, attempt: Attempt) -> Permits:
+        return await Permits(kind, semaphore, lease, options)._acquire(attempt)
 
-    return await through_absence(kind.streams, options.get("wait"), given, attempt)
+    return await on_lease(kind, leases, options.get("lease"), options.get("owner", ""), options.get("wait"), take)
 
 
 def kind(streams: Streams, stub: Any) -> Kind:
