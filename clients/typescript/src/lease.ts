@@ -1,6 +1,6 @@
 /** Leases. */
 
-import { named } from "./errors.js";
+import { LostError, SidekeeperError, named } from "./errors.js";
 import type { LeaseServiceService, MultiplexResponse, OpenRequest, Opened } from "./gen/sidekeeper/lease/v1/lease.js";
 import { GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams } from "./held.js";
 import { Multiplex } from "./multiplex.js";
@@ -82,4 +82,17 @@ export function leaseKind(streams: Streams, stub: Stub<typeof LeaseServiceServic
       return new Map(await Promise.all(answers));
     }),
   };
+}
+
+/** Gives a hold up, and its lease with it if that is the hold's own. */
+export async function endWithLease(own: Lease | undefined, giveUp: () => Promise<void>): Promise<void> {
+  try {
+    await giveUp();
+  } catch (error) {
+    if (error instanceof LostError || error instanceof SidekeeperError) {
+      await own?.abandon();
+    }
+    throw error;
+  }
+  await own?.close();
 }

@@ -1,6 +1,5 @@
 /** Permits of semaphores. */
 
-import { LostError, SidekeeperError } from "./errors.js";
 import {
   type AcquireRequest,
   type AcquireResponse,
@@ -10,7 +9,7 @@ import {
   type View,
 } from "./gen/sidekeeper/semaphore/v1/semaphore.js";
 import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, HeldStream, type Streams } from "./held.js";
-import type { Lease } from "./lease.js";
+import { type Lease, endWithLease } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
 import { type Stub, call } from "./transport.js";
 import { type Labels, type Revocation, duration, seconds } from "./types.js";
@@ -107,18 +106,7 @@ export class Permits extends HeldStream<AcquireRequest, Event, "granted"> {
   }
 
   protected override async giveUpOnce(): Promise<void> {
-    const own = this.options.lease === undefined;
-    try {
-      await super.giveUpOnce();
-    } catch (error) {
-      if (own && (error instanceof LostError || error instanceof SidekeeperError)) {
-        await this.lease.abandon();
-      }
-      throw error;
-    }
-    if (own) {
-      await this.lease.close();
-    }
+    await endWithLease(this.options.lease === undefined ? this.lease : undefined, async () => super.giveUpOnce());
   }
 }
 
