@@ -39,12 +39,14 @@ func (l Lock) Transfer(ctx context.Context, store Store, asked Handover) error {
 		return err
 	}
 	for {
-		ahead, err := l.aheadOf(ctx, store, asked.To)
+		ahead, next, err := l.aheadOf(ctx, store, asked.To)
 		switch {
 		case err != nil:
 			return err
 		case len(ahead) == 0:
 			return nil
+		case next.asked.To != "": // it is about to step back itself, for an earlier one
+			err = l.awaitGone(ctx, store, []*candidate{next}, asked.Patience)
 		case len(ahead) == 1:
 			err = l.yield(ctx, store, ahead[0], asked)
 		default:
@@ -61,13 +63,15 @@ type candidate struct {
 	child
 
 	Contender
+
+	asked Revocation
 }
 
-// aheadOf reads who stands ahead of a candidate: the leader first. Nobody does if it leads.
-func (l Lock) aheadOf(ctx context.Context, store Store, to string) (ahead []candidate, _ error) {
+// aheadOf reads a candidate and who stands ahead of it: the leader first. Nobody does if it leads.
+func (l Lock) aheadOf(ctx context.Context, store Store, to string) (ahead []*candidate, next *candidate, _ error) {
 	contenders, _, err := l.queue(ctx, store)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, c := range contenders {
 		node, err := store.Get(ctx, l.child(c))
@@ -75,26 +79,25 @@ func (l Lock) aheadOf(ctx context.Context, store Store, to string) (ahead []cand
 		case errors.Is(err, ErrNoNode):
 			continue
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		}
-		read := candidate{c, c.contender(node)}
-		if read.Owner == to {
-			return ahead, nil
+		if next = (&candidate{c, c.contender(node), revocationIn(node.Data)}); next.Owner == to {
+			return ahead, next, nil
 		}
-		ahead = append(ahead, read)
+		ahead = append(ahead, next)
 	}
-	return nil, ErrNoCandidate
+	return nil, nil, ErrNoCandidate
 }
 
 // yield asks the leader to let go.
-func (l Lock) yield(ctx context.Context, store Store, leader candidate, asked Handover) error {
+func (l Lock) yield(ctx context.Context, store Store, leader *candidate, asked Handover) error {
 	request := Revocation{By: asked.By, Reason: asked.Reason, To: asked.To, Grace: asked.Grace}
 	_, err := l.ask(ctx, store, leader.child, request, leader.Token)
 	return err
 }
 
 // stepBack has candidates step back, and returns ErrNoNode when they have. Those that lead by then see that they are to yield.
-func (l Lock) stepBack(ctx context.Context, store Store, between []candidate, asked Handover) error {
+func (l Lock) stepBack(ctx context.Context, store Store, between []*candidate, asked Handover) error {
 	for _, c := range between {
 		if c.Value == nil {
 			return &ForeignCandidate{c.Owner}
@@ -106,21 +109,26 @@ func (l Lock) stepBack(ctx context.Context, store Store, between []candidate, as
 			return err
 		}
 	}
-	for _, c := range between {
-		if err := l.awaitGone(ctx, store, c, asked.Patience); err != nil {
+	return l.awaitGone(ctx, store, between, asked.Patience)
+}
+
+// awaitGone returns ErrNoNode when all of the candidates have left their places, or one is the first and does not step back any more.
+func (l Lock) awaitGone(ctx context.Context, store Store, leaving []*candidate, patience time.Duration) error {
+	for _, c := range leaving {
+		bounded, cancel := context.WithTimeoutCause(ctx, patience, &ForeignCandidate{c.Owner})
+		err := l.awaitOneGone(bounded, store, c.child)
+		cancel()
+		if err != nil {
 			return err
 		}
 	}
 	return ErrNoNode
 }
 
-// awaitGone returns when a candidate has left its place, or when it is the first and does not step back any more.
-func (l Lock) awaitGone(ctx context.Context, store Store, c candidate, patience time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, &ForeignCandidate{c.Owner})
-	defer cancel()
+func (l Lock) awaitOneGone(ctx context.Context, store Store, c child) error {
 	for {
 		contenders, changed, err := l.watchQueue(ctx, store)
-		if err != nil || len(contenders) == 0 || contenders[0] == c.child || !contenders.contains(c.child) {
+		if err != nil || len(contenders) == 0 || contenders[0] == c || !contenders.contains(c) {
 			return err
 		}
 		select {

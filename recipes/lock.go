@@ -179,12 +179,8 @@ func (p *Place) watchOwn(ctx context.Context) (Node, <-chan struct{}, error) {
 		return Node{}, nil, ErrGone
 	}
 	p.seen = true
-	about, foreign := aboutIn(own.Data)
-	if about.Timeout == 0 && p.about.Timeout >= time.Millisecond {
+	if about, _ := aboutIn(own.Data); about.Timeout == 0 && p.about.Timeout >= time.Millisecond {
 		return p.restore(ctx, own)
-	}
-	if !foreign {
-		p.about.Value = about.Value // as it was proclaimed
 	}
 	if !revocationIn(own.Data).Break {
 		seen()

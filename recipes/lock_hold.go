@@ -22,5 +22,8 @@ func (h *Hold) Look(ctx context.Context) (Revocation, <-chan struct{}, error) {
 	if err != nil {
 		return Revocation{}, nil, err
 	}
+	if about, foreign := aboutIn(own.Data); !foreign {
+		h.place.about.Value = about.Value // as it was proclaimed
+	}
 	return revocationIn(own.Data), changed, nil
 }

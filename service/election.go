@@ -154,7 +154,7 @@ func (e *electionService) Proclaim(ctx context.Context, request *electionv1.Proc
 	if errors.Is(err, recipes.ErrNoNode) {
 		err = e.services.guardLost(ctx, leader)
 	}
-	e.services.audit.wrote(caller.Of(ctx), kindLock, "proclaim", leader.lock.text, err, zap.Int("bytes", len(request.GetValue())))
+	e.services.audit.wrote(caller.Of(ctx), "election", "proclaim", leader.lock.text, err, zap.Int("bytes", len(request.GetValue())))
 	return &electionv1.ProclaimResponse{}, err
 }
 

@@ -410,6 +410,19 @@ func TestACandidateThatDoesNotStepBackKeepsTheLeader(t *testing.T) {
 	same(t, "asked", s.leader().GetYieldRequested(), false)
 }
 
+func TestALeaderDoesNotYieldToACandidateThatIsAboutToStepBack(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.candidates("a")
+	path, err := s.ensemble.memory.Create("/locks/orders/x-lock-",
+		[]byte(`{"sidekeeper":1,"owner":"b","value":"","revoke":{"to":"c"}}`), embedded.PersistentSequential, 0)
+	s.must(err)
+	same(t, "Transfer", s.transfer(s.callers, &electionv1.TransferRequest{To: "b"}), "FailedPrecondition FOREIGN_CANDIDATE candidate=b")
+	same(t, "asked", s.leader().GetYieldRequested(), false)
+	s.must(s.ensemble.memory.Delete(path))
+	same(t, "Transfer to who has gone", s.transfer(s.callers, &electionv1.TransferRequest{To: "b"}), "NotFound CANDIDATE_NOT_FOUND")
+}
+
 func TestOnlyOperatorsEndATermByForce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -6,6 +6,16 @@ import { sleep } from "./clock.js";
 import { Config } from "./config.js";
 import { LostError, MemberRemovedError, MemberReplacedError, type SidekeeperError } from "./errors.js";
 import { ConfigServiceService } from "./gen/sidekeeper/config/v1/config.js";
+import {
+  type CampaignOptions,
+  type ElectionView,
+  Leadership,
+  type Observation,
+  Observer,
+  type WithLeadershipOptions,
+  electionViewFrom,
+} from "./election.js";
+import { ElectionServiceService } from "./gen/sidekeeper/election/v1/election.js";
 import { FencingServiceService } from "./gen/sidekeeper/fencing/v1/fencing.js";
 import { LeaseServiceService } from "./gen/sidekeeper/lease/v1/lease.js";
 import { LockServiceService } from "./gen/sidekeeper/lock/v1/lock.js";
@@ -17,6 +27,7 @@ import { type Attempt, Streams, throughAbsence } from "./held.js";
 import { Lease, type LeaseOptions, leaseKind, onOwn } from "./lease.js";
 import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runHolding } from "./lock.js";
 import { type JoinOptions, Membership } from "./membership.js";
+import type { Multiplex } from "./multiplex.js";
 import { Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions, semaphoreViewFrom } from "./permits.js";
 import { Sequence } from "./sequence.js";
 import {
@@ -66,6 +77,7 @@ export class Client implements Disposable {
   private readonly streams: Streams;
   private readonly locks: Stub<typeof LockServiceService>;
   private readonly fencing: Stub<typeof FencingServiceService>;
+  private readonly elections: Stub<typeof ElectionServiceService>;
   private readonly semaphores: Stub<typeof SemaphoreServiceService>;
   private readonly groups: Stub<typeof MembershipServiceService>;
   private readonly sequences: Stub<typeof SequenceServiceService>;
@@ -80,6 +92,7 @@ export class Client implements Disposable {
     this.streams = new Streams(options.logger);
     this.locks = stubOf(this.channel, LockServiceService);
     this.fencing = stubOf(this.channel, FencingServiceService);
+    this.elections = stubOf(this.channel, ElectionServiceService);
     this.semaphores = stubOf(this.channel, SemaphoreServiceService);
     this.groups = stubOf(this.channel, MembershipServiceService);
     this.sequences = stubOf(this.channel, SequenceServiceService);
@@ -238,12 +251,23 @@ export class Client implements Disposable {
   }
 
   private async acquirePermitsOnce(semaphore: string, options: PermitsOptions, attempt: Attempt): Promise<Permits> {
-    const begin = async (lease: Lease, own?: Lease): Promise<Permits> => {
+    return this.onLease(options, attempt, async (multiplex, own) =>
+      new Permits(this.streams, this.semaphores, multiplex, semaphore, own, options).acquire(attempt),
+    );
+  }
+
+  /** Takes a hold on the lease of the options, or on one of its own. */
+  private async onLease<H>(
+    options: Pick<PermitsOptions, "lease" | "owner" | "metadata" | "signal">,
+    attempt: Attempt,
+    take: (multiplex: Multiplex, own: Lease | undefined) => Promise<H>,
+  ): Promise<H> {
+    const begin = async (lease: Lease, own?: Lease): Promise<H> => {
       const multiplex = lease.multiplexOf(this.streams);
       if (multiplex === undefined) {
         throw lease.error?.cause ?? new RangeError("the lease is another client's");
       }
-      return new Permits(this.streams, this.semaphores, multiplex, semaphore, own, options).acquire(attempt);
+      return take(multiplex, own);
     };
     return options.lease === undefined
       ? onOwn(this.lease, options, attempt, async (own) => begin(own, own))
@@ -295,6 +319,66 @@ export class Client implements Disposable {
         yield semaphoreViewFrom(message.view);
       }
     }
+  }
+
+  /**
+   * Waits for its turn to lead an election, and settles when the caller leads, for some time to come. The candidate's name is 1 to 128 bytes,
+   * another one for each. Rejects with LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other
+   * SidekeeperErrors; with the signal's reason. While the sidecar or the ensemble is away, it tries again, as acquire does.
+   */
+  async campaign(election: string, candidate: string, options: CampaignOptions = {}): Promise<Leadership> {
+    return answered(options, async (waiting) =>
+      throughAbsence(this.streams, waiting, async (attempt) =>
+        this.onLease({ ...waiting, owner: candidate }, attempt, async (multiplex, own) =>
+          new Leadership(this.streams, this.elections, multiplex, election, candidate, own, waiting).campaign(attempt),
+        ),
+      ),
+    );
+  }
+
+  /**
+   * Leads while body runs, resigns, and returns the result of body. What body writes with this client is guarded by the term. The signal
+   * that body gets is aborted as that of withLock is.
+   */
+  async withLeadership<T>(
+    election: string,
+    candidate: string,
+    options: WithLeadershipOptions,
+    body: (leadership: Leadership, signal: AbortSignal) => Promise<T> | T,
+  ): Promise<T> {
+    return runHolding(await this.campaign(election, candidate, options), options, body);
+  }
+
+  /** Returns who leads and who the other candidates are, in order. */
+  async getElection(name: string): Promise<ElectionView> {
+    return electionViewFrom(await callIdempotent(this.elections.get, { name }));
+  }
+
+  /**
+   * Yields who leads an election, at once and whenever that or the leader's value has changed, also across restarts of the sidecar: until it
+   * is back, what was yielded is stale. After a term, it never yields an earlier one. The signal ends it.
+   */
+  async *observe(name: string, signal?: AbortSignal): AsyncGenerator<Observation, void> {
+    const open = (): ReturnType<typeof this.elections.watch> => start(this.elections.watch, { name });
+    const observer = new Observer();
+    for await (const message of reopened(open, signal)) {
+      const observed = observer.learn(message);
+      if (observed !== undefined) {
+        yield observed;
+      }
+    }
+  }
+
+  /**
+   * Asks the leader to yield to a candidate, after the candidates ahead of that one have stepped back. With a grace in seconds, its term is
+   * ended by force when it has passed: for operators. Rejects with CandidateNotFoundError, ForeignCandidateError.
+   */
+  async transferLeadership(
+    name: string,
+    to: string,
+    options: { readonly reason?: string; readonly grace?: number } = {},
+  ): Promise<void> {
+    await callIdempotent(this.elections.transfer, { name, to, reason: options.reason ?? "", grace: duration(options.grace) });
   }
 
   /** Returns the sequence of that name, which need not exist. */

@@ -239,6 +239,14 @@ export class TooManyPermitsError extends SidekeeperError {
   override readonly reason = "TOO_MANY_PERMITS";
 }
 
+export class CandidateNotFoundError extends SidekeeperError {
+  override readonly reason = "CANDIDATE_NOT_FOUND";
+}
+
+export class ForeignCandidateError extends SidekeeperError {
+  override readonly reason = "FOREIGN_CANDIDATE";
+}
+
 type Kind = new (code: status, told: Told) => SidekeeperError;
 
 /** The class of each reason. */
@@ -292,6 +300,8 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["SEMAPHORE_MALFORMED", SemaphoreMalformedError],
   ["SEMAPHORE_FULL", SemaphoreFullError],
   ["TOO_MANY_PERMITS", TooManyPermitsError],
+  ["CANDIDATE_NOT_FOUND", CandidateNotFoundError],
+  ["FOREIGN_CANDIDATE", ForeignCandidateError],
 ]);
 
 /** Something that the caller held has ended without the caller giving it up; `cause` is the reason. */

@@ -1,5 +1,5 @@
 /**
- * The TypeScript client of a Sidekeeper sidecar: distributed locks, semaphores, sequences, membership and configuration.
+ * The TypeScript client of a Sidekeeper sidecar: distributed locks, semaphores, elections, sequences, membership and configuration.
  *
  * A lock is a stream: while the stream is open you hold the lock, and a running sidecar ends the stream before anyone else is granted
  * the lock. A frozen sidecar cannot end a stream, so the client keeps the deadline itself: it asks the sidecar regularly for how long the
@@ -15,6 +15,16 @@
 export { Client, type ClientOptions } from "./client.js";
 export { Commit, Config, ConfigView, type Precondition } from "./config.js";
 export * from "./errors.js";
+export {
+  type CampaignOptions,
+  type Candidate,
+  type ElectionView,
+  type Leader,
+  Leadership,
+  type Observation,
+  type WithLeadershipOptions,
+  type YieldRequest,
+} from "./election.js";
 export * as fence from "./fence.js";
 export { type CurrentToken, Ticket, type Verification, tickets, unguarded } from "./guard.js";
 export { Lease, type LeaseOptions } from "./lease.js";

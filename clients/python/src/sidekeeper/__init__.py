@@ -1,4 +1,4 @@
-"""The Python client of a Sidekeeper sidecar: distributed locks, semaphores, sequences, membership and configuration.
+"""The Python client of a Sidekeeper sidecar: distributed locks, semaphores, elections, sequences, membership and configuration.
 
 A lock is a stream: while the stream is open you hold the lock, and a running sidecar ends the stream before anyone else is granted
 the lock. A frozen sidecar cannot end a stream, so the client keeps the deadline itself: it asks the sidecar regularly for how long
@@ -15,19 +15,36 @@ from sidekeeper import _errors
 from sidekeeper._config import Commit, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import *  # noqa: F403 (each error, as __all__ says)
 from sidekeeper._guard import CurrentToken, Ticket, Verification, tickets, unguarded
-from sidekeeper._sync import Client, Config, ConfigView, Lease, Lock, LockOptions, Membership, Permits, PermitsOptions, Sequence
+from sidekeeper._sync import (
+    CampaignOptions,
+    Client,
+    Config,
+    ConfigView,
+    Leadership,
+    Lease,
+    Lock,
+    LockOptions,
+    Membership,
+    Permits,
+    PermitsOptions,
+    Sequence,
+)
 from sidekeeper._transport import ADDRESS_VARIABLE, DEFAULT_ADDRESS
 from sidekeeper._types import (
+    Candidate,
     ConfigChange,
     ConfigEvent,
     ConfigEventKind,
     Contender,
+    ElectionView,
     Entry,
     GroupMember,
     GroupView,
+    Leader,
     LockView,
     Mode,
     Numbers,
+    Observation,
     OnConflict,
     PermitContender,
     Queued,
@@ -35,6 +52,7 @@ from sidekeeper._types import (
     SemaphoreView,
     SequenceState,
     Token,
+    YieldRequest,
 )
 
 __version__ = "0.1.0"
@@ -42,6 +60,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ADDRESS_VARIABLE",
     "DEFAULT_ADDRESS",
+    "CampaignOptions",
+    "Candidate",
     "Client",
     "Commit",
     "Config",
@@ -51,9 +71,12 @@ __all__ = [
     "ConfigView",
     "Contender",
     "CurrentToken",
+    "ElectionView",
     "Entry",
     "GroupMember",
     "GroupView",
+    "Leader",
+    "Leadership",
     "Lease",
     "Lock",
     "LockOptions",
@@ -61,6 +84,7 @@ __all__ = [
     "Membership",
     "Mode",
     "Numbers",
+    "Observation",
     "OnConflict",
     "PermitContender",
     "Permits",
@@ -74,6 +98,7 @@ __all__ = [
     "Ticket",
     "Token",
     "Verification",
+    "YieldRequest",
     "if_exists",
     "if_missing",
     "if_version",

@@ -13,6 +13,7 @@ from sidekeeper.lease.v1 import lease_pb2
 
 __all__ = [
     "AlreadyContendingError",
+    "CandidateNotFoundError",
     "ConnectionLimitError",
     "DirectoryTooLargeError",
     "EnsembleDeniedError",
@@ -20,6 +21,7 @@ __all__ = [
     "EphemeralBytesLimitError",
     "FencingTokenMismatchError",
     "FieldError",
+    "ForeignCandidateError",
     "ForkedError",
     "GroupNotEmptyError",
     "GroupNotFoundError",
@@ -304,6 +306,14 @@ class SemaphoreFullError(SidekeeperError):
 
 class TooManyPermitsError(SidekeeperError):
     reason = "TOO_MANY_PERMITS"
+
+
+class CandidateNotFoundError(SidekeeperError):
+    reason = "CANDIDATE_NOT_FOUND"
+
+
+class ForeignCandidateError(SidekeeperError):
+    reason = "FOREIGN_CANDIDATE"
 
 
 class ForkedError(SidekeeperError):

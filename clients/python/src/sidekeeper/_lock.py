@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from sidekeeper import _guard, _transport
 from sidekeeper._claim import Answer, notify
+from sidekeeper._election import Leadership
 from sidekeeper._errors import ForkedError, GuardLostError, HoldNotFoundError, LostError, SidekeeperError, SuspendedError, named
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single, Streams, leave_body, through_absence
 from sidekeeper._lease import Lease, Leased, Leases, on_own
@@ -173,11 +174,11 @@ class _Watchdog:
         return self._task is not None and self._task.cancelling() > self._cancelling
 
 
-H = TypeVar("H", Lock, Permits)
+H = TypeVar("H", Lock, Permits, Leadership)
 
 
 class WithHeld(AbstractAsyncContextManager[H]):
-    """Acquires a lock or permits, holds them while a body runs, and releases them."""
+    """Acquires a lock, permits or leadership, holds them while a body runs, and releases them."""
 
     def __init__(self, acquire: Callable[[], Awaitable[H]], grace: float | None) -> None:
         self._acquire: Callable[[], Awaitable[H]] = acquire
@@ -186,7 +187,7 @@ class WithHeld(AbstractAsyncContextManager[H]):
 
     async def __aenter__(self) -> H:
         held = await self._acquire()
-        guard = held._own_guard() if isinstance(held, Lock) else None
+        guard = held._own_guard() if isinstance(held, Lock | Leadership) else None
         self._entered.append((held, _Watchdog(held, self._grace), guard))
         if guard is not None:
             _guard.enter(guard)
@@ -196,7 +197,7 @@ class WithHeld(AbstractAsyncContextManager[H]):
         held, watchdog, guard = self._entered.pop()
         if guard is not None:
             _guard.leave(guard)
-        instead = watchdog.leave(error) or (loss_met(held, error) if isinstance(held, Lock) else None)
+        instead = watchdog.leave(error) or (loss_met(held, error) if isinstance(held, Lock | Leadership) else None)
         try:
             await leave_body(held.release, strictly=kind is None and instead is None)
         except asyncio.CancelledError:
@@ -206,7 +207,7 @@ class WithHeld(AbstractAsyncContextManager[H]):
             raise instead
 
 
-def loss_met(lock: Lock, error: BaseException | None) -> LostError | None:
+def loss_met(lock: Lock | Leadership, error: BaseException | None) -> LostError | None:
     """The loss of a body's lock that a write of the body has met first."""
     if not isinstance(error, GuardLostError) or lock._giving_up is not None:
         return None

@@ -236,6 +236,8 @@ class Request:
         if kind == "granted":
             self._hold_id = content.hold_id
             self._token = content.token if hasattr(content, "token") else content.fencing_token
+        elif kind == "elected":
+            self._hold_id, self._token = content.hold_id, content.ticket.fencing_token
         elif kind == "joined":
             self._token = content.incarnation
         self.hear(kind, content)

@@ -6,9 +6,9 @@ from typing import Any
 
 from sidekeeper import _transport
 from sidekeeper._claim import notify
-from sidekeeper._errors import LostError, named
-from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, Kind, Single, Streams, through_absence
-from sidekeeper._lease import Lease, Leased, Leases, on_own
+from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, Kind, Single, Streams
+from sidekeeper._lease import Lease, Leases
+from sidekeeper._onlease import OnLease, on_lease
 from sidekeeper._types import CommonPermitsOptions, Revocation, duration, seconds
 from sidekeeper.semaphore.v1 import semaphore_pb2
 
@@ -20,7 +20,7 @@ class PermitsOptions(CommonPermitsOptions, total=False):
     """The lease to hold the permits with, of the same client; None, one of their own that ends with them."""
 
 
-class Permits(Leased):
+class Permits(OnLease):
     """What the caller holds of a semaphore. Release it, even after it was lost."""
 
     def __init__(self, kind: Kind, semaphore: str, options: PermitsOptions, own: Lease | None) -> None:
@@ -64,29 +64,14 @@ class Permits(Leased):
         Lock.release."""
         await self._give_up()
 
-    def check(self) -> None:
-        """Raises LostError if the permits are not proven to be the caller's at this moment."""
-        if (lost := self._claim.lost()) is not None:
-            raise lost
-        if not self.valid:
-            raise LostError(self._claim.what, named("LEASE_LOST", "they were given up"))
-
 
 async def acquire(kind: Kind, leases: Leases, semaphore: str, options: PermitsOptions) -> Permits:
     """Acquires permits, also from a sidecar that is away for a time."""
-    given = options.get("lease")
-    if given is not None and given._kind.streams is not kind.streams:
-        raise ValueError("the lease is another client's")
 
-    async def attempt(this: Attempt) -> Permits:
-        async def begin(own: Lease | None) -> Permits:
-            return await Permits(kind, semaphore, options, own)._acquire(this)
+    async def take(own: Lease | None, attempt: Attempt) -> Permits:
+        return await Permits(kind, semaphore, options, own)._acquire(attempt)
 
-        if given is not None:
-            return await begin(None)
-        return await on_own(leases, this, options.get("owner", ""), options.get("metadata"), begin)
-
-    return await through_absence(kind.streams, options.get("wait"), given, attempt)
+    return await on_lease(kind, leases, options, options.get("owner", ""), take)
 
 
 def kind(streams: Streams, stub: Any) -> Kind:

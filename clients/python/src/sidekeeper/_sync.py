@@ -20,19 +20,23 @@ from sidekeeper._errors import ForkedError, LostError, SidekeeperError, Suspende
 from sidekeeper._held import Held, HeldStream, log_failure
 from sidekeeper._lock import leads_again, loss_met
 from sidekeeper._types import (
+    CommonCampaignOptions,
     CommonLockOptions,
     CommonPermitsOptions,
     ConfigEvent,
     Contender,
+    ElectionView,
     Entry,
     GroupView,
     LockView,
     Numbers,
+    Observation,
     OnConflict,
     Revocation,
     SemaphoreView,
     SequenceState,
     Token,
+    YieldRequest,
 )
 
 T = TypeVar("T")
@@ -341,6 +345,54 @@ class Permits(_Held):
         self._give_up()
 
 
+class CampaignOptions(CommonCampaignOptions, total=False):
+    """How to campaign. The callbacks are called one at a time in the client's own thread: they must not block."""
+
+    lease: Lease | None
+    """The lease to campaign with, of the same client; None, one of its own that ends with the term."""
+
+
+class Leadership(_Held):
+    """A term: the time for which the caller leads an election. Resign, even after it was lost."""
+
+    def __init__(self, loop: _Loop, leadership: aio.Leadership) -> None:
+        super().__init__(loop, leadership)
+        self._leadership = leadership
+
+    @property
+    def election(self) -> str:
+        """The election's name."""
+        return self._leadership.election
+
+    @property
+    def candidate(self) -> str:
+        """The caller's name."""
+        return self._leadership.candidate
+
+    @property
+    def term(self) -> _guard.Ticket:
+        """Names the term for others, who guard with it what they write for the leader. Its fencing token is larger than that of every
+        earlier term."""
+        return self._leadership.term
+
+    @property
+    def yield_request(self) -> YieldRequest | None:
+        """The latest request to resign; None if there was none."""
+        return self._leadership.yield_request
+
+    def check(self) -> None:
+        """Raises LostError if the caller is not proven to lead at this moment."""
+        self._leadership.check()
+
+    def proclaim(self, value: str) -> None:
+        """Changes the value that the leader shows. Raises GuardLostError if it does not lead any more."""
+        self._loop.run(self._leadership.proclaim(value))
+
+    def resign(self) -> None:
+        """Ends the term. For the caller it ends at once; when this returns, another candidate can be elected. Errors as of Lock.release."""
+        self._give_up()
+
+
 class Membership(_Held):
     """The caller as a member of a group, valid for as long as its lease is. Leave the group, even after the membership was lost."""
 
@@ -642,6 +694,28 @@ class Client:
     def watch_semaphore(self, name: str) -> Iterator[SemaphoreView]:
         """Yields what get_semaphore returns, at once and after every change, also across restarts of the sidecar."""
         return self._loop.iterate(self._client.watch_semaphore(name))
+
+    def campaign(self, election: str, candidate: str, **options: Unpack[CampaignOptions]) -> Leadership:
+        """Waits for its turn to lead an election, and returns when the caller leads; see aio.Client.campaign. Used as a context manager,
+        the caller resigns at its end."""
+        return self._loop.run(self._campaign(election, candidate, options), Leadership._undo)
+
+    async def _campaign(self, election: str, candidate: str, options: CampaignOptions) -> Leadership:
+        lease = options.get("lease")
+        chosen: Any = {**options, "lease": lease._lease if lease else None}
+        return Leadership(self._loop, await self._client.campaign(election, candidate, **chosen))
+
+    def get_election(self, name: str) -> ElectionView:
+        """Returns who leads and who the other candidates are, in order."""
+        return self._loop.run(self._client.get_election(name))
+
+    def observe(self, name: str) -> Iterator[Observation]:
+        """Yields who leads an election, at once and whenever that or the leader's value has changed; see aio.Client.observe."""
+        return self._loop.iterate(self._client.observe(name))
+
+    def transfer_leadership(self, name: str, to: str, *, reason: str = "", grace: float | None = None) -> None:
+        """Asks the leader to yield to a candidate; see aio.Client.transfer_leadership."""
+        self._loop.run(self._client.transfer_leadership(name, to, reason=reason, grace=grace))
 
     def sequence(self, name: str) -> Sequence:
         """Returns the sequence of that name, which need not exist."""

@@ -10,7 +10,9 @@ from typing import NewType, TypedDict
 
 from google.protobuf.duration_pb2 import Duration
 
+from sidekeeper._guard import Ticket
 from sidekeeper.config.v1 import config_pb2
+from sidekeeper.election.v1 import election_pb2
 from sidekeeper.lock.v1 import lock_pb2
 from sidekeeper.membership.v1 import membership_pb2
 from sidekeeper.semaphore.v1 import semaphore_pb2
@@ -120,6 +122,101 @@ class CommonPermitsOptions(TypedDict, total=False):
     """As in LockOptions."""
     on_revocation: Callable[[Revocation], object]
     """Called with each request to release the permits."""
+
+
+@dataclass(frozen=True)
+class Leader:
+    """The leader of an election."""
+
+    candidate: str
+    value: str
+    """As given to campaign, or to the latest proclaim."""
+    term: Ticket
+    """Its fencing token numbers the term."""
+    metadata: Mapping[str, str]
+    foreign: bool
+    """Whether it was made by another client of the ensemble, not by Sidekeeper."""
+    identity: str = ""
+    """Of its caller, as the sidecar that made it verified it; empty where callers are not told apart."""
+    yield_requested: bool = False
+    """Whether it was asked to yield."""
+
+    @staticmethod
+    def _of(w: election_pb2.Leader) -> Leader:
+        term = Ticket(w.ticket.lock, w.ticket.fencing_token)
+        return Leader(w.candidate, w.value, term, dict(w.metadata), w.foreign, w.identity, w.yield_requested)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A candidate that waits to lead. Its fields are as a leader's."""
+
+    candidate: str
+    value: str
+    metadata: Mapping[str, str]
+    age: float
+    """Seconds for which it has waited, by the ensemble's clock."""
+    foreign: bool
+    identity: str = ""
+
+    @staticmethod
+    def _of(w: election_pb2.Candidate) -> Candidate:
+        return Candidate(w.candidate, w.value, dict(w.metadata), seconds(w.age), w.foreign, w.identity)
+
+
+@dataclass(frozen=True)
+class ElectionView:
+    """Who leads an election, and who would."""
+
+    leader: Leader | None
+    candidates: tuple[Candidate, ...]
+    """In the order of their turn."""
+
+    @staticmethod
+    def _of(w: election_pb2.GetResponse) -> ElectionView:
+        leader = Leader._of(w.leader) if w.HasField("leader") else None
+        return ElectionView(leader, tuple(map(Candidate._of, w.candidates)))
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What is known of an election."""
+
+    leader: Leader | None
+    """None if nobody leads."""
+    stale: bool = False
+    """Whether another candidate may lead: contact with the ensemble, or with the sidecar, is lost."""
+
+
+@dataclass(frozen=True)
+class YieldRequest:
+    """A request that the leader resign soon."""
+
+    to: str
+    """The candidate that shall lead next; empty if nobody was named."""
+    requested_by: str
+    reason: str
+    grace: float | None
+    """Seconds until the term is ended by force; None if it is not ended."""
+
+
+class CommonCampaignOptions(TypedDict, total=False):
+    """What asyncio's CampaignOptions and those for threads have in common."""
+
+    value: str
+    """What the leader shows, such as its address: at most 1 KiB of UTF-8."""
+    wait: float | None
+    """As in LockOptions."""
+    metadata: Mapping[str, str]
+    """More about the candidate, for people: at most 1 KiB in all."""
+    on_candidate: Callable[[int, Leader | None], object]
+    """Called with how many are ahead, and who leads, as it was first seen; and whenever that changes."""
+    on_suspended: Callable[[float], object]
+    """As in LockOptions."""
+    on_resumed: Callable[[], object]
+    """As in LockOptions."""
+    on_yield_requested: Callable[[YieldRequest], object]
+    """Called with each request to resign."""
 
 
 @dataclass(frozen=True)

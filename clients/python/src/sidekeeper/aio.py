@@ -9,9 +9,10 @@ from typing import Any, Self, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _lease, _lock, _permits, _transport
+from sidekeeper import _election, _lease, _lock, _permits, _transport
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
+from sidekeeper._election import CampaignOptions, Leadership, Observer
 from sidekeeper._errors import LostError, SidekeeperError
 from sidekeeper._guard import CurrentToken, Ticket, Verification, guards, tickets, unguarded
 from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
@@ -20,7 +21,8 @@ from sidekeeper._lock import Lock, LockOptions, WithHeld
 from sidekeeper._membership import Membership, joins_again
 from sidekeeper._permits import Permits, PermitsOptions
 from sidekeeper._sequence import Sequence
-from sidekeeper._types import Contender, GroupView, LockView, OnConflict, SemaphoreView, duration
+from sidekeeper._types import Contender, ElectionView, GroupView, LockView, Observation, OnConflict, SemaphoreView, duration
+from sidekeeper.election.v1 import election_pb2, election_pb2_grpc
 from sidekeeper.fencing.v1 import fencing_pb2, fencing_pb2_grpc
 from sidekeeper.hold.v1 import hold_pb2
 from sidekeeper.lease.v1 import lease_pb2, lease_pb2_grpc
@@ -29,11 +31,13 @@ from sidekeeper.membership.v1 import membership_pb2, membership_pb2_grpc
 from sidekeeper.semaphore.v1 import semaphore_pb2, semaphore_pb2_grpc
 
 __all__ = [
+    "CampaignOptions",
     "Client",
     "Commit",
     "Config",
     "ConfigView",
     "CurrentToken",
+    "Leadership",
     "Lease",
     "Lock",
     "LockOptions",
@@ -73,6 +77,8 @@ class Client:
         self._fencing: Any = fencing_pb2_grpc.FencingServiceStub(self._channel)
         self._streams = Streams()
         self._lock = _lock.kind(self._streams, self._locks)
+        self._elections: Any = election_pb2_grpc.ElectionServiceStub(self._channel)
+        self._leadership = _election.kind(self._streams, self._elections)
         self._permit = _permits.kind(self._streams, self._semaphores)
         self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel))
         self._member = Kind(self._streams, lambda request: Single(self._groups.Join, request), "joined")
@@ -226,6 +232,41 @@ class Client:
         async for message in _transport.reopened(self._semaphores.Watch, semaphore_pb2.WatchRequest(name=name)):
             if message is not None:
                 yield SemaphoreView._of(message.view)
+
+    async def campaign(self, election: str, candidate: str, **options: Unpack[CampaignOptions]) -> Leadership:
+        """Waits for its turn to lead an election, and returns when the caller leads, for some time to come. The candidate's name is 1 to
+        128 bytes, another one for each.
+
+        Raises LockHeldError, WaitTimeoutError, LockKindMismatchError, EnsembleUnreachableError and other SidekeeperErrors. Cancel it to
+        give up the candidacy. While the sidecar or the ensemble is away, it tries again as acquire does.
+        """
+        campaigned = _election.campaign(self._leadership, self._leases, self._elections, election, candidate, options)
+        return await _transport.answered(self._bound(options.get("wait")), campaigned)
+
+    def leadership(
+        self, election: str, candidate: str, *, suspension_grace: float | None = None, **options: Unpack[CampaignOptions]
+    ) -> AbstractAsyncContextManager[Leadership]:
+        """Leads in the body of `async with`, and resigns. The body is cancelled, and LostError raised, as soon as leadership is lost; with
+        suspension_grace as in lock. What the body writes with this client is guarded by the term."""
+        return WithHeld(lambda: self.campaign(election, candidate, **options), suspension_grace)
+
+    async def get_election(self, name: str) -> ElectionView:
+        """Returns who leads and who the other candidates are, in order."""
+        return ElectionView._of(await _transport.call_idempotent(self._elections.Get, election_pb2.GetRequest(name=name)))
+
+    async def observe(self, name: str) -> AsyncGenerator[Observation]:
+        """Yields who leads an election, at once and whenever that or the leader's value has changed, also across restarts of the sidecar:
+        until it is back, what was yielded is stale. After a term, it never yields an earlier one."""
+        observer = Observer()
+        async for message in _transport.reopened(self._elections.Watch, election_pb2.WatchRequest(name=name)):
+            if (observed := observer.learn(message)) is not None:
+                yield observed
+
+    async def transfer_leadership(self, name: str, to: str, *, reason: str = "", grace: float | None = None) -> None:
+        """Asks the leader to yield to a candidate, after the candidates ahead of that one have stepped back. With a grace in seconds, its
+        term is ended by force when it has passed: for operators. Raises CandidateNotFoundError, ForeignCandidateError."""
+        request = election_pb2.TransferRequest(name=name, to=to, reason=reason, grace=duration(grace))
+        await _transport.call_idempotent(self._elections.Transfer, request)
 
     def sequence(self, name: str) -> Sequence:
         """Returns the sequence of that name, which need not exist."""

@@ -336,5 +336,18 @@ export enum Reason {
    * What to do: ask for fewer permits, or have the semaphore resized.
    */
   TOO_MANY_PERMITS = 49,
+  /**
+   * CANDIDATE_NOT_FOUND - NOT_FOUND: the election has no such candidate.
+   *
+   * What to do: see who the candidates are with Get.
+   */
+  CANDIDATE_NOT_FOUND = 50,
+  /**
+   * FOREIGN_CANDIDATE - FAILED_PRECONDITION: a contender of the election cannot do what is asked: it is not Sidekeeper's, was made by LockService.Acquire, or
+   * does not react. It is told as `candidate` if it has said who it is.
+   *
+   * What to do: transfer leadership to a candidate ahead of it, or end it.
+   */
+  FOREIGN_CANDIDATE = 51,
   UNRECOGNIZED = -1,
 }

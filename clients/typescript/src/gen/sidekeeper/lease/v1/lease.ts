@@ -13,6 +13,7 @@ import type {
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
+import { CampaignRequest, CampaignResponse } from "../../election/v1/election.js";
 import { AcquireRequest, AcquireResponse } from "../../lock/v1/lock.js";
 import { JoinRequest, JoinResponse } from "../../membership/v1/membership.js";
 import {
@@ -116,7 +117,7 @@ export interface MultiplexRequest {
     /** Comes back to a lease, instead of `open`. */
     { $case: "resume"; value: Resume }
     | //
-    /** Starts a lock, permits or a member. */
+    /** Starts a lock, permits, a candidacy or a member. */
     { $case: "start"; value: Start }
     | //
     /** Gives up what was started, or acknowledges its end. */
@@ -147,10 +148,10 @@ export interface Claim {
   start:
     | Start
     | undefined;
-  /** For a lock or permits that were granted: the hold, which keeps the id. */
+  /** For a lock or permits that were granted, or leadership: the hold, which keeps the id. */
   holdId: string;
   /**
-   * For a lock that was granted, its fencing token; for permits, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
+   * For a lock or leadership, its fencing token; for permits, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
    * the request ends.
    */
   token: bigint;
@@ -171,6 +172,9 @@ export interface Start {
     | //
     /** Permits of a semaphore. */
     { $case: "acquirePermits"; value: AcquireRequest1 }
+    | //
+    /** A candidacy in an election. */
+    { $case: "campaign"; value: CampaignRequest }
     | undefined;
 }
 
@@ -236,6 +240,9 @@ export interface Event {
     | //
     /** To permits. */
     { $case: "acquirePermits"; value: AcquireResponse2 }
+    | //
+    /** To a candidacy. */
+    { $case: "campaign"; value: CampaignResponse }
     | undefined;
 }
 
@@ -1087,6 +1094,9 @@ export const Start: MessageFns<Start> = {
       case "acquirePermits":
         AcquireRequest1.encode(message.request.value, writer.uint32(34).fork()).join();
         break;
+      case "campaign":
+        CampaignRequest.encode(message.request.value, writer.uint32(42).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1136,6 +1146,14 @@ export const Start: MessageFns<Start> = {
             message.request = { $case: "acquirePermits", value: AcquireRequest1.decode(reader, reader.uint32()) };
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.request = { $case: "campaign", value: CampaignRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1170,6 +1188,12 @@ export const Start: MessageFns<Start> = {
       case "acquirePermits": {
         if (object.request?.value !== undefined && object.request?.value !== null) {
           message.request = { $case: "acquirePermits", value: AcquireRequest1.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "campaign": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "campaign", value: CampaignRequest.fromPartial(object.request.value) };
         }
         break;
       }
@@ -1465,6 +1489,9 @@ export const Event: MessageFns<Event> = {
       case "acquirePermits":
         AcquireResponse2.encode(message.event.value, writer.uint32(34).fork()).join();
         break;
+      case "campaign":
+        CampaignResponse.encode(message.event.value, writer.uint32(42).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1514,6 +1541,14 @@ export const Event: MessageFns<Event> = {
             message.event = { $case: "acquirePermits", value: AcquireResponse2.decode(reader, reader.uint32()) };
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.event = { $case: "campaign", value: CampaignResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1548,6 +1583,12 @@ export const Event: MessageFns<Event> = {
       case "acquirePermits": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "acquirePermits", value: AcquireResponse2.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "campaign": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "campaign", value: CampaignResponse.fromPartial(object.event.value) };
         }
         break;
       }
