@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/sidekeeper/sidekeeper/internal/console"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/ownpages"
+)
+
+// longestReply is as many bytes as the largest page of a listing takes.
+const longestReply = 64 << 20
+
+func newConsoleCommand(reach *reach) *cobra.Command {
+	var listen string
+	command := &cobra.Command{
+		Use: "console", Short: "Serve a page about all locks, groups, semaphores, sequences and keys to a browser on this machine",
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(command.Context())
+			defer stop()
+			return reach.console(ctx, command, listen)
+		},
+	}
+	command.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback `host:port` of the page; port 0 for one that the system chooses")
+	return command
+}
+
+// console stands on the operators' socket, unless it is told another address alone.
+func (r *reach) console(ctx context.Context, command *cobra.Command, listen string) error {
+	address := r.operatorAddress
+	if flags := command.Flags(); flags.Changed("address") && !flags.Changed("operator-address") {
+		address = r.address
+	}
+	connection, err := r.connect(address)
+	if err != nil {
+		return exit.UsageError(err)
+	}
+	defer connection.Close()
+	page, err := console.New(console.Options{Listen: listen, Address: address, Version: thisBuild().Version, Connection: connection})
+	if err != nil {
+		return exit.UsageError(fmt.Errorf("--listen: %w", err))
+	}
+	fmt.Fprintf(command.OutOrStdout(), "%s\nThe address is a key: whoever has it does what you may do. Ctrl-C ends it.\n", page.URL())
+	return page.Serve(ctx)
+}
+
+// connect makes a connection to the sidecar without what the client adds, which the caller must close.
+func (r *reach) connect(address string) (*grpc.ClientConn, error) {
+	r.last = address
+	secure := insecure.NewCredentials()
+	if r.authority != "" || r.certificate != "" {
+		config, err := r.tlsConfig()
+		if err != nil {
+			return nil, err
+		}
+		secure = credentials.NewTLS(config)
+	} else if host, _, err := net.SplitHostPort(address); err == nil && !strings.HasPrefix(address, "unix:") && !ownpages.IsLoopback(host) {
+		return nil, fmt.Errorf("%s is another machine: give --tls-ca, --tls-cert and --tls-key", address)
+	}
+	return grpc.NewClient(address, grpc.WithTransportCredentials(secure), grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(longestReply)))
+}
