@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -67,5 +69,8 @@ func (r *reach) connect(address string) (*grpc.ClientConn, error) {
 		return nil, fmt.Errorf("%s is another machine: give --tls-ca, --tls-cert and --tls-key", address)
 	}
 	return grpc.NewClient(address, grpc.WithTransportCredentials(secure), grpc.WithDisableServiceConfig(),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 2 * time.Second}, MinConnectTimeout: r.timeout,
+		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(longestReply)))
 }
