@@ -70,7 +70,8 @@ func (r *reach) connect(address string) (*grpc.ClientConn, error) {
 	}
 	return grpc.NewClient(address, grpc.WithTransportCredentials(secure), grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 2 * time.Second}, MinConnectTimeout: r.timeout,
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: r.timeout,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(longestReply)))
 }
