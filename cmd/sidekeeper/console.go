@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -13,9 +12,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/console"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
-	"github.com/sidekeeper/sidekeeper/internal/ownpages"
 )
 
 // longestReply is as many bytes as the largest page of a listing takes.
@@ -42,6 +41,9 @@ func (r *reach) console(ctx context.Context, command *cobra.Command, listen stri
 	if flags := command.Flags(); flags.Changed("address") && !flags.Changed("operator-address") {
 		address = r.address
 	}
+	if err := r.call(ctx, address, answers); err != nil {
+		return err
+	}
 	connection, err := r.connect(address)
 	if err != nil {
 		return exit.UsageError(err)
@@ -55,7 +57,14 @@ func (r *reach) console(ctx context.Context, command *cobra.Command, listen stri
 	return page.Serve(ctx)
 }
 
-// connect makes a connection to the sidecar without what the client adds, which the caller must close.
+// answers says whether a sidecar is there at all.
+func answers(ctx context.Context, client *sidekeeper.Client) error {
+	_, err := client.Alive(ctx)
+	return err
+}
+
+// connect makes a connection to the sidecar without what the client adds, which the caller must close. The client has been there before,
+// and refuses addresses that need TLS.
 func (r *reach) connect(address string) (*grpc.ClientConn, error) {
 	r.last = address
 	secure := insecure.NewCredentials()
@@ -65,8 +74,9 @@ func (r *reach) connect(address string) (*grpc.ClientConn, error) {
 			return nil, err
 		}
 		secure = credentials.NewTLS(config)
-	} else if host, _, err := net.SplitHostPort(address); err == nil && !strings.HasPrefix(address, "unix:") && !ownpages.IsLoopback(host) {
-		return nil, fmt.Errorf("%s is another machine: give --tls-ca, --tls-cert and --tls-key", address)
+	}
+	if strings.HasPrefix(address, "/") {
+		address = "unix://" + address
 	}
 	return grpc.NewClient(address, grpc.WithTransportCredentials(secure), grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{

@@ -63,14 +63,21 @@ func TestTheConsoleAnswersWhoeverHasItsToken(t *testing.T) {
 }
 
 func TestTheConsoleIsForThisMachineOnly(t *testing.T) {
+	s, _ := develop(t)
+	defer s.ends()
+	defer s.signal(os.Interrupt)
 	for _, listen := range []string{"0.0.0.0:0", ":0", "192.0.2.1:80", "nonsense"} {
-		_, problem, code := output(t, "console", "--listen", listen)
+		_, problem, code := output(t, "console", "--address", s.address, "--listen", listen)
 		if code != exit.Usage || !strings.Contains(problem, "is not a loopback host:port") {
 			t.Errorf("%s: exit %d: %s", listen, code, problem)
 		}
 	}
 	_, problem, code := output(t, "console", "--address", "192.0.2.1:7181")
-	if code != exit.Usage || !strings.Contains(problem, "--tls-ca") {
+	if code != exit.Usage || !strings.Contains(problem, "TLS") {
+		t.Errorf("exit %d: %s", code, problem)
+	}
+	_, problem, code = output(t, "console", "--operator-address", "unix:///nowhere/at/all.sock")
+	if code != exit.Unreachable {
 		t.Errorf("exit %d: %s", code, problem)
 	}
 }
