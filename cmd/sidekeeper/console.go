@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -15,28 +16,30 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 	"github.com/sidekeeper/sidekeeper/internal/console"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/top"
 )
 
 // longestReply is as many bytes as the largest page of a listing takes.
 const longestReply = 64 << 20
 
 func newConsoleCommand(reach *reach) *cobra.Command {
-	var listen string
+	var listen, admin string
 	command := &cobra.Command{
 		Use: "console", Short: "Serve a page about all locks, groups, semaphores, sequences and keys to a browser on this machine",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, stop := untilSignal(command.Context())
 			defer stop()
-			return reach.console(ctx, command, listen)
+			return reach.console(ctx, command, listen, admin)
 		},
 	}
 	command.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback `host:port` of the page; port 0 for one that the system chooses")
+	addAdminFlag(command, &admin)
 	return command
 }
 
 // console stands on the operators' socket, unless it is told another address alone.
-func (r *reach) console(ctx context.Context, command *cobra.Command, listen string) error {
+func (r *reach) console(ctx context.Context, command *cobra.Command, listen, admin string) error {
 	address := r.operatorAddress
 	if flags := command.Flags(); flags.Changed("address") && !flags.Changed("operator-address") {
 		address = r.address
@@ -49,7 +52,12 @@ func (r *reach) console(ctx context.Context, command *cobra.Command, listen stri
 		return exit.UsageError(err)
 	}
 	defer connection.Close()
-	page, err := console.New(console.Options{Listen: listen, Address: address, Version: thisBuild().Version, Connection: connection})
+	page, err := console.New(console.Options{
+		Listen: listen, Address: address, Version: thisBuild().Version, Connection: connection,
+		State: func(ctx context.Context, to io.Writer) error {
+			return top.Run(ctx, top.Options{Admin: admin, Timeout: r.timeout, JSON: true}, nil, to)
+		},
+	})
 	if err != nil {
 		return exit.UsageError(fmt.Errorf("--listen: %w", err))
 	}

@@ -33,10 +33,10 @@ func posted(t *testing.T, url, token, body string) (code int, answer string) {
 }
 
 func TestTheConsoleAnswersWhoeverHasItsToken(t *testing.T) {
-	s, _ := develop(t)
+	s, welcome := develop(t, "--admin-listen=127.0.0.1:0")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	console := launch(ctx, "console", "--address", s.address)
+	console := launch(ctx, "console", "--address", s.address, "--admin", said(t, welcome, `top --admin (\S+)`))
 	origin, token, _ := strings.Cut(receive(t, console.lines), "/#token=")
 	const create, list = "/api/sidekeeper.sequence.v1.SequenceService/Create", "/api/sidekeeper.sequence.v1.SequenceService/List"
 	if code, answer := posted(t, origin+create, token, `{"name":"invoices"}`); code != http.StatusOK {
@@ -45,7 +45,10 @@ func TestTheConsoleAnswersWhoeverHasItsToken(t *testing.T) {
 	if code, answer := posted(t, origin+list, token, `{}`); !strings.Contains(answer, "invoices") {
 		t.Errorf("with the token: %d %s", code, answer)
 	}
-	for _, path := range []string{list, "/about", "/api/"} {
+	if code, answer := posted(t, origin+"/state", token, `{}`); !strings.Contains(answer, `"reachable":true`) {
+		t.Errorf("how the sidecar does: %d %s", code, answer)
+	}
+	for _, path := range []string{list, "/about", "/state", "/api/"} {
 		if code, answer := posted(t, origin+path, "not-the-token", `{}`); code != http.StatusUnauthorized {
 			t.Errorf("%s without the token: %d %s", path, code, answer)
 		}

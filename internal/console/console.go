@@ -3,12 +3,14 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -56,6 +58,8 @@ type Options struct {
 	Address    string // of the sidecar, as it is shown
 	Version    string // of this program
 	Connection grpc.ClientConnInterface
+
+	State func(ctx context.Context, to io.Writer) error // writes what the sidecar's admin listener says of it
 }
 
 // A Console is a page that is served.
@@ -104,12 +108,23 @@ func (o Options) handler(token string) (http.Handler, error) {
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.Handle("POST /api/", guarded(http.StripPrefix("/api", calls)))
 	mux.Handle("POST /about", guarded(http.HandlerFunc(o.about)))
+	mux.Handle("POST /state", guarded(http.HandlerFunc(o.state)))
 	return ownpages.Only(mux, false), nil
 }
 
 func (o Options) about(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = show.JSON(w, map[string]string{"address": o.Address, "version": o.Version}) // who asked has gone if this fails
+}
+
+func (o Options) state(w http.ResponseWriter, r *http.Request) {
+	var text bytes.Buffer
+	if err := o.State(r.Context(), &text); err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = text.WriteTo(w) // who asked has gone if this fails
 }
 
 // URL is where the page is, with the token.

@@ -95,6 +95,9 @@ func TestAllKindsAreShownAndFollowed(t *testing.T) {
 		b.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery))
 		b.shows(one.detail)
 	}
+	b.choose("health")
+	b.shows("of 1000, 0 of them suspended")
+	b.shows("ensemble, heartbeat")
 	b.choose("locks")
 	b.shows("2")
 	later := s.hold(client, "later", "carol")

@@ -24,9 +24,10 @@ const program = "../../bin/sidekeeper"
 
 // A stage is a sidecar with an ensemble in memory, and the console of its operator.
 type stage struct {
-	t                          *testing.T
-	callers, operators, record string // addresses, and the audit log's file
-	console                    string // the address that the console has printed
+	t                         *testing.T
+	callers, operators, admin string // addresses
+	record                    string // the audit log's file
+	console                   string // the address that the console has printed
 }
 
 // newStage starts all of it, as its users do.
@@ -35,11 +36,12 @@ func newStage(t *testing.T) *stage {
 	folder := t.TempDir()
 	s := &stage{
 		t: t, callers: "unix://" + folder + "/callers", operators: "unix://" + folder + "/operators", record: folder + "/audit",
+		admin: "unix://" + folder + "/admin",
 	}
 	ensemble := s.start(regexp.MustCompile(`ensemble: +([\d.:]+),`), "dev", "--listen", "127.0.0.1:0", "--log-level", "error")
 	s.start(regexp.MustCompile(`listening on (.*)`), "serve", "--zookeeper", ensemble, "--tick-time", "1s", "--session-timeout", "15s",
-		"--listen", s.callers, "--operator-listen", s.operators, "--audit-log", s.record, "--log-level", "error", "--drain-timeout", "0s")
-	s.console = s.start(regexp.MustCompile(`(http://.*)`), "console", "--operator-address", s.operators)
+		"--listen", s.callers, "--operator-listen", s.operators, "--audit-log", s.record, "--log-level", "error", "--drain-timeout", "0s", "--admin-listen", s.admin)
+	s.console = s.start(regexp.MustCompile(`(http://.*)`), "console", "--operator-address", s.operators, "--admin", s.admin)
 	return s
 }
 

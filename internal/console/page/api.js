@@ -27,8 +27,9 @@ async function refusal(response) {
   }
 }
 
-export async function about() {
-  const response = await post("/about", "application/json", "{}");
+// own asks the console itself.
+export async function own(path) {
+  const response = await post(path, "application/json", "{}");
   if (!response.ok) throw await refusal(response);
   return response.json();
 }

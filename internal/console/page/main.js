@@ -1,13 +1,14 @@
 // The page: tabs, the list of one kind, its search, and how all of it follows what happens.
-import { about, call, hasToken, Refusal } from "./api.js";
+import { call, hasToken, own, Refusal } from "./api.js";
 import { close, open } from "./detail.js";
 import { kinds as plain } from "./kinds.js";
 import { List } from "./list.js";
+import { state } from "./state.js";
 import { waits } from "./waits.js";
 import { element, visible } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const kinds = [plain[0], waits, ...plain.slice(1)];
+const kinds = [plain[0], waits, ...plain.slice(1), state];
 let kind, list, rows;
 let asked = 0; // which answer is the newest
 
@@ -139,7 +140,7 @@ async function begin() {
   setInterval(() => { if (document.visibilityState === "visible") redraw(); }, shortest);
   select(kinds[0]);
   health();
-  const known = await about();
+  const known = await own("/about");
   $("about").textContent = `${visible(known.address)}, ${visible(known.version)}`;
 }
 
