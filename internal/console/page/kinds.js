@@ -64,7 +64,7 @@ export const kinds = [
     columns: [
       name,
       { title: "contenders", className: "number", text: (row) => row.contenders, sort: (row) => row.contenders },
-      { title: "held by", className: "wide", text: (row) => several(holders(row).map(who)) },
+      { title: "held by", className: "name", text: (row) => several(holders(row).map(who)) },
       { title: "for", className: "number wide", text: (row) => (holders(row)[0] ? age(holders(row)[0]) : "") },
       { title: "waiting", className: "number wide", text: (row) => (viewOf(row) ? (viewOf(row).waiters ?? []).length + (viewOf(row).waitersOmitted ?? 0) : "") },
     ],
