@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,23 @@ func TestAnOperatorBreaksAHoldWithAReasonThatIsOnRecord(t *testing.T) {
 		same(t, "the token in "+url, strings.Contains(url, "token"), false)
 	}
 	same(t, "errors", strings.Join(b.errors, "\n"), "")
+}
+
+func TestWhoIsNoOperatorIsRefusedByTheSidecarAndToldWhy(t *testing.T) {
+	s := newStage(t)
+	held := s.hold(s.client(), "orders", "billing")
+	s.console = s.start(regexp.MustCompile(`(http://.*)`), "console", "--address", s.callers, "--admin", s.admin)
+	b := s.open()
+	b.shows("orders")
+	b.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery), chromedp.WaitVisible("#detail .danger", chromedp.ByQuery),
+		chromedp.Evaluate(`document.querySelector("#detail .danger").click()`, nil), chromedp.WaitVisible("#ask[open]", chromedp.ByQuery),
+		chromedp.SendKeys("#ask-reason", "I may not"+kb.Enter, chromedp.ByQuery))
+	b.shows("OPERATOR_ONLY")
+	select {
+	case <-held.Done():
+		t.Error("the hold has ended")
+	default:
+	}
 }
 
 func TestAllKindsAreShownAndFollowed(t *testing.T) {
