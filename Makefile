@@ -1,5 +1,5 @@
 # Everything is done from here, locally and in CI. It takes Go; tests and `make ensemble` also take Java and Maven,
-# and tests Python 3.11, Node.js 20, Ruby and C++ with their gRPC, PostgreSQL and MariaDB.
+# and tests Python 3.11, Node.js 20, Chromium, Ruby and C++ with their gRPC, PostgreSQL and MariaDB.
 
 MAKEFLAGS += --no-print-directory
 SHELL := bash
@@ -33,12 +33,12 @@ unit: ## Run what takes neither servers nor the network nor another language: a 
 	go -C clients/go test -short -p 5 -parallel 8 ./...
 
 .PHONY: test
-test: need test-go python typescript java stubs one-lock ## Run all tests, with the race detector, on real ensembles too
+test: need test-go browser python typescript java stubs one-lock ## Run all tests, with the race detector, on real ensembles too
 
 # What the tests take beyond Go: all of it is there, or is installed, or is named, before the first test runs.
 .PHONY: need
 need: ## Install, or else name, what the tests take beyond Go
-	@tools/need race java python node stubs databases
+	@tools/need race java python node stubs browser databases
 
 # Packages whose tests start ensembles or other programs run one at a time, since they would starve each other.
 SERVERS = $(shell go list -f '{{range .TestImports}}{{println . $$.ImportPath}}{{end}}{{range .XTestImports}}{{println . $$.ImportPath}}{{end}}' ./... | \
@@ -131,8 +131,13 @@ spec: ## Check the models in TLA+, of sessions, locks, sequences and configurati
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
 	tools/fuzz
 
+.PHONY: browser
+browser: build ## Test the console in Chromium, with the rules of accessibility
+	@tools/need node browser
+	cd tools/pictures && npm ci --no-fund --no-audit --silent && go test -count=1 .
+
 .PHONY: pictures
-pictures: build ## Take the pictures of docs/operations.md anew, of a real sidecar; it takes Chromium
+pictures: build ## Take the pictures of docs/ anew, of a real sidecar; it takes Chromium
 	go -C tools/pictures build -o ../../bin/pictures .
 	bin/pictures
 

@@ -96,6 +96,7 @@ func (s *devSettings) welcome(out io.Writer, sidecar *dev.Sidecar) error {
 		"HTTP":         sidecar.HTTPAddress(),
 		"Metrics":      sidecar.MetricsAddress(),
 		"Admin":        pageAt(sidecar.AdminAddress()),
+		"AdminAddress": sidecar.AdminAddress(),
 		"Address":      plain,
 		"Target":       grpcTarget(plain),
 	})
@@ -120,14 +121,15 @@ func grpcTarget(address string) string {
 var welcomeText = template.Must(template.New("welcome").Parse(`
 Sidekeeper, for development and tests only: its ensemble is in memory and keeps nothing, and every caller is an operator.
 
+{{with .Admin}}  page:      {{.}}
+{{end}}  console:   {{.Program}} console --address {{.Address}}{{with .AdminAddress}} --admin {{.}}{{end}}, for all locks, groups and keys in a browser
   callers:   {{.Addresses}}
 {{- with .Certificates}}
   TLS:       over TCP, with ca.pem, client.pem and client-key.pem from {{.}}{{end}}
 {{- with .HTTP}}
   HTTP:      {{.}}, with JSON: POST to /sidekeeper.lock.v1.LockService/Get{{end}}
 {{- with .Metrics}}
-  metrics:   http://{{.}}/metrics{{end}}{{with .Admin}}
-  page:      {{.}}{{end}}
+  metrics:   http://{{.}}/metrics{{end}}
   ensemble:  {{.Ensemble}}, for kazoo, Curator, zkCli and any other ZooKeeper client
 
 Take a lock in another terminal, and again in a third:

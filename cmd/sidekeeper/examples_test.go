@@ -225,6 +225,9 @@ var trials = map[string]trial{
 	"sidekeeper top":                               {says: "(?i)leases"},
 	"sidekeeper top --once --admin 127.0.0.1:7182": {says: "(?i)leases"},
 	"sidekeeper top --output json":                 {says: `^\{`},
+	"sidekeeper console":                           {says: `^http://127\.0\.0\.1:\d+/#token=\w{26}\n`, ended: os.Interrupt},
+	"sidekeeper console --listen 127.0.0.1:7184":   {says: `/#token=`, ended: syscall.SIGTERM},
+	"sidekeeper console --address 127.0.0.1:7181":  {says: `/#token=`, ended: os.Interrupt},
 	"sidekeeper health":                            {says: "^serving\n$"},
 	"sidekeeper health --ready --timeout 2s":       {says: "^serving\n$"},
 	"sidekeeper health --ready --output json":      {says: `^\{"serving":true\}\n$`},
@@ -292,7 +295,7 @@ func newStage(t *testing.T) *stage {
 	admin, ensemble := said(t, welcome, `top --admin (\S+)`), said(t, welcome, `ensemble:  (\S+), `)
 	s.replaced = []string{
 		"zk-1:2181,zk-2:2181,zk-3:2181", ensemble, "zk-1:2181", ensemble, "--listen 127.0.0.1:7181", "--listen 127.0.0.1:0",
-		"0.0.0.0:7181", "127.0.0.1:0", "127.0.0.1:9180", "127.0.0.1:0", "127.0.0.1:7182", admin,
+		"0.0.0.0:7181", "127.0.0.1:0", "127.0.0.1:9180", "127.0.0.1:0", "127.0.0.1:7182", admin, "127.0.0.1:7184", "127.0.0.1:0",
 		"127.0.0.1:7181", sidecar.address, " /run/", " " + s.folder + "/run/",
 	}
 	for name, value := range map[string]string{

@@ -63,6 +63,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newSequenceCommand(reach),
 		newLeasesCommand(reach),
 		newTopCommand(reach),
+		newConsoleCommand(reach),
 		newHealthCommand(reach),
 		newDoctorCommand(reach),
 		newQuotaCommand(reach),

@@ -111,7 +111,7 @@ func (s *settings) serve(ctx context.Context, out, logged io.Writer) error {
 		ensemble.Close()
 		return exit.UsageError(err)
 	}
-	tellAddresses(out, sidecar.Addresses())
+	tellAddresses(out, sidecar.Addresses(), strings.Fields(sidecar.HTTPAddress())...)
 	defer s.tellRisks(ctx, ensemble, log)()
 	if err := sidecar.Serve(ctx); err != nil {
 		return err // sessions that are still open run out by themselves, as they must
@@ -154,9 +154,12 @@ func (s *settings) openJournal(log *zap.Logger) (*journal.Journal, error) {
 	return kept, nil
 }
 
-func tellAddresses(out io.Writer, addresses []string) {
+func tellAddresses(out io.Writer, addresses []string, overHTTP ...string) {
 	for _, address := range addresses {
 		fmt.Fprintln(out, "listening on", address)
+	}
+	for _, address := range overHTTP {
+		fmt.Fprintln(out, "listening for HTTP on", address)
 	}
 }
 

@@ -24,8 +24,13 @@ func newTopCommand(reach *reach) *cobra.Command {
 			return top.Run(ctx, options, command.InOrStdin(), command.OutOrStdout())
 		},
 	}
-	command.Flags().StringVar(&options.Admin, "admin", fromEnvironment(adminVariable, defaultAdminAddress),
-		"`address` of the sidecar's --admin-listen: host:port or unix:///path ($"+adminVariable+")")
+	addAdminFlag(command, &options.Admin)
 	command.Flags().BoolVar(&options.Once, "once", false, "print once and exit")
 	return command
+}
+
+// addAdminFlag is for commands that ask a sidecar's admin listener.
+func addAdminFlag(command *cobra.Command, address *string) {
+	command.Flags().StringVar(address, "admin", fromEnvironment(adminVariable, defaultAdminAddress),
+		"`address` of the sidecar's --admin-listen: host:port or unix:///path ($"+adminVariable+")")
 }

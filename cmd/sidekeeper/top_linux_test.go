@@ -120,6 +120,9 @@ func TestTopScrollsAndLeavesItsTerminalAsItWas(t *testing.T) {
 				{"\x1b[A\x1b[5~", "32 more, 22 of them above"},
 				{strings.Repeat("\x1bOA", 30), "owner-00"},
 				{"x\x1b[1;5C", "and 32 more\x1b"},
+				{"s", "sorted by name"},
+				{"ss/r-17", "filter: r-17_"},
+				{"\x1b", "and 32 more\x1b"},
 			} {
 				w.presses(step.keys)
 				w.sees(step.sees)

@@ -25,6 +25,7 @@ import (
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/gateway"
+	"github.com/sidekeeper/sidekeeper/internal/policy"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -273,4 +274,12 @@ func TestOverHTTPThePolicyDecidesToo(t *testing.T) {
 	same(t, "reason", strings.Contains(answer, "POLICY_DENIED"), true)
 	entry := s.awaitEntry("denial", func(line recorded) bool { return line["caller"] == "dns:batch.test" })
 	same(t, "what is on record", fmt.Sprint(entry["names"]), "[orders]")
+}
+
+func TestCallersOverHTTPAreOthersThanThoseOfASocket(t *testing.T) {
+	t.Parallel()
+	options := Options{Listen: []string{"unix:///run/app?identity=app"}, MaxConnections: 1000}
+	same(t, "leases of one identity", NewLimits(options, 1000, 1000).Of("socket:app", policy.Leases), 1000)
+	options.HTTPListen = "127.0.0.1:0"
+	same(t, "leases of one of two", NewLimits(options, 1000, 1000).Of("socket:app", policy.Leases), 750)
 }

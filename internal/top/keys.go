@@ -28,7 +28,7 @@ var keys = map[string]key{
 var sequence = regexp.MustCompile(`(?s)\x1b[\[O][0-9;]*.|.`)
 
 // readKeys sends the keys that are pressed, until ctx or the terminal ends. It may stay in its last read for as long as the program runs.
-func readKeys(ctx context.Context, terminal io.Reader, pressed chan<- key) {
+func readKeys(ctx context.Context, terminal io.Reader, pressed chan<- string) {
 	buffer := make([]byte, 64)
 	for {
 		count, err := terminal.Read(buffer)
@@ -36,11 +36,8 @@ func readKeys(ctx context.Context, terminal io.Reader, pressed chan<- key) {
 			return
 		}
 		for _, one := range sequence.FindAllString(string(buffer[:count]), -1) {
-			if keys[one] == 0 {
-				continue
-			}
 			select {
-			case pressed <- keys[one]:
+			case pressed <- one:
 			case <-ctx.Done():
 				return
 			}

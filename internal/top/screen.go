@@ -19,6 +19,8 @@ type screen struct {
 	skipped  int // how many rows of each table that is too long are above
 	page     int // how many rows of the longest table are shown
 	shown    []string
+
+	arrangement arrangement
 }
 
 // What terminals of all kinds understand.
@@ -57,11 +59,27 @@ func (s *screen) size() (width, height int) {
 func (s *screen) show(state *service.State) {
 	s.state = state
 	width, height := s.size()
-	v := newView(state, width)
+	v := newView(s.arrangement.of(state), width)
+	v.arrangement = s.arrangement
 	v.skip = s.skipped
 	s.shown = v.lines(height)
 	s.skipped, s.page = min(s.skipped, v.last), v.page
 	s.draw(s.shown)
+}
+
+// press does what a key is for, and says whether to go on.
+func (s *screen) press(typed string) bool {
+	changed, is := s.arrangement.press(typed)
+	s.arrangement = changed
+	switch {
+	case is:
+		s.scroll(0)
+	case keys[typed] == quit:
+		return false
+	case keys[typed] != 0:
+		s.scroll(keys[typed])
+	}
+	return true
 }
 
 // scroll moves the rows of tables that are too long.

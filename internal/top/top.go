@@ -152,7 +152,7 @@ func (t *top) follow(ctx context.Context, screen *screen) error {
 	if err != nil {
 		return err
 	}
-	told, pressed := make(chan news), make(chan key)
+	told, pressed := make(chan news), make(chan string)
 	reading.Go(func() { t.read(ctx, body, told) })
 	screen.enter()
 	defer screen.leave()
@@ -167,11 +167,10 @@ func (t *top) follow(ctx context.Context, screen *screen) error {
 			} else {
 				screen.note(news.absence)
 			}
-		case key := <-pressed:
-			if key == quit {
+		case typed := <-pressed:
+			if !screen.press(typed) {
 				return nil
 			}
-			screen.scroll(key)
 		case <-ctx.Done():
 			return nil
 		}

@@ -20,6 +20,8 @@ type view struct {
 	skip   int  // how many rows are left out at the top of tables that are too long
 	last   int  // the largest skip that changes anything, since lines
 	page   int  // the largest number of rows of a table that is too long, since lines
+
+	arrangement arrangement // of what is in the state
 }
 
 func newView(state *service.State, width int) *view {
@@ -90,11 +92,15 @@ func (v *view) head() []string {
 		contact, as = "NO CONTACT WITH THE ENSEMBLE", levelBad
 	}
 	c := s.Counts
-	return []string{
+	lines := []string{
 		v.line(as, fmt.Sprintf("Sidekeeper %s, up for %s, %s", show.Printable(s.Version), seconds(s.Uptime), contact)),
 		v.line(levelNone, fmt.Sprintf("leases %d of %d   suspended %d   locks held %d   waiting %d   members %d   connections %d",
 			c.Leases, c.MaxLeases, c.Suspended, c.Holds, c.Waiters, c.Members, c.Connections)),
 	}
+	if words := v.arrangement.words(); words != "" {
+		lines = append(lines, v.line(levelWarn, words))
+	}
+	return lines
 }
 
 func (v *view) leases() table {
@@ -216,7 +222,11 @@ func (v *view) tabulate(t table, most int) []string {
 	for _, row := range rows {
 		lines = append(lines, v.line(row.level, aligned(row.cells, widths)))
 	}
-	if hidden := max(t.all, len(t.rows)) - most; hidden > 0 {
+	all := max(t.all, len(t.rows))
+	if v.arrangement.filter != "" {
+		all = len(t.rows) // nobody knows how many of the others would be wanted
+	}
+	if hidden := all - most; hidden > 0 {
 		words := fmt.Sprintf("and %d more", hidden)
 		if above > 0 {
 			words += fmt.Sprintf(", %d of them above", above)

@@ -57,6 +57,10 @@ var charters = []charter{
 	{folder: "internal/certificate", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/reload", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/gateway", closed: slices.Concat(logs, zooKeeper)},
+	{
+		folder: "internal/console", ours: []string{"gen", "internal/gateway", "internal/httpconns", "internal/ownpages", "internal/show"},
+		closed: slices.Concat(logs, zooKeeper),
+	},
 	{folder: "internal/ownpages", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/httpconns", closed: slices.Concat(wire, logs, zooKeeper)},
 	{

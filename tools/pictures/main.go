@@ -1,7 +1,7 @@
-// Package main takes the pictures of docs/operations.md: of the page on the admin listener and of `sidekeeper top`, both of a
-// real sidecar at which something goes on. It fails if the page is not what it should be: it must show what callers call
-// themselves as text, run no script of theirs, and ask nobody but the sidecar. It takes Chromium, and `script` for a terminal; CI does
-// not ask for them.
+// Package main takes the pictures of docs/operations.md and docs/console.md: of the page on the admin listener, of the console and of
+// `sidekeeper top`, all of a real sidecar at which something goes on. It fails if the page is not what it should be: it must show what callers call
+// themselves as text, run no script of theirs, and ask nobody but the sidecar. It takes Chromium, and `script` for a terminal. Its tests drive the console
+// in the browser, by `make browser`; CI takes no pictures.
 package main
 
 import (
@@ -50,7 +50,11 @@ func run(ctx context.Context, program, folder string) error {
 	if err != nil {
 		return err
 	}
-	return photograph(ctx, "http://"+scene.admin+"/", text, folder)
+	console, err := scene.console(ctx)
+	if err != nil {
+		return err
+	}
+	return photograph(ctx, "http://"+scene.admin+"/", console, text, folder)
 }
 
 // A scene is a sidecar and the callers that use it.
@@ -152,6 +156,21 @@ func (s *scene) play(ctx context.Context) error {
 		}
 	}
 	return s.shows(ctx, `"waiters":2`)
+}
+
+// console starts the console, and returns its address.
+func (s *scene) console(ctx context.Context) (string, error) {
+	command := exec.CommandContext(ctx, s.program, "console", "--address", s.address)
+	out, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		return "", err
+	}
+	s.commands = append(s.commands, command)
+	address, err := bufio.NewReader(out).ReadString('\n')
+	return strings.TrimSpace(address), err
 }
 
 // shows waits until the state has these words.

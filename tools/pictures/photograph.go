@@ -18,10 +18,18 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// photograph takes the page, light and dark, and a terminal's text.
-func photograph(ctx context.Context, page, terminal, folder string) error {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1200, 900))
-	ctx, cancel := chromedp.NewExecAllocator(ctx, options...)
+// browser is Chromium, without what it does by itself.
+func browser() []chromedp.ExecAllocatorOption {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox)
+	for _, flag := range []string{"disable-gpu", "disable-quic", "no-first-run", "disable-background-networking", "disable-component-update", "disable-sync"} {
+		options = append(options, chromedp.Flag(flag, true))
+	}
+	return options
+}
+
+// photograph takes the page and the console, light and dark, and a terminal's text.
+func photograph(ctx context.Context, page, console, terminal, folder string) error {
+	ctx, cancel := chromedp.NewExecAllocator(ctx, append(browser(), chromedp.WindowSize(1200, 900))...)
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
@@ -34,6 +42,11 @@ func photograph(ctx context.Context, page, terminal, folder string) error {
 	for _, url := range asked() {
 		if !strings.HasPrefix(url, page) {
 			return fmt.Errorf("the page asks %s", url)
+		}
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		if err := photographConsole(ctx, console, scheme, filepath.Join(folder, "console-"+scheme+".png")); err != nil {
+			return err
 		}
 	}
 	drawn, err := lastScreen(terminal)
@@ -83,6 +96,25 @@ func photographPage(ctx context.Context, page, scheme, file string) error {
 		return errors.New("a caller's name became markup")
 	case !strings.Contains(text, hostile):
 		return fmt.Errorf("the page does not show %s as text", hostile)
+	}
+	return os.WriteFile(file, picture, 0o644)
+}
+
+// photographConsole takes the console with the lock that is waited for.
+func photographConsole(ctx context.Context, address, scheme, file string) error {
+	var picture []byte
+	err := chromedp.Run(ctx,
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
+		chromedp.Navigate("about:blank"), // or a second visit is none
+		chromedp.Navigate(address),
+		chromedp.WaitVisible(`body[data-live="yes"]`, chromedp.ByQuery),
+		chromedp.Click(`//div[@role="row"][contains(., "orders")]`, chromedp.BySearch),
+		chromedp.WaitVisible("#detail h3", chromedp.ByQuery),
+		chromedp.Sleep(3*time.Second), // so that all rows have their holders
+		chromedp.CaptureScreenshot(&picture),
+	)
+	if err != nil {
+		return err
 	}
 	return os.WriteFile(file, picture, 0o644)
 }

@@ -1,0 +1,31 @@
+// The dialog before something is done to others, which takes a reason.
+const $ = (id) => document.getElementById(id);
+let asked;
+
+// ask has the person confirm, and says in the dialog why it did not work.
+export function ask(what) {
+  asked = what;
+  $("ask-title").textContent = what.title;
+  $("ask-text").textContent = what.text;
+  $("ask-yes").textContent = what.yes;
+  $("ask-grace-label").hidden = !what.withGrace;
+  for (const field of ["ask-reason", "ask-grace"]) $(field).value = "";
+  $("ask-error").textContent = "";
+  $("ask").showModal();
+  $("ask-reason").focus();
+}
+
+$("ask-no").addEventListener("click", () => $("ask").close());
+$("ask").querySelector("form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  $("ask-yes").disabled = true;
+  $("ask-error").textContent = "";
+  try {
+    await asked.act({ reason: $("ask-reason").value, grace: $("ask-grace").value });
+    $("ask").close();
+  } catch (error) {
+    $("ask-error").textContent = error.message;
+  } finally {
+    $("ask-yes").disabled = false;
+  }
+});

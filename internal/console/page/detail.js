@@ -1,0 +1,119 @@
+// One lock, group or the like, as it is at every moment.
+import { Refusal, watch } from "./api.js";
+import { ask } from "./ask.js";
+import { breakHold, revoke } from "./kinds.js";
+import { List } from "./list.js";
+import { element, stamped, visible, who } from "./words.js";
+
+const place = document.getElementById("detail");
+const pause = 1000; // milliseconds until a stream that ended, or a value, is asked for again
+
+let stop;
+
+export function close() {
+  stop?.abort();
+  stop = undefined;
+  place.hidden = true;
+  place.replaceChildren();
+}
+
+// open shows one of a kind, until another one is opened; left is called when a person closes it.
+export function open(kind, row, left) {
+  close();
+  stop = new AbortController();
+  const signal = stop.signal;
+  const content = element("div", {});
+  const status = element("p", { role: "status", class: "quiet" }, "loading");
+  place.replaceChildren(
+    element("div", { class: "bar" }, element("h2", { tabindex: "-1" }, visible(row.name)),
+      element("button", { type: "button", onclick: () => { close(); left(); } }, "Close")), status, content);
+  place.hidden = false;
+  place.querySelector("h2").focus();
+  follow(kind, row, shower(kind, row, content), status, signal);
+  const older = setInterval(() => content.dispatchEvent(new Event("older")), pause);
+  signal.addEventListener("abort", () => clearInterval(older));
+}
+
+async function follow(kind, row, show, status, signal) {
+  while (!signal.aborted) {
+    try {
+      if (kind.watch) {
+        await watch(...kind.watch(row), (message) => {
+          show(stamped(message.view));
+          status.textContent = message.stale ? "live, but may be out of date: the ensemble does not answer" : "live";
+        }, signal);
+      } else {
+        show(await kind.get(row));
+        status.textContent = "";
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      status.textContent = error instanceof Refusal ? error.message : "the sidecar does not answer";
+    }
+    await new Promise((resolve) => { setTimeout(resolve, pause); });
+  }
+}
+
+const shower = (kind, row, content) => (kind.facts ? facts(kind, content) : parts(kind, row, content));
+
+function facts(kind, content) {
+  const list = element("dl", {});
+  const text = element("pre", { tabindex: "0", "aria-label": "value" });
+  content.append(list, ...(kind.text ? [text] : []));
+  return (got) => {
+    list.replaceChildren(...kind.facts(got).flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, String(value))]));
+    if (kind.text) text.textContent = kind.text(got).replace(/[^\P{C}\n\t]/gu, (c) => visible(c));
+  };
+}
+
+// parts are tables of their own, which stay where they are while what is in them changes.
+function parts(kind, row, content) {
+  const shown = [];
+  const actions = element("div", { class: "buttons" });
+  if (kind.mayBreak) {
+    actions.append(element("button", { type: "button", onclick: () => askToRelease(row.name) }, "Ask to release…"));
+    content.append(actions);
+  }
+  return (view) => {
+    kind.parts(view).forEach((part, index) => {
+      const columns = part.breakable && kind.mayBreak ? [...part.columns, breaking(row.name)] : part.columns;
+      shown[index] ??= table(part.title, columns, content);
+      const { title, list } = shown[index];
+      title.textContent = `${part.title}: ${part.rows.length}${part.omitted ? ` and ${part.omitted} more` : ""}`;
+      list.columns = columns;
+      list.node.style.setProperty("--rows", Math.min(10, Math.max(1, part.rows.length)));
+      list.show(part.rows);
+    });
+  };
+}
+
+function table(label, columns, content) {
+  const title = element("h3", {});
+  const list = new List({ label, columns, key: (one) => one.fencingToken ?? one.token ?? one.member, empty: "nobody" });
+  list.node.classList.add("inner");
+  list.view.setAttribute("tabindex", "0"); // so that it can be scrolled with the keyboard
+  content.append(title, list.node);
+  content.addEventListener("older", () => list.draw());
+  return { title, list };
+}
+
+const breaking = (name) => ({
+  title: "end it", className: "action",
+  make: (one) => element("button", { type: "button", class: "danger", onclick: () => askToBreak(name, one) }, "Break…"),
+});
+
+function askToBreak(name, holder) {
+  ask({
+    title: `Break the hold of ${visible(name)}?`, yes: "Break it",
+    text: `${who(holder)} loses the lock. If its sidecar does not answer, the lock goes to the next one after the lease's time, and the holder may not know in time. This can take most of a minute.`,
+    act: ({ reason }) => breakHold(name, holder.fencingToken, reason),
+  });
+}
+
+function askToRelease(name) {
+  ask({
+    title: `Ask the holders of ${visible(name)} to release it?`, yes: "Ask them", withGrace: true,
+    text: "Each holder is told the reason and by whom it was asked. It may go on, unless there is a time after which it is ended.",
+    act: ({ reason, grace }) => revoke(name, reason, grace),
+  });
+}

@@ -1,0 +1,153 @@
+// What there is to show: how each kind is listed, in which columns, and how one of it is shown.
+import { call, listed } from "./api.js";
+import { age, pairs, seconds, stamped, time, visible, who } from "./words.js";
+
+const lock = "sidekeeper.lock.v1.LockService";
+const membership = "sidekeeper.membership.v1.MembershipService";
+const semaphore = "sidekeeper.semaphore.v1.SemaphoreService";
+const sequence = "sidekeeper.sequence.v1.SequenceService";
+const config = "sidekeeper.config.v1.ConfigService";
+const lease = "sidekeeper.lease.v1.LeaseService";
+
+export const breakHold = (name, token, reason) => call(`${lock}/Break`, { name, fencingToken: token, reason });
+export const revoke = (name, reason, grace) => call(`${lock}/Revoke`, { name, reason, ...(grace === "" ? {} : { grace: `${grace}s` }) });
+
+const name = { title: "name", className: "name", text: (row) => visible(row.name), sort: (row) => row.name };
+const mode = (one) => ({ MODE_READ: "read", MODE_WRITE: "write" })[one.mode] ?? "";
+const token = (one) => one.fencingToken ?? one.token ?? "";
+const notes = (one) => [one.foreign && "another client", one.revocationRequested && "asked to release", pairs(one.metadata)].filter(Boolean).join(", ");
+
+// What a page of locks does not say is asked for as it is seen.
+const views = new Map();
+
+export function seenLock(row, changed) {
+  const known = views.get(row.name);
+  if (known && performance.now() - known.at < 3000) return;
+  views.set(row.name, { ...known, at: performance.now() });
+  queue(async () => {
+    try {
+      views.set(row.name, { view: stamped((await call(`${lock}/Get`, { name: row.name })).view), at: performance.now() });
+    } catch {
+      views.delete(row.name); // it is asked for again when it is seen again
+    }
+    changed();
+  });
+}
+
+export const viewOf = (row) => views.get(row.name)?.view;
+
+// queue runs a few tasks at a time.
+const waiting = [];
+let running = 0;
+function queue(task) {
+  waiting.push(task);
+  while (running < 3 && waiting.length) {
+    running++;
+    waiting.pop()().finally(() => { running--; if (waiting.length) queue(waiting.pop()); });
+  }
+}
+
+const holders = (row) => viewOf(row)?.holders ?? [];
+const several = (words) => (words.length > 1 ? `${words[0]} and ${words.length - 1} more` : words[0] ?? "");
+
+const contenders = [
+  { title: "who", className: "name", text: who },
+  { title: "for", className: "number", text: age },
+  { title: "token", className: "number wide", text: token },
+  { title: "notes", className: "wide", text: (one) => [mode(one), one.permits && `${one.permits} permits`, notes(one)].filter(Boolean).join(", ") },
+];
+
+export const kinds = [
+  {
+    id: "locks", title: "Locks", key: (row) => row.name, empty: "No lock is held or waited for.",
+    list: (tell) => listed(`${lock}/List`, {}, "locks", tell),
+    columns: [
+      name,
+      { title: "contenders", className: "number", text: (row) => row.contenders, sort: (row) => row.contenders },
+      { title: "held by", className: "name", text: (row) => several(holders(row).map(who)) },
+      { title: "for", className: "number wide", text: (row) => (holders(row)[0] ? age(holders(row)[0]) : "") },
+      { title: "waiting", className: "number wide", text: (row) => (viewOf(row) ? (viewOf(row).waiters ?? []).length + (viewOf(row).waitersOmitted ?? 0) : "") },
+    ],
+    seen: seenLock, mayBreak: true,
+    watch: (row) => [`${lock}/Watch`, { name: row.name }],
+    parts: (view) => [
+      { title: "Holders", rows: view.holders ?? [], columns: contenders, breakable: true },
+      { title: "Waiters, in the order of their turn", rows: view.waiters ?? [], omitted: view.waitersOmitted, columns: waiters(view) },
+    ],
+  },
+  {
+    id: "groups", title: "Groups", key: (row) => row.name, empty: "There is no group.",
+    list: async () => (await listed(`${membership}/List`, {}, "groups")).map((one) => ({ ...one, name: one.group })),
+    columns: [
+      name,
+      { title: "members", className: "number", text: (row) => row.members ?? 0, sort: (row) => row.members ?? 0 },
+      { title: "notes", className: "wide", text: (row) => (row.permanent ? "permanent" : "") },
+    ],
+    watch: (row) => [`${membership}/Watch`, { group: row.name }],
+    parts: (view) => [{
+      title: "Members", rows: view.members ?? [], omitted: view.membersOmitted,
+      columns: [{ title: "member", className: "name", text: (one) => visible(one.member) }, { title: "owner", className: "name", text: who },
+        { title: "for", className: "number", text: age }, { title: "notes", className: "wide", text: (one) => one.text || notes(one) }],
+    }],
+  },
+  {
+    id: "semaphores", title: "Semaphores", key: (row) => row.name, empty: "There is no semaphore.",
+    list: (tell) => listed(`${semaphore}/List`, {}, "semaphores", tell),
+    columns: [name, { title: "limit", className: "number", text: (row) => row.limit, sort: (row) => row.limit }],
+    watch: (row) => [`${semaphore}/Watch`, { name: row.name }],
+    parts: (view) => [
+      { title: `Holders, of ${view.held ?? 0} of ${view.limit ?? 0} permits`, rows: view.holders ?? [], columns: contenders },
+      { title: "Waiters, in the order of their turn", rows: view.waiters ?? [], omitted: view.waitersOmitted, columns: contenders },
+    ],
+  },
+  {
+    id: "sequences", title: "Sequences", key: (row) => row.name, empty: "There is no sequence.",
+    list: (tell) => listed(`${sequence}/List`, {}, "sequences", tell),
+    columns: [name, { title: "last issued", className: "number", text: (row) => (row.malformed ? "malformed" : row.lastIssued ?? "0"), sort: (row) => BigInt(row.lastIssued ?? 0) }],
+    get: async (row) => call(`${sequence}/Get`, { name: row.name }),
+    facts: (got) => [["last issued", got.lastIssued ?? "0"], ["incarnation", got.incarnation]],
+  },
+  {
+    id: "config", title: "Configuration", key: (row) => row.name, empty: "There is no key.",
+    list: async () => (await listed(`${config}/List`, { asText: true }, "entries")).map((one) => ({ ...one, name: one.key })),
+    columns: [
+      name,
+      { title: "value", className: "name", text: (row) => visible((row.text ?? (row.value ? "(not text)" : "")).slice(0, 200)) },
+      { title: "version", className: "number wide", text: (row) => row.version ?? 0, sort: (row) => row.version ?? 0 },
+    ],
+    get: async (row) => (await call(`${config}/Get`, { key: row.name, asText: true })).entry,
+    facts: (got) => [["version", got.version ?? 0], ["revision", got.revision], ["created", got.createdRevision]],
+    text: (got) => got.text ?? (got.value ? `${got.value}\n(base64)` : ""),
+  },
+  {
+    id: "leases", title: "Leases", note: "of this sidecar", key: (row) => row.name, empty: "No lease is open.",
+    list: async () => (await listed(`${lease}/List`, {}, "leases")).map((one, index) => ({ ...one, name: `${index}` })),
+    columns: [
+      { title: "owner", className: "name", text: who, sort: (row) => row.owner ?? "" },
+      { title: "age", className: "number", text: age, sort: (row) => seconds(row.age) },
+      { title: "valid for", className: "number wide", text: (row) => time(seconds(row.validFor)), sort: (row) => seconds(row.validFor) },
+      { title: "has", className: "wide", text: (row) => possessions(row, true) },
+      { title: "waits for", className: "wide", text: (row) => possessions(row, false) },
+    ],
+    matches: (row, words) => `${row.owner} ${row.identity} ${(row.possessions ?? []).map((one) => one.name).join(" ")}`.toLowerCase().includes(words),
+  },
+];
+
+const possessions = (row, held) =>
+  several((row.possessions ?? []).filter((one) => (one.held ?? false) === held).map((one) => `${one.kind} ${visible(one.name)}`));
+
+// waiters say whom each of them waits for: the one ahead of it that it cannot share with.
+function waiters(view) {
+  const queue = [...(view.holders ?? []), ...(view.waiters ?? [])];
+  const place = new Map(queue.map((one, index) => [one, index]));
+  const exclusive = [];
+  let last = -1;
+  queue.forEach((one, index) => { exclusive[index] = last; if (one.mode !== "MODE_READ") last = index; });
+  const ahead = (one) => queue[one.mode === "MODE_READ" ? exclusive[place.get(one)] : place.get(one) - 1];
+  return [
+    { title: "place", className: "number", text: (one) => place.get(one) + 1 - (view.holders ?? []).length },
+    ...contenders.slice(0, 2),
+    { title: "waits for", className: "name", text: (one) => (ahead(one) ? who(ahead(one)) : "") },
+    contenders[3],
+  ];
+}

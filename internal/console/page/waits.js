@@ -1,0 +1,54 @@
+// Who waits for whom, over all locks that are waited for.
+import { call, listed } from "./api.js";
+import { age, seconds, stamped, visible, who } from "./words.js";
+
+const most = 300; // locks that are looked into, those with the most contenders first
+
+const lock = "sidekeeper.lock.v1.LockService";
+const party = (one) => `${one.owner}\u0000${one.identity ?? ""}`;
+
+// edges are the waits, each {lock, waiter, holders}.
+async function edges() {
+  const contended = (await listed(`${lock}/List`, {}, "locks")).filter((one) => one.contenders > 1);
+  contended.sort((a, b) => b.contenders - a.contenders);
+  const found = [];
+  for (let at = 0; at < Math.min(most, contended.length); at += 3) {
+    const views = await Promise.all(contended.slice(at, at + 3).map((one) => call(`${lock}/Get`, { name: one.name }).catch(() => ({}))));
+    for (const { view } of views) {
+      for (const waiter of stamped(view).waiters ?? []) found.push({ lock: view.name, waiter, holders: view.holders ?? [] });
+    }
+  }
+  return found;
+}
+
+// chain follows whom the holder itself waits for, until that is nobody, or somebody who is in the chain already.
+function chain(edge, byWaiter) {
+  const words = [];
+  const met = new Set([party(edge.waiter)]);
+  for (let next = edge; next && next.holders.length; ) {
+    const holder = next.holders[0];
+    words.push(who(holder));
+    if (met.has(party(holder))) return { words, circle: holder.owner !== undefined && holder.owner !== "" };
+    met.add(party(holder));
+    next = byWaiter.get(party(holder));
+    if (next) words.push(`waits for ${visible(next.lock)} of`);
+  }
+  return { words, circle: false };
+}
+
+export const waits = {
+  id: "waits", title: "Waits", key: (row) => row.name, empty: "Nobody waits for a lock.",
+  list: async () => {
+    const found = await edges();
+    const byWaiter = new Map(found.map((edge) => [party(edge.waiter), edge]));
+    return found.map((edge, index) => ({ ...edge, ...chain(edge, byWaiter), name: `${edge.lock}\u0000${index}` }));
+  },
+  columns: [
+    { title: "who", className: "name", text: (row) => who(row.waiter), sort: (row) => row.waiter.owner ?? "" },
+    { title: "for", className: "number", text: (row) => age(row.waiter), sort: (row) => seconds(row.waiter.age) },
+    { title: "lock", className: "name", text: (row) => visible(row.lock), sort: (row) => row.lock },
+    { title: "held by", className: "name wide", text: (row) => (row.circle ? "CIRCLE: " : "") + row.words.join(" "), sort: (row) => (row.circle ? "" : row.words.join(" ")) },
+  ],
+  matches: (row, words) => `${row.lock} ${row.waiter.owner} ${row.words.join(" ")}`.toLowerCase().includes(words),
+  opens: (row) => ["locks", { name: row.lock }],
+};

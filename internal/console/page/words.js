@@ -1,0 +1,40 @@
+// How words and times are shown. Names and owners are others' words: they are set as text and never as markup.
+
+export function element(name, attributes = {}, ...content) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value !== undefined && value !== false) made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...content.filter((one) => one !== undefined && one !== ""));
+  return made;
+}
+
+// visible shows characters that turn the direction of text, or have no shape, as their numbers.
+export const visible = (words) =>
+  !words ? "–" : words.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+
+// seconds reads a duration of JSON, such as "1.5s".
+export const seconds = (duration) => (duration ? Number(duration.slice(0, -1)) : 0);
+
+export function time(count) {
+  if (count < 60) return `${count.toFixed(count < 10 ? 1 : 0)} s`;
+  const whole = Math.floor(count);
+  const [days, hours, minutes] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60];
+  if (days > 0) return `${days} d ${hours} h`;
+  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${whole % 60} s`;
+}
+
+// stamped notes when a view has come, since when those in it have grown older.
+export function stamped(view = {}) {
+  const at = performance.now();
+  for (const one of [...(view.holders ?? []), ...(view.waiters ?? []), ...(view.members ?? [])]) one.at = at;
+  return view;
+}
+
+export const age = (one) => time(seconds(one.age) + (one.at === undefined ? 0 : (performance.now() - one.at) / 1000));
+
+// who is a caller as it calls itself, and as the sidecar knows it.
+export const who = (one) => visible(one.owner) + (one.identity ? ` (${visible(one.identity)})` : "");
+
+export const pairs = (metadata) => Object.entries(metadata ?? {}).sort().map(([key, value]) => `${visible(key)}=${visible(value)}`).join(", ");
