@@ -26,7 +26,7 @@ var elsewhere = []exception{
 	of(`helm (dependency build|template) `, "TestTheInjectorMakesOfAnAnnotatedPodWhatTheTemplatesMake, by Helm's Go packages"),
 	of(`sidekeeper config sync .* --(signal|exec) `, "TestSyncSendsASignalAfterEachChange and its neighbours in cmd/sidekeeper"),
 	of(`sidekeeper top --admin unix:`, "nobody; TestTopWritesOnceWhereThereIsNoTerminal asks the other kind of address"),
-	of(`(python|node|fg|curl 'localhost:8080|grpcurl .*"invoices".*/ExpireLease)`, "the clients' tests of their examples"),
+	of(`(python|node|fg|curl 'localhost:8080|grpcurl .*"(invoices|apples)".*/ExpireLease)`, "the clients' tests of their examples"),
 	of(`(mvn compile|echo 0 >|java -cp) `, "examples/onelock/check, by `make one-lock`"),
 	of(`curl -s http://HOST:PORT/metrics `, "TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere"),
 	of(`docker compose `, "`make compose-check`, outside CI since it takes a container engine"),
