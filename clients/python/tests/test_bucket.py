@@ -7,12 +7,14 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 import sidekeeper
 
@@ -71,6 +73,25 @@ def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
     module: ModuleType = bucket
     return module
+
+
+def _status(s3: Any, **put: Any) -> int:
+    try:
+        status: int = s3.put_object(Bucket="facts", Key="stock", **put)["ResponseMetadata"]["HTTPStatusCode"]
+    except ClientError as error:
+        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    return status
+
+
+def test_the_server_answers_as_the_page_on_fencing_says(s3: Any) -> None:
+    s3.create_bucket(Bucket="facts")
+    assert [_status(s3, Body=b"10", IfNoneMatch="*") for _ in range(2)] == [200, 412]
+    version = s3.get_object(Bucket="facts", Key="stock")["ETag"]
+    with ThreadPoolExecutor(16) as pool:
+        statuses = list(pool.map(lambda number: _status(s3, Body=str(number).encode(), IfMatch=version), range(16)))
+    assert sorted(statuses) == [200] + [412] * 15
+    s3.delete_object(Bucket="facts", Key="stock")
+    assert _status(s3, Body=b"10", IfMatch=version) == 404
 
 
 def _content(s3: Any) -> bytes:
