@@ -132,7 +132,7 @@ fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for
 	tools/fuzz
 
 .PHONY: pictures
-pictures: build ## Take the pictures of docs/operations.md anew, of a real sidecar; it takes Chromium
+pictures: build ## Take the pictures of docs/operations.md and docs/fencing.md anew, of a real sidecar; it takes Chromium, and what `make python` prepares
 	go -C tools/pictures build -o ../../bin/pictures .
 	bin/pictures
 
