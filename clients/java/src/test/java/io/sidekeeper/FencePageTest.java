@@ -31,6 +31,10 @@ class FencePageTest {
       import java.util.List;
 
       class Page {
+        static void enter(java.sql.Connection connection) throws Exception {
+          %s
+        }
+
         public static void main(String[] arguments) throws Exception {
           HttpServer http = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
           http.start();
@@ -63,10 +67,10 @@ class FencePageTest {
   void refusesWhatIsLate() throws IOException, InterruptedException {
     String page = Files.readString(Sidecar.ROOT.resolve("docs/fencing.md"));
     List<String> shown = SNIPPET.matcher(page).results().map(found -> found.group(1)).toList();
-    assertEquals(1, shown.size());
+    assertEquals(2, shown.size());
     Path source = folder.resolve("Page.java");
-    String snippet = shown.get(0).replace("/var/lib/shop", folder.toString());
-    Files.writeString(source, AROUND.formatted(snippet));
+    String snippet = shown.get(1).replace("/var/lib/shop", folder.toString());
+    Files.writeString(source, AROUND.formatted(shown.get(0), snippet));
     String path = System.getProperty("java.class.path");
     String[] options = {"-proc:none", "-cp", path, "-d", folder.toString(), source.toString()};
     assertEquals(
