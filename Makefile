@@ -137,7 +137,7 @@ browser: build ## Test the console in Chromium, with the rules of accessibility
 	cd tools/pictures && npm ci --no-fund --no-audit --silent && go test -count=1 .
 
 .PHONY: pictures
-pictures: build ## Take the pictures of docs/ anew, of a real sidecar; it takes Chromium
+pictures: build ## Take the pictures of docs/ anew, of a real sidecar; it takes Chromium, and what `make python` prepares
 	go -C tools/pictures build -o ../../bin/pictures .
 	bin/pictures
 

@@ -29,7 +29,7 @@ var elsewhere = []exception{
 	of(`sidekeeper console$`, "TestAnOperatorBreaksAHoldWithAReasonThatIsOnRecord, in a browser"),
 	of(`(sidekeeper serve .* --http-listen|curl -H) `, "TestACallOverHTTPIsOneOverGRPC"),
 	of(`kubectl (exec|port-forward) `, "nobody, since it takes a cluster"),
-	of(`(python|node|fg|curl 'localhost:8080|grpcurl .*"invoices".*/ExpireLease)`, "the clients' tests of their examples"),
+	of(`(python|node|fg|curl 'localhost:8080|grpcurl .*"(invoices|apples)".*/ExpireLease)`, "the clients' tests of their examples"),
 	of(`(mvn compile|echo 0 >|java -cp) `, "examples/onelock/check, by `make one-lock`"),
 	of(`curl -s http://HOST:PORT/metrics `, "TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere"),
 	of(`docker compose `, "`make compose-check`, outside CI since it takes a container engine"),
@@ -92,12 +92,12 @@ func tree(t *testing.T, suffix string) string {
 
 // kinds are the other kinds of blocks, and who tries what stands in them; nobody where there is nothing to try.
 var kinds = map[string]string{
-	"python":     "clients/python/tests/test_readme.py and test/peers",
-	"typescript": "clients/typescript/test/readme.test.ts",
+	"python":     "clients/python/tests/test_readme.py, test_fence_page.py and test/peers",
+	"typescript": "clients/typescript/test/readme.test.ts and fence_page.test.ts",
 	"javascript": "clients/typescript/test/readme.test.ts",
-	"java":       "clients/java/src/test/java/io/sidekeeper/ReadmeTest.java and test/peers",
-	"go":         "sidekeepertest/readme_test.go and test/peers",
-	"sql":        "TestTheSQLOfDocumentsIsThatOfTheExample",
+	"java":       "clients/java/src/test/java/io/sidekeeper/ReadmeTest.java, FencePageTest.java and test/peers",
+	"go":         "sidekeepertest/readme_test.go, test/goclient/fence_page_test.go and test/peers",
+	"sql":        "TestTheSQLOfDocumentsIsWhatIsRun, and tools/databases runs it",
 	"yaml":       "",
 	"xml":        "",
 	"mermaid":    "",
@@ -122,13 +122,17 @@ func TestEveryBlockSaysWhatItHolds(t *testing.T) {
 	}
 }
 
-func TestTheSQLOfDocumentsIsThatOfTheExample(t *testing.T) {
-	example, err := os.ReadFile("../../examples/fencing/store.py")
+// joined is where a statement goes on in the next line of a source.
+var joined = regexp.MustCompile(`" \+\n\s*"`)
+
+func TestTheSQLOfDocumentsIsWhatIsRun(t *testing.T) {
+	source, err := os.ReadFile("../../clients/go/sidekeeper/fence/sql.go")
 	must(t, err)
+	statements := joined.ReplaceAllString(string(source), "")
 	for _, document := range documents(t) {
 		for _, block := range blocksOf(t, document.path, document.lines) {
-			if shown := strings.Join(block.lines, "\n"); block.kind == "sql" && !strings.Contains(string(example), shown) {
-				t.Errorf("%s:%d: examples/fencing/store.py has no such statement", document.path, block.first)
+			if shown := strings.Join(block.lines, "\n"); block.kind == "sql" && !strings.Contains(statements, shown) {
+				t.Errorf("%s:%d: clients/go/sidekeeper/fence/sql.go has no such statement", document.path, block.first)
 			}
 		}
 	}

@@ -1,7 +1,8 @@
 // Package main takes the pictures of docs/operations.md and docs/console.md: of the page on the admin listener, of the console and of
-// `sidekeeper top`, all of a real sidecar at which something goes on. It fails if the page is not what it should be: it must show what callers call
-// themselves as text, run no script of theirs, and ask nobody but the sidecar. It takes Chromium, and `script` for a terminal. Its tests drive the console
-// in the browser, by `make browser`; CI takes no pictures.
+// `sidekeeper top`, all of a real sidecar at which something goes on; and it records, for docs/fencing.md, how a holder is frozen. It fails if the
+// page is not what it should be: it must show what callers call themselves as text, run no script of theirs, and ask nobody but the sidecar. It takes
+// Chromium, `script` for a terminal, and the environment of `make python`. Its tests drive the console in the browser, by `make browser`; CI takes no
+// pictures.
 package main
 
 import (
@@ -35,15 +36,18 @@ const hostile = `<script>document.title="owned"</script><img src=x>`
 func run(ctx context.Context, program, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := record(ctx, program, folder); err != nil {
+		return err
+	}
 	scene, err := begin(ctx, program)
 	if err != nil {
 		return err
 	}
 	defer scene.end()
 	if err := scene.play(ctx); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	text, err := scene.top(ctx)

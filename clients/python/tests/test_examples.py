@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,43 @@ def test_the_stale_write_of_a_holder_that_was_frozen_is_refused(sidecar: Sidecar
     assert status == 3
     assert "is stale: a later holder has written" in complaint
     assert [text for _, text in _written(database, monkeypatch)] == ["by billing-2"]
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[str]:
+    command = [sys.executable, "-B", str(FENCING / "service.py"), str(tmp_path / "marks"), "0"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "clients/python/src")}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout is not None
+        yield service.stdout.readline().strip()
+        service.kill()
+
+
+@pytest.mark.parametrize("kind", ["fenced", "naive"])
+def test_a_late_request_is_refused_by_a_gate_and_sells_twice_without_one(sidecar: Sidecar, shop: str, kind: str) -> None:
+    url = f"{shop}/{kind}/apples"
+    environment = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PYTHONPATH": str(ROOT / "clients/python/src")}
+
+    def seller(number: int, work: float = 0) -> subprocess.Popen[str]:
+        command = [sys.executable, "-B", str(FENCING / "sell.py"), url, str(number), "--work", str(work)]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    with seller(1, work=0.5) as frozen:
+        assert frozen.stdout is not None
+        assert frozen.stdout.readline().startswith("holding with token ")
+        frozen.send_signal(signal.SIGSTOP)
+        sidecar.expire("apples")
+        with seller(5) as other:
+            assert other.communicate(timeout=PATIENT)[1] == ""
+        frozen.send_signal(signal.SIGCONT)
+        said, complaint = frozen.communicate(timeout=PATIENT)
+    with urllib.request.urlopen(url) as reply:
+        left = reply.read()
+    if kind == "fenced":
+        assert (frozen.returncode, left) == (3, b"5")
+        assert "refused: lock apples: fencing token " in complaint
+    else:
+        assert (frozen.returncode, left, said) == (0, b"9", "9 are left\n"), "five apples have been sold twice"
 
 
 class Machine:

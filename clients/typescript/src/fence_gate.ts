@@ -3,6 +3,7 @@
 import { HEADER, parse } from "./fence_header.js";
 import { RefusedError } from "./fence_refusal.js";
 import type { Ticket, Verification } from "./guard.js";
+import type { Logger } from "./types.js";
 
 /**
  * Remembers the largest fencing token of each lock. All instances of a service that guard the same thing share one, and it outlives them:
@@ -29,6 +30,8 @@ export interface GateOptions {
    * all others out with an invented token. It costs each call a request to the ensemble.
    */
   readonly verify?: (ticket: Ticket) => Promise<Verification>;
+  /** Is told why a call is undecided. */
+  readonly logger?: Pick<Logger, "error">;
 }
 
 /** Lets those calls pass whose tickets are not stale. */
@@ -57,11 +60,14 @@ export class Gate {
         await this.raise(ticket);
       }
     } catch (error) {
-      throw error instanceof RefusedError
-        ? error
-        : new RefusedError("undecided", `whether the tickets of ${HEADER} are stale cannot be told at present`, { cause: error });
+      throw error instanceof RefusedError ? error : this.undecided(call, error);
     }
     return tickets;
+  }
+
+  private undecided(call: string, cause: unknown): RefusedError {
+    this.options.logger?.error(`a call cannot be fenced: ${call}`, cause);
+    return new RefusedError("undecided", `whether the tickets of ${HEADER} are stale cannot be told at present`, { cause });
   }
 
   private missing(tickets: readonly Ticket[]): RefusedError | undefined {

@@ -80,6 +80,8 @@ for (const of of table.gates) {
   void test(`gates, as in each language: ${of.name}`, async (t) => {
     const marks = marksOf(t);
     let silent = false;
+    const logged: string[] = [];
+    const logger = { error: (message: string) => logged.push(message) };
     const verify = async ({ lock, fencingToken }: Ticket): Promise<Verification> => {
       const currentToken = BigInt(of.held?.[lock] ?? 0);
       return silent ? Promise.reject(new Error("away")) : Promise.resolve({ held: currentToken === fencingToken, currentToken });
@@ -88,6 +90,7 @@ for (const of of table.gates) {
       new fence.Gate(new fence.FileStore(marks), {
         locks: of.locks ?? [],
         withoutTicket: () => of.without === true,
+        logger,
         ...(of.held === undefined ? {} : { verify }),
       });
     let gate = opened();
@@ -102,6 +105,7 @@ for (const of of table.gates) {
         const { reason, message } = await refusal(gate.admit("/shop.v1.Orders/Put", [step.of ?? ""]));
         assert.equal(reason, step.refused, message);
         assert.equal(message, step.says ?? message);
+        assert.deepEqual(logged.splice(0), reason === "undecided" ? ["a call cannot be fenced: /shop.v1.Orders/Put"] : []);
       }
     }
   });

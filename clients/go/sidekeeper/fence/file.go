@@ -18,8 +18,8 @@ import (
 )
 
 // A FileStore keeps marks in a file, which all processes of one machine can share: each Raise has a lock on the file of that name with
-// ".lock" behind it, and replaces the file as a whole, when it is safe on the disk. It is for disks of the machine, not of a network.
-// Do not delete the file: without it late calls pass.
+// ".lock" behind it, and replaces the file as a whole, when it is safe on the disk. It is for disks of the machine, not of a network,
+// and for Unix. Do not delete the file: without it late calls pass.
 type FileStore struct{ Path string }
 
 // Raise is as Store has it. It does not wait for ctx: a file is written in milliseconds.

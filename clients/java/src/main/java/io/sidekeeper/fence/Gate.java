@@ -2,10 +2,13 @@ package io.sidekeeper.fence;
 
 import io.sidekeeper.Ticket;
 import io.sidekeeper.Verification;
+import java.lang.System.Logger;
 import java.util.List;
 
 /** Lets those calls pass whose tickets are not stale. */
 public final class Gate {
+  private static final Logger LOG = System.getLogger("io.sidekeeper");
+
   private final Store store;
   private final GateOptions options;
 
@@ -47,6 +50,7 @@ public final class Gate {
       Thread.currentThread().interrupt();
       throw RefusedException.undecided(interrupted);
     } catch (Exception failed) {
+      LOG.log(Logger.Level.WARNING, "a call cannot be fenced: " + call, failed);
       throw RefusedException.undecided(failed);
     }
     return tickets;

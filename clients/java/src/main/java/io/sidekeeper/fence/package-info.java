@@ -10,8 +10,8 @@
  * io.sidekeeper.fence.Gate}, in the service that guards something: it refuses stale calls, by a
  * mark in a {@link io.sidekeeper.fence.Store} that survives restarts; {@link
  * io.sidekeeper.fence.GateInterceptor} asks it in gRPC. Where the effect is a transaction in a
- * database, compare the token in that transaction, which is better: a gate looks when a call
- * arrives, and the effect comes later.
+ * database, {@link io.sidekeeper.fence.SqlDialect} compares the token in that transaction, which is
+ * better: a gate looks when a call arrives, and the effect comes later.
  *
  * <p>What is said of headers, answers and marks here is the same for the clients of all languages.
  */
