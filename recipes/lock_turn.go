@@ -146,7 +146,7 @@ func (p *Place) ahead(ctx context.Context) (queue, error) {
 	case ahead.hasOtherKind(p.own.mode):
 		return nil, ErrKindMismatch
 	}
-	return ahead, nil
+	return ahead, p.learnOfDelays(ctx, ahead)
 }
 
 // inOrder sorts a list of contenders, of which those that came later than this place may be missing. How it is done is found

@@ -35,7 +35,9 @@ func (a audit) ended(h *hold, why error) {
 	a.log.Info("release", append(h.fields(), held)...)
 }
 
-func (a audit) joined(m *member, under guards) { a.log.Info("join", append(m.fields(), under.field())...) }
+func (a audit) joined(m *member, under guards) {
+	a.log.Info("join", append(m.fields(), under.field())...)
+}
 
 // left tells of the end of a member.
 func (a audit) left(m *member, reason string) {

@@ -21,6 +21,8 @@ type acquireParams struct {
 	name name
 	mode recipes.Mode
 	once bool // it does not wait at all
+
+	delay time.Duration
 }
 
 func parseAcquire(request *lockv1.AcquireRequest) (params acquireParams, err error) {
@@ -34,7 +36,23 @@ func parseAcquire(request *lockv1.AcquireRequest) (params acquireParams, err err
 	if params.wait != nil && *params.wait == 0 {
 		params.once, params.wait = true, nil
 	}
+	if err == nil {
+		params.delay, err = parseLockDelay(request, params.mode)
+	}
 	return params, err
+}
+
+func parseLockDelay(request *lockv1.AcquireRequest, mode recipes.Mode) (time.Duration, error) {
+	delay, err := parseDuration("lock_delay", request.GetLockDelay(), 0, recipes.MaxLockDelay)
+	switch {
+	case err != nil || delay == nil:
+		return 0, err
+	case *delay%time.Millisecond != 0:
+		return 0, invalid("lock_delay", delay.String(), "whole milliseconds")
+	case *delay > 0 && mode == recipes.Read:
+		return 0, invalid("lock_delay", delay.String(), "omitted with READ: whoever comes after readers waits for no late write")
+	}
+	return *delay, nil
 }
 
 // A lockStream is one Acquire stream: a held stream whose place is one in the lock's queue.
@@ -67,6 +85,7 @@ func (l *lockService) Acquire(request *lockv1.AcquireRequest, stream grpc.Server
 		params:     params, lock: l.directory.lock(params.name),
 		leaveWaiters: sync.OnceFunc(func() { l.services.waiters.leave(of) }),
 	}
+	a.lock.Delay = params.delay
 	defer a.leaveWaiters()
 	return a.run(stream.Context(), a.lockRecipe())
 }
@@ -76,8 +95,9 @@ func (a *lockStream) lockRecipe() heldRecipe[*lockv1.AcquireResponse] {
 		heldParams: a.params.heldParams, resource: resource{kindLock, a.params.name.text},
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
 		removed: errLockBroken, revoked: errLockRevoked,
-		end:  func(why error) { a.services.endHold(a.hold, why) },
-		gone: func() { a.services.forgoHold(a.hold) },
+		end:   func(why error) { a.services.endHold(a.hold, why) },
+		gone:  func() { a.services.forgoHold(a.hold) },
+		letGo: func(ctx context.Context) { a.place.LetGo(ctx, a.services.ensemble) },
 		suspended: func(remaining time.Duration) *lockv1.AcquireResponse {
 			suspended := &lockv1.Suspended{Remaining: durationpb.New(remaining)}
 			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: suspended}}
@@ -106,7 +126,7 @@ func (a *lockStream) awaitTurn(ctx context.Context) error {
 				return place, err
 			}
 		}
-		return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
+		return a.join(ctx, about)
 	})
 	if err == nil {
 		a.granted = a.place.GrantAtOnce()
@@ -118,12 +138,25 @@ func (a *lockStream) awaitTurn(ctx context.Context) error {
 	return err
 }
 
+func (a *lockStream) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {
+	if a.params.delay > 0 {
+		if err := a.lock.Keep(ctx, a.services.ensemble); err != nil {
+			return nil, err
+		}
+	}
+	return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
+}
+
 // lookAtQueue asks whose turn it is, and has the place granted in one go if it is its own. Otherwise it tells the caller so and returns
 // when it is worth to look again.
 func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews[*lockv1.AcquireResponse]) error {
 	var granted *recipes.Hold
+	var delay time.Duration
 	turn, err := await(ctx, a.heldStream, func(ctx context.Context) (turn recipes.Turn, err error) {
-		if turn, err = a.place.Look(ctx); err == nil && turn.First && !turn.Revocation.Break {
+		if turn, err = a.place.Look(ctx); err != nil || !turn.First || turn.Revocation.Break {
+			return turn, err
+		}
+		if delay, err = a.place.OutwaitDelay(ctx, a.services.ensemble); err == nil && delay == 0 {
 			granted, err = a.place.Grant(ctx)
 		}
 		return turn, err
@@ -133,13 +166,18 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews[*lockv1.Ac
 		return err
 	case turn.Revocation.Break:
 		return errLockBroken
-	case turn.First:
+	case granted != nil:
 		a.granted = granted
 		return nil
 	case a.started.claimed().held(): // it stands where it stood, and others are before it: it never was its turn
 		return errLockBroken
 	case a.params.once:
 		return a.heldBy(turn.Holders)
+	case turn.First:
+		news.tell(0, &lockv1.Queued{}, func() *lockv1.AcquireResponse {
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: &lockv1.Queued{LockDelay: durationpb.New(delay)}}}
+		})
+		return a.pause(ctx, after(delay), turn.Marked)
 	}
 	for {
 		due := news.due(turn.Position)

@@ -53,7 +53,7 @@ type memberStream struct {
 
 	params joinParams
 	group  recipes.Group
-	guards guards             // of the joining, once they are known
+	guards guards            // of the joining, once they are known
 	member *member           // once joined
 	known  map[string]string // the metadata that the caller knows of
 }

@@ -21,7 +21,7 @@ const (
 	maxPlaceData = 8 << 10
 	maxACLBytes  = 2 << 10
 	maxGuards    = 3 << 10 // beside the longest data; all that is left of a session's buffer beside the longest path twice
-	sequenceSize = 11 // digits and sign
+	sequenceSize = 11      // digits and sign
 )
 
 // Enqueue makes an ephemeral sequential child of dir; see recipes.Session.

@@ -101,7 +101,12 @@ type AcquireRequest struct {
 	Owner string `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
 	// the lease's.
-	Metadata      map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. For how long nobody is granted the lock after this hold, unless its holder itself ends it, by Release or by cancelling the
+	// stream: 0 to 60 seconds, in whole milliseconds. In this time what the holder has sent before arrives: for resources that cannot compare
+	// fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. The first time that a lock is
+	// held with a delay while others wait for it without one, it is kept only as long as somebody waits. Omitted, none.
+	LockDelay     *durationpb.Duration `protobuf:"bytes,7,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -174,6 +179,13 @@ func (x *AcquireRequest) GetOwner() string {
 func (x *AcquireRequest) GetMetadata() map[string]string {
 	if x != nil {
 		return x.Metadata
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetLockDelay() *durationpb.Duration {
+	if x != nil {
+		return x.LockDelay
 	}
 	return nil
 }
@@ -319,10 +331,12 @@ func (*AcquireResponse_RevocationRequested) isAcquireResponse_Event() {}
 // Queued says how many are ahead.
 type Queued struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How many contenders are ahead, at least 1.
+	// Always set. How many contenders are ahead: at least 1, or 0 while the delay of an earlier hold is kept.
 	Position int32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
 	// Who holds the lock now, at most 16 of them.
-	Holders       []*Contender `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
+	Holders []*Contender `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
+	// With position 0, for how long the delay is still kept.
+	LockDelay     *durationpb.Duration `protobuf:"bytes,3,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -367,6 +381,13 @@ func (x *Queued) GetPosition() int32 {
 func (x *Queued) GetHolders() []*Contender {
 	if x != nil {
 		return x.Holders
+	}
+	return nil
+}
+
+func (x *Queued) GetLockDelay() *durationpb.Duration {
+	if x != nil {
+		return x.LockDelay
 	}
 	return nil
 }
@@ -1601,14 +1622,16 @@ var File_sidekeeper_lock_v1_lock_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\"\xcc\x02\n" +
+	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\"\x86\x03\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.lock.v1.ModeR\x04mode\x12\x19\n" +
 	"\blease_id\x18\x03 \x01(\tR\aleaseId\x12<\n" +
 	"\fwait_timeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12L\n" +
-	"\bmetadata\x18\x06 \x03(\v20.sidekeeper.lock.v1.AcquireRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x06 \x03(\v20.sidekeeper.lock.v1.AcquireRequest.MetadataEntryR\bmetadata\x128\n" +
+	"\n" +
+	"lock_delay\x18\a \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x02\n" +
@@ -1618,10 +1641,12 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.lock.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.lock.v1.ResumedH\x00R\aresumed\x12\\\n" +
 	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.lock.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
-	"\x05event\"]\n" +
+	"\x05event\"\x97\x01\n" +
 	"\x06Queued\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x05R\bposition\x127\n" +
-	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\aholders\"K\n" +
+	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\aholders\x128\n" +
+	"\n" +
+	"lock_delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\"K\n" +
 	"\aGranted\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12'\n" +
 	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"D\n" +
@@ -1763,47 +1788,49 @@ var file_sidekeeper_lock_v1_lock_proto_depIdxs = []int32{
 	0,  // 0: sidekeeper.lock.v1.AcquireRequest.mode:type_name -> sidekeeper.lock.v1.Mode
 	28, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
 	26, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	3,  // 3: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.lock.v1.Queued
-	4,  // 4: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
-	5,  // 5: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.lock.v1.Suspended
-	6,  // 6: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.lock.v1.Resumed
-	7,  // 7: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.lock.v1.RevocationRequested
-	20, // 8: sidekeeper.lock.v1.Queued.holders:type_name -> sidekeeper.lock.v1.Contender
-	28, // 9: sidekeeper.lock.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	28, // 10: sidekeeper.lock.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
-	10, // 11: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
-	28, // 12: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
-	28, // 13: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
-	28, // 14: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
-	19, // 15: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
-	20, // 16: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.lock.v1.Contender
-	20, // 17: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.lock.v1.Contender
-	0,  // 18: sidekeeper.lock.v1.Contender.mode:type_name -> sidekeeper.lock.v1.Mode
-	27, // 19: sidekeeper.lock.v1.Contender.metadata:type_name -> sidekeeper.lock.v1.Contender.MetadataEntry
-	28, // 20: sidekeeper.lock.v1.Contender.age:type_name -> google.protobuf.Duration
-	23, // 21: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
-	19, // 22: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
-	1,  // 23: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
-	8,  // 24: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
-	11, // 25: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
-	13, // 26: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
-	15, // 27: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
-	17, // 28: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
-	21, // 29: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
-	24, // 30: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
-	2,  // 31: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
-	9,  // 32: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
-	12, // 33: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
-	14, // 34: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
-	16, // 35: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
-	18, // 36: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
-	22, // 37: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
-	25, // 38: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
-	31, // [31:39] is the sub-list for method output_type
-	23, // [23:31] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	28, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
+	3,  // 4: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.lock.v1.Queued
+	4,  // 5: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
+	5,  // 6: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.lock.v1.Suspended
+	6,  // 7: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.lock.v1.Resumed
+	7,  // 8: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.lock.v1.RevocationRequested
+	20, // 9: sidekeeper.lock.v1.Queued.holders:type_name -> sidekeeper.lock.v1.Contender
+	28, // 10: sidekeeper.lock.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
+	28, // 11: sidekeeper.lock.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	28, // 12: sidekeeper.lock.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
+	10, // 13: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
+	28, // 14: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
+	28, // 15: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
+	28, // 16: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
+	19, // 17: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
+	20, // 18: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.lock.v1.Contender
+	20, // 19: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.lock.v1.Contender
+	0,  // 20: sidekeeper.lock.v1.Contender.mode:type_name -> sidekeeper.lock.v1.Mode
+	27, // 21: sidekeeper.lock.v1.Contender.metadata:type_name -> sidekeeper.lock.v1.Contender.MetadataEntry
+	28, // 22: sidekeeper.lock.v1.Contender.age:type_name -> google.protobuf.Duration
+	23, // 23: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
+	19, // 24: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
+	1,  // 25: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
+	8,  // 26: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
+	11, // 27: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
+	13, // 28: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
+	15, // 29: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
+	17, // 30: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
+	21, // 31: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
+	24, // 32: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
+	2,  // 33: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
+	9,  // 34: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
+	12, // 35: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
+	14, // 36: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
+	16, // 37: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
+	18, // 38: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
+	22, // 39: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
+	25, // 40: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
+	33, // [33:41] is the sub-list for method output_type
+	25, // [25:33] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lock_v1_lock_proto_init() }
