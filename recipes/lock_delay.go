@@ -207,3 +207,36 @@ func (p *Place) LetGo(ctx context.Context, store Store) {
 		_, _ = store.Commit(context.WithoutCancel(ctx), Delete(p.path(), -1), Set(p.lock.Path, delayState{token: p.delayed.token}.encode(), -1))
 	}
 }
+
+// delayState is what the lock's directory says, as the tree shows it.
+func (l Lock) delayState(ctx context.Context, tree Tree) (state delayState, _ error) {
+	directory, err := tree.Get(ctx, l.Path)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return state, err
+	}
+	state, _ = delayStateIn(directory.Data)
+	return state, nil
+}
+
+// delay takes in what the directory said before the contenders were listed, and says whether the hold that it tells of may be lost: then it
+// is to be read again. A holder that lets go by itself changes it.
+func (v *View) delay(said delayState) (lost bool) {
+	if said.delay == 0 {
+		return false
+	}
+	for i := range v.Holders {
+		if v.Holders[i].Token == said.token {
+			v.Holders[i].Delay = said.delay
+			return false
+		}
+	}
+	return true
+}
+
+// lose takes in that a hold is lost, if the directory says after the list what it said before: whoever is first waits yet.
+func (v *View) lose(before, after delayState) {
+	if before == after {
+		v.Lost, v.LostDelay = before.token, before.delay
+		v.Waiters, v.Holders = append(v.Holders, v.Waiters...), nil
+	}
+}

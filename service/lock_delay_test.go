@@ -2,8 +2,11 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -127,4 +130,39 @@ func TestDelaysHaveRules(t *testing.T) {
 		_, err = stream.Recv()
 		same(t, "refused", facts(err), c.want)
 	}
+}
+
+func TestAViewTellsOfADelay(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	request := delay(time.Minute)
+	request.LeaseId = lease.id
+	held := s.hold(s.callers, request)
+	watch, err := s.Watch(s.context(), &lockv1.WatchRequest{Name: "orders"})
+	s.must(err)
+	views := func(want string) {
+		t.Helper()
+		for {
+			response, err := watch.Recv()
+			s.must(err)
+			answer, err := s.Get(s.context(), &lockv1.GetRequest{Name: "orders"})
+			s.must(err)
+			view, words := response.GetView(), ""
+			for _, holder := range view.GetHolders() {
+				words += fmt.Sprint("held for ", holder.GetLockDelay().AsDuration())
+			}
+			if lost := view.GetLostHold(); lost != nil {
+				words += fmt.Sprint("lost ", lost.GetFencingToken() == held.token, " ", lost.GetLockDelay().AsDuration())
+			}
+			if words += fmt.Sprint(" ", len(view.GetWaiters())); words == want && proto.Equal(view.GetLostHold(), answer.GetView().GetLostHold()) {
+				return
+			}
+		}
+	}
+	views("held for 1m0s 0")
+	lease.session.Expire()
+	views("lost true 1m0s 0")
+	s.acquire(s.others, &lockv1.AcquireRequest{Name: "orders"}).sees("queued 0")
+	views("lost true 1m0s 1")
 }
