@@ -85,6 +85,20 @@ func TestALostHoldsDelayIsKept(t *testing.T) {
 	}
 }
 
+// When the last of these came, nothing in the directory told of a delay.
+func TestADelayIsKeptByWhoCameBeforeItsHoldWasGranted(t *testing.T) {
+	inBubble(t, func(w world) {
+		first, second, third := w.delayed(recipes.Exclusive, 0), w.delayed(recipes.Exclusive, 20), w.delayed(recipes.Exclusive, 0)
+		first.leave()
+		synctest.Wait()
+		if second.state != "holding" {
+			w.Fatal(second.state)
+		}
+		second.session.Expire()
+		w.wantAfter(third, "waiting", 20*time.Second, "holding")
+	})
+}
+
 func TestWhoTakesOverFromOneThatWaitedForADelayCountsAnew(t *testing.T) {
 	inBubble(t, func(w world) {
 		holder, first, second := w.delayed(recipes.Exclusive, 20), w.delayed(recipes.Exclusive, 0), w.delayed(recipes.Exclusive, 5)
