@@ -100,8 +100,8 @@ func parseMarked(name string, markers []marker) (contender child, ok bool) {
 			continue
 		}
 		for _, m := range markers {
-			if strings.HasSuffix(name[:split], m.text) {
-				delayed := strings.HasSuffix(strings.TrimSuffix(name[:split], m.text), delayMark+"-")
+			if own, ok := strings.CutSuffix(name[:split], m.text); ok {
+				delayed := strings.HasSuffix(own, delayMark+"-")
 				return child{name: name, mode: m.mode, sequence: sequence, delayed: delayed}, true
 			}
 		}

@@ -179,6 +179,11 @@ func (a *lockStream) lookAtQueue(ctx context.Context, news *queueNews[*lockv1.Ac
 		})
 		return a.pause(ctx, after(delay), turn.Marked)
 	}
+	return a.waitBehind(ctx, turn, news)
+}
+
+// waitBehind tells the caller how it stands behind others, and returns when it is worth to look again.
+func (a *lockStream) waitBehind(ctx context.Context, turn recipes.Turn, news *queueNews[*lockv1.AcquireResponse]) error {
 	for {
 		due := news.due(turn.Position)
 		err := a.pause(ctx, turn.Changed, turn.Marked, due)
