@@ -87,6 +87,12 @@ func (l Lock) Keep(ctx context.Context, store Store) (err error) {
 	return unsent(err)
 }
 
+// IsKept says whether a lock's directory stays since Keep has made it so.
+func IsKept(directory Node) bool {
+	_, ours := delayStateIn(directory.Data)
+	return ours
+}
+
 // keepOnce takes one step towards a directory that stays.
 func (l Lock) keepOnce(ctx context.Context, store Store) error {
 	create := Create(l.Path, delayState{}.encode())
