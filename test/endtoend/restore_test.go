@@ -16,7 +16,9 @@ type restored struct {
 	*ensemble.Ensemble
 }
 
-func (r restored) data(s *ensemble.Server) string { return filepath.Join(filepath.Dir(s.Log()), "version-2") }
+func (r restored) data(s *ensemble.Server) string {
+	return filepath.Join(filepath.Dir(s.Log()), "version-2")
+}
 
 // between stops all servers, does something with each one's data, and starts them again.
 func (r restored) between(do func(s *ensemble.Server)) {
