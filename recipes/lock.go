@@ -43,6 +43,8 @@ type Lock struct {
 	Nested bool
 
 	Latch bool // places are named as Curator's LeaderLatch names them; otherwise as its InterProcessMutex and LeaderSelector do
+	// Delay follows a hold of who joins, unless that ends by its holder's own hand; at most MaxLockDelay, and none of readers. Keep comes before.
+	Delay time.Duration
 
 	permits bool // the children are a semaphore's permits, which all hold. See Semaphore
 }
@@ -74,29 +76,34 @@ type Place struct {
 	made    Enqueued
 	leave   sync.Once
 
-	seen   bool                 // the tree has shown the node
-	early  []string             // the directory's children, if they were listed before the node was read
-	listed bool                 // the queue was listed
-	dates  map[string]int64     // then: czxids by name, if numbers do not tell the order; else nil
-	wait   wait                 // what the last Look found ahead
-	known  map[string]Contender // holders that were read, by the names of their nodes
+	seen    bool             // the tree has shown the node
+	early   []string         // the directory's children, if they were listed before the node was read
+	listed  bool             // the queue was listed
+	dates   map[string]int64 // then: czxids by name, if numbers do not tell the order; else nil
+	wait    wait             // what the last Look found ahead
+	delayed delayed
+	known   map[string]Contender // holders that were read, by the names of their nodes
 }
 
 // Join takes the last place. It cannot be cancelled: a create given up half-way could leave a node that blocks the queue
 // until the session ends. Whoever joins must Leave.
 func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About) (*Place, error) {
-	made, err := session.Enqueue(ctx, l.Path, l.marker(mode), about.encode())
+	marker := l.marker(mode)
+	if l.Delay > 0 {
+		marker = delayMark + marker
+	}
+	made, err := session.Enqueue(ctx, l.Path, marker, about.encode())
 	if err != nil {
 		return nil, err
 	}
-	place := &Place{lock: l, session: session, about: about, made: made}
+	place := &Place{lock: l, session: session, about: about, made: made, delayed: delayed{own: l.Delay}}
 	var ok bool
 	if place.own, ok = l.parse(made.Name); !ok {
 		session.Dequeue(ctx, l.Path+"/"+made.Name)
 		return nil, fmt.Errorf("place %q has no sequence number", made.Name)
 	}
 	if slices.Contains(made.Queue, made.Name) {
-		place.early = made.Queue
+		place.early, place.delayed.known, place.delayed.any = made.Queue, true, made.HasData
 	}
 	return place, nil
 }
@@ -113,7 +120,8 @@ func (l Lock) Rejoin(session Adopter, standing Standing, about About) (*Place, e
 	if err != nil {
 		return nil, err
 	}
-	return &Place{lock: l, session: session, about: about, own: own, made: Enqueued{Name: name, Gone: gone}}, nil
+	made := Enqueued{Name: name, Gone: gone}
+	return &Place{lock: l, session: session, about: about, own: own, made: made, delayed: delayed{own: l.Delay}}, nil
 }
 
 // Leave gives the place up, held or not, and returns when its node or the session is gone. It cannot be

@@ -21,6 +21,7 @@ type child struct {
 	mode     Mode
 	sequence int32
 	czxid    int64 // 0 unless the order was taken from it
+	delayed  bool  // its hold has a delay
 }
 
 // markers tells contenders apart by what stands between the unique part of the name and the sequence number: Curator's
@@ -100,8 +101,9 @@ func parseMarked(name string, markers []marker) (contender child, ok bool) {
 			continue
 		}
 		for _, m := range markers {
-			if strings.HasSuffix(name[:split], m.text) {
-				return child{name: name, mode: m.mode, sequence: sequence}, true
+			if own, ok := strings.CutSuffix(name[:split], m.text); ok {
+				delayed := strings.HasSuffix(own, delayMark+"-")
+				return child{name: name, mode: m.mode, sequence: sequence, delayed: delayed}, true
 			}
 		}
 	}

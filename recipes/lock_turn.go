@@ -52,7 +52,7 @@ func (p *Place) Look(ctx context.Context) (Turn, error) {
 
 // isFirst says whether the list that came with the place shows that it is its turn. A list in which anything is unusual says nothing.
 func (p *Place) isFirst() bool {
-	if p.made.Queue == nil || p.made.Czxid == 0 {
+	if p.made.Queue == nil || p.made.Czxid == 0 || p.delayed.own > 0 || p.delayed.any {
 		return false
 	}
 	contenders, foreignChildren := p.lock.readQueue(p.made.Queue)
@@ -146,7 +146,7 @@ func (p *Place) ahead(ctx context.Context) (queue, error) {
 	case ahead.hasOtherKind(p.own.mode):
 		return nil, ErrKindMismatch
 	}
-	return ahead, nil
+	return ahead, p.learnOfDelays(ctx, ahead)
 }
 
 // inOrder sorts a list of contenders, of which those that came later than this place may be missing. How it is done is found

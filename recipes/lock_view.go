@@ -18,6 +18,7 @@ type Contender struct {
 	Age     time.Duration // in the queue, by the ensemble's clock
 	Foreign bool          // its node's data is not in our form
 	Revoked bool          // somebody has asked it to let go
+	Delay   time.Duration // of a holder, after its hold
 }
 
 // View is who holds a lock and who waits for it, each in order. Those that came or went while it was read may be missing.
@@ -26,6 +27,9 @@ type View struct {
 	Waiters         []Contender
 	Omitted         int // waiters left out because the view would be too large
 	ForeignChildren int // children of the lock's directory that are no contenders
+
+	Lost      int64         // token of a hold whose delay is kept; nobody holds the lock then
+	LostDelay time.Duration // the whole of it
 }
 
 // contender is what the node of a child tells.
@@ -46,15 +50,29 @@ func (l Lock) Contenders(ctx context.Context, tree Tree) (int, error) {
 
 // View reads who holds the lock and who waits for it. A lock that nobody has asked for has an empty view.
 func (l Lock) View(ctx context.Context, tree Tree) (View, error) {
+	delay, err := l.delayState(ctx, tree)
+	if err != nil {
+		return View{}, err
+	}
 	contenders, foreignChildren, err := l.queue(ctx, tree)
 	if err != nil {
 		return View{}, err
 	}
-	return l.view(contenders, foreignChildren, l.reader(ctx, tree))
+	view, err := l.view(contenders, foreignChildren, l.reader(ctx, tree))
+	if err == nil && view.delay(delay) {
+		now, err := l.delayState(ctx, tree)
+		view.lose(delay, now)
+		return view, err
+	}
+	return view, err
 }
 
 // WatchView reads as View does and returns what to wait for before the view is read again.
 func (l Lock) WatchView(ctx context.Context, tree Tree) (View, Changes, error) {
+	delay, err := l.delayState(ctx, tree)
+	if err != nil {
+		return View{}, nil, err
+	}
 	names, changed, err := tree.WatchChildren(ctx, l.Path)
 	changes := Changes{changed}
 	contenders, foreignChildren, err := l.contenders(names, err)
@@ -76,6 +94,12 @@ func (l Lock) WatchView(ctx context.Context, tree Tree) (View, Changes, error) {
 		return node, err
 	}
 	view, err := l.view(contenders, foreignChildren, read)
+	if err == nil && view.delay(delay) {
+		directory, changed, err := tree.Watch(ctx, l.Path)
+		now, _ := delayStateIn(directory.Data)
+		view.lose(delay, now)
+		return view, append(changes, changed), err
+	}
 	return view, changes, err
 }
 

@@ -82,8 +82,9 @@ type Enqueued struct {
 
 	// What came with the answer; zero if the answer was lost, or the queue is long. Queue is the list of dir's children as it was once
 	// the node stood there: it shows the node, unless that has gone again, and every node made before it that had not gone.
-	Czxid int64
-	Queue []string
+	Czxid   int64
+	Queue   []string
+	HasData bool // whether dir had any then
 }
 
 // A Session is what recipes need of one ZooKeeper session that owns things. Its calls return when the server has

@@ -44,6 +44,7 @@ func (w world) session() *standin.Session { return w.OpenSession(10 * time.Secon
 // A contender is one place and how far it has come: "waiting", "holding", "asked" to let go, or how it has ended.
 type contender struct {
 	session *standin.Session
+	store   recipes.Store
 	place   *recipes.Place
 	leave   context.CancelFunc
 	over    chan struct{}
@@ -66,7 +67,7 @@ func (w world) joinWith(session *standin.Session, lock recipes.Lock, mode recipe
 		w.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.living)
-	c := &contender{session: session, place: place, leave: cancel, over: make(chan struct{}), state: "waiting"}
+	c := &contender{session: session, store: session, place: place, leave: cancel, over: make(chan struct{}), state: "waiting"}
 	go func() {
 		defer close(c.over)
 		defer place.Leave(w.living)
@@ -134,12 +135,29 @@ func (c *contender) acquire(ctx context.Context) (*recipes.Hold, error) {
 		case turn.Revocation.Break:
 			return nil, errBroken
 		case turn.First:
-			return c.place.Grant(ctx)
+			left, err := c.place.OutwaitDelay(ctx, c.store)
+			if err == nil && left == 0 {
+				return c.place.Grant(ctx)
+			}
+			if err == nil {
+				err = wait(ctx, passed(left), turn.Marked)
+			}
+			if err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if err := wait(ctx, turn.Changed, turn.Marked); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// passed is a channel that is closed when the time is over.
+func passed(d time.Duration) <-chan struct{} {
+	over := make(chan struct{})
+	time.AfterFunc(d, func() { close(over) })
+	return over
 }
 
 func wait(ctx context.Context, changed, marked <-chan struct{}) error {

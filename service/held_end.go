@@ -15,6 +15,7 @@ func (s *heldStream[P, M]) settle(ctx context.Context, why error) {
 	if ctx.Err() != nil {
 		why = nil // given up by the caller, or by its silence
 	}
+	s.letsGo = s.held && (s.gaveUp || why == nil && ctx.Err() == nil)
 	if s.held {
 		if mayNotHear(ctx, s.caller, why) {
 			why = cmp.Or(why, errLeaseLost) // it asked for nothing, and Check must not say that it did
@@ -134,6 +135,9 @@ func (s *heldStream[P, M]) outlastOne(connection, own <-chan struct{}, over <-ch
 // has let go of all in the ensemble by then.
 func (s *heldStream[P, M]) leaveLease(ctx context.Context) {
 	s.outlast()
+	if s.letsGo && s.recipe.letGo != nil {
+		s.recipe.letGo(ctx)
+	}
 	s.lease.streams.leave()
 	if s.single {
 		s.services.leases.finish(ctx, s.lease)

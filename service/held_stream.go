@@ -57,9 +57,10 @@ type heldRecipe[M any] struct {
 	removed error // why the hold has ended, if its place was removed by another hand, or somebody asks for its end at once
 	revoked error // and if forced is closed
 
-	end     func(why error)      // ends the hold on our side, before the status; why is nil if its caller gave it up
-	awaited func(why error) bool // whether others wait for the end of a hold that excludes nobody; nil if each excludes others
-	gone    func()               // called when the ensemble has let go of the place of an ended hold; may be nil
+	end     func(why error)           // ends the hold on our side, before the status; why is nil if its caller gave it up
+	awaited func(why error) bool      // whether others wait for the end of a hold that excludes nobody; nil if each excludes others
+	letGo   func(ctx context.Context) // of a hold whose caller ends it by itself, before the place is left; may be nil
+	gone    func()                    // called when the ensemble has let go of the place of an ended hold; may be nil
 
 	suspended func(remaining time.Duration) M
 	resumed   func() M
@@ -110,6 +111,7 @@ type heldStream[P heldPlace, M any] struct {
 	leaseCounts  bool                         // what was told of the lease until the end was told, too
 	forgone      bool                         // nobody waits for them
 	gaveUp       bool                         // the caller has ended the stream itself
+	letsGo       bool                         // the caller has so while it held, or has released what it held
 }
 
 func newHeldStream[P heldPlace, M any](services *Services, stream grpc.ServerStreamingServer[M]) *heldStream[P, *M] {

@@ -22,6 +22,8 @@ type acquireParams struct {
 	name name
 	mode recipes.Mode
 	once bool // it does not wait at all
+
+	delay time.Duration
 }
 
 func parseAcquire(request *lockv1.AcquireRequest) (params acquireParams, err error) {
@@ -35,7 +37,23 @@ func parseAcquire(request *lockv1.AcquireRequest) (params acquireParams, err err
 	if params.wait != nil && *params.wait == 0 {
 		params.once, params.wait = true, nil
 	}
+	if err == nil {
+		params.delay, err = parseLockDelay(request, params.mode)
+	}
 	return params, err
+}
+
+func parseLockDelay(request *lockv1.AcquireRequest, mode recipes.Mode) (time.Duration, error) {
+	delay, err := parseDuration("lock_delay", request.GetLockDelay(), 0, recipes.MaxLockDelay)
+	switch {
+	case err != nil || delay == nil:
+		return 0, err
+	case *delay%time.Millisecond != 0:
+		return 0, invalid("lock_delay", delay.String(), "whole milliseconds")
+	case *delay > 0 && mode == recipes.Read:
+		return 0, invalid("lock_delay", delay.String(), "omitted with READ: whoever comes after readers waits for no late write")
+	}
+	return *delay, nil
 }
 
 // A lockStream is one stream that stands in a lock's queue: a held stream whose place is one there. M is what it sends.
@@ -53,7 +71,7 @@ type lockStream[M any] struct {
 
 // lockWords are what such a stream says.
 type lockWords[M any] struct {
-	queued    func(turn recipes.Turn) (ageless proto.Message, event func() M) // of which the first tells one from another
+	queued    func(turn recipes.Turn, delay time.Duration) (ageless proto.Message, event func() M) // of which the first tells one from another
 	granted   func(holdID string, token int64) M
 	suspended func(remaining time.Duration) M
 	resumed   func() M
@@ -85,6 +103,7 @@ func runLock[M any](
 		heldStream: newHeldStream[*recipes.Place](services, stream), params: params, lock: lock, words: words,
 		leaveWaiters: sync.OnceFunc(func() { services.waiters.leave(of) }),
 	}
+	a.lock.Delay = params.delay
 	defer a.leaveWaiters()
 	return a.run(stream.Context(), heldRecipe[*M]{
 		heldParams: params.heldParams, resource: of,
@@ -92,15 +111,16 @@ func runLock[M any](
 		removed: errLockBroken, revoked: errLockRevoked,
 		end:       func(why error) { services.endHold(a.hold, why) },
 		gone:      func() { services.forgoHold(a.hold) },
+		letGo:     func(ctx context.Context) { a.place.LetGo(ctx, services.ensemble) },
 		suspended: words.suspended, resumed: words.resumed, requested: words.requested,
 	})
 }
 
 // acquireWords are those of a lock.
 var acquireWords = lockWords[*lockv1.AcquireResponse]{
-	queued: func(turn recipes.Turn) (proto.Message, func() *lockv1.AcquireResponse) {
-		return queued(turn, false), func() *lockv1.AcquireResponse {
-			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: queued(turn, true)}}
+	queued: func(turn recipes.Turn, delay time.Duration) (proto.Message, func() *lockv1.AcquireResponse) {
+		return queued(turn, 0, false), func() *lockv1.AcquireResponse {
+			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Queued{Queued: queued(turn, delay, true)}}
 		}
 	},
 	granted: func(holdID string, token int64) *lockv1.AcquireResponse {
@@ -147,6 +167,11 @@ func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
 }
 
 func (a *lockStream[M]) join(ctx context.Context, about recipes.About) (*recipes.Place, error) {
+	if a.params.delay > 0 {
+		if err := a.lock.Keep(ctx, a.services.ensemble); err != nil {
+			return nil, err
+		}
+	}
 	return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
 }
 
@@ -166,8 +191,12 @@ func (a *lockStream[M]) stepBack(ctx context.Context) error {
 // when it is worth to look again.
 func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) error {
 	var granted *recipes.Hold
+	var delay time.Duration
 	turn, err := await(ctx, a.heldStream, func(ctx context.Context) (turn recipes.Turn, err error) {
-		if turn, err = a.place.Look(ctx); err == nil && turn.First && !turn.Revocation.Break && !a.stepsBack(turn) {
+		if turn, err = a.place.Look(ctx); err != nil || !turn.First || turn.Revocation.Break || a.stepsBack(turn) {
+			return turn, err
+		}
+		if delay, err = a.place.OutwaitDelay(ctx, a.services.ensemble); err == nil && delay == 0 {
 			granted, err = a.place.Grant(ctx)
 		}
 		return turn, err
@@ -179,13 +208,17 @@ func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) err
 		return errLockBroken
 	case a.stepsBack(turn):
 		return a.stepBack(ctx)
-	case turn.First:
+	case granted != nil:
 		a.granted = granted
 		return nil
 	case a.started.claimed().held(): // it stands where it stood, and others are before it: it never was its turn
 		return errLockBroken
 	case a.params.once:
 		return a.heldBy(turn.Holders)
+	case turn.First:
+		ageless, event := a.words.queued(recipes.Turn{}, delay)
+		news.tell(0, ageless, event)
+		return a.pause(ctx, after(delay), turn.Marked)
 	}
 	return a.awaitChange(ctx, turn, news)
 }
@@ -204,7 +237,7 @@ func (a *lockStream[M]) awaitChange(ctx context.Context, turn recipes.Turn, news
 				return err
 			}
 		}
-		ageless, event := a.words.queued(glance)
+		ageless, event := a.words.queued(glance, 0)
 		news.tell(glance.Position, ageless, event)
 	}
 }
@@ -247,9 +280,12 @@ func (a *lockStream[M]) look(ctx context.Context) (nodeState, error) {
 	return a.asks(revocation, changed), err
 }
 
-// queued is how the lock stands for one who waits, without ages where that is asked for.
-func queued(turn recipes.Turn, ages bool) *lockv1.Queued {
+// queued is how the lock stands for one who waits, for others or, ahead of all, for a delay; without ages where that is asked for.
+func queued(turn recipes.Turn, delay time.Duration, ages bool) *lockv1.Queued {
 	queued := &lockv1.Queued{Position: int32(turn.Position)}
+	if delay > 0 {
+		queued.LockDelay = durationpb.New(delay)
+	}
 	for _, holder := range turn.Holders {
 		if !ages {
 			holder.Age = 0

@@ -86,10 +86,14 @@ func (l *lockService) Watch(request *lockv1.WatchRequest, stream grpc.ServerStre
 }
 
 func viewOnWire(of name, view recipes.View) *lockv1.View {
-	return &lockv1.View{
+	onWire := &lockv1.View{
 		Name: of.text, Holders: each(view.Holders, contenderOnWire), Waiters: each(view.Waiters, contenderOnWire),
 		WaitersOmitted: int32(view.Omitted),
 	}
+	if view.LostDelay > 0 {
+		onWire.LostHold = &lockv1.LostHold{FencingToken: view.Lost, LockDelay: durationpb.New(view.LostDelay)}
+	}
+	return onWire
 }
 
 func each[From, To any](list []From, onWire func(From) To) []To {
@@ -101,9 +105,13 @@ func each[From, To any](list []From, onWire func(From) To) []To {
 }
 
 func contenderOnWire(contender recipes.Contender) *lockv1.Contender {
-	return &lockv1.Contender{
+	onWire := &lockv1.Contender{
 		Mode: modeOnWire(contender.Mode), Identity: contender.Identity, Owner: contender.Owner, Metadata: contender.Metadata,
 		FencingToken: contender.Token, Age: durationpb.New(contender.Age), Foreign: contender.Foreign,
 		RevocationRequested: contender.Revoked,
 	}
+	if contender.Delay > 0 {
+		onWire.LockDelay = durationpb.New(contender.Delay)
+	}
+	return onWire
 }

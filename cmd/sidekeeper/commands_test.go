@@ -63,6 +63,24 @@ func TestLockShowShowsTheQueue(t *testing.T) {
 		"\n", "lock", "show", "orders", "--output", "json")
 }
 
+func TestLockShowTellsOfDelays(t *testing.T) {
+	server := scripted.Start(t)
+	shown := view()
+	shown.Holders[0].LockDelay = durationpb.New(15 * time.Second)
+	server.Get = func(context.Context, *lockv1.GetRequest) (*lockv1.GetResponse, error) {
+		return &lockv1.GetResponse{View: shown}, nil
+	}
+	wantOutput(t, server, 0, ""+
+		"STATE    MODE   TOKEN       OWNER      IDENTITY  AGE    METADATA      NOTES\n"+
+		"held     write  4294967321  billing    uid:7     1m23s  az=x,pod=b-1  revocation requested, delay of 15s\n"+
+		"waiting  read   4294967330  \"\\x1b[2J\"  -         1.2s   -             not Sidekeeper's\n"+
+		"and 4 more\n", "lock", "show", "orders")
+	shown = &lockv1.View{Name: "orders", LostHold: &lockv1.LostHold{FencingToken: 4294967321, LockDelay: durationpb.New(15 * time.Second)}}
+	wantOutput(t, server, 0, ""+
+		"STATE  MODE  TOKEN       OWNER  IDENTITY  AGE  METADATA  NOTES\n"+
+		"lost   -     4294967321  -      -         -    -         its delay of 15s is kept\n", "lock", "show", "orders")
+}
+
 func TestLockShowSaysThatALockIsFree(t *testing.T) {
 	server := scripted.Start(t)
 	server.Get = func(_ context.Context, request *lockv1.GetRequest) (*lockv1.GetResponse, error) {

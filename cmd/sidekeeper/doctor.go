@@ -32,7 +32,7 @@ var doctorSettings = []string{
 }
 
 func newDoctorCommand(reach *reach) *cobra.Command {
-	settings, recheckAfter := &settings{}, time.Duration(0)
+	settings, recheckAfter, remembered := &settings{}, time.Duration(0), int64(0)
 	all := settings.flags()
 	command := &cobra.Command{
 		Use:   "doctor [NAME...]",
@@ -43,7 +43,7 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), reach.timeout+recheckAfter)
 			defer cancel()
-			return reach.examine(ctx, command.OutOrStdout(), settings, recheckAfter, names)
+			return reach.examine(ctx, command.OutOrStdout(), settings, doctorFlags{recheckAfter, remembered}, names)
 		},
 	}
 	for _, name := range doctorSettings {
@@ -51,11 +51,19 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 	}
 	command.Flags().DurationVar(&recheckAfter, "recheck-after", 0,
 		"how long to wait before empty directories are checked again, to find those that remain; 90s is enough")
+	command.Flags().Int64Var(&remembered, "remembered-token", 0,
+		"largest fencing token that a resource remembers, to find that the ensemble was restored from an older state")
 	command.Flags().SortFlags = false
 	return command
 }
 
-func (r *reach) examine(ctx context.Context, out io.Writer, settings *settings, recheckAfter time.Duration, names []string) error {
+// doctorFlags are what only doctor is told.
+type doctorFlags struct {
+	recheckAfter    time.Duration
+	rememberedToken int64
+}
+
+func (r *reach) examine(ctx context.Context, out io.Writer, settings *settings, flags doctorFlags, names []string) error {
 	r.last = "the ensemble"
 	paths, err := settings.lockPaths(names)
 	if err != nil {
@@ -72,7 +80,7 @@ func (r *reach) examine(ctx context.Context, out io.Writer, settings *settings, 
 		return exit.UsageError(err)
 	default:
 		defer ensemble.Close()
-		if findings, err = doctor.Examine(ctx, ensemble, settings.forDoctor(recheckAfter), paths); err != nil {
+		if findings, err = doctor.Examine(ctx, ensemble, settings.forDoctor(flags), paths); err != nil {
 			return errors.Join(r.showFindings(out, findings), unreached(err))
 		}
 	}
@@ -91,13 +99,13 @@ func (s *settings) lockPaths(names []string) (paths []string, err error) {
 	return paths, nil
 }
 
-func (s *settings) forDoctor(recheckAfter time.Duration) doctor.Settings {
+func (s *settings) forDoctor(flags doctorFlags) doctor.Settings {
 	return doctor.Settings{
 		Servers: s.ensemble.Servers, SessionTimeout: s.ensemble.SessionTimeout, TickTime: s.ensemble.TickTime, SyncLimit: s.ensemble.SyncLimit,
 		Observers: s.ensemble.Observers, FollowServers: s.ensemble.FollowServers,
 		Credentials: s.authFile != "" || s.tlsCert != "", Secure: s.tlsCA != "",
 		Validity: s.validity(), MostLeases: s.service.MostLeases, Root: s.root, LockRoot: s.place(s.lockRoot, "locks"),
-		Directories: s.directories(), RecheckAfter: recheckAfter,
+		Directories: s.directories(), RecheckAfter: flags.recheckAfter, RememberedToken: flags.rememberedToken,
 		Secrets: map[string]string{
 			"zookeeper-auth-file": s.authFile, "zookeeper-tls-key": s.tlsKey, "tls-key": s.server.TLS.Key,
 		},

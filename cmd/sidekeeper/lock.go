@@ -67,6 +67,11 @@ func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {
 		return show.Message(to, view)
 	}
 	rows := append(each(view.GetHolders(), contenderRow("held")), each(view.GetWaiters(), contenderRow("waiting"))...)
+	if lost := view.GetLostHold(); lost != nil {
+		note := "its delay of " + lost.GetLockDelay().AsDuration().String() + " is kept"
+		token := strconv.FormatInt(lost.GetFencingToken(), 10)
+		rows = append([][]string{{"lost", "-", token, "-", "-", "-", "-", note}}, rows...)
+	}
 	if len(rows) == 0 {
 		_, err := fmt.Fprintf(to, "%s is free\n", show.Printable(view.GetName()))
 		return err
@@ -79,7 +84,11 @@ func (r *reach) showView(to io.Writer, shown *sidekeeper.View) error {
 
 func contenderRow(state string) func(*lockv1.Contender) []string {
 	return func(c *lockv1.Contender) []string {
-		return append([]string{state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10)}, aboutColumns(c)...)
+		row := append([]string{state, show.Enum(c.GetMode()), strconv.FormatInt(c.GetFencingToken(), 10)}, aboutColumns(c)...)
+		if delay := c.GetLockDelay(); delay != nil {
+			row[len(row)-1] = strings.TrimPrefix(row[len(row)-1]+", delay of "+delay.AsDuration().String(), ", ")
+		}
+		return row
 	}
 }
 

@@ -41,6 +41,8 @@ func newLockRunCommand(reach *reach) *cobra.Command {
 	flags.StringVar(&r.claim.Options.Owner, "owner", "", "owner of the lock, for people (default: this host's name and the process ID)")
 	flags.DurationVar(&r.claim.KillGrace, "kill-grace", 0,
 		"time before the end of the validity at which the command gets SIGTERM (default: a third of the validity)")
+	flags.DurationVar(&r.claim.Options.LockDelay, "lock-delay", 0,
+		"time in which nobody gets the lock after this hold, unless it is released: at most 1m (default: none)")
 	flags.Var(&r.onRevoke, "on-revoke", "what the command gets when the lock is revoked: SIGTERM or nothing")
 	return command
 }
@@ -52,7 +54,7 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 	if r.try && command.Flags().Changed("wait") {
 		return errors.New("--try and --wait exclude each other")
 	}
-	if r.wait < 0 || r.claim.KillGrace < 0 {
+	if r.wait < 0 || r.claim.KillGrace < 0 || r.claim.Options.LockDelay < 0 {
 		return errors.New("durations cannot be negative")
 	}
 	r.claim.Name, r.command = args[0], args[1:]

@@ -21,7 +21,7 @@ func (s *settings) refuseRisks(ctx context.Context, ensemble ensemble, out io.Wr
 	}
 	ctx, cancel := context.WithTimeout(ctx, preflightTime)
 	defer cancel()
-	findings, err := doctor.Preflight(ctx, ensemble, s.forDoctor(0))
+	findings, err := doctor.Preflight(ctx, ensemble, s.forDoctor(doctorFlags{}))
 	verdict := verdictOn(findings)
 	if err == nil && verdict == nil {
 		return nil
@@ -45,7 +45,7 @@ func (s *settings) tellRisks(ctx context.Context, ensemble ensemble, log *zap.Lo
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		findings, err := doctor.Preflight(ctx, ensemble, s.forDoctor(0))
+		findings, err := doctor.Preflight(ctx, ensemble, s.forDoctor(doctorFlags{}))
 		for _, found := range findings {
 			tell := log.Warn
 			if found.Severity == doctor.Note {

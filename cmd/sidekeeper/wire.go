@@ -23,17 +23,25 @@ func each[From, To any](items []From, convert func(From) To) (converted []To) {
 }
 
 func wireView(view *sidekeeper.View) *lockv1.View {
-	return &lockv1.View{
+	wire := &lockv1.View{
 		Name: view.Name, Holders: each(view.Holders, wireContender), Waiters: each(view.Waiters, wireContender),
 		WaitersOmitted: int32(view.WaitersOmitted),
 	}
+	if lost := view.LostHold; lost != nil {
+		wire.LostHold = &lockv1.LostHold{FencingToken: lost.FencingToken, LockDelay: durationpb.New(lost.LockDelay)}
+	}
+	return wire
 }
 
 func wireContender(c *sidekeeper.Contender) *lockv1.Contender {
-	return &lockv1.Contender{
+	wire := &lockv1.Contender{
 		Mode: lockv1.Mode(c.Mode), Identity: c.Identity, Owner: c.Owner, Metadata: c.Metadata, FencingToken: c.FencingToken,
 		Age: durationpb.New(c.Age), Foreign: c.Foreign, RevocationRequested: c.RevocationRequested,
 	}
+	if c.LockDelay > 0 {
+		wire.LockDelay = durationpb.New(c.LockDelay)
+	}
+	return wire
 }
 
 func wireLock(lock *sidekeeper.LockEntry) *lockv1.Lock {

@@ -58,9 +58,11 @@ type Settings struct {
 	MostLeases     int
 	Root           string
 	LockRoot       string
-	Directories    []string          // in which all things lie
-	RecheckAfter   time.Duration     // when empty directories are looked at again; 0 for not at all
-	Secrets        map[string]string // files with keys and passwords, by flag without its dashes
+	Directories    []string      // in which all things lie
+	RecheckAfter   time.Duration // when empty directories are looked at again; 0 for not at all
+	// RememberedToken is the largest fencing token that is known to have been granted; 0 if that is not known.
+	RememberedToken int64
+	Secrets         map[string]string // files with keys and passwords, by flag without its dashes
 
 	// Dial tries whether others reach the servers; nil for net.Dialer's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

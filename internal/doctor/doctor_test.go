@@ -14,6 +14,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/doctor"
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/support/ensemble"
 	"github.com/sidekeeper/sidekeeper/test/support/full"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
@@ -156,6 +157,32 @@ func TestEmptyDirectoriesThatStayAreTold(t *testing.T) {
 	}
 	p.RecheckAfter = 10 * time.Millisecond
 	if diff := cmp.Diff([]string{"warning /sidekeeper/locks/stays: is empty and not a"}, p.says()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestADirectoryThatStaysForADelayIsTold(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	lock := recipes.Lock{Path: "/sidekeeper/locks/printer"}
+	if err := lock.Keep(t.Context(), p.memory.NewReader()); err != nil {
+		t.Fatal(err)
+	}
+	p.RecheckAfter = 10 * time.Millisecond
+	if diff := cmp.Diff([]string{"note /sidekeeper/locks/printer: is empty, and remains since"}, p.says()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnEnsembleWhoseTokensWereLargerIsTold(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.RememberedToken = 1
+	if diff := cmp.Diff([]string(nil), p.says()); diff != "" {
+		t.Error(diff)
+	}
+	p.RememberedToken = 7<<32 + 5
+	if diff := cmp.Diff([]string{"problem ensemble: was restored from an older"}, p.says()); diff != "" {
 		t.Error(diff)
 	}
 }

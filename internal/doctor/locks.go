@@ -207,10 +207,15 @@ func (e *examination) leftovers(ctx context.Context, empty map[string]zookeeper.
 	for path := range empty {
 		before := empty[path]
 		now, err := e.ensemble.Inspect(ctx, path)
-		if err == nil && now.Czxid == before.Czxid && now.Counter == before.Counter && now.Children == 0 {
-			e.findf(Warning, path, "delete it: its next user creates it as a container",
-				"is empty and not a container, so that it remains forever")
+		if err != nil || now.Czxid != before.Czxid || now.Counter != before.Counter || now.Children != 0 {
+			continue
 		}
+		if directory, err := e.ensemble.Get(ctx, path); err == nil && recipes.IsKept(directory) {
+			e.findf(Note, path, "delete it when the lock is used no more", "is empty, and remains since its lock was held with a delay")
+			continue
+		}
+		e.findf(Warning, path, "delete it: its next user creates it as a container",
+			"is empty and not a container, so that it remains forever")
 	}
 	return nil
 }

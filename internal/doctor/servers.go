@@ -17,7 +17,7 @@ import (
 
 // servers asks each server how it is, and how it is set up, as far as it answers four-letter words.
 func (e *examination) servers(ctx context.Context) {
-	told := false
+	told, newest := false, int64(-1)
 	for _, server := range e.Servers {
 		answer, err := e.ensemble.Ask(ctx, server, "srvr")
 		switch {
@@ -30,14 +30,40 @@ func (e *examination) servers(ctx context.Context) {
 		default:
 			e.version(server, answer)
 		}
+		newest = max(newest, zxidIn(answer))
 		told = e.setup(ctx, server) || told
 	}
 	if !told {
 		e.findf(e.unknown(), "ensemble", "allow it with 4lw.commands.whitelist=srvr,conf, or compare by hand",
 			"no server answers `conf`, so that --tick-time %v and --sync-limit %d could not be compared with the ensemble's", e.TickTime, e.SyncLimit)
 	}
+	e.tokens(newest)
 	if e.Credentials && !e.Secure {
 		e.findf(Warning, "--zookeeper-auth-file", "use TLS towards the ensemble: --zookeeper-tls-ca", "the password is sent in clear")
+	}
+}
+
+// zxidIn is the newest transaction that a server's status tells of; −1 if it tells of none.
+func zxidIn(answer string) int64 {
+	zxid, err := strconv.ParseInt(strings.TrimPrefix(lineOf(answer, "Zxid"), "0x"), 16, 64)
+	if err != nil {
+		return -1
+	}
+	return zxid
+}
+
+// tokens judges whether the next fencing token, which is a transaction's number, is larger than the one that is remembered.
+func (e *examination) tokens(newest int64) {
+	switch {
+	case e.RememberedToken == 0:
+	case newest < 0:
+		e.findf(e.unknown(), "ensemble", "allow `srvr` in 4lw.commands.whitelist",
+			"no server reports its newest transaction, so that it could not be compared with the token %d", e.RememberedToken)
+	case newest < e.RememberedToken:
+		advice := fmt.Sprintf("stop all servers, write %d into the file acceptedEpoch of each, and start them", e.RememberedToken>>32)
+		e.findf(Problem, "ensemble", advice,
+			"was restored from an older state: its newest transaction is %d, so that it grants tokens again that are smaller than %d",
+			newest, e.RememberedToken)
 	}
 }
 

@@ -40,6 +40,10 @@ func (l *Lock) take(ctx context.Context, r *Runner) (err error) {
 
 // queued tells whoever sits at the terminal for whom they wait.
 func (l *Lock) queued(queued sidekeeper.Queued) {
+	if queued.Position == 0 {
+		l.r.say("waiting for lock %s: it was lost, and its delay is kept for %v", l.Name, queued.LockDelay.Round(100*time.Millisecond))
+		return
+	}
 	holders := make([]string, 0, len(queued.Holders))
 	for _, holder := range queued.Holders {
 		holders = append(holders, show.Printable(cmp.Or(holder.Owner, "a holder without a name")))

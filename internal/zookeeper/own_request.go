@@ -191,11 +191,25 @@ func (s *Session) createPlace(dir, prefix string, data []byte) (made recipes.Enq
 	}
 	if len(requests) > 1 && requests[1].err == nil {
 		list := jute.NewDecoder(requests[1].answer)
-		if names := list.Texts(); !list.Failed() {
-			made.Queue = names
+		names := list.Texts()
+		dataLength := dataLengthIn(list)
+		if !list.Failed() {
+			made.Queue, made.HasData = names, dataLength > 0
 		}
 	}
 	return made, nil
+}
+
+// dataLengthIn reads a node's Stat: the length of the node's data.
+func dataLengthIn(stat *jute.Decoder) int32 {
+	for range 4 { // czxid, mzxid, ctime, mtime
+		stat.Int64()
+	}
+	for range 3 { // version, cversion, aversion
+		stat.Int32()
+	}
+	stat.Int64() // ephemeralOwner
+	return stat.Int32()
 }
 
 // deletePlace deletes a node whatever its data.

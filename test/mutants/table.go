@@ -40,9 +40,14 @@ var planned = []Mutant{
 		Catchers: []Catcher{simulated("TestAFollowerThatDiesTakesItsReportsWithIt").saying(outlived)},
 	},
 	{
-		ID:     "M3",
-		Bug:    "a lock delay that was configured is not kept after a loss",
-		Absent: "there is no lock delay",
+		ID: "M3a", Bug: "a lock delay that was configured is not kept after a loss",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestALostHoldsDelayIsKept", Complaint: "holding, not waiting"}},
+	},
+	{
+		ID: "M3b", Bug: "who waits does not know that those ahead may leave a delay",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestADelayIsKeptByWhoCameBeforeItsHoldWasGranted", Complaint: "holding, not waiting",
+		}},
 	},
 	{
 		ID: "M4", Bug: "the fencing token is the number in the name of the place's node",

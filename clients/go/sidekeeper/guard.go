@@ -22,10 +22,10 @@ type Ticket struct {
 func (l *Lock) Ticket() Ticket { return Ticket{strings.TrimPrefix(l.what, lockWord), l.token} }
 
 // Guard is ctx with the lock as a guard of what its client writes with it: Config.Put, Delete and Commit, Sequence.Next unless the
-// sequence is Relaxed, and Join and Membership.Update; whoever has joined stays when the lock is released. The ensemble carries that out only
-// while the lock is held, in one transaction with the write, at no cost; otherwise it is ErrGuardLost, or ErrHoldNotFound after the sidecar has
-// restarted. WithLock and RunWhileLeader give their functions such a context. What another Client writes is not guarded by it: hand on a
-// Ticket.
+// sequence is Relaxed, and Join and Membership.Update; whoever has joined stays when the lock is released. The ensemble carries that out
+// only while the lock is held, in one transaction with the write, at no cost; otherwise it is ErrGuardLost, or ErrHoldNotFound after
+// the sidecar has restarted. WithLock and RunWhileLeader give their functions such a context. What another Client writes is not guarded by
+// it: hand on a Ticket.
 func (l *Lock) Guard(ctx context.Context) context.Context {
 	hold := guard{client: l.client, wire: &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: l.id}}}
 	if l.options.Mode != Read {

@@ -49,6 +49,10 @@ type LockOptions struct {
 	Owner    string         // who the caller is, for people
 	Metadata map[string]string
 
+	// LockDelay is for how long nobody is granted the lock after this hold, unless Release ends it: at most a minute, in milliseconds, and
+	// not with Read. In this time what the holder has sent before arrives, for resources that cannot compare fencing tokens.
+	LockDelay time.Duration
+
 	// SuspensionGrace is for how long the lock may be suspended until WithLock and RunWhileLeader stop the function; nil, until
 	// it is lost.
 	SuspensionGrace *time.Duration
@@ -66,8 +70,9 @@ type LockOptions struct {
 
 // Queued says who is ahead in the queue of a lock.
 type Queued struct {
-	Position int          // how many are ahead, at least 1
-	Holders  []*Contender // who holds the lock now, at most 16 of them
+	Position  int           // how many are ahead: at least 1, or 0 while the delay of an earlier hold is kept
+	Holders   []*Contender  // who holds the lock now, at most 16 of them
+	LockDelay time.Duration // with position 0, for how long the delay is still kept
 }
 
 // A Revocation asks the holder to release the lock soon.
@@ -178,6 +183,9 @@ func (o LockOptions) request(name string) *lockv1.AcquireRequest {
 	request := &lockv1.AcquireRequest{
 		Name: name, Mode: lockv1.Mode(o.Mode), Owner: o.Owner, Metadata: o.Metadata, WaitTimeout: optionalDuration(o.Wait),
 	}
+	if o.LockDelay != 0 {
+		request.LockDelay = durationpb.New(o.LockDelay)
+	}
 	if o.Lease != nil {
 		request.LeaseId = o.Lease.id
 	}
@@ -205,7 +213,9 @@ func (l *Lock) acknowledge() {
 func (l *Lock) handle(event *lockv1.AcquireResponse) {
 	switch event := event.GetEvent().(type) {
 	case *lockv1.AcquireResponse_Queued:
-		call(l.options.OnQueued, Queued{int(event.Queued.GetPosition()), each(event.Queued.GetHolders(), contenderFrom)})
+		call(l.options.OnQueued, Queued{
+			int(event.Queued.GetPosition()), each(event.Queued.GetHolders(), contenderFrom), event.Queued.GetLockDelay().AsDuration(),
+		})
 	case *lockv1.AcquireResponse_Granted:
 		if l.id == "" { // others read them by now
 			l.id, l.token = event.Granted.GetHoldId(), event.Granted.GetFencingToken()

@@ -18,6 +18,13 @@ type View struct {
 	Holders        []*Contender // in the order of their grants
 	Waiters        []*Contender // in the order of their turn
 	WaitersOmitted int          // how many waiters were left out because there are too many for one message
+	LostHold       *LostHold    // whose delay is kept, so that nobody holds the lock; nil if there is none
+}
+
+// A LostHold is a hold that has ended otherwise than by its holder's own hand, and whose delay is kept.
+type LostHold struct {
+	FencingToken int64
+	LockDelay    time.Duration // the whole of it
 }
 
 // A Contender holds a lock or waits for it.
@@ -30,6 +37,7 @@ type Contender struct {
 	Age                 time.Duration     // how long it has been in the queue, by the ensemble's clock
 	Foreign             bool              // a client of the ensemble that is not Sidekeeper's
 	RevocationRequested bool              // it has been asked to let go
+	LockDelay           time.Duration     // of a holder, which follows its hold unless it releases it
 }
 
 // A LockEntry is one lock in a list.
@@ -57,9 +65,13 @@ type Possession struct {
 }
 
 func viewFrom(wire *lockv1.View) *View {
+	var lost *LostHold
+	if of := wire.GetLostHold(); of != nil {
+		lost = &LostHold{FencingToken: of.GetFencingToken(), LockDelay: of.GetLockDelay().AsDuration()}
+	}
 	return &View{
 		Name: wire.GetName(), Holders: each(wire.GetHolders(), contenderFrom), Waiters: each(wire.GetWaiters(), contenderFrom),
-		WaitersOmitted: int(wire.GetWaitersOmitted()),
+		WaitersOmitted: int(wire.GetWaitersOmitted()), LostHold: lost,
 	}
 }
 
@@ -67,7 +79,7 @@ func contenderFrom(wire *lockv1.Contender) *Contender {
 	return &Contender{
 		Mode: Mode(wire.GetMode()), Identity: wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
 		FencingToken: wire.GetFencingToken(), Age: wire.GetAge().AsDuration(), Foreign: wire.GetForeign(),
-		RevocationRequested: wire.GetRevocationRequested(),
+		RevocationRequested: wire.GetRevocationRequested(), LockDelay: wire.GetLockDelay().AsDuration(),
 	}
 }
 

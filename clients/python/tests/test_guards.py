@@ -53,6 +53,20 @@ async def test_what_is_written_after_the_loss_is_refused(client: aio.Client, sid
     await client.config.put("state", "after")
 
 
+async def test_a_lost_lock_is_kept_from_others_for_its_delay(client: aio.Client, sidecar: Sidecar) -> None:
+    await (await client.acquire("orders", lock_delay=60)).release()
+    lost = await client.acquire("orders", lock_delay=0.5)
+    sidecar.expire("orders")
+    async with asyncio.timeout(PATIENT):
+        await lost.wait_ended()
+    positions: list[int] = []
+    began = asyncio.get_running_loop().time()
+    lock = await client.acquire("orders", on_queued=lambda queued: positions.append(queued.position))
+    assert asyncio.get_running_loop().time() - began >= 0.4
+    assert positions == [0]
+    await lock.release()
+
+
 async def test_the_body_of_a_lock_is_guarded_by_it_and_by_all_around_it(client: aio.Client) -> None:
     released = asyncio.Event()
     async with client.lock("outer"):

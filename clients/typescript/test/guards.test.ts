@@ -54,6 +54,20 @@ void test("what is written after the loss is refused", async (t) => {
   await client.config.put("state", "after");
 });
 
+void test("a lost lock is kept from others for its delay", async (t) => {
+  const { sidecar, client, other } = await connected(t);
+  await (await client.acquire("orders", { lockDelay: 60 })).release();
+  const lost = await client.acquire("orders", { lockDelay: 0.5 });
+  await sidecar.expire("orders");
+  await lost.ended;
+  const positions: number[] = [];
+  const began = Date.now();
+  const lock = await other.acquire("orders", { onQueued: ({ position }) => positions.push(position) });
+  assert.ok(Date.now() - began >= 400, String(Date.now() - began));
+  assert.deepEqual(positions, [0]);
+  await lock.release();
+});
+
 void test("the body of a lock is guarded by it and by all around it", async (t) => {
   const { client } = await connected(t);
   let release = (): void => undefined;

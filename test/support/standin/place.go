@@ -58,6 +58,8 @@ func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (recipes
 	}
 	if queue, err := e.Tree().Find(dir); err == nil && queue.Readable() == nil {
 		made.Queue = queue.Names()
+		directory, _ := e.Tree().Read(dir)
+		made.HasData = len(directory.Data) > 0
 	}
 	return made, nil
 }

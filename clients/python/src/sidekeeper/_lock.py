@@ -51,6 +51,7 @@ class Lock(Leased):
             wait_timeout=duration(attempt.wait),
             owner=options.get("owner", ""),
             metadata=options.get("metadata"),
+            lock_delay=duration(options.get("lock_delay")),
         )
         return await self._open(request, attempt)
 

@@ -92,6 +92,9 @@ class CommonLockOptions(TypedDict, total=False):
     """Who the caller is, for people: at most 128 bytes of UTF-8."""
     metadata: Mapping[str, str]
     """More about the caller, for people: at most 1 KiB in all."""
+    lock_delay: float
+    """For how many seconds nobody is granted the lock after this hold, unless it is released: at most 60, and not with READ. In this time
+    what the holder has sent before arrives, for resources that cannot compare fencing tokens. By default none."""
     on_queued: Callable[[Queued], object]
     """Called when the caller has to wait, and whenever its position changes."""
     on_suspended: Callable[[float], object]

@@ -101,7 +101,12 @@ type AcquireRequest struct {
 	Owner string `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
 	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
 	// the lease's.
-	Metadata      map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Metadata map[string]string `protobuf:"bytes,6,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Optional. For how long nobody is granted the lock after this hold, unless its holder itself ends it, by Release or by cancelling the
+	// stream: 0 to 60 seconds, in whole milliseconds. In this time what the holder has sent before arrives: for resources that cannot compare
+	// fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. The first time that a lock is
+	// held with a delay while others wait for it without one, it is kept only as long as somebody waits. Omitted, none.
+	LockDelay     *durationpb.Duration `protobuf:"bytes,7,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -174,6 +179,13 @@ func (x *AcquireRequest) GetOwner() string {
 func (x *AcquireRequest) GetMetadata() map[string]string {
 	if x != nil {
 		return x.Metadata
+	}
+	return nil
+}
+
+func (x *AcquireRequest) GetLockDelay() *durationpb.Duration {
+	if x != nil {
+		return x.LockDelay
 	}
 	return nil
 }
@@ -319,10 +331,12 @@ func (*AcquireResponse_RevocationRequested) isAcquireResponse_Event() {}
 // Queued says how many are ahead.
 type Queued struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. How many contenders are ahead, at least 1.
+	// Always set. How many contenders are ahead: at least 1, or 0 while the delay of an earlier hold is kept.
 	Position int32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
 	// Who holds the lock now, at most 16 of them.
-	Holders       []*Contender `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
+	Holders []*Contender `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
+	// With position 0, for how long the delay is still kept.
+	LockDelay     *durationpb.Duration `protobuf:"bytes,3,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -367,6 +381,13 @@ func (x *Queued) GetPosition() int32 {
 func (x *Queued) GetHolders() []*Contender {
 	if x != nil {
 		return x.Holders
+	}
+	return nil
+}
+
+func (x *Queued) GetLockDelay() *durationpb.Duration {
+	if x != nil {
+		return x.LockDelay
 	}
 	return nil
 }
@@ -1159,8 +1180,10 @@ type View struct {
 	Waiters []*Contender `protobuf:"bytes,3,rep,name=waiters,proto3" json:"waiters,omitempty"`
 	// How many waiters were omitted because the view would have exceeded 3 MiB.
 	WaitersOmitted int32 `protobuf:"varint,4,opt,name=waiters_omitted,json=waitersOmitted,proto3" json:"waiters_omitted,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Set while the delay of a hold is kept that did not end by its holder's own hand. Nobody holds the lock then.
+	LostHold      *LostHold `protobuf:"bytes,5,opt,name=lost_hold,json=lostHold,proto3" json:"lost_hold,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *View) Reset() {
@@ -1221,6 +1244,68 @@ func (x *View) GetWaitersOmitted() int32 {
 	return 0
 }
 
+func (x *View) GetLostHold() *LostHold {
+	if x != nil {
+		return x.LostHold
+	}
+	return nil
+}
+
+// LostHold is a hold that has ended, and whose delay is kept.
+type LostHold struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. The hold's token.
+	FencingToken int64 `protobuf:"varint,1,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
+	// Always set. The whole delay, which each waiter counts from when it has seen the hold gone and everybody ahead of it.
+	LockDelay     *durationpb.Duration `protobuf:"bytes,2,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LostHold) Reset() {
+	*x = LostHold{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LostHold) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LostHold) ProtoMessage() {}
+
+func (x *LostHold) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LostHold.ProtoReflect.Descriptor instead.
+func (*LostHold) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *LostHold) GetFencingToken() int64 {
+	if x != nil {
+		return x.FencingToken
+	}
+	return 0
+}
+
+func (x *LostHold) GetLockDelay() *durationpb.Duration {
+	if x != nil {
+		return x.LockDelay
+	}
+	return nil
+}
+
 // Contender is a caller that holds or waits for a lock.
 type Contender struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1240,14 +1325,16 @@ type Contender struct {
 	RevocationRequested bool `protobuf:"varint,7,opt,name=revocation_requested,json=revocationRequested,proto3" json:"revocation_requested,omitempty"`
 	// Its caller's identity, as the sidecar that made it verified it. Empty where callers are not told apart, as on loopback TCP without
 	// TLS, and if it is not Sidekeeper's.
-	Identity      string `protobuf:"bytes,8,opt,name=identity,proto3" json:"identity,omitempty"`
+	Identity string `protobuf:"bytes,8,opt,name=identity,proto3" json:"identity,omitempty"`
+	// Of a holder, the delay that follows its hold unless it ends that itself. Omitted, none.
+	LockDelay     *durationpb.Duration `protobuf:"bytes,9,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Contender) Reset() {
 	*x = Contender{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1346,7 @@ func (x *Contender) String() string {
 func (*Contender) ProtoMessage() {}
 
 func (x *Contender) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1359,7 @@ func (x *Contender) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contender.ProtoReflect.Descriptor instead.
 func (*Contender) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{19}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Contender) GetMode() Mode {
@@ -1331,6 +1418,13 @@ func (x *Contender) GetIdentity() string {
 	return ""
 }
 
+func (x *Contender) GetLockDelay() *durationpb.Duration {
+	if x != nil {
+		return x.LockDelay
+	}
+	return nil
+}
+
 // ListRequest asks for a page of names.
 type ListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1346,7 +1440,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1452,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1465,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{20}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -1408,7 +1502,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1514,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1527,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{21}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListResponse) GetLocks() []*Lock {
@@ -1463,7 +1557,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1569,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1582,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{22}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Lock) GetName() string {
@@ -1516,7 +1610,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1622,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1635,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{23}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -1562,7 +1656,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1668,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1681,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{24}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchResponse) GetView() *View {
@@ -1601,14 +1695,16 @@ var File_sidekeeper_lock_v1_lock_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\"\xcc\x02\n" +
+	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\"\x86\x03\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.lock.v1.ModeR\x04mode\x12\x19\n" +
 	"\blease_id\x18\x03 \x01(\tR\aleaseId\x12<\n" +
 	"\fwait_timeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12L\n" +
-	"\bmetadata\x18\x06 \x03(\v20.sidekeeper.lock.v1.AcquireRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\bmetadata\x18\x06 \x03(\v20.sidekeeper.lock.v1.AcquireRequest.MetadataEntryR\bmetadata\x128\n" +
+	"\n" +
+	"lock_delay\x18\a \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x02\n" +
@@ -1618,10 +1714,12 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.lock.v1.SuspendedH\x00R\tsuspended\x127\n" +
 	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.lock.v1.ResumedH\x00R\aresumed\x12\\\n" +
 	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.lock.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
-	"\x05event\"]\n" +
+	"\x05event\"\x97\x01\n" +
 	"\x06Queued\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x05R\bposition\x127\n" +
-	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\aholders\"K\n" +
+	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\aholders\x128\n" +
+	"\n" +
+	"lock_delay\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\"K\n" +
 	"\aGranted\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12'\n" +
 	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\"D\n" +
@@ -1662,12 +1760,17 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"GetRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\";\n" +
 	"\vGetResponse\x12,\n" +
-	"\x04view\x18\x01 \x01(\v2\x18.sidekeeper.lock.v1.ViewR\x04view\"\xb5\x01\n" +
+	"\x04view\x18\x01 \x01(\v2\x18.sidekeeper.lock.v1.ViewR\x04view\"\xf0\x01\n" +
 	"\x04View\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x127\n" +
 	"\aholders\x18\x02 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\aholders\x127\n" +
 	"\awaiters\x18\x03 \x03(\v2\x1d.sidekeeper.lock.v1.ContenderR\awaiters\x12'\n" +
-	"\x0fwaiters_omitted\x18\x04 \x01(\x05R\x0ewaitersOmitted\"\x94\x03\n" +
+	"\x0fwaiters_omitted\x18\x04 \x01(\x05R\x0ewaitersOmitted\x129\n" +
+	"\tlost_hold\x18\x05 \x01(\v2\x1c.sidekeeper.lock.v1.LostHoldR\blostHold\"m\n" +
+	"\bLostHold\x12'\n" +
+	"\rfencing_token\x18\x01 \x01(\x03B\x020\x01R\ffencingToken\x128\n" +
+	"\n" +
+	"lock_delay\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\"\xce\x03\n" +
 	"\tContender\x12,\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x18.sidekeeper.lock.v1.ModeR\x04mode\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12G\n" +
@@ -1676,7 +1779,9 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
 	"\aforeign\x18\x06 \x01(\bR\aforeign\x121\n" +
 	"\x14revocation_requested\x18\a \x01(\bR\x13revocationRequested\x12\x1a\n" +
-	"\bidentity\x18\b \x01(\tR\bidentity\x1a;\n" +
+	"\bidentity\x18\b \x01(\tR\bidentity\x128\n" +
+	"\n" +
+	"lock_delay\x18\t \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"a\n" +
@@ -1727,7 +1832,7 @@ func file_sidekeeper_lock_v1_lock_proto_rawDescGZIP() []byte {
 }
 
 var file_sidekeeper_lock_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_lock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_sidekeeper_lock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
 	(Mode)(0),                   // 0: sidekeeper.lock.v1.Mode
 	(*AcquireRequest)(nil),      // 1: sidekeeper.lock.v1.AcquireRequest
@@ -1749,61 +1854,67 @@ var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
 	(*GetRequest)(nil),          // 17: sidekeeper.lock.v1.GetRequest
 	(*GetResponse)(nil),         // 18: sidekeeper.lock.v1.GetResponse
 	(*View)(nil),                // 19: sidekeeper.lock.v1.View
-	(*Contender)(nil),           // 20: sidekeeper.lock.v1.Contender
-	(*ListRequest)(nil),         // 21: sidekeeper.lock.v1.ListRequest
-	(*ListResponse)(nil),        // 22: sidekeeper.lock.v1.ListResponse
-	(*Lock)(nil),                // 23: sidekeeper.lock.v1.Lock
-	(*WatchRequest)(nil),        // 24: sidekeeper.lock.v1.WatchRequest
-	(*WatchResponse)(nil),       // 25: sidekeeper.lock.v1.WatchResponse
-	nil,                         // 26: sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	nil,                         // 27: sidekeeper.lock.v1.Contender.MetadataEntry
-	(*durationpb.Duration)(nil), // 28: google.protobuf.Duration
+	(*LostHold)(nil),            // 20: sidekeeper.lock.v1.LostHold
+	(*Contender)(nil),           // 21: sidekeeper.lock.v1.Contender
+	(*ListRequest)(nil),         // 22: sidekeeper.lock.v1.ListRequest
+	(*ListResponse)(nil),        // 23: sidekeeper.lock.v1.ListResponse
+	(*Lock)(nil),                // 24: sidekeeper.lock.v1.Lock
+	(*WatchRequest)(nil),        // 25: sidekeeper.lock.v1.WatchRequest
+	(*WatchResponse)(nil),       // 26: sidekeeper.lock.v1.WatchResponse
+	nil,                         // 27: sidekeeper.lock.v1.AcquireRequest.MetadataEntry
+	nil,                         // 28: sidekeeper.lock.v1.Contender.MetadataEntry
+	(*durationpb.Duration)(nil), // 29: google.protobuf.Duration
 }
 var file_sidekeeper_lock_v1_lock_proto_depIdxs = []int32{
 	0,  // 0: sidekeeper.lock.v1.AcquireRequest.mode:type_name -> sidekeeper.lock.v1.Mode
-	28, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
-	26, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	3,  // 3: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.lock.v1.Queued
-	4,  // 4: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
-	5,  // 5: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.lock.v1.Suspended
-	6,  // 6: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.lock.v1.Resumed
-	7,  // 7: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.lock.v1.RevocationRequested
-	20, // 8: sidekeeper.lock.v1.Queued.holders:type_name -> sidekeeper.lock.v1.Contender
-	28, // 9: sidekeeper.lock.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	28, // 10: sidekeeper.lock.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
-	10, // 11: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
-	28, // 12: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
-	28, // 13: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
-	28, // 14: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
-	19, // 15: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
-	20, // 16: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.lock.v1.Contender
-	20, // 17: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.lock.v1.Contender
-	0,  // 18: sidekeeper.lock.v1.Contender.mode:type_name -> sidekeeper.lock.v1.Mode
-	27, // 19: sidekeeper.lock.v1.Contender.metadata:type_name -> sidekeeper.lock.v1.Contender.MetadataEntry
-	28, // 20: sidekeeper.lock.v1.Contender.age:type_name -> google.protobuf.Duration
-	23, // 21: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
-	19, // 22: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
-	1,  // 23: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
-	8,  // 24: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
-	11, // 25: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
-	13, // 26: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
-	15, // 27: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
-	17, // 28: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
-	21, // 29: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
-	24, // 30: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
-	2,  // 31: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
-	9,  // 32: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
-	12, // 33: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
-	14, // 34: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
-	16, // 35: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
-	18, // 36: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
-	22, // 37: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
-	25, // 38: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
-	31, // [31:39] is the sub-list for method output_type
-	23, // [23:31] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	29, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
+	27, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
+	29, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
+	3,  // 4: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.lock.v1.Queued
+	4,  // 5: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
+	5,  // 6: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.lock.v1.Suspended
+	6,  // 7: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.lock.v1.Resumed
+	7,  // 8: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.lock.v1.RevocationRequested
+	21, // 9: sidekeeper.lock.v1.Queued.holders:type_name -> sidekeeper.lock.v1.Contender
+	29, // 10: sidekeeper.lock.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
+	29, // 11: sidekeeper.lock.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	29, // 12: sidekeeper.lock.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
+	10, // 13: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
+	29, // 14: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
+	29, // 15: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
+	29, // 16: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
+	19, // 17: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
+	21, // 18: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.lock.v1.Contender
+	21, // 19: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.lock.v1.Contender
+	20, // 20: sidekeeper.lock.v1.View.lost_hold:type_name -> sidekeeper.lock.v1.LostHold
+	29, // 21: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
+	0,  // 22: sidekeeper.lock.v1.Contender.mode:type_name -> sidekeeper.lock.v1.Mode
+	28, // 23: sidekeeper.lock.v1.Contender.metadata:type_name -> sidekeeper.lock.v1.Contender.MetadataEntry
+	29, // 24: sidekeeper.lock.v1.Contender.age:type_name -> google.protobuf.Duration
+	29, // 25: sidekeeper.lock.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
+	24, // 26: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
+	19, // 27: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
+	1,  // 28: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
+	8,  // 29: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
+	11, // 30: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
+	13, // 31: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
+	15, // 32: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
+	17, // 33: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
+	22, // 34: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
+	25, // 35: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
+	2,  // 36: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
+	9,  // 37: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
+	12, // 38: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
+	14, // 39: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
+	16, // 40: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
+	18, // 41: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
+	23, // 42: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
+	26, // 43: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
+	36, // [36:44] is the sub-list for method output_type
+	28, // [28:36] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lock_v1_lock_proto_init() }
@@ -1824,7 +1935,7 @@ func file_sidekeeper_lock_v1_lock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_lock_v1_lock_proto_rawDesc), len(file_sidekeeper_lock_v1_lock_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

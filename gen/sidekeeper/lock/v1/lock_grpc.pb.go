@@ -55,7 +55,7 @@ type LockServiceClient interface {
 	//
 	//	OK: released through Release.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it.
+	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it, or the delay of an earlier hold is kept.
 	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
 	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds this name.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
@@ -266,7 +266,7 @@ type LockServiceServer interface {
 	//
 	//	OK: released through Release.
 	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it.
+	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it, or the delay of an earlier hold is kept.
 	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
 	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds this name.
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.

@@ -22,7 +22,7 @@ MODE_READ: Mode
 MODE_WRITE: Mode
 
 class AcquireRequest(_message.Message):
-    __slots__ = ("name", "mode", "lease_id", "wait_timeout", "owner", "metadata")
+    __slots__ = ("name", "mode", "lease_id", "wait_timeout", "owner", "metadata", "lock_delay")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -36,13 +36,15 @@ class AcquireRequest(_message.Message):
     WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
+    LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
     name: str
     mode: Mode
     lease_id: str
     wait_timeout: _duration_pb2.Duration
     owner: str
     metadata: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[Mode, str]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    lock_delay: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[Mode, str]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class AcquireResponse(_message.Message):
     __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested")
@@ -59,12 +61,14 @@ class AcquireResponse(_message.Message):
     def __init__(self, queued: _Optional[_Union[Queued, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[RevocationRequested, _Mapping]] = ...) -> None: ...
 
 class Queued(_message.Message):
-    __slots__ = ("position", "holders")
+    __slots__ = ("position", "holders", "lock_delay")
     POSITION_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
     position: int
     holders: _containers.RepeatedCompositeFieldContainer[Contender]
-    def __init__(self, position: _Optional[int] = ..., holders: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ...) -> None: ...
+    lock_delay: _duration_pb2.Duration
+    def __init__(self, position: _Optional[int] = ..., holders: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Granted(_message.Message):
     __slots__ = ("hold_id", "fencing_token")
@@ -175,19 +179,29 @@ class GetResponse(_message.Message):
     def __init__(self, view: _Optional[_Union[View, _Mapping]] = ...) -> None: ...
 
 class View(_message.Message):
-    __slots__ = ("name", "holders", "waiters", "waiters_omitted")
+    __slots__ = ("name", "holders", "waiters", "waiters_omitted", "lost_hold")
     NAME_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
     WAITERS_FIELD_NUMBER: _ClassVar[int]
     WAITERS_OMITTED_FIELD_NUMBER: _ClassVar[int]
+    LOST_HOLD_FIELD_NUMBER: _ClassVar[int]
     name: str
     holders: _containers.RepeatedCompositeFieldContainer[Contender]
     waiters: _containers.RepeatedCompositeFieldContainer[Contender]
     waiters_omitted: int
-    def __init__(self, name: _Optional[str] = ..., holders: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ...) -> None: ...
+    lost_hold: LostHold
+    def __init__(self, name: _Optional[str] = ..., holders: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[Contender, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ..., lost_hold: _Optional[_Union[LostHold, _Mapping]] = ...) -> None: ...
+
+class LostHold(_message.Message):
+    __slots__ = ("fencing_token", "lock_delay")
+    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
+    fencing_token: int
+    lock_delay: _duration_pb2.Duration
+    def __init__(self, fencing_token: _Optional[int] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Contender(_message.Message):
-    __slots__ = ("mode", "owner", "metadata", "fencing_token", "age", "foreign", "revocation_requested", "identity")
+    __slots__ = ("mode", "owner", "metadata", "fencing_token", "age", "foreign", "revocation_requested", "identity", "lock_delay")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -203,6 +217,7 @@ class Contender(_message.Message):
     FOREIGN_FIELD_NUMBER: _ClassVar[int]
     REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
     mode: Mode
     owner: str
     metadata: _containers.ScalarMap[str, str]
@@ -211,7 +226,8 @@ class Contender(_message.Message):
     foreign: bool
     revocation_requested: bool
     identity: str
-    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., fencing_token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ...) -> None: ...
+    lock_delay: _duration_pb2.Duration
+    def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., fencing_token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ("prefix", "page_size", "page_token")

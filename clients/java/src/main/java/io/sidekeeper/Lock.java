@@ -76,6 +76,9 @@ public final class Lock extends Grounded<AcquireRequest, AcquireResponse> {
     if (wait != null) {
       request.setWaitTimeout(Wire.duration(wait));
     }
+    if (options.lockDelay() != null) {
+      request.setLockDelay(Wire.duration(options.lockDelay()));
+    }
     return Handing.out(this, () -> open(request.build(), heard));
   }
 

@@ -16,6 +16,9 @@ import org.jspecify.annotations.Nullable;
  * @param listener is told what becomes of the lock
  * @param suspensionGrace with {@link Client#withLock} and what is built on it, for how long the
  *     lock may be suspended until the body is stopped; null for until it is lost
+ * @param lockDelay for how long nobody is granted the lock after this hold, unless it is released:
+ *     at most a minute, and not with {@link Mode#READ}; in this time what the holder has sent
+ *     before arrives, for resources that cannot compare fencing tokens; null for none
  */
 public record LockOptions(
     Mode mode,
@@ -24,7 +27,8 @@ public record LockOptions(
     String owner,
     Map<String, String> metadata,
     LockListener listener,
-    @Nullable Duration suspensionGrace) {
+    @Nullable Duration suspensionGrace,
+    @Nullable Duration lockDelay) {
   private static final LockListener DEAF = new LockListener() {};
 
   /**
@@ -37,6 +41,7 @@ public record LockOptions(
    * @param metadata as described above
    * @param listener as described above
    * @param suspensionGrace as described above
+   * @param lockDelay as described above
    */
   public LockOptions {
     metadata = Map.copyOf(metadata);
@@ -44,7 +49,7 @@ public record LockOptions(
 
   /** Is exclusive, with a lease of its own, and waits for ever. */
   public LockOptions() {
-    this(Mode.EXCLUSIVE, null, null, "", Map.of(), DEAF, null);
+    this(Mode.EXCLUSIVE, null, null, "", Map.of(), DEAF, null, null);
   }
 
   /**
@@ -54,7 +59,8 @@ public record LockOptions(
    * @return the same with this changed
    */
   public LockOptions mode(Mode mode) {
-    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+    return new LockOptions(
+        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
   }
 
   /**
@@ -64,7 +70,8 @@ public record LockOptions(
    * @return the same with this changed
    */
   public LockOptions lease(@Nullable Lease lease) {
-    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+    return new LockOptions(
+        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
   }
 
   /**
@@ -74,7 +81,8 @@ public record LockOptions(
    * @return the same with this changed
    */
   public LockOptions waitTimeout(@Nullable Duration waitTimeout) {
-    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+    return new LockOptions(
+        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
   }
 
   /**
@@ -84,7 +92,8 @@ public record LockOptions(
    * @return the same with this changed
    */
   public LockOptions owner(String owner) {
-    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+    return new LockOptions(
+        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
   }
 
   /**
@@ -94,7 +103,8 @@ public record LockOptions(
    * @return the same with this changed
    */
   public LockOptions metadata(Map<String, String> metadata) {
-    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+    return new LockOptions(
+        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
   }
 
   /**
@@ -104,7 +114,8 @@ public record LockOptions(
    * @return the same with this changed
    */
   public LockOptions listener(LockListener listener) {
-    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+    return new LockOptions(
+        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
   }
 
   /**
@@ -114,6 +125,18 @@ public record LockOptions(
    * @return the same with this changed
    */
   public LockOptions suspensionGrace(@Nullable Duration suspensionGrace) {
-    return new LockOptions(mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace);
+    return new LockOptions(
+        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
+  }
+
+  /**
+   * Says for how long the lock is kept from others after it was lost.
+   *
+   * @param lockDelay as described above
+   * @return the same with this changed
+   */
+  public LockOptions lockDelay(@Nullable Duration lockDelay) {
+    return new LockOptions(
+        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
   }
 }

@@ -11,6 +11,7 @@ import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.Told;
 import io.sidekeeper.fencing.v1.WatchResponse;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -88,6 +89,17 @@ class GuardsTest {
     }
     assertState("held");
     config.put("state", "after");
+  }
+
+  @Test
+  void aLostLockIsKeptFromOthersForItsDelay() throws Exception {
+    client.acquire("orders", OPTIONS.lockDelay(Duration.ofMinutes(1))).release();
+    Lock lost = client.acquire("orders", OPTIONS.lockDelay(Duration.ofMillis(500)));
+    sidecar.expire("orders");
+    assertTrue(lost.lost().toCompletableFuture().get(Sidecar.PATIENT, TimeUnit.SECONDS) != null);
+    long began = System.nanoTime();
+    other.acquire("orders").release();
+    assertTrue(System.nanoTime() - began >= 400_000_000);
   }
 
   @Test

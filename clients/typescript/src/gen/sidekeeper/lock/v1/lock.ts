@@ -51,6 +51,13 @@ export interface AcquireRequest {
    * the lease's.
    */
   metadata: { [key: string]: string };
+  /**
+   * Optional. For how long nobody is granted the lock after this hold, unless its holder itself ends it, by Release or by cancelling the
+   * stream: 0 to 60 seconds, in whole milliseconds. In this time what the holder has sent before arrives: for resources that cannot compare
+   * fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. The first time that a lock is
+   * held with a delay while others wait for it without one, it is kept only as long as somebody waits. Omitted, none.
+   */
+  lockDelay: Duration | undefined;
 }
 
 export interface AcquireRequest_MetadataEntry {
@@ -82,10 +89,12 @@ export interface AcquireResponse {
 
 /** Queued says how many are ahead. */
 export interface Queued {
-  /** Always set. How many contenders are ahead, at least 1. */
+  /** Always set. How many contenders are ahead: at least 1, or 0 while the delay of an earlier hold is kept. */
   position: number;
   /** Who holds the lock now, at most 16 of them. */
   holders: Contender[];
+  /** With position 0, for how long the delay is still kept. */
+  lockDelay: Duration | undefined;
 }
 
 /** Granted says that the lock is held. */
@@ -224,6 +233,16 @@ export interface View {
   waiters: Contender[];
   /** How many waiters were omitted because the view would have exceeded 3 MiB. */
   waitersOmitted: number;
+  /** Set while the delay of a hold is kept that did not end by its holder's own hand. Nobody holds the lock then. */
+  lostHold: LostHold | undefined;
+}
+
+/** LostHold is a hold that has ended, and whose delay is kept. */
+export interface LostHold {
+  /** Always set. The hold's token. */
+  fencingToken: bigint;
+  /** Always set. The whole delay, which each waiter counts from when it has seen the hold gone and everybody ahead of it. */
+  lockDelay: Duration | undefined;
 }
 
 /** Contender is a caller that holds or waits for a lock. */
@@ -249,6 +268,8 @@ export interface Contender {
    * TLS, and if it is not Sidekeeper's.
    */
   identity: string;
+  /** Of a holder, the delay that follows its hold unless it ends that itself. Omitted, none. */
+  lockDelay: Duration | undefined;
 }
 
 export interface Contender_MetadataEntry {
@@ -295,7 +316,7 @@ export interface WatchResponse {
 }
 
 function createBaseAcquireRequest(): AcquireRequest {
-  return { name: "", mode: 0, leaseId: "", waitTimeout: undefined, owner: "", metadata: {} };
+  return { name: "", mode: 0, leaseId: "", waitTimeout: undefined, owner: "", metadata: {}, lockDelay: undefined };
 }
 
 export const AcquireRequest: MessageFns<AcquireRequest> = {
@@ -318,6 +339,9 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
     globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
       AcquireRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(50).fork()).join();
     });
+    if (message.lockDelay !== undefined) {
+      Duration.encode(message.lockDelay, writer.uint32(58).fork()).join();
+    }
     return writer;
   },
 
@@ -385,6 +409,14 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
             }
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.lockDelay = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -418,6 +450,9 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
       },
       {},
     );
+    message.lockDelay = (object.lockDelay !== undefined && object.lockDelay !== null)
+      ? Duration.fromPartial(object.lockDelay)
+      : undefined;
     return message;
   },
 };
@@ -625,7 +660,7 @@ export const AcquireResponse: MessageFns<AcquireResponse> = {
 };
 
 function createBaseQueued(): Queued {
-  return { position: 0, holders: [] };
+  return { position: 0, holders: [], lockDelay: undefined };
 }
 
 export const Queued: MessageFns<Queued> = {
@@ -635,6 +670,9 @@ export const Queued: MessageFns<Queued> = {
     }
     for (const v of message.holders) {
       Contender.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.lockDelay !== undefined) {
+      Duration.encode(message.lockDelay, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -668,6 +706,14 @@ export const Queued: MessageFns<Queued> = {
             message.holders.push(Contender.decode(reader, reader.uint32()));
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.lockDelay = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -687,6 +733,9 @@ export const Queued: MessageFns<Queued> = {
     const message = createBaseQueued();
     message.position = object.position ?? 0;
     message.holders = object.holders?.map((e) => Contender.fromPartial(e)) || [];
+    message.lockDelay = (object.lockDelay !== undefined && object.lockDelay !== null)
+      ? Duration.fromPartial(object.lockDelay)
+      : undefined;
     return message;
   },
 };
@@ -1650,7 +1699,7 @@ export const GetResponse: MessageFns<GetResponse> = {
 };
 
 function createBaseView(): View {
-  return { name: "", holders: [], waiters: [], waitersOmitted: 0 };
+  return { name: "", holders: [], waiters: [], waitersOmitted: 0, lostHold: undefined };
 }
 
 export const View: MessageFns<View> = {
@@ -1666,6 +1715,9 @@ export const View: MessageFns<View> = {
     }
     if (message.waitersOmitted !== 0) {
       writer.uint32(32).int32(message.waitersOmitted);
+    }
+    if (message.lostHold !== undefined) {
+      LostHold.encode(message.lostHold, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -1715,6 +1767,14 @@ export const View: MessageFns<View> = {
             message.waitersOmitted = reader.int32();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.lostHold = LostHold.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1736,6 +1796,83 @@ export const View: MessageFns<View> = {
     message.holders = object.holders?.map((e) => Contender.fromPartial(e)) || [];
     message.waiters = object.waiters?.map((e) => Contender.fromPartial(e)) || [];
     message.waitersOmitted = object.waitersOmitted ?? 0;
+    message.lostHold = (object.lostHold !== undefined && object.lostHold !== null)
+      ? LostHold.fromPartial(object.lostHold)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseLostHold(): LostHold {
+  return { fencingToken: 0n, lockDelay: undefined };
+}
+
+export const LostHold: MessageFns<LostHold> = {
+  encode(message: LostHold, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.fencingToken !== 0n) {
+      if (BigInt.asIntN(64, message.fencingToken) !== message.fencingToken) {
+        throw new globalThis.Error("value provided for field message.fencingToken of type int64 too large");
+      }
+      writer.uint32(8).int64(message.fencingToken);
+    }
+    if (message.lockDelay !== undefined) {
+      Duration.encode(message.lockDelay, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LostHold {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLostHold();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.fencingToken = reader.int64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.lockDelay = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<LostHold>, I>>(base?: I): LostHold {
+    return LostHold.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<LostHold>, I>>(object: I): LostHold {
+    const message = createBaseLostHold();
+    message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
+      ? BigInt(object.fencingToken)
+      : 0n;
+    message.lockDelay = (object.lockDelay !== undefined && object.lockDelay !== null)
+      ? Duration.fromPartial(object.lockDelay)
+      : undefined;
     return message;
   },
 };
@@ -1750,6 +1887,7 @@ function createBaseContender(): Contender {
     foreign: false,
     revocationRequested: false,
     identity: "",
+    lockDelay: undefined,
   };
 }
 
@@ -1781,6 +1919,9 @@ export const Contender: MessageFns<Contender> = {
     }
     if (message.identity !== "") {
       writer.uint32(66).string(message.identity);
+    }
+    if (message.lockDelay !== undefined) {
+      Duration.encode(message.lockDelay, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -1865,6 +2006,14 @@ export const Contender: MessageFns<Contender> = {
             message.identity = reader.string();
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.lockDelay = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1900,6 +2049,9 @@ export const Contender: MessageFns<Contender> = {
     message.foreign = object.foreign ?? false;
     message.revocationRequested = object.revocationRequested ?? false;
     message.identity = object.identity ?? "";
+    message.lockDelay = (object.lockDelay !== undefined && object.lockDelay !== null)
+      ? Duration.fromPartial(object.lockDelay)
+      : undefined;
     return message;
   },
 };
@@ -2314,7 +2466,7 @@ export const LockServiceService = {
    * The stream ends with
    *   OK: released through Release.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it, or the delay of an earlier hold is kept.
    *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds this name.
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
@@ -2489,7 +2641,7 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    * The stream ends with
    *   OK: released through Release.
    *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
-   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds it, or the delay of an earlier hold is kept.
    *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): the name is in use as a lock of the other kind.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds this name.
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the name contains nodes that are not contenders.
