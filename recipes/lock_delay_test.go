@@ -38,18 +38,18 @@ func (w world) directory() string {
 func (w world) wantAfter(c *contender, now string, later time.Duration, then string) {
 	w.Helper()
 	synctest.Wait()
-	if c.state != now {
-		w.Errorf("%s, not %s", c.state, now)
+	if is := c.is(); is != now {
+		w.Errorf("%s, not %s", is, now)
 	}
 	time.Sleep(later - 100*time.Millisecond)
 	synctest.Wait()
-	if c.state != now {
-		w.Errorf("%s %v before its time", c.state, 100*time.Millisecond)
+	if is := c.is(); is != now {
+		w.Errorf("%s %v before its time", is, 100*time.Millisecond)
 	}
 	time.Sleep(600*time.Millisecond + later/50)
 	synctest.Wait()
-	if c.state != then {
-		w.Errorf("%s when the time is over, not %s", c.state, then)
+	if is := c.is(); is != then {
+		w.Errorf("%s when the time is over, not %s", is, then)
 	}
 }
 
@@ -91,8 +91,8 @@ func TestADelayIsKeptByWhoCameBeforeItsHoldWasGranted(t *testing.T) {
 		first, second, third := w.delayed(recipes.Exclusive, 0), w.delayed(recipes.Exclusive, 20), w.delayed(recipes.Exclusive, 0)
 		first.leave()
 		synctest.Wait()
-		if second.state != "holding" {
-			w.Fatal(second.state)
+		if second.is() != "holding" {
+			w.Fatal(second.is())
 		}
 		second.session.Expire()
 		w.wantAfter(third, "waiting", 20*time.Second, "holding")
@@ -119,8 +119,8 @@ func TestWhoLetsGoByItselfLeavesNoDelay(t *testing.T) {
 		holder, next := w.delayed(recipes.Exclusive, 20), w.delayed(recipes.Exclusive, 20)
 		holder.place.LetGo(w.living, w.NewReader())
 		synctest.Wait()
-		if next.state != "holding" || w.directory() != fmt.Sprintf("held:%d:20000/3", next.hold.Token) {
-			w.Error(next.state, w.directory())
+		if next.is() != "holding" || w.directory() != fmt.Sprintf("held:%d:20000/3", next.hold.Token) {
+			w.Error(next.is(), w.directory())
 		}
 	})
 }

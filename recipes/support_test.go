@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,7 @@ type contender struct {
 	over    chan struct{}
 
 	looks int
+	mu    sync.Mutex // of state, for those who look at it without being heard of
 	state string
 	hold  *recipes.Hold
 }
@@ -71,7 +73,7 @@ func (w world) joinWith(session *standin.Session, lock recipes.Lock, mode recipe
 	go func() {
 		defer close(c.over)
 		defer place.Leave(w.living)
-		c.state = ending(c.live(ctx))
+		c.becomes(ending(c.live(ctx)))
 	}()
 	synctest.Wait()
 	return c
@@ -100,12 +102,26 @@ func ending(err error) string {
 
 var errBroken = errors.New("broken")
 
+func (c *contender) becomes(state string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = state
+}
+
+// is what the contender is now.
+func (c *contender) is() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
 func (c *contender) live(ctx context.Context) error {
 	hold, err := c.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	c.hold, c.state = hold, "holding"
+	c.hold = hold
+	c.becomes("holding")
 	for {
 		asked, changed, err := hold.Look(ctx)
 		switch {
@@ -114,7 +130,7 @@ func (c *contender) live(ctx context.Context) error {
 		case asked.Break:
 			return errBroken
 		case asked.Asked:
-			c.state = "asked"
+			c.becomes("asked")
 		}
 		if err := wait(ctx, changed, nil); err != nil {
 			return err
