@@ -430,7 +430,7 @@ func TestOnlyOperatorsEndATermByForce(t *testing.T) {
 	same(t, "Transfer", s.transfer(s.callers, &electionv1.TransferRequest{To: "c", Grace: lasting(time.Millisecond)}),
 		"PermissionDenied OPERATOR_ONLY")
 	same(t, "election", s.standings(), "a: b c")
-	same(t, "Transfer by an operator", s.transfer(s.operators, &electionv1.TransferRequest{To: "c", Grace: lasting(time.Millisecond)}), "OK")
+	same(t, "Transfer by an operator", s.transfer(s.operators, &electionv1.TransferRequest{To: "c", Grace: lasting(time.Second)}), "OK")
 	all[0].sees(`yield to "c":  true`, "Aborted LOCK_REVOKED")
 	all[2].comesTo("elected")
 	same(t, "Check", s.checked(s.callers, all[0].hold), "LOCK_REVOKED")

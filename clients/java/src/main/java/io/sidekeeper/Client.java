@@ -1,5 +1,9 @@
 package io.sidekeeper;
 
+import io.sidekeeper.election.v1.CampaignRequest;
+import io.sidekeeper.election.v1.CampaignResponse;
+import io.sidekeeper.election.v1.ElectionServiceGrpc;
+import io.sidekeeper.election.v1.TransferRequest;
 import io.sidekeeper.errors.LockHeldException;
 import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.LostException;
@@ -42,6 +46,7 @@ public final class Client implements AutoCloseable {
   private final Kind<AcquireRequest, AcquireResponse> locks;
   private final Kind<MultiplexRequest, MultiplexResponse> leases;
   private final Kind<JoinRequest, JoinResponse> members;
+  private final Kind<CampaignRequest, CampaignResponse> candidacies;
   private final Kind<
           io.sidekeeper.semaphore.v1.AcquireRequest, io.sidekeeper.semaphore.v1.AcquireResponse>
       permits;
@@ -74,6 +79,7 @@ public final class Client implements AutoCloseable {
     leases = Lease.kind(core);
     members = Membership.kind(core);
     permits = Permits.kind(core);
+    candidacies = Leadership.kind(core);
     config = new Config(core);
   }
 
@@ -343,6 +349,93 @@ public final class Client implements AutoCloseable {
     }
     return Waiting.await(core.calls.insist(LockServiceGrpc.getRevokeMethod(), request.build()))
         .getAsked();
+  }
+
+  /**
+   * Waits for its turn to lead an election. While the sidecar or the ensemble is away, it tries
+   * again, as the last candidate, for as long as the options say.
+   *
+   * @param election its name
+   * @param candidate who campaigns: 1 to 128 bytes, another one for each candidate
+   * @param options how to campaign
+   * @return the term, for which the caller certainly leads for some time to come; resign
+   * @throws InterruptedException if the thread is interrupted; the candidacy is given up then
+   * @throws WaitTimeoutException if the caller was not elected in time
+   * @throws SidekeeperException if the sidecar refuses it, with the reasons LOCK_HELD if it was
+   *     tried once, LOCK_KIND_MISMATCH and others, or it or the ensemble is away
+   */
+  public Leadership campaign(String election, String candidate, CampaignOptions options)
+      throws InterruptedException {
+    return Waiting.await(
+        Leadership.campaign(candidacies, leases, election, candidate, options), Leadership::giveUp);
+  }
+
+  /**
+   * Does the same as {@link #campaign}, without a wait.
+   *
+   * @param election its name
+   * @param candidate who campaigns
+   * @param options how to campaign
+   * @return the term, or what campaign throws; cancel it to give up the candidacy
+   */
+  public CompletableFuture<Leadership> campaignAsync(
+      String election, String candidate, CampaignOptions options) {
+    return core.workers.hand(
+        Leadership.campaign(candidacies, leases, election, candidate, options), Leadership::giveUp);
+  }
+
+  /**
+   * Shows who leads an election and who the other candidates are.
+   *
+   * @param name of the election
+   * @return the view
+   * @throws InterruptedException if the thread is interrupted
+   * @throws SidekeeperException if the sidecar or the ensemble is away
+   */
+  public ElectionView getElection(String name) throws InterruptedException {
+    var request = io.sidekeeper.election.v1.GetRequest.newBuilder().setName(name).build();
+    return ElectionView.of(
+        Waiting.await(core.calls.insist(ElectionServiceGrpc.getGetMethod(), request)));
+  }
+
+  /**
+   * Says who leads an election, at once and whenever that or the leader's value has changed, also
+   * across restarts of the sidecar: until it is back, what was said is stale. After a term, it
+   * never says an earlier one.
+   *
+   * @param name of the election
+   * @return what is known; close it
+   */
+  public Watch<Observation> observe(String name) {
+    Observer observer = new Observer();
+    return new Watch<>(
+        core,
+        ElectionServiceGrpc.getWatchMethod(),
+        io.sidekeeper.election.v1.WatchRequest.newBuilder().setName(name).build(),
+        observer::learn);
+  }
+
+  /**
+   * Asks the leader to yield to a candidate, after the candidates ahead of that one have stepped
+   * back.
+   *
+   * @param name of the election
+   * @param to the candidate that shall lead next
+   * @param reason why, for the leader; at most 256 bytes
+   * @param grace when it is over, the leader's term ends by force, which is for operators; null for
+   *     never
+   * @throws InterruptedException if the thread is interrupted; the leader may be asked then
+   * @throws SidekeeperException with the reasons CANDIDATE_NOT_FOUND and FOREIGN_CANDIDATE; if the
+   *     leader is not known to be asked
+   */
+  public void transferLeadership(String name, String to, String reason, @Nullable Duration grace)
+      throws InterruptedException {
+    TransferRequest.Builder request =
+        TransferRequest.newBuilder().setName(name).setTo(to).setReason(reason);
+    if (grace != null) {
+      request.setGrace(Wire.duration(grace));
+    }
+    Waiting.await(core.calls.insist(ElectionServiceGrpc.getTransferMethod(), request.build()));
   }
 
   /**

@@ -356,6 +356,10 @@ final class Multiplex {
         holdId = event.getAcquire().getGranted().getHoldId();
         token = event.getAcquire().getGranted().getFencingToken();
         granted = true;
+      } else if (event.getCampaign().hasElected()) {
+        holdId = event.getCampaign().getElected().getHoldId();
+        token = event.getCampaign().getElected().getTicket().getFencingToken();
+        granted = true;
       } else if (event.getAcquirePermits().hasGranted()) {
         holdId = event.getAcquirePermits().getGranted().getHoldId();
         token = event.getAcquirePermits().getGranted().getToken();

@@ -96,7 +96,7 @@ class ReadmeTest {
 
   @Test
   void thereAreSnippets() {
-    assertEquals(7, shownIn("clients/java/README.md").size());
+    assertEquals(8, shownIn("clients/java/README.md").size());
   }
 
   @Test
