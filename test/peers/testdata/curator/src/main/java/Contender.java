@@ -206,7 +206,8 @@ public final class Contender {
             case "semaphore":
                 return new InterProcessSemaphoreMutex(client, path);
             default:
-                throw new IllegalArgumentException(recipe);
+                return Class.forName(recipe).asSubclass(InterProcessLock.class)
+                        .getConstructor(CuratorFramework.class, String.class).newInstance(client, path);
         }
     }
 
