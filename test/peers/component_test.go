@@ -188,9 +188,10 @@ func javaCommand(t *testing.T, main string, arguments ...string) *exec.Cmd {
 	return javaWith(classes, main, arguments...)
 }
 
-func javaWith(classes, main string, arguments ...string) *exec.Cmd {
+// javaWith runs what the arguments name, which may begin with options.
+func javaWith(classes, first string, arguments ...string) *exec.Cmd {
 	return exec.Command("java", append([]string{
 		"-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dzookeeper.sasl.client=false",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classes, main,
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classes, first,
 	}, arguments...)...)
 }

@@ -37,6 +37,9 @@ var (
 	writeLock       = alone("zookeeper", "SharedWriteLock")
 )
 
+// withWriteLock are crowds of the libraries that do not overtake ZooKeeper's WriteLock.
+var withWriteLock = []crowd{sidekeeperMutex, writeLock}
+
 // everybody are crowds of all libraries.
 var everybody = map[string][]crowd{
 	"mutexes":             {sidekeeperMutex, curatorMutex, kazooShared, directMutex},
@@ -52,7 +55,7 @@ func TestContendersOfTwoLibrariesExcludeEachOther(t *testing.T) {
 		"kazoo's shared lock":       {sidekeeperMutex, kazooShared},
 		"kazoo's lock with pattern": {sidekeeperMutex, alone("kazoo", "patterns")},
 		"go-zookeeper":              {sidekeeperMutex, directMutex},
-		"ZooKeeper's WriteLock":     {sidekeeperMutex, writeLock},
+		"ZooKeeper's WriteLock":     withWriteLock,
 		"Curator's read/write lock": {readersAndWriters("sidekeeper"), readersAndWriters("curator")},
 		"kazoo's read/write lock":   {readersAndWriters("sidekeeper"), readersAndWriters("kazoo")},
 	} {

@@ -29,9 +29,13 @@ public final class SharedWriteLock implements InterProcessLock, LockListener {
 
     @Override
     public void acquire() throws Exception {
-        lock.lock();
-        while (!granted.tryAcquire(500, TimeUnit.MILLISECONDS)) {
-            lock.lock(); // it looks again: it may have missed that it is its turn
+        try {
+            do {
+                lock.lock(); // again, it looks again: it may have missed that it is its turn
+            } while (!granted.tryAcquire(500, TimeUnit.MILLISECONDS));
+        } catch (InterruptedException left) {
+            lock.unlock();
+            throw left;
         }
     }
 
