@@ -1,6 +1,8 @@
 package recipes
 
 import (
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,7 +28,7 @@ type child struct {
 
 // markers tells contenders apart by what stands between the unique part of the name and the sequence number: Curator's
 // mutex, which go-zookeeper and others share (their own part may differ: nothing is asked of it); its LeaderLatch; its read/write lock;
-// kazoo's lock, which is also its writer; and kazoo's reader.
+// kazoo's lock, which is also its writer; and kazoo's reader. Contenders of ZooKeeper's manual are told apart by textbookMode.
 var markers = []marker{
 	{"lock-", Exclusive},
 	{"latch-", Exclusive},
@@ -85,12 +87,14 @@ func (m Mode) waitsFor(ahead Mode) bool {
 
 // parseChild reads the name of a lock directory's child. Anybody may have made it: ok is false for whatever is no
 // contender that we know.
-func parseChild(name string) (contender child, ok bool) { return parseMarked(name, markers) }
+func parseChild(name string) (contender child, ok bool) { return parseNumbered(name, contenderMode) }
 
 // parsePermit reads the name of a child of a semaphore's permits, as parseChild does. Permits hold together, as readers do.
-func parsePermit(name string) (permit child, ok bool) { return parseMarked(name, permitMarkers) }
+func parsePermit(name string) (permit child, ok bool) {
+	return parseNumbered(name, markedMode(permitMarkers))
+}
 
-func parseMarked(name string, markers []marker) (contender child, ok bool) {
+func parseNumbered(name string, modeOf func(prefix string) (Mode, bool)) (contender child, ok bool) {
 	for _, width := range []int{10, 11} { // the server writes %010d, so only large negative numbers take 11
 		split := len(name) - width
 		if split < 0 {
@@ -100,14 +104,45 @@ func parseMarked(name string, markers []marker) (contender child, ok bool) {
 		if !ok || width == 11 && sequence >= 0 {
 			continue
 		}
-		for _, m := range markers {
-			if own, ok := strings.CutSuffix(name[:split], m.text); ok {
-				delayed := strings.HasSuffix(own, delayMark+"-")
-				return child{name: name, mode: m.mode, sequence: sequence, delayed: delayed}, true
-			}
+		if mode, ok := modeOf(name[:split]); ok {
+			return child{name: name, mode: mode, sequence: sequence, delayed: isDelayed(name[:split])}, true
 		}
 	}
 	return child{}, false
+}
+
+// isDelayed says whether a contender whose name begins so has a delay: see MaxLockDelay.
+func isDelayed(prefix string) bool {
+	return slices.ContainsFunc(markers, func(m marker) bool { return strings.HasSuffix(prefix, delayMark+"-"+m.text) })
+}
+
+// markedMode is the mode of a contender whose name begins so, according to markers.
+func markedMode(markers []marker) func(prefix string) (Mode, bool) {
+	return func(prefix string) (Mode, bool) {
+		for _, m := range markers {
+			if strings.HasSuffix(prefix, m.text) {
+				return m.mode, true
+			}
+		}
+		return Exclusive, false
+	}
+}
+
+// textbook is how names of contenders begin that follow ZooKeeper's manual, where Curator's begin with a uuid and end with a marker: the
+// manual's readers and writers, maybe behind something unique; and mutexes that tell their session, in decimal or hexadecimal digits, as the
+// WriteLock does that comes with ZooKeeper, in Java and in C.
+var textbook = regexp.MustCompile(`(?:^|-)(read|write)-$|^(?:lock|x)-(?:-?[0-9]+|(?:0x)?[0-9a-f]{1,16})-$`)
+
+// contenderMode is the mode of a contender whose name begins so.
+func contenderMode(prefix string) (Mode, bool) {
+	if mode, ok := markedMode(markers)(prefix); ok {
+		return mode, true
+	}
+	found := textbook.FindStringSubmatch(prefix)
+	if found == nil {
+		return Exclusive, false
+	}
+	return map[string]Mode{"read": Read, "write": Write}[found[1]], true
 }
 
 // parseSequence reads the number that the server appended.

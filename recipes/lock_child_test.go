@@ -31,6 +31,16 @@ func TestContendersOfEveryFamilyAreRecognised(t *testing.T) {
 		"_c_" + dashed + "-latch-0000000001":      "exclusive 1",
 		"\xff\xfe-lock-0000000009":                "exclusive 9",
 		"_c_" + dashed + "-__READ__-__0000000001": "",
+		"read-0000000004":                         "read 4",
+		"write-0000000005":                        "write 5",
+		dashed + "-read-0000000004":               "read 4",
+		dashed + "-write--2147483648":             "write -2147483648",
+		"lock-72057594037927936-0000000006":       "exclusive 6",
+		"lock--72057594037927936-0000000006":      "exclusive 6",
+		"x-72057594037927936-0000000007":          "exclusive 7",
+		"x--72057594037927936--999999999":         "exclusive -999999999",
+		"x-010000000000000a-0000000007":           "exclusive 7",
+		"lock-0x10000000000000a-0000000008":       "exclusive 8",
 	} {
 		got := ""
 		if c, ok := parseChild(name); ok {
@@ -47,7 +57,9 @@ func TestWhatIsNoContenderIsNotTakenForOne(t *testing.T) {
 		"", "x", "_c_x", "_c_", "_c_" + dashed, "lock-", "-lock-", "lock-1", "lock-00000000001", "lock-2147483648",
 		"lock-9999999999", "lock--2147483649", "lock-+000000001", "lock-00000000-1", "lock-0x00000001", "lock-000_000_01",
 		"lock-٠٠٠٠٠", "0000000001", "-2147483648", "__lock__", "_c_" + dashed + "-latch-1",
-		"_c_" + dashed + "-lease-0000000001", "x-72057594037927936-0000000001", "n_0000000001", ".meta", "\xff\xfe", "\x00",
+		"_c_" + dashed + "-lease-0000000001", "n_0000000001", "thread-0000000001", "rewrite-0000000001",
+		"x-0000000001", "x--0000000001", "box-7-0000000001", "x-7-8-0000000001", "x-host-0000000001", "lock-7_0000000001", "y-7-0000000001", "clock-7-0000000001",
+		"x-00000000000000000a-0000000001", "read0000000001", "-read0000000001", ".meta", "\xff\xfe", "\x00",
 		strings.Repeat("0", 1<<16), strings.Repeat("lock-", 1<<12),
 	} {
 		if c, ok := parseChild(name); ok {

@@ -76,6 +76,11 @@ func TestForeignContendersAreWaitedFor(t *testing.T) {
 		{uuid + "-__WRIT__", recipes.Write},
 		{uuid + "-__READ__", recipes.Write},
 		{hex32 + "__rlock__", recipes.Write},
+		{"x-72057594037927936-", recipes.Exclusive},
+		{"lock-72057594037927936-", recipes.Exclusive},
+		{"write-", recipes.Read},
+		{"write-", recipes.Write},
+		{hex32 + "-read-", recipes.Write},
 	} {
 		inBubble(t, func(w world) {
 			path := w.foreign(test.name, embedded.EphemeralSequential, "10.0.0.1")

@@ -119,6 +119,8 @@ func TestLocksAreExamined(t *testing.T) {
 		{"in use", []string{"_c_1-lock-0000000001", "_c_2-lock-0000000002"}, nil},
 		{"a read/write lock", []string{"_c_1-__READ__0000000001", "_c_2-__WRIT__0000000002"}, nil},
 		{"kazoo among others", []string{"_c_1-lock-0000000001", "1__lock__0000000002"}, mixed},
+		{"ZooKeeper's WriteLock", []string{"_c_1-lock-0000000001", "x-72057594037927936-0000000002", "lock-7-0000000003"}, nil},
+		{"the manual's readers among others", []string{"read-0000000001", "_c_2-__WRIT__0000000002"}, mixed},
 		{"mutexes on a read/write lock", []string{"_c_1-lock-0000000001", "_c_2-__WRIT__0000000002"}, mixed},
 		{"a stranger", []string{"_c_1-lock-0000000001", "readme"}, []string{"warning " + orders + ": children that are not contenders:"}},
 		{"an owner that never goes", []string{"*_c_1-lock-0000000001"}, []string{

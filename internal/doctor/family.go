@@ -1,9 +1,8 @@
 package doctor
 
 import (
-	"slices"
+	"regexp"
 	"strconv"
-	"strings"
 )
 
 // A family is a kind of contenders that see each other.
@@ -13,16 +12,17 @@ type family string
 const stranger family = ""
 
 // known are the families, by how the names of their nodes end before the number. The first match wins. They are as
-// Curator 5, kazoo 2 and go-zookeeper 1 write them.
+// Curator 5, kazoo 2, go-zookeeper 1, ZooKeeper's WriteLock and its manual write them.
 var known = []struct {
 	family
-	markers []string
+	before *regexp.Regexp
 }{
-	{"mutexes as of Sidekeeper, Curator and go-zookeeper", []string{"lock-"}},
-	{"read/write locks as of Sidekeeper and Curator", []string{"__READ__", "__WRIT__"}},
-	{"kazoo's locks", []string{"__lock__", "__rlock__"}},
-	{"Curator's leader latches", []string{"-latch-"}},
-	{"Curator's semaphores", []string{"-lease-"}},
+	{"mutexes as of Sidekeeper, Curator, go-zookeeper and WriteLock", regexp.MustCompile(`lock-$|^(lock|x)-(-?[0-9]+|(0x)?[0-9a-f]{1,16})-$`)},
+	{"read/write locks as of Sidekeeper and Curator", regexp.MustCompile(`(__READ__|__WRIT__)$`)},
+	{"read/write locks as of ZooKeeper's manual", regexp.MustCompile(`(^|-)(read|write)-$`)},
+	{"kazoo's locks", regexp.MustCompile(`(__lock__|__rlock__)$`)},
+	{"leader latches as of Sidekeeper and Curator", regexp.MustCompile(`-latch-$`)},
+	{"Curator's semaphores", regexp.MustCompile(`-lease-$`)},
 }
 
 // familyOf says of which family the child with this name is.
@@ -43,7 +43,7 @@ func parse(name string) (family, string) {
 			continue
 		}
 		for _, one := range known {
-			if slices.ContainsFunc(one.markers, func(marker string) bool { return strings.HasSuffix(name[:split], marker) }) {
+			if one.before.MatchString(name[:split]) {
 				return one.family, name[split:]
 			}
 		}

@@ -197,6 +197,10 @@ var met = []Mutant{
 		Catchers: []Catcher{{Package: "recipes", Test: "TestAHolderWhoseTimeoutIsOverwrittenTellsItAgain", Complaint: "and not 1m2s"}},
 	},
 	{
+		ID: "M32", Bug: "the WriteLock that comes with ZooKeeper is not waited for, nor are the contenders of its manual",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestForeignContendersAreWaitedFor", Complaint: "are holding; want waiting"}},
+	},
+	{
 		ID: "G1", Bug: "what guards a write is read before it, and not in its transaction",
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestAWriteIsRefusedWhosePlaceGoesAfterItsGuardWasRead", Complaint: `guarded: got "written"`,

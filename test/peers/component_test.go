@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -53,6 +54,57 @@ var javaClasses = sync.OnceValues(func() (string, error) {
 	target := filepath.Join(home, "target")
 	return filepath.Join(target, "classes") + string(os.PathListSeparator) + filepath.Join(target, "jars", "*"), err
 })
+
+// recipesJar is where Debian puts the lock that comes with ZooKeeper, which is on Maven Central in no version.
+const recipesJar = "usr/share/java/zookeeper-recipes-lock.jar"
+
+// writeLockClasses is the class path of javaClasses with ZooKeeper's WriteLock, from the package that Debian makes of it.
+var writeLockClasses = sync.OnceValues(func() (string, error) {
+	classes, err := javaClasses()
+	if err != nil {
+		return "", err
+	}
+	sources := filepath.Join("testdata", "zookeeper")
+	version, err := digest(sources)
+	if err != nil {
+		return "", err
+	}
+	home, err := component("write-lock-"+version, func(home string) error {
+		if err := copyRecipesJar(home); err != nil {
+			return fmt.Errorf("ZooKeeper's WriteLock: %w (apt-get install libzookeeper-java)", err)
+		}
+		source, err := filepath.Abs(filepath.Join(sources, "SharedWriteLock.java"))
+		if err != nil {
+			return err
+		}
+		return runIn(home, "javac", "-d", ".", "-cp", classes+string(os.PathListSeparator)+filepath.Base(recipesJar), source)
+	})
+	path := []string{home, filepath.Join(home, filepath.Base(recipesJar)), classes}
+	return strings.Join(path, string(os.PathListSeparator)), err
+})
+
+// copyRecipesJar takes the one that is installed, or that of the package, which is not installed for this.
+func copyRecipesJar(home string) error {
+	installed := "/" + recipesJar
+	if _, err := os.Stat(installed); err != nil {
+		if err := runIn(home, "apt-get", "download", "-qq", "libzookeeper-java"); err != nil {
+			return err
+		}
+		packages, err := filepath.Glob(filepath.Join(home, "*.deb"))
+		if err != nil || len(packages) != 1 {
+			return fmt.Errorf("%d packages: %w", len(packages), err)
+		}
+		if err := runIn(home, "dpkg", "-x", packages[0], "."); err != nil {
+			return err
+		}
+		installed = filepath.Join(home, recipesJar)
+	}
+	jar, err := os.ReadFile(installed)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(home, filepath.Base(recipesJar)), jar, 0o600)
+}
 
 // component returns a directory of the user's cache, filled if it is not there yet. Processes that miss it at the
 // same time wait for the one that makes it; one that was made in part is made anew.
@@ -133,8 +185,13 @@ func javaCommand(t *testing.T, main string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	classes, err := javaClasses()
 	must(t, err)
+	return javaWith(classes, main, arguments...)
+}
+
+// javaWith runs what the arguments name, which may begin with options.
+func javaWith(classes, first string, arguments ...string) *exec.Cmd {
 	return exec.Command("java", append([]string{
 		"-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Dzookeeper.sasl.client=false",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classes, main,
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classes, first,
 	}, arguments...)...)
 }

@@ -34,7 +34,11 @@ var (
 	curatorMutex    = alone("curator", "mutex")
 	kazooShared     = alone("kazoo", "shared")
 	directMutex     = alone("go-zookeeper", "lock")
+	writeLock       = alone("zookeeper", "SharedWriteLock")
 )
+
+// withWriteLock are crowds of the libraries that do not overtake ZooKeeper's WriteLock.
+var withWriteLock = []crowd{sidekeeperMutex, writeLock}
 
 // everybody are crowds of all libraries.
 var everybody = map[string][]crowd{
@@ -43,12 +47,15 @@ var everybody = map[string][]crowd{
 }
 
 func TestContendersOfTwoLibrariesExcludeEachOther(t *testing.T) {
-	peers := realStage(t, 2).all(t)
+	s := realStage(t, 2)
+	peers := s.all(t)
+	peers["zookeeper"] = s.contenders(t, "zookeeper")
 	for name, crowds := range map[string][]crowd{
 		"Curator":                   {sidekeeperMutex, curatorMutex},
 		"kazoo's shared lock":       {sidekeeperMutex, kazooShared},
 		"kazoo's lock with pattern": {sidekeeperMutex, alone("kazoo", "patterns")},
 		"go-zookeeper":              {sidekeeperMutex, directMutex},
+		"ZooKeeper's WriteLock":     withWriteLock,
 		"Curator's read/write lock": {readersAndWriters("sidekeeper"), readersAndWriters("curator")},
 		"kazoo's read/write lock":   {readersAndWriters("sidekeeper"), readersAndWriters("kazoo")},
 	} {

@@ -27,22 +27,29 @@ type victim struct {
 func TestTheOthersGoOnWhenOneIsKilledInTheMiddle(t *testing.T) {
 	s := realStage(t, 1)
 	survivors := s.all(t)
+	survivors["zookeeper"] = s.contenders(t, "zookeeper")
 	for _, library := range []string{"sidekeeper", "the sidecar", "curator", "kazoo", "go-zookeeper"} {
 		t.Run(library, func(t *testing.T) {
 			for i := range *kills {
-				kill(t, survivors, doom(t, s, library), i%2 == 0)
+				kill(t, survivors, everybody["mutexes"], doom(t, s, library), i%2 == 0)
+			}
+		})
+	}
+	for _, library := range []string{"sidekeeper", "zookeeper"} {
+		t.Run(library+", beside WriteLock", func(t *testing.T) {
+			for i := range *kills {
+				kill(t, survivors, withWriteLock, doom(t, s, library), i%2 == 0)
 			}
 		})
 	}
 }
 
-// kill has contenders of all libraries hold one lock in turn, until one of their processes is killed; then the others must
+// kill has contenders of these libraries hold one lock in turn, until one of their processes is killed; then the others must
 // still get what they want, and no two may ever hold it at once. It is killed while it holds the lock, or at any moment.
-func kill(t *testing.T, survivors map[string]*peer, dying victim, holding bool) {
+func kill(t *testing.T, survivors map[string]*peer, crowds []crowd, dying victim, holding bool) {
 	t.Helper()
 	all := maps.Clone(survivors)
 	all["the victim"] = dying.peer
-	crowds := everybody["mutexes"]
 	own := crowds[slices.IndexFunc(crowds, func(c crowd) bool { return c.library == dying.library })]
 	folder, _ := gather(t, all, append(slices.Clone(crowds), crowd{"the victim", own.recipes})...)
 	must(t, os.WriteFile(going(folder), nil, 0o600))

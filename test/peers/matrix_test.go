@@ -29,6 +29,7 @@ var titles = map[string]kind{
 	"kazoo `Lock`":                         {"kazoo", "lock"},
 	"kazoo `ReadLock`":                     {"kazoo", "stock-read"},
 	"kazoo `WriteLock`":                    {"kazoo", "stock-write"},
+	"ZooKeeper `WriteLock`":                {"zookeeper", "SharedWriteLock"},
 }
 
 // outcomes are what the document's words say of a latecomer while somebody else holds the lock.
@@ -46,6 +47,7 @@ func TestALatecomerWaitsForTheHolderAsTheDocumentSays(t *testing.T) {
 	meetings := documentedMeetings(t)
 	on(t, func(t *testing.T, s stage) {
 		peers := s.all(t)
+		peers["zookeeper"] = s.contenders(t, "zookeeper")
 		for i, m := range meetings {
 			encounter(t, peers, i, m)
 		}

@@ -21,9 +21,10 @@ type lineman struct {
 func TestMixedContendersAreServedInTheOrderTheyCame(t *testing.T) {
 	on(t, func(t *testing.T, s stage) {
 		peers, session := s.all(t), s.look(t)
-		for i := range 2 {
+		peers["zookeeper"] = s.contenders(t, "zookeeper")
+		for i, crowds := range [][]crowd{everybody["mutexes"], everybody["mutexes"], withWriteLock} {
 			path := fmt.Sprint(lockRoot, "line-", i)
-			line := lineUp(t, peers, session, path)
+			line := lineUp(t, peers, session, path, crowds)
 			for i, one := range line {
 				if one.leaves && i > 0 {
 					expect(t, one.peer, "left", "leave", one.id)
@@ -36,9 +37,9 @@ func TestMixedContendersAreServedInTheOrderTheyCame(t *testing.T) {
 
 // lineUp puts three contenders of each library behind a holder in an order drawn by lot, one after the other. One of each
 // will leave, of the libraries that have a way to.
-func lineUp(t *testing.T, peers map[string]*peer, session *zk.Conn, path string) (line []lineman) {
+func lineUp(t *testing.T, peers map[string]*peer, session *zk.Conn, path string, crowds []crowd) (line []lineman) {
 	t.Helper()
-	for _, crowd := range everybody["mutexes"] {
+	for _, crowd := range crowds {
 		for recipe := range crowd.recipes {
 			for i := range 3 {
 				one := lineman{peers[crowd.library], fmt.Sprintf("%s-%s-%d", path, crowd.library, i), i == 2 && recipe != "lock"}

@@ -144,6 +144,10 @@ func (s stage) command(t *testing.T, library string, timeout time.Duration) *exe
 	switch library {
 	case "curator":
 		return javaCommand(t, "Contender", append([]string{s.joined(), fmt.Sprint(timeout.Milliseconds())}, s.credentials...)...)
+	case "zookeeper":
+		classes, err := writeLockClasses()
+		must(t, err)
+		return javaWith(classes, "-Dlibrary=zookeeper", append([]string{"Contender", s.joined(), fmt.Sprint(timeout.Milliseconds())}, s.credentials...)...)
 	case "kazoo":
 		return pythonCommand(t, "contender.py", append([]string{s.joined(), fmt.Sprint(timeout.Seconds())}, s.credentials...)...)
 	case "go-zookeeper":

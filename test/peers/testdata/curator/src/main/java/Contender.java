@@ -206,7 +206,8 @@ public final class Contender {
             case "semaphore":
                 return new InterProcessSemaphoreMutex(client, path);
             default:
-                throw new IllegalArgumentException(recipe);
+                return Class.forName(recipe).asSubclass(InterProcessLock.class)
+                        .getConstructor(CuratorFramework.class, String.class).newInstance(client, path);
         }
     }
 
@@ -215,7 +216,7 @@ public final class Contender {
         ExecutorService threads = Executors.newFixedThreadPool(gathered.size());
         List<Future<?>> done = new ArrayList<>();
         for (Worker worker : gathered) {
-            String name = "curator-" + ProcessHandle.current().pid() + "-" + done.size();
+            String name = System.getProperty("library", "curator") + "-" + ProcessHandle.current().pid() + "-" + done.size();
             done.add(threads.submit(() -> {
                 worker.work(folder, name, rounds);
                 return null;
