@@ -18,12 +18,24 @@ type hold struct {
 	name    name
 	token   int64
 	place   recipes.Guard // of what may guard writes
+	also    []guard       // the other locks, of one that holds several
 	lease   *lease
 	granted time.Time
 
 	told     *tellings
 	released *latch        // closed when Release has asked: that the hold ends or, once it has ended, that its place goes
 	gone     chan struct{} // closed when its place is gone from the ensemble
+}
+
+// each is the hold as one for each of its locks.
+func (h *hold) each() []*hold {
+	each := []*hold{h}
+	for _, of := range h.also {
+		one := *h
+		one.name, one.token, one.place = of.lock, of.token, of.place
+		each = append(each, &one)
+	}
+	return each
 }
 
 // tell is for how long the hold is certainly its caller's, noted as told to whoever asks.
@@ -41,7 +53,7 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 	made.kind, made.lease, made.granted = s.recipe.resource.kind, s.lease, time.Now()
 	made.told, made.released, made.gone = &s.told, s.acknowledged, make(chan struct{})
 	s.services.held.enter(math.MaxInt)
-	s.lease.has(s.recipe.resource, made.token)
+	s.lease.has(s.recipe.all(), made.token)
 	if claimed := s.started.claimed(); claimed != nil && claimed.token == made.token {
 		if key, ok := s.services.holds.enterAs(claimed.holdID, s.lease.identity, made); ok {
 			made.key = key

@@ -185,7 +185,7 @@ func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) err
 	case a.started.claimed().held(): // it stands where it stood, and others are before it: it never was its turn
 		return errLockBroken
 	case a.params.once:
-		return a.heldBy(turn.Holders)
+		return heldBy(turn.Holders)
 	}
 	return a.awaitChange(ctx, turn, news)
 }
@@ -216,7 +216,7 @@ func (a *lockStream[M]) stepsBack(turn recipes.Turn) bool {
 }
 
 // heldBy says who else holds the lock, which whoever waits is told, too.
-func (a *lockStream[M]) heldBy(holders []recipes.Contender) error {
+func heldBy(holders []recipes.Contender) error {
 	for _, holder := range holders {
 		text := ""
 		if holder.Owner != "" {
