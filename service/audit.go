@@ -32,6 +32,17 @@ func (a audit) tell(event string, h *hold, more ...zap.Field) {
 	}
 }
 
+// each is the hold as one for each of what it holds.
+func (h *hold) each() []*hold {
+	each := []*hold{h}
+	for _, of := range h.also {
+		one := *h
+		one.name, one.token, one.place = of.lock, of.token, of.place
+		each = append(each, &one)
+	}
+	return each
+}
+
 // ended tells of the end of a hold; why is nil if its caller gave it up.
 func (a audit) ended(h *hold, why error) {
 	held := zap.Duration("held", time.Since(h.granted))

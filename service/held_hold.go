@@ -18,24 +18,13 @@ type hold struct {
 	name    name
 	token   int64
 	place   recipes.Guard // of what may guard writes
-	also    []guard       // the other locks, of one that holds several
+	also    []guard       // the others, of one that holds several
 	lease   *lease
 	granted time.Time
 
 	told     *tellings
 	released *latch        // closed when Release has asked: that the hold ends or, once it has ended, that its place goes
 	gone     chan struct{} // closed when its place is gone from the ensemble
-}
-
-// each is the hold as one for each of its locks.
-func (h *hold) each() []*hold {
-	each := []*hold{h}
-	for _, of := range h.also {
-		one := *h
-		one.name, one.token, one.place = of.lock, of.token, of.place
-		each = append(each, &one)
-	}
-	return each
 }
 
 // tell is for how long the hold is certainly its caller's, noted as told to whoever asks.
