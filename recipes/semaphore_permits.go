@@ -326,13 +326,18 @@ func (p *Permits) leaveNodes(ctx context.Context) {
 
 // whicheverOf is closed when one of the channels is, or soon after the permits are left or their session is over.
 func (p *Permits) whicheverOf(channels ...<-chan struct{}) <-chan struct{} {
+	return whicheverOf(p.context, p.session, channels)
+}
+
+// whicheverOf is closed when one of the channels is, or soon after ctx or the session is over.
+func whicheverOf(ctx context.Context, session Session, channels []<-chan struct{}) <-chan struct{} {
 	if len(channels) == 1 {
 		return channels[0]
 	}
 	first := make(chan struct{})
 	go func() {
 		defer close(first)
-		_ = append(Changes{p.session.Done()}, channels...).Wait(p.context)
+		_ = append(Changes{session.Done()}, channels...).Wait(ctx)
 	}()
 	return first
 }

@@ -87,6 +87,9 @@ type Enqueued struct {
 	HasData bool // whether dir had any then
 }
 
+// A QueueEnd is where EnqueueAll makes one of its nodes.
+type QueueEnd struct{ Dir, Marker string }
+
 // A Session is what recipes need of one ZooKeeper session that owns things. Its calls return when the server has
 // answered or the session has ended (ErrSessionEnded), whichever is first. The context of a call that cannot be cancelled only says on
 // whose behalf it is made, for traces.
@@ -97,6 +100,10 @@ type Session interface {
 	// number, and the missing parents with it. It cannot be cancelled: it returns when the node is certainly there and
 	// this session's, or certainly not.
 	Enqueue(ctx context.Context, dir, marker string, data []byte) (Enqueued, error)
+
+	// EnqueueAll makes a node at each of the ends, as Enqueue does, in one transaction and with one uuid. When it returns, all of them had been
+	// made and were this session's, or none stands.
+	EnqueueAll(ctx context.Context, ends []QueueEnd, data []byte) ([]Enqueued, error)
 
 	// Dequeue deletes a node that Enqueue made, and retries until it is gone or the session has ended.
 	Dequeue(ctx context.Context, path string)

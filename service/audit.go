@@ -20,19 +20,37 @@ func newAudit(log *zap.Logger) audit {
 	return audit{log}
 }
 
-func (a audit) granted(h *hold) { a.log.Info("grant", h.fields()...) }
+func (a audit) granted(h *hold) { a.tell("grant", h) }
 
 // resumed tells of a hold that an earlier process granted.
-func (a audit) resumed(h *hold) { a.log.Info("resumption", h.fields()...) }
+func (a audit) resumed(h *hold) { a.tell("resumption", h) }
+
+// tell tells of each of a hold's locks.
+func (a audit) tell(event string, h *hold, more ...zap.Field) {
+	for _, of := range h.each() {
+		a.log.Info(event, append(of.fields(), more...)...)
+	}
+}
+
+// each is the hold as one for each of what it holds.
+func (h *hold) each() []*hold {
+	each := []*hold{h}
+	for _, of := range h.also {
+		one := *h
+		one.name, one.token, one.place = of.lock, of.token, of.place
+		each = append(each, &one)
+	}
+	return each
+}
 
 // ended tells of the end of a hold; why is nil if its caller gave it up.
 func (a audit) ended(h *hold, why error) {
 	held := zap.Duration("held", time.Since(h.granted))
 	if how := endOf(why); how != "RELEASED" {
-		a.log.Info("loss", append(h.fields(), held, zap.String("reason", how))...)
+		a.tell("loss", h, held, zap.String("reason", how))
 		return
 	}
-	a.log.Info("release", append(h.fields(), held)...)
+	a.tell("release", h, held)
 }
 
 func (a audit) joined(m *member, under guards) {

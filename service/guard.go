@@ -45,20 +45,13 @@ func (s *Services) parseGuards(ctx context.Context, wire []*holdv1.Guard) (of gu
 			return of, invalid("guards", fmt.Sprintf("another one at %d", i), fmt.Sprintf("at most %d different ones", mostGuards))
 		}
 	}
-	of = guards{services: s, all: make([]guard, len(kept))}
-	for n, i := range kept {
-		field, from := fmt.Sprintf("guards[%d]", i), wire[i]
-		switch hold := from.GetHold().(type) {
-		case *holdv1.Guard_HoldId:
-			of.all[n], err = s.guardOfHold(ctx, field+".hold_id", hold.HoldId)
-		case *holdv1.Guard_Ticket:
-			of.all[n], err = s.guardOfTicket(ctx, field+".ticket", hold.Ticket)
-		default:
-			err = invalid(field, "", "either hold_id or ticket")
-		}
+	of = guards{services: s}
+	for _, i := range kept {
+		found, err := s.guardsOf(ctx, fmt.Sprintf("guards[%d]", i), wire[i])
 		if err != nil {
 			return guards{}, err
 		}
+		of.all = append(of.all, found...)
 	}
 	if len(of.all) > 0 {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.StringSlice("sidekeeper.guards", of.texts()))
@@ -66,16 +59,28 @@ func (s *Services) parseGuards(ctx context.Context, wire []*holdv1.Guard) (of gu
 	return of, nil
 }
 
-func (s *Services) guardOfHold(ctx context.Context, field, id string) (guard, error) {
+// guardsOf is one guard of a request: several, of a hold of several locks.
+func (s *Services) guardsOf(ctx context.Context, field string, from *holdv1.Guard) ([]guard, error) {
+	switch hold := from.GetHold().(type) {
+	case *holdv1.Guard_HoldId:
+		return s.guardsOfHold(ctx, field+".hold_id", hold.HoldId)
+	case *holdv1.Guard_Ticket:
+		found, err := s.guardOfTicket(ctx, field+".ticket", hold.Ticket)
+		return []guard{found}, err
+	}
+	return nil, invalid(field, "", "either hold_id or ticket")
+}
+
+func (s *Services) guardsOfHold(ctx context.Context, field, id string) ([]guard, error) {
 	found, ended, err := s.findHold(ctx, kindLock, field, id)
 	switch {
 	case err != nil:
-		return guard{}, err
+		return nil, err
 	case ended != nil:
 		facts := map[string]string{"fencing_token": strconv.FormatInt(ended.token, 10)}
-		return guard{}, &detailedError{kind: recipes.ErrGuardLost, facts: facts, text: "the hold has ended with " + endOf(ended.why)}
+		return nil, &detailedError{kind: recipes.ErrGuardLost, facts: facts, text: "the hold has ended with " + endOf(ended.why)}
 	}
-	return guard{found.name, found.token, found.place}, nil
+	return append([]guard{{found.name, found.token, found.place}}, found.also...), nil
 }
 
 // parseTicket is what a ticket says. Its place is not looked for.

@@ -28,7 +28,7 @@ func (s *heldStream[P, M]) settle(ctx context.Context, why error) {
 	if s.recipe.again != nil {
 		s.lease.yield(s.recipe.resource)
 	} else {
-		s.lease.drop(s.recipe.resource)
+		s.lease.drop(s.recipe.all()...)
 	}
 	if s.single { // the lease is this stream's alone, and ends before the status too
 		s.lease.end(endOfLease(why))

@@ -18,6 +18,7 @@ type hold struct {
 	name    name
 	token   int64
 	place   recipes.Guard // of what may guard writes
+	also    []guard       // the others, of one that holds several
 	lease   *lease
 	granted time.Time
 
@@ -41,7 +42,7 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 	made.kind, made.lease, made.granted = s.recipe.resource.kind, s.lease, time.Now()
 	made.told, made.released, made.gone = &s.told, s.acknowledged, make(chan struct{})
 	s.services.held.enter(math.MaxInt)
-	s.lease.has(s.recipe.resource, made.token)
+	s.lease.has(s.recipe.all(), made.token)
 	if claimed := s.started.claimed(); claimed != nil && claimed.token == made.token {
 		if key, ok := s.services.holds.enterAs(claimed.holdID, s.lease.identity, made); ok {
 			made.key = key

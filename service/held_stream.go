@@ -44,7 +44,8 @@ func parseHeld(request heldRequest) (params heldParams, err error) {
 type heldRecipe[M any] struct {
 	heldParams
 
-	resource resource // what the stream is about
+	resource resource   // what the stream is about
+	also     []resource // what else, if that is several
 
 	// again is for places that bear a name: a lease can have a second one only when the first is gone. It says why a second stream is
 	// refused; nil if it shall wait for the first, which is leaving. Where again is nil each second stream is refused.
@@ -66,6 +67,9 @@ type heldRecipe[M any] struct {
 	resumed   func() M
 	requested func(asked request) M // tells what is asked of the holder; nil if nothing ever is, not even when the sidecar stops
 }
+
+// all is what the stream is about.
+func (r heldRecipe[M]) all() []resource { return append([]resource{r.resource}, r.also...) }
 
 // A heldPlace is what a stream has in the ensemble while it waits and holds.
 type heldPlace interface {
@@ -175,7 +179,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 		s.single = true
 		s.lease, err = s.services.leases.begin(ctx, s.caller, s.recipe.about, s.services.options.SessionTimeout)
 		if err == nil {
-			s.lease.begin(s.recipe.resource, s.left)
+			s.lease.begin(s.recipe.all(), s.left)
 		}
 		return err
 	default:
@@ -185,7 +189,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 	}
 	caller.CallOf(ctx).StandsOn(s.lease.logID)
 	for {
-		err := s.lease.enter(s.recipe.resource, s.left)
+		err := s.lease.enter(s.recipe.all(), s.left)
 		if !errors.Is(err, errAlreadyContending) || s.recipe.again == nil {
 			return err
 		}

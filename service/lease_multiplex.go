@@ -191,6 +191,9 @@ func (m *multiplex) handlerOf(request *leasev1.Start) (method string, handle grp
 	case *leasev1.Start_Acquire:
 		locks := &lockService{services: services, directory: services.lockDirectory()}
 		return lockv1.LockService_Acquire_FullMethodName, handling(of.Acquire, locks.Acquire), nil
+	case *leasev1.Start_AcquireAll:
+		locks := &lockService{services: services, directory: services.lockDirectory()}
+		return lockv1.LockService_AcquireAll_FullMethodName, handling(of.AcquireAll, locks.AcquireAll), nil
 	case *leasev1.Start_AcquirePermits:
 		semaphores := &semaphoreService{services: services}
 		return semaphorev1.SemaphoreService_Acquire_FullMethodName, handling(of.AcquirePermits, semaphores.Acquire), nil
@@ -201,7 +204,7 @@ func (m *multiplex) handlerOf(request *leasev1.Start) (method string, handle grp
 		members := &membershipService{services: services}
 		return membershipv1.MembershipService_Join_FullMethodName, handling(of.Join, members.Join), nil
 	}
-	return "", nil, invalid("start.request", "", "acquire, acquire_permits, campaign or join")
+	return "", nil, invalid("start.request", "", "acquire, acquire_all, acquire_permits, campaign or join")
 }
 
 // handling is a call whose request has come already.
@@ -299,6 +302,8 @@ func (s *started) event(of any) *leasev1.MultiplexResponse {
 	switch of := of.(type) {
 	case *lockv1.AcquireResponse:
 		event.Event = &leasev1.Event_Acquire{Acquire: of}
+	case *lockv1.AcquireAllResponse:
+		event.Event = &leasev1.Event_AcquireAll{AcquireAll: of}
 	case *semaphorev1.AcquireResponse:
 		event.Event = &leasev1.Event_AcquirePermits{AcquirePermits: of}
 	case *electionv1.CampaignResponse:

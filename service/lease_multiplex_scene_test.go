@@ -209,7 +209,7 @@ func begin[M any](
 	request.event = func(event *leasev1.Event) {
 		c.mu.Lock()
 		request.holds = request.holds || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil ||
-			event.GetAcquirePermits().GetGranted() != nil || event.GetCampaign().GetElected() != nil
+			event.GetAcquirePermits().GetGranted() != nil || event.GetAcquireAll().GetGranted() != nil || event.GetCampaign().GetElected() != nil
 		c.mu.Unlock()
 		made.add(eventIn(event), nil)
 	}
@@ -271,6 +271,25 @@ func (l carriedLocks) Acquire(
 				return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Suspended{Suspended: &lockv1.Suspended{Remaining: of.GetRemaining()}}}
 			}
 			return &lockv1.AcquireResponse{Event: &lockv1.AcquireResponse_Resumed{Resumed: &lockv1.Resumed{}}}
+		})
+}
+
+// AcquireAll carries several locks.
+func (l carriedLocks) AcquireAll(
+	ctx context.Context, request *lockv1.AcquireAllRequest, options ...grpc.CallOption,
+) (grpc.ServerStreamingClient[lockv1.AcquireAllResponse], error) {
+	on := l.carriers.of(request.GetLeaseId())
+	if on == nil {
+		return l.LockServiceClient.AcquireAll(ctx, request, options...)
+	}
+	request.LeaseId = ""
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_AcquireAll{AcquireAll: request}}, (*leasev1.Event).GetAcquireAll,
+		func(m *leasev1.MultiplexResponse) *lockv1.AcquireAllResponse {
+			if of := m.GetSuspended(); of != nil {
+				suspended := &lockv1.Suspended{Remaining: of.GetRemaining()}
+				return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Suspended{Suspended: suspended}}
+			}
+			return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Resumed{Resumed: &lockv1.Resumed{}}}
 		})
 }
 

@@ -28,38 +28,44 @@ type possession struct {
 	gone    chan struct{}   // closed when it is dropped
 }
 
-// enter has one more stream stand on the lease, for the sake of a resource that it does not have or wait for yet. left is
+// enter has one more stream stand on the lease, for the sake of resources that it does not have or wait for yet. left is
 // closed when the caller ends the stream.
-func (l *lease) enter(of resource, left <-chan struct{}) error {
+func (l *lease) enter(all []resource, left <-chan struct{}) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.lostLocked(); err != nil {
 		return err
 	}
-	if l.resources[of] != nil {
-		return &detailedError{kind: errAlreadyContending, facts: map[string]string{"name": of.name}}
+	for _, of := range all {
+		if l.resources[of] != nil {
+			return &detailedError{kind: errAlreadyContending, facts: map[string]string{"name": of.name}}
+		}
 	}
-	l.beginLocked(of, left)
+	l.beginLocked(all, left)
 	return nil
 }
 
 // begin has the one stream that a lease was made for stand on it.
-func (l *lease) begin(of resource, left <-chan struct{}) {
+func (l *lease) begin(all []resource, left <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.beginLocked(of, left)
+	l.beginLocked(all, left)
 }
 
-func (l *lease) beginLocked(of resource, left <-chan struct{}) {
-	l.resources[of] = &possession{since: time.Now(), left: left, gone: make(chan struct{})}
+func (l *lease) beginLocked(all []resource, left <-chan struct{}) {
+	for _, of := range all {
+		l.resources[of] = &possession{since: time.Now(), left: left, gone: make(chan struct{})}
+	}
 	l.streams.enter(math.MaxInt)
 }
 
-func (l *lease) has(of resource, token int64) {
+func (l *lease) has(all []resource, token int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	found := l.resources[of]
-	found.held, found.since, found.token = true, time.Now(), token
+	for _, of := range all {
+		found := l.resources[of]
+		found.held, found.since, found.token = true, time.Now(), token
+	}
 }
 
 // yield says that the stream is over that had the resource, and that the lease will drop it once it is gone.
@@ -84,14 +90,16 @@ func (l *lease) leaving(of resource) <-chan struct{} {
 	return nil
 }
 
-// drop lets the lease have or wait for the resource again. The stream stands on the lease until streams.leave.
-func (l *lease) drop(of resource) {
+// drop lets the lease have or wait for the resources again. The stream stands on the lease until streams.leave.
+func (l *lease) drop(all ...resource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if found := l.resources[of]; found != nil {
-		close(found.gone)
+	for _, of := range all {
+		if found := l.resources[of]; found != nil {
+			close(found.gone)
+		}
+		delete(l.resources, of)
 	}
-	delete(l.resources, of)
 }
 
 // possessions is a copy of what the lease has and waits for.

@@ -214,7 +214,7 @@ func (a *lockStream[M]) lookAtQueue(ctx context.Context, news *queueNews[M]) err
 	case a.started.claimed().held(): // it stands where it stood, and others are before it: it never was its turn
 		return errLockBroken
 	case a.params.once:
-		return a.heldBy(turn.Holders)
+		return heldBy(turn.Holders)
 	case turn.First:
 		ageless, event := a.words.queued(recipes.Turn{}, delay)
 		news.tell(0, ageless, event)
@@ -249,7 +249,7 @@ func (a *lockStream[M]) stepsBack(turn recipes.Turn) bool {
 }
 
 // heldBy says who else holds the lock, which whoever waits is told, too.
-func (a *lockStream[M]) heldBy(holders []recipes.Contender) error {
+func heldBy(holders []recipes.Contender) error {
 	for _, holder := range holders {
 		text := ""
 		if holder.Owner != "" {

@@ -166,3 +166,25 @@ func TestAViewTellsOfADelay(t *testing.T) {
 	s.acquire(s.others, &lockv1.AcquireRequest{Name: "orders"}).sees("queued 0")
 	views("lost true 1m0s 1")
 }
+
+func TestWhoeverTakesSeveralLocksWaitsForTheDelayOfEach(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	request := delay(time.Second)
+	request.LeaseId = lease.id
+	s.hold(s.callers, request)
+	lease.session.Expire()
+	waitUntil(t, func() bool { return s.contenders("orders") == 0 })
+	began := time.Now()
+	stream, err := s.others.AcquireAll(s.context(), &lockv1.AcquireAllRequest{Locks: []*lockv1.WantedLock{{Name: "stock"}, {Name: "orders"}}})
+	s.must(err)
+	for granted := false; !granted; {
+		event, err := stream.Recv()
+		s.must(err)
+		granted = event.GetGranted() != nil
+	}
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("granted after %v", took)
+	}
+}

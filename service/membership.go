@@ -229,7 +229,7 @@ func (r *memberList) find(of resource, from caller.Caller, with *lease) *member 
 // beginMember makes a member of a membership.
 func (s *Services) beginMember(of resource, on *lease, membership *recipes.Membership, under guards) *member {
 	made := &member{resource: of, lease: on, membership: membership, joined: time.Now()}
-	on.has(of, membership.Incarnation)
+	on.has([]resource{of}, membership.Incarnation)
 	s.members.add(made)
 	s.options.Events.MemberJoined()
 	s.audit.joined(made, under)

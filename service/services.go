@@ -239,6 +239,24 @@ func (c *waiterLimit) enter(of resource) error {
 	return nil
 }
 
+// enterAll enters for each or for none. Whoever enters calls leave, once or more.
+func (c *waiterLimit) enterAll(all []resource) (leave func(), err error) {
+	entered := all[:0:0]
+	leave = sync.OnceFunc(func() {
+		for _, of := range entered {
+			c.leave(of)
+		}
+	})
+	for _, of := range all {
+		if err := c.enter(of); err != nil {
+			leave()
+			return nil, err
+		}
+		entered = append(entered, of)
+	}
+	return leave, nil
+}
+
 func (c *waiterLimit) leave(of resource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -68,8 +68,8 @@ func manyHolders(tb testing.TB, leases int) *Services {
 			tb.Fatal(err)
 		}
 		lock := resource{kindLock, fmt.Sprint("lock-", i)}
-		made.begin(lock, nil)
-		made.has(lock, int64(i))
+		made.begin([]resource{lock}, nil)
+		made.has([]resource{lock}, int64(i))
 	}
 	return services
 }

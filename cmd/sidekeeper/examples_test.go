@@ -62,6 +62,9 @@ var trials = map[string]trial{
 	`sidekeeper lock run shop/index --mode read -- sh -c 'echo "reading with token $SIDEKEEPER_FENCING_TOKEN"'`: {
 		says: `^reading with token \d+\n$`,
 	},
+	"sidekeeper lock run accounts/7 accounts/9 -- ./transfer": {
+		says: `^accounts/7 accounts/9 \d+ \d+ under accounts/7:\d+ accounts/9:\d+\n$`,
+	},
 	"sidekeeper lock ls":                    {beside: held, says: `(?m)^reports +1$`},
 	"sidekeeper lock ls shop --output json": {before: "sidekeeper lock run shopping -- true", says: `^\{"locks":\[\],`},
 	"sidekeeper lock show reports":          {beside: held, says: `(?m)^held +exclusive +\d+ `},
@@ -275,6 +278,7 @@ var scripts = map[string]string{
 	"bin/nano":       `echo edited by nano >"$1"`,
 	"make-reports":   `echo "$SIDEKEEPER_LOCK_NAME$SIDEKEEPER_SEMAPHORE_NAME $* under $SIDEKEEPER_FENCING_TOKEN"`,
 	"clean-up":       "echo cleaning",
+	"transfer":       `echo "$SIDEKEEPER_LOCK_NAME $SIDEKEEPER_FENCING_TOKEN under $SIDEKEEPER_GUARDS"`,
 	"serve":          `echo "serving $* as $SIDEKEEPER_MEMBER_NAME$SIDEKEEPER_ELECTION_NAME"`,
 }
 

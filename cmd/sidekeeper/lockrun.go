@@ -14,6 +14,7 @@ import (
 // A lockRun runs one command while holding a lock.
 type lockRun struct {
 	claim    supervise.Lock
+	names    []string
 	command  []string
 	mode     choice
 	wait     time.Duration
@@ -27,11 +28,11 @@ func newLockRunCommand(reach *reach) *cobra.Command {
 		onRevoke: choice{values: []string{"term", "ignore"}},
 	}
 	command := &cobra.Command{
-		Use:   "run NAME [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run a command while holding a lock",
+		Use:   "run NAME... [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command while holding a lock, or several",
 		Args:  r.takeArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return reach.runUnder(command, &r.claim, r.command)
+			return reach.runUnder(command, r.claimed(), r.command)
 		},
 	}
 	flags := command.Flags()
@@ -48,8 +49,12 @@ func newLockRunCommand(reach *reach) *cobra.Command {
 }
 
 func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
-	if command.ArgsLenAtDash() != 1 || len(args) < 2 {
-		return errors.New("usage: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]")
+	names := command.ArgsLenAtDash()
+	if names < 1 || len(args) <= names {
+		return errors.New("usage: sidekeeper lock run NAME... -- COMMAND [ARGUMENT...]")
+	}
+	if names > mostNames {
+		return errors.New("a command runs under at most 8 locks")
 	}
 	if r.try && command.Flags().Changed("wait") {
 		return errors.New("--try and --wait exclude each other")
@@ -57,7 +62,8 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 	if r.wait < 0 || r.claim.KillGrace < 0 || r.claim.Options.LockDelay < 0 {
 		return errors.New("durations cannot be negative")
 	}
-	r.claim.Name, r.command = args[0], args[1:]
+	r.names, r.command = args[:names], args[names:]
+	r.claim.Name = r.names[0]
 	r.claim.Terminate = r.onRevoke.String() == "term"
 	options := &r.claim.Options
 	options.Mode, options.Owner = modes[r.mode.String()], cmp.Or(options.Owner, supervise.DefaultOwner())
@@ -65,6 +71,22 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 		options.Wait = &r.wait
 	}
 	return nil
+}
+
+// mostNames is how many locks a command runs under: as many as may guard what it writes.
+const mostNames = 8
+
+// claimed is what the command runs under: the lock, or all of several.
+func (r *lockRun) claimed() supervise.Claim {
+	if len(r.names) == 1 {
+		return &r.claim
+	}
+	several := &supervise.Locks{KillGrace: r.claim.KillGrace, Terminate: r.claim.Terminate}
+	for _, name := range r.names {
+		several.Wanted = append(several.Wanted, sidekeeper.WantedLock{Name: name, Mode: r.claim.Options.Mode})
+	}
+	several.Options.Owner, several.Options.Wait = r.claim.Options.Owner, r.claim.Options.Wait
+	return several
 }
 
 var modes = map[string]sidekeeper.Mode{

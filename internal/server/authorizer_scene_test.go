@@ -223,6 +223,9 @@ func lockAskings() []asking {
 		about(lockv1.LockService_Acquire_FullMethodName, func(n string) *lockv1.AcquireRequest {
 			return &lockv1.AcquireRequest{Name: n, WaitTimeout: noTime}
 		}),
+		about(lockv1.LockService_AcquireAll_FullMethodName, func(n string) *lockv1.AcquireAllRequest {
+			return &lockv1.AcquireAllRequest{Locks: []*lockv1.WantedLock{{Name: n}}, WaitTimeout: noTime}
+		}),
 		with(lockv1.LockService_Check_FullMethodName, &lockv1.CheckRequest{HoldIds: []string{noID}}),
 		with(lockv1.LockService_Release_FullMethodName, &lockv1.ReleaseRequest{HoldId: noID}),
 		about(lockv1.LockService_Revoke_FullMethodName, func(n string) *lockv1.RevokeRequest { return &lockv1.RevokeRequest{Name: n} }),

@@ -34,14 +34,15 @@ var methodPolicies = map[string]methodPolicy{
 	leasev1.LeaseService_Close_FullMethodName:     {},
 	leasev1.LeaseService_List_FullMethodName:      {names: everyName},
 
-	lockv1.LockService_Acquire_FullMethodName: {names: nameIn},
-	lockv1.LockService_Check_FullMethodName:   {},
-	lockv1.LockService_Release_FullMethodName: {},
-	lockv1.LockService_Revoke_FullMethodName:  {names: nameIn, use: "grace", isUse: hasGrace},
-	lockv1.LockService_Break_FullMethodName:   {names: nameIn, operator: true},
-	lockv1.LockService_Get_FullMethodName:     {names: nameIn},
-	lockv1.LockService_List_FullMethodName:    {names: prefixIn},
-	lockv1.LockService_Watch_FullMethodName:   {names: nameIn},
+	lockv1.LockService_Acquire_FullMethodName:    {names: nameIn},
+	lockv1.LockService_AcquireAll_FullMethodName: {names: locksOfAcquireAll},
+	lockv1.LockService_Check_FullMethodName:      {},
+	lockv1.LockService_Release_FullMethodName:    {},
+	lockv1.LockService_Revoke_FullMethodName:     {names: nameIn, use: "grace", isUse: hasGrace},
+	lockv1.LockService_Break_FullMethodName:      {names: nameIn, operator: true},
+	lockv1.LockService_Get_FullMethodName:        {names: nameIn},
+	lockv1.LockService_List_FullMethodName:       {names: prefixIn},
+	lockv1.LockService_Watch_FullMethodName:      {names: nameIn},
 
 	electionv1.ElectionService_Campaign_FullMethodName: {names: nameIn},
 	electionv1.ElectionService_Proclaim_FullMethodName: {names: lockOfTicket},
@@ -88,6 +89,13 @@ var methodPolicies = map[string]methodPolicy{
 // Where the names stand in requests. A listing is of all that lies under its prefix, so that prefix must be allowed itself.
 
 func nameIn(request any) []string { return []string{request.(interface{ GetName() string }).GetName()} }
+
+func locksOfAcquireAll(request any) (names []string) {
+	for _, lock := range request.(*lockv1.AcquireAllRequest).GetLocks() {
+		names = append(names, lock.GetName())
+	}
+	return names
+}
 
 func groupIn(request any) []string {
 	return []string{request.(interface{ GetGroup() string }).GetGroup()}

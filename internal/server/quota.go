@@ -80,15 +80,18 @@ func costOf(method string, request any) cost {
 
 // holding are the methods that open a session of their own where they are given no lease.
 var holding = []string{
-	lockv1.LockService_Acquire_FullMethodName, semaphorev1.SemaphoreService_Acquire_FullMethodName,
+	lockv1.LockService_Acquire_FullMethodName, lockv1.LockService_AcquireAll_FullMethodName, semaphorev1.SemaphoreService_Acquire_FullMethodName,
 	electionv1.ElectionService_Campaign_FullMethodName, membershipv1.MembershipService_Join_FullMethodName,
 }
 
 // writesOf is how many writes a request of each method that writes counts as.
 var writesOf = map[string]func(request any) int{
 	lockv1.LockService_Acquire_FullMethodName: once,
-	lockv1.LockService_Revoke_FullMethodName:  once,
-	lockv1.LockService_Break_FullMethodName:   once,
+	lockv1.LockService_AcquireAll_FullMethodName: func(request any) int {
+		return max(1, len(request.(*lockv1.AcquireAllRequest).GetLocks()))
+	},
+	lockv1.LockService_Revoke_FullMethodName: once,
+	lockv1.LockService_Break_FullMethodName:  once,
 
 	electionv1.ElectionService_Campaign_FullMethodName: once,
 	electionv1.ElectionService_Proclaim_FullMethodName: once,

@@ -44,5 +44,5 @@ func (l *Leadership) take(ctx context.Context, r *Runner) error {
 
 func (l *Leadership) environment() []string {
 	token := strconv.FormatInt(l.term.FencingToken, 10)
-	return []string{"SIDEKEEPER_FENCING_TOKEN=" + token, "SIDEKEEPER_ELECTION_NAME=" + l.Name, guardsWith(l.Name, token)}
+	return []string{"SIDEKEEPER_FENCING_TOKEN=" + token, "SIDEKEEPER_ELECTION_NAME=" + l.Name, guardsWith(l.Name + ":" + token)}
 }

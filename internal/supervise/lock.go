@@ -56,10 +56,10 @@ const GuardsVariable = "SIDEKEEPER_GUARDS"
 
 func (l *Lock) environment() []string {
 	token := strconv.FormatInt(l.held.FencingToken(), 10)
-	return []string{"SIDEKEEPER_FENCING_TOKEN=" + token, "SIDEKEEPER_LOCK_NAME=" + l.Name, guardsWith(l.Name, token)}
+	return []string{"SIDEKEEPER_FENCING_TOKEN=" + token, "SIDEKEEPER_LOCK_NAME=" + l.Name, guardsWith(l.Name + ":" + token)}
 }
 
-// guardsWith are the locks that a command runs under, one more than this process.
-func guardsWith(name, token string) string {
-	return GuardsVariable + "=" + strings.TrimSpace(os.Getenv(GuardsVariable)+" "+name+":"+token)
+// guardsWith are the locks that a command runs under, these more than this process.
+func guardsWith(more ...string) string {
+	return GuardsVariable + "=" + strings.TrimSpace(os.Getenv(GuardsVariable)+" "+strings.Join(more, " "))
 }

@@ -105,6 +105,39 @@ func testGuardedCuts(t *testing.T, e *ensemble.Ensemble, c *Client) {
 	}
 }
 
+// testPlacesCuts cuts replies and requests while a session takes places in several queues at once. It has all of them then, and no others stand.
+func testPlacesCuts(t *testing.T, e *ensemble.Ensemble, c *Client) {
+	const dir = "/sidekeeper/places-cuts"
+	o, s := newOutsider(t, e), openSession(t, c)
+	cuts := 0
+	for round := 0; cuts < 40; round++ {
+		var ends []recipes.QueueEnd
+		for i := range 1 + round%16 {
+			ends = append(ends, recipes.QueueEnd{Dir: fmt.Sprintf("%s/%s-%d", dir, strings.Repeat("long", 200), i), Marker: "-lock-"})
+		}
+		trap := cutIn(e.Server(1).ClientLink(), round, link.Multi, dir, 1+round%3)
+		made, err := s.EnqueueAll(t.Context(), ends, []byte("1"))
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		for i, end := range ends {
+			o.expect(end.Dir, fmt.Sprintf("%s 1 %x", made[i].Name, s.id))
+			if place, before := made[i].Name, made[0].Name; place[:len(place)-sequenceSize+1] != before[:len(before)-sequenceSize+1] {
+				t.Fatalf("round %d: %s beside %s", round, place, before)
+			}
+		}
+		for i, end := range ends {
+			s.Dequeue(t.Context(), end.Dir+"/"+made[i].Name)
+			o.expect(end.Dir, "")
+		}
+		trap.Release()
+		cuts += trap.Count()
+	}
+	if s.Err() != nil || s.bytes != 0 || len(s.places) != 0 {
+		t.Errorf("the session: %v, %d bytes", s.Err(), s.bytes)
+	}
+}
+
 // testMemberCuts cuts replies and requests of each kind, a thousand in all, while a member comes, changes and goes.
 func testMemberCuts(t *testing.T, e *ensemble.Ensemble, c *Client) {
 	const dir = "/sidekeeper/member-cuts"

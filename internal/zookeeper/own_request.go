@@ -30,6 +30,7 @@ type ownRequest struct {
 	kind int32
 	path string // of a list
 	body []byte
+	most int // the longest answer, head and all; 0 for what its kind has
 
 	answer []byte
 	err    error // as the library would have it
@@ -82,6 +83,16 @@ func (w *wire) awaitsOwn(kind int32) bool {
 	w.asking.Lock()
 	defer w.asking.Unlock()
 	return len(w.asked) > 0 && w.asked[0].own != nil && w.asked[0].kind == kind
+}
+
+// mostOfOwn is how long the answer may be that is due, if it is to a request of our own that says so; otherwise 0.
+func (w *wire) mostOfOwn() int {
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	if len(w.asked) == 0 || w.asked[0].own == nil {
+		return 0
+	}
+	return w.asked[0].own.most
 }
 
 // ownXid is the number of the request of our own before which there were so many.
@@ -169,12 +180,7 @@ func (s *Session) askOwn(requests ...ownRequest) ([]ownRequest, error) {
 
 // createPlace makes an ephemeral sequential child of dir and lists dir behind it, unless many names were there lately.
 func (s *Session) createPlace(dir, prefix string, data []byte) (made recipes.Enqueued, err error) {
-	body := make([]byte, 0, 128+len(dir)+len(prefix)+len(data))
-	body = binary.BigEndian.AppendUint32(body, uint32(len(dir)+1+len(prefix)))
-	body = append(append(append(body, dir...), '/'), prefix...)
-	body = appendBytes(body, data)
-	body = appendACL(body, s.client.config.acl)
-	body = binary.BigEndian.AppendUint32(body, zk.FlagEphemeralSequential)
+	body := s.appendPlace(make([]byte, 0, 128+len(dir)+len(prefix)+len(data)), dir, prefix, data)
 	requests := append(make([]ownRequest, 0, 2), ownRequest{kind: opCreate2, body: body})
 	if s.client.crowded.check(dir) == nil {
 		requests = append(requests, ownRequest{kind: opGetChildren2, path: dir, body: append(appendBytes(nil, []byte(dir)), 0)})
@@ -210,6 +216,72 @@ func dataLengthIn(stat *jute.Decoder) int32 {
 	}
 	stat.Int64() // ephemeralOwner
 	return stat.Int32()
+}
+
+// appendPlace appends what makes an ephemeral sequential child of dir.
+func (s *Session) appendPlace(b []byte, dir, prefix string, data []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(dir)+1+len(prefix)))
+	b = append(append(append(b, dir...), '/'), prefix...)
+	b = appendBytes(b, data)
+	b = appendACL(b, s.client.config.acl)
+	return binary.BigEndian.AppendUint32(b, zk.FlagEphemeralSequential)
+}
+
+// createPlaces makes a node at each of the ends in one transaction; what the names begin with is unique. It is a request of our own because
+// the library's is shorter.
+func (s *Session) createPlaces(ends []recipes.QueueEnd, unique string, data []byte) (made []recipes.Enqueued, err error) {
+	multi := ownRequest{kind: opMulti, most: replyHead + operationBytes}
+	for _, end := range ends {
+		prefix := unique + end.Marker
+		multi.body = s.appendPlace(appendOperation(multi.body, opCreate, false), end.Dir, prefix, data)
+		multi.most += operationBytes + lengthBytes + len(end.Dir) + 1 + len(prefix) + sequenceSize
+	}
+	multi.body = appendOperation(multi.body, opError, true)
+	answered, err := s.askOwn(multi)
+	if err != nil {
+		return nil, err
+	}
+	results := jute.NewDecoder(answered[0].answer)
+	for _, end := range ends {
+		place, code := createdIn(results)
+		switch {
+		case code != 0:
+			return nil, libraryError(code)
+		case results.Failed() || !strings.HasPrefix(place, end.Dir+"/"+unique+end.Marker):
+			return nil, zk.ErrShortBuffer // as the library has it: the outcome is not known
+		}
+		made = append(made, recipes.Enqueued{Name: path.Base(place)})
+	}
+	return made, nil
+}
+
+// appendOperation appends what stands before an operation of a multi, or after the last one.
+func appendOperation(b []byte, kind int32, done bool) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(kind))
+	if done {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	return binary.BigEndian.AppendUint32(b, 1<<32-1)
+}
+
+// createdIn reads the next result of a multi that makes nodes: a path, or why there is none. Those before the one that was refused say no
+// reason.
+func createdIn(results *jute.Decoder) (place string, code int32) {
+	for !results.Failed() {
+		kind, done, _ := results.Int32(), results.Bool(), results.Int32()
+		if kind == opCreate && !done {
+			return results.Text(), 0
+		}
+		if done {
+			return "", 0
+		}
+		if code = results.Int32(); code != 0 {
+			return "", code
+		}
+	}
+	return "", 0
 }
 
 // deletePlace deletes a node whatever its data.

@@ -53,6 +53,8 @@ func (w *wire) checkLength(length int) error {
 		most = mostQueue
 	case w.awaitsOwn(opGetEphemerals):
 		most = mostEphemerals * w.session.client.config.EphemeralBytes
+	default:
+		most = max(most, w.mostOfOwn())
 	}
 	if length < least || length > most {
 		return fmt.Errorf("%w: %d bytes", errMalformed, length)

@@ -200,6 +200,15 @@ func (p *PooledSession) Enqueue(ctx context.Context, dir, marker string, data []
 	return p.Session.Enqueue(ctx, dir, marker, data)
 }
 
+// EnqueueAll implements recipes.Session.
+func (p *PooledSession) EnqueueAll(ctx context.Context, ends []recipes.QueueEnd, data []byte) ([]recipes.Enqueued, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	return p.Session.EnqueueAll(ctx, ends, data)
+}
+
 // Dequeue implements recipes.Session.
 func (p *PooledSession) Dequeue(ctx context.Context, place string) {
 	if !p.whileOpen(func() { p.Session.Dequeue(ctx, place) }) {

@@ -119,6 +119,7 @@ func TestASession(t *testing.T) {
 	})
 	t.Run("leaves no orphan and no duplicate when replies are cut", func(t *testing.T) { testCuts(t, c, link1) })
 	t.Run("makes a guarded member once or not at all when replies are cut", func(t *testing.T) { testGuardedCuts(t, e, c) })
+	t.Run("takes several places or none when replies are cut", func(t *testing.T) { testPlacesCuts(t, e, c) })
 	t.Run("keeps its members as they are when replies are cut", func(t *testing.T) { testMemberCuts(t, e, c) })
 	t.Run("lets alone what others make of a name while replies are lost", func(t *testing.T) { testStolenNames(t, e, c) })
 	t.Run("commits what it says when replies are cut", func(t *testing.T) { testCommitCuts(t, e, c) })

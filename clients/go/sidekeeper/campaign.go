@@ -80,7 +80,7 @@ func (l *Leadership) YieldRequested() <-chan Revocation { return l.revocations }
 // Guard is ctx with the term as a guard of what its client writes with it, as Lock.Guard.
 func (l *Leadership) Guard(ctx context.Context) context.Context {
 	hold := &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: l.id}}
-	return withGuard(ctx, guard{client: l.client, wire: hold, ticket: l.term})
+	return withGuard(ctx, guard{client: l.client, wire: hold, tickets: []Ticket{l.term}})
 }
 
 // Proclaim changes the value that the leader shows. ErrGuardLost if it does not lead any more.

@@ -29,7 +29,7 @@ func (l *Lock) Ticket() Ticket { return Ticket{strings.TrimPrefix(l.what, lockWo
 func (l *Lock) Guard(ctx context.Context) context.Context {
 	hold := guard{client: l.client, wire: &holdv1.Guard{Hold: &holdv1.Guard_HoldId{HoldId: l.id}}}
 	if l.options.Mode != Read {
-		hold.ticket = l.Ticket()
+		hold.tickets = []Ticket{l.Ticket()}
 	}
 	return withGuard(ctx, hold)
 }
@@ -38,7 +38,7 @@ func (l *Lock) Guard(ctx context.Context) context.Context {
 // reads.
 func (t Ticket) Guard(ctx context.Context) context.Context {
 	ticket := &holdv1.Ticket{Lock: t.Lock, FencingToken: t.FencingToken}
-	return withGuard(ctx, guard{wire: &holdv1.Guard{Hold: &holdv1.Guard_Ticket{Ticket: ticket}}, ticket: t})
+	return withGuard(ctx, guard{wire: &holdv1.Guard{Hold: &holdv1.Guard_Ticket{Ticket: ticket}}, tickets: []Ticket{t}})
 }
 
 // Tickets are those of the holds that guard what is written with ctx, in the order of Lock.Guard and Ticket.Guard: what package fence sends
@@ -46,8 +46,10 @@ func (t Ticket) Guard(ctx context.Context) context.Context {
 func Tickets(ctx context.Context) (tickets []Ticket) {
 	all, _ := ctx.Value(guardsKey{}).([]guard)
 	for _, of := range all {
-		if of.ticket != (Ticket{}) && !slices.Contains(tickets, of.ticket) {
-			tickets = append(tickets, of.ticket)
+		for _, ticket := range of.tickets {
+			if !slices.Contains(tickets, ticket) {
+				tickets = append(tickets, ticket)
+			}
 		}
 	}
 	return tickets
@@ -91,9 +93,9 @@ func Unguarded(ctx context.Context) context.Context {
 
 // A guard is for what one client writes; for all, if that is nil.
 type guard struct {
-	client *Client
-	wire   *holdv1.Guard
-	ticket Ticket // none, if that of others may be smaller or larger
+	client  *Client
+	wire    *holdv1.Guard
+	tickets []Ticket // without those of locks of which others may have smaller or larger ones
 }
 
 type guardsKey struct{}

@@ -253,10 +253,12 @@ func (r *request) open() (receive func() error, err error) {
 func (r *request) hear(event *leasev1.Event) {
 	if r != nil {
 		granted, permits, joined := event.GetAcquire().GetGranted(), event.GetAcquirePermits().GetGranted(), event.GetJoin().GetJoined()
-		elected := event.GetCampaign().GetElected()
+		elected, all := event.GetCampaign().GetElected(), event.GetAcquireAll().GetGranted()
 		switch {
 		case granted != nil:
 			r.begun, r.holdID, r.token = true, granted.GetHoldId(), granted.GetFencingToken()
+		case all != nil: // made by one transaction, so that one token is that of each
+			r.begun, r.holdID, r.token = true, all.GetHoldId(), all.GetLocks()[0].GetFencingToken()
 		case permits != nil:
 			r.begun, r.holdID, r.token = true, permits.GetHoldId(), permits.GetToken()
 		case elected != nil:

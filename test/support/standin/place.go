@@ -64,6 +64,52 @@ func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (recipes
 	return made, nil
 }
 
+// EnqueueAll implements recipes.Session.
+func (s *Session) EnqueueAll(_ context.Context, ends []recipes.QueueEnd, data []byte) (made []recipes.Enqueued, err error) {
+	unique := "/_c_" + uuid()
+	err = s.call(context.Background(), s.over(), Operation{"EnqueueAll", ends[0].Dir}, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.cause != nil {
+			return s.cause
+		}
+		made, err = s.ensemble().enqueueAll(s, ends, unique, data)
+		return err
+	})
+	return made, err
+}
+
+// enqueueAll makes the nodes in one transaction, and what lies above them. The ensemble is locked.
+func (e *Ensemble) enqueueAll(s *Session, ends []recipes.QueueEnd, unique string, data []byte) (made []recipes.Enqueued, err error) {
+	size := e.bytesOf(s.id)
+	for _, end := range ends {
+		size += len(end.Dir) + len(unique) + len(end.Marker) + len("0000000000")
+		if err := e.MakeParents(end.Dir); err != nil {
+			return nil, err
+		}
+	}
+	if size > e.options.EphemeralBytes {
+		return nil, recipes.ErrTooManyBytes
+	}
+	err = e.Write(s.id, func(t *embedded.Transaction) error {
+		for _, end := range ends {
+			path, _, err := t.Make(end.Dir+unique+end.Marker, data, embedded.EphemeralSequential)
+			if err != nil {
+				return err
+			}
+			made = append(made, recipes.Enqueued{Name: path[len(end.Dir)+1:]})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, end := range ends {
+		made[i].Gone = e.own(s, end.Dir+"/"+made[i].Name)
+	}
+	return made, nil
+}
+
 // own enters a node of a session's into the books.
 func (e *Ensemble) own(s *Session, path string) (gone <-chan struct{}) {
 	p := &place{session: s, gone: make(chan struct{})}

@@ -679,6 +679,7 @@ type Start struct {
 	//	*Start_Join
 	//	*Start_AcquirePermits
 	//	*Start_Campaign
+	//	*Start_AcquireAll
 	Request       isStart_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -764,6 +765,15 @@ func (x *Start) GetCampaign() *v13.CampaignRequest {
 	return nil
 }
 
+func (x *Start) GetAcquireAll() *v1.AcquireAllRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Start_AcquireAll); ok {
+			return x.AcquireAll
+		}
+	}
+	return nil
+}
+
 type isStart_Request interface {
 	isStart_Request()
 }
@@ -788,6 +798,11 @@ type Start_Campaign struct {
 	Campaign *v13.CampaignRequest `protobuf:"bytes,5,opt,name=campaign,proto3,oneof"`
 }
 
+type Start_AcquireAll struct {
+	// Several locks at once.
+	AcquireAll *v1.AcquireAllRequest `protobuf:"bytes,6,opt,name=acquire_all,json=acquireAll,proto3,oneof"`
+}
+
 func (*Start_Acquire) isStart_Request() {}
 
 func (*Start_Join) isStart_Request() {}
@@ -795,6 +810,8 @@ func (*Start_Join) isStart_Request() {}
 func (*Start_AcquirePermits) isStart_Request() {}
 
 func (*Start_Campaign) isStart_Request() {}
+
+func (*Start_AcquireAll) isStart_Request() {}
 
 // Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is
 // gone from the ensemble. After an `ended` that was not asked for, it acknowledges that end, and nothing follows: the caller no
@@ -1060,6 +1077,7 @@ type Event struct {
 	//	*Event_Join
 	//	*Event_AcquirePermits
 	//	*Event_Campaign
+	//	*Event_AcquireAll
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1145,6 +1163,15 @@ func (x *Event) GetCampaign() *v13.CampaignResponse {
 	return nil
 }
 
+func (x *Event) GetAcquireAll() *v1.AcquireAllResponse {
+	if x != nil {
+		if x, ok := x.Event.(*Event_AcquireAll); ok {
+			return x.AcquireAll
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -1169,6 +1196,11 @@ type Event_Campaign struct {
 	Campaign *v13.CampaignResponse `protobuf:"bytes,5,opt,name=campaign,proto3,oneof"`
 }
 
+type Event_AcquireAll struct {
+	// To several locks.
+	AcquireAll *v1.AcquireAllResponse `protobuf:"bytes,6,opt,name=acquire_all,json=acquireAll,proto3,oneof"`
+}
+
 func (*Event_Acquire) isEvent_Event() {}
 
 func (*Event_Join) isEvent_Event() {}
@@ -1176,6 +1208,8 @@ func (*Event_Join) isEvent_Event() {}
 func (*Event_AcquirePermits) isEvent_Event() {}
 
 func (*Event_Campaign) isEvent_Event() {}
+
+func (*Event_AcquireAll) isEvent_Event() {}
 
 // Ended says that a request has ended, with the status that its single stream would end with. It is sent before the place of what has
 // ended is given up, unless the caller itself has given it up; nothing about the request follows it.
@@ -1819,14 +1853,16 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05Claim\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.sidekeeper.lease.v1.StartR\x05start\x12\x17\n" +
 	"\ahold_id\x18\x02 \x01(\tR\x06holdId\x12\x14\n" +
-	"\x05token\x18\x03 \x01(\x03R\x05token\"\xc9\x02\n" +
+	"\x05token\x18\x03 \x01(\x03R\x05token\"\x93\x03\n" +
 	"\x05Start\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12>\n" +
 	"\aacquire\x18\x02 \x01(\v2\".sidekeeper.lock.v1.AcquireRequestH\x00R\aacquire\x12;\n" +
 	"\x04join\x18\x03 \x01(\v2%.sidekeeper.membership.v1.JoinRequestH\x00R\x04join\x12R\n" +
 	"\x0facquire_permits\x18\x04 \x01(\v2'.sidekeeper.semaphore.v1.AcquireRequestH\x00R\x0eacquirePermits\x12E\n" +
-	"\bcampaign\x18\x05 \x01(\v2'.sidekeeper.election.v1.CampaignRequestH\x00R\bcampaignB\t\n" +
+	"\bcampaign\x18\x05 \x01(\v2'.sidekeeper.election.v1.CampaignRequestH\x00R\bcampaign\x12H\n" +
+	"\vacquire_all\x18\x06 \x01(\v2%.sidekeeper.lock.v1.AcquireAllRequestH\x00R\n" +
+	"acquireAllB\t\n" +
 	"\arequest\"%\n" +
 	"\x04Stop\x12\x1d\n" +
 	"\n" +
@@ -1841,14 +1877,16 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05ended\x18\x05 \x01(\v2\x1a.sidekeeper.lease.v1.EndedH\x00R\x05ended\x128\n" +
 	"\achecked\x18\x06 \x01(\v2\x1c.sidekeeper.lease.v1.CheckedH\x00R\acheckedB\n" +
 	"\n" +
-	"\bresponse\"\xcb\x02\n" +
+	"\bresponse\"\x96\x03\n" +
 	"\x05Event\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12?\n" +
 	"\aacquire\x18\x02 \x01(\v2#.sidekeeper.lock.v1.AcquireResponseH\x00R\aacquire\x12<\n" +
 	"\x04join\x18\x03 \x01(\v2&.sidekeeper.membership.v1.JoinResponseH\x00R\x04join\x12S\n" +
 	"\x0facquire_permits\x18\x04 \x01(\v2(.sidekeeper.semaphore.v1.AcquireResponseH\x00R\x0eacquirePermits\x12F\n" +
-	"\bcampaign\x18\x05 \x01(\v2(.sidekeeper.election.v1.CampaignResponseH\x00R\bcampaignB\a\n" +
+	"\bcampaign\x18\x05 \x01(\v2(.sidekeeper.election.v1.CampaignResponseH\x00R\bcampaign\x12I\n" +
+	"\vacquire_all\x18\x06 \x01(\v2&.sidekeeper.lock.v1.AcquireAllResponseH\x00R\n" +
+	"acquireAllB\a\n" +
 	"\x05event\"\xab\x02\n" +
 	"\x05Ended\x12\x1d\n" +
 	"\n" +
@@ -1923,42 +1961,44 @@ func file_sidekeeper_lease_v1_lease_proto_rawDescGZIP() []byte {
 var file_sidekeeper_lease_v1_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_sidekeeper_lease_v1_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
-	(State)(0),                   // 0: sidekeeper.lease.v1.State
-	(*OpenRequest)(nil),          // 1: sidekeeper.lease.v1.OpenRequest
-	(*OpenResponse)(nil),         // 2: sidekeeper.lease.v1.OpenResponse
-	(*Opened)(nil),               // 3: sidekeeper.lease.v1.Opened
-	(*Suspended)(nil),            // 4: sidekeeper.lease.v1.Suspended
-	(*Resumed)(nil),              // 5: sidekeeper.lease.v1.Resumed
-	(*MultiplexRequest)(nil),     // 6: sidekeeper.lease.v1.MultiplexRequest
-	(*Resume)(nil),               // 7: sidekeeper.lease.v1.Resume
-	(*Claim)(nil),                // 8: sidekeeper.lease.v1.Claim
-	(*Start)(nil),                // 9: sidekeeper.lease.v1.Start
-	(*Stop)(nil),                 // 10: sidekeeper.lease.v1.Stop
-	(*CheckValidity)(nil),        // 11: sidekeeper.lease.v1.CheckValidity
-	(*MultiplexResponse)(nil),    // 12: sidekeeper.lease.v1.MultiplexResponse
-	(*Event)(nil),                // 13: sidekeeper.lease.v1.Event
-	(*Ended)(nil),                // 14: sidekeeper.lease.v1.Ended
-	(*Checked)(nil),              // 15: sidekeeper.lease.v1.Checked
-	(*CheckRequest)(nil),         // 16: sidekeeper.lease.v1.CheckRequest
-	(*CheckResponse)(nil),        // 17: sidekeeper.lease.v1.CheckResponse
-	(*CloseRequest)(nil),         // 18: sidekeeper.lease.v1.CloseRequest
-	(*CloseResponse)(nil),        // 19: sidekeeper.lease.v1.CloseResponse
-	(*ListRequest)(nil),          // 20: sidekeeper.lease.v1.ListRequest
-	(*ListResponse)(nil),         // 21: sidekeeper.lease.v1.ListResponse
-	(*Lease)(nil),                // 22: sidekeeper.lease.v1.Lease
-	(*Possession)(nil),           // 23: sidekeeper.lease.v1.Possession
-	nil,                          // 24: sidekeeper.lease.v1.OpenRequest.MetadataEntry
-	nil,                          // 25: sidekeeper.lease.v1.Ended.MetadataEntry
-	nil,                          // 26: sidekeeper.lease.v1.Lease.MetadataEntry
-	(*durationpb.Duration)(nil),  // 27: google.protobuf.Duration
-	(*v1.AcquireRequest)(nil),    // 28: sidekeeper.lock.v1.AcquireRequest
-	(*v11.JoinRequest)(nil),      // 29: sidekeeper.membership.v1.JoinRequest
-	(*v12.AcquireRequest)(nil),   // 30: sidekeeper.semaphore.v1.AcquireRequest
-	(*v13.CampaignRequest)(nil),  // 31: sidekeeper.election.v1.CampaignRequest
-	(*v1.AcquireResponse)(nil),   // 32: sidekeeper.lock.v1.AcquireResponse
-	(*v11.JoinResponse)(nil),     // 33: sidekeeper.membership.v1.JoinResponse
-	(*v12.AcquireResponse)(nil),  // 34: sidekeeper.semaphore.v1.AcquireResponse
-	(*v13.CampaignResponse)(nil), // 35: sidekeeper.election.v1.CampaignResponse
+	(State)(0),                    // 0: sidekeeper.lease.v1.State
+	(*OpenRequest)(nil),           // 1: sidekeeper.lease.v1.OpenRequest
+	(*OpenResponse)(nil),          // 2: sidekeeper.lease.v1.OpenResponse
+	(*Opened)(nil),                // 3: sidekeeper.lease.v1.Opened
+	(*Suspended)(nil),             // 4: sidekeeper.lease.v1.Suspended
+	(*Resumed)(nil),               // 5: sidekeeper.lease.v1.Resumed
+	(*MultiplexRequest)(nil),      // 6: sidekeeper.lease.v1.MultiplexRequest
+	(*Resume)(nil),                // 7: sidekeeper.lease.v1.Resume
+	(*Claim)(nil),                 // 8: sidekeeper.lease.v1.Claim
+	(*Start)(nil),                 // 9: sidekeeper.lease.v1.Start
+	(*Stop)(nil),                  // 10: sidekeeper.lease.v1.Stop
+	(*CheckValidity)(nil),         // 11: sidekeeper.lease.v1.CheckValidity
+	(*MultiplexResponse)(nil),     // 12: sidekeeper.lease.v1.MultiplexResponse
+	(*Event)(nil),                 // 13: sidekeeper.lease.v1.Event
+	(*Ended)(nil),                 // 14: sidekeeper.lease.v1.Ended
+	(*Checked)(nil),               // 15: sidekeeper.lease.v1.Checked
+	(*CheckRequest)(nil),          // 16: sidekeeper.lease.v1.CheckRequest
+	(*CheckResponse)(nil),         // 17: sidekeeper.lease.v1.CheckResponse
+	(*CloseRequest)(nil),          // 18: sidekeeper.lease.v1.CloseRequest
+	(*CloseResponse)(nil),         // 19: sidekeeper.lease.v1.CloseResponse
+	(*ListRequest)(nil),           // 20: sidekeeper.lease.v1.ListRequest
+	(*ListResponse)(nil),          // 21: sidekeeper.lease.v1.ListResponse
+	(*Lease)(nil),                 // 22: sidekeeper.lease.v1.Lease
+	(*Possession)(nil),            // 23: sidekeeper.lease.v1.Possession
+	nil,                           // 24: sidekeeper.lease.v1.OpenRequest.MetadataEntry
+	nil,                           // 25: sidekeeper.lease.v1.Ended.MetadataEntry
+	nil,                           // 26: sidekeeper.lease.v1.Lease.MetadataEntry
+	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
+	(*v1.AcquireRequest)(nil),     // 28: sidekeeper.lock.v1.AcquireRequest
+	(*v11.JoinRequest)(nil),       // 29: sidekeeper.membership.v1.JoinRequest
+	(*v12.AcquireRequest)(nil),    // 30: sidekeeper.semaphore.v1.AcquireRequest
+	(*v13.CampaignRequest)(nil),   // 31: sidekeeper.election.v1.CampaignRequest
+	(*v1.AcquireAllRequest)(nil),  // 32: sidekeeper.lock.v1.AcquireAllRequest
+	(*v1.AcquireResponse)(nil),    // 33: sidekeeper.lock.v1.AcquireResponse
+	(*v11.JoinResponse)(nil),      // 34: sidekeeper.membership.v1.JoinResponse
+	(*v12.AcquireResponse)(nil),   // 35: sidekeeper.semaphore.v1.AcquireResponse
+	(*v13.CampaignResponse)(nil),  // 36: sidekeeper.election.v1.CampaignResponse
+	(*v1.AcquireAllResponse)(nil), // 37: sidekeeper.lock.v1.AcquireAllResponse
 }
 var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	27, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
@@ -1979,42 +2019,44 @@ var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	29, // 15: sidekeeper.lease.v1.Start.join:type_name -> sidekeeper.membership.v1.JoinRequest
 	30, // 16: sidekeeper.lease.v1.Start.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireRequest
 	31, // 17: sidekeeper.lease.v1.Start.campaign:type_name -> sidekeeper.election.v1.CampaignRequest
-	3,  // 18: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
-	4,  // 19: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
-	5,  // 20: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
-	13, // 21: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
-	14, // 22: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
-	15, // 23: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
-	32, // 24: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
-	33, // 25: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
-	34, // 26: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
-	35, // 27: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
-	25, // 28: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
-	27, // 29: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
-	27, // 30: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
-	27, // 31: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
-	22, // 32: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
-	26, // 33: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
-	0,  // 34: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
-	27, // 35: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
-	27, // 36: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
-	27, // 37: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	23, // 38: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
-	1,  // 39: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
-	6,  // 40: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
-	16, // 41: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
-	18, // 42: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
-	20, // 43: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
-	2,  // 44: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
-	12, // 45: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
-	17, // 46: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
-	19, // 47: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
-	21, // 48: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
-	44, // [44:49] is the sub-list for method output_type
-	39, // [39:44] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	32, // 18: sidekeeper.lease.v1.Start.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllRequest
+	3,  // 19: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
+	4,  // 20: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
+	5,  // 21: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
+	13, // 22: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
+	14, // 23: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
+	15, // 24: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
+	33, // 25: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
+	34, // 26: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
+	35, // 27: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
+	36, // 28: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
+	37, // 29: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
+	25, // 30: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
+	27, // 31: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
+	27, // 32: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
+	27, // 33: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
+	22, // 34: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
+	26, // 35: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
+	0,  // 36: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
+	27, // 37: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
+	27, // 38: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
+	27, // 39: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	23, // 40: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
+	1,  // 41: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
+	6,  // 42: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
+	16, // 43: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
+	18, // 44: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
+	20, // 45: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
+	2,  // 46: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
+	12, // 47: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
+	17, // 48: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
+	19, // 49: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
+	21, // 50: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
+	46, // [46:51] is the sub-list for method output_type
+	41, // [41:46] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lease_v1_lease_proto_init() }
@@ -2039,6 +2081,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Start_Join)(nil),
 		(*Start_AcquirePermits)(nil),
 		(*Start_Campaign)(nil),
+		(*Start_AcquireAll)(nil),
 	}
 	file_sidekeeper_lease_v1_lease_proto_msgTypes[11].OneofWrappers = []any{
 		(*MultiplexResponse_Opened)(nil),
@@ -2053,6 +2096,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Event_Join)(nil),
 		(*Event_AcquirePermits)(nil),
 		(*Event_Campaign)(nil),
+		(*Event_AcquireAll)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -596,6 +596,495 @@ func (x *RevocationRequested) GetGrace() *durationpb.Duration {
 	return nil
 }
 
+// AcquireAllRequest says which locks, how, and for how long to wait.
+type AcquireAllRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The locks: 1 to 16 with distinct names.
+	Locks []*WantedLock `protobuf:"bytes,1,rep,name=locks,proto3" json:"locks,omitempty"`
+	// Optional. The lease to hold the locks with, from `opened`; omitted, the call gets its own lease, which lives as long as the
+	// stream.
+	LeaseId string `protobuf:"bytes,2,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	// Optional. How long to wait for the grant of all: 0 tries once, omitted waits indefinitely. At most 10 years.
+	WaitTimeout *durationpb.Duration `protobuf:"bytes,3,opt,name=wait_timeout,json=waitTimeout,proto3" json:"wait_timeout,omitempty"`
+	// Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters. Omitted, the
+	// lease's.
+	Owner string `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
+	// the lease's.
+	Metadata      map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcquireAllRequest) Reset() {
+	*x = AcquireAllRequest{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcquireAllRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcquireAllRequest) ProtoMessage() {}
+
+func (x *AcquireAllRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcquireAllRequest.ProtoReflect.Descriptor instead.
+func (*AcquireAllRequest) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *AcquireAllRequest) GetLocks() []*WantedLock {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+func (x *AcquireAllRequest) GetLeaseId() string {
+	if x != nil {
+		return x.LeaseId
+	}
+	return ""
+}
+
+func (x *AcquireAllRequest) GetWaitTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.WaitTimeout
+	}
+	return nil
+}
+
+func (x *AcquireAllRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *AcquireAllRequest) GetMetadata() map[string]string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+// WantedLock is one of several locks.
+type WantedLock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The lock's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Optional. Omitted, exclusive. A name is used either as a mutex or as a read/write lock.
+	Mode          Mode `protobuf:"varint,2,opt,name=mode,proto3,enum=sidekeeper.lock.v1.Mode" json:"mode,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WantedLock) Reset() {
+	*x = WantedLock{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WantedLock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WantedLock) ProtoMessage() {}
+
+func (x *WantedLock) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WantedLock.ProtoReflect.Descriptor instead.
+func (*WantedLock) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *WantedLock) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WantedLock) GetMode() Mode {
+	if x != nil {
+		return x.Mode
+	}
+	return Mode_MODE_UNSPECIFIED
+}
+
+// AcquireAllResponse is one event while waiting for several locks or holding them. Ignore messages whose event you do not know.
+type AcquireAllResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What happened.
+	//
+	// Types that are valid to be assigned to Event:
+	//
+	//	*AcquireAllResponse_Queued
+	//	*AcquireAllResponse_Granted
+	//	*AcquireAllResponse_Suspended
+	//	*AcquireAllResponse_Resumed
+	//	*AcquireAllResponse_RevocationRequested
+	Event         isAcquireAllResponse_Event `protobuf_oneof:"event"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcquireAllResponse) Reset() {
+	*x = AcquireAllResponse{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcquireAllResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcquireAllResponse) ProtoMessage() {}
+
+func (x *AcquireAllResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcquireAllResponse.ProtoReflect.Descriptor instead.
+func (*AcquireAllResponse) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AcquireAllResponse) GetEvent() isAcquireAllResponse_Event {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+func (x *AcquireAllResponse) GetQueued() *AllQueued {
+	if x != nil {
+		if x, ok := x.Event.(*AcquireAllResponse_Queued); ok {
+			return x.Queued
+		}
+	}
+	return nil
+}
+
+func (x *AcquireAllResponse) GetGranted() *AllGranted {
+	if x != nil {
+		if x, ok := x.Event.(*AcquireAllResponse_Granted); ok {
+			return x.Granted
+		}
+	}
+	return nil
+}
+
+func (x *AcquireAllResponse) GetSuspended() *Suspended {
+	if x != nil {
+		if x, ok := x.Event.(*AcquireAllResponse_Suspended); ok {
+			return x.Suspended
+		}
+	}
+	return nil
+}
+
+func (x *AcquireAllResponse) GetResumed() *Resumed {
+	if x != nil {
+		if x, ok := x.Event.(*AcquireAllResponse_Resumed); ok {
+			return x.Resumed
+		}
+	}
+	return nil
+}
+
+func (x *AcquireAllResponse) GetRevocationRequested() *RevocationRequested {
+	if x != nil {
+		if x, ok := x.Event.(*AcquireAllResponse_RevocationRequested); ok {
+			return x.RevocationRequested
+		}
+	}
+	return nil
+}
+
+type isAcquireAllResponse_Event interface {
+	isAcquireAllResponse_Event()
+}
+
+type AcquireAllResponse_Queued struct {
+	// Other callers are ahead.
+	Queued *AllQueued `protobuf:"bytes,1,opt,name=queued,proto3,oneof"`
+}
+
+type AcquireAllResponse_Granted struct {
+	// All of the locks are held from now on.
+	Granted *AllGranted `protobuf:"bytes,2,opt,name=granted,proto3,oneof"`
+}
+
+type AcquireAllResponse_Suspended struct {
+	// Contact with the ensemble is lost; the locks are not. Sent again at least once a second while it lasts.
+	Suspended *Suspended `protobuf:"bytes,3,opt,name=suspended,proto3,oneof"`
+}
+
+type AcquireAllResponse_Resumed struct {
+	// Contact is back; the locks were never lost.
+	Resumed *Resumed `protobuf:"bytes,4,opt,name=resumed,proto3,oneof"`
+}
+
+type AcquireAllResponse_RevocationRequested struct {
+	// The caller is asked to release the locks: somebody asks for one of them, or for several.
+	RevocationRequested *RevocationRequested `protobuf:"bytes,5,opt,name=revocation_requested,json=revocationRequested,proto3,oneof"`
+}
+
+func (*AcquireAllResponse_Queued) isAcquireAllResponse_Event() {}
+
+func (*AcquireAllResponse_Granted) isAcquireAllResponse_Event() {}
+
+func (*AcquireAllResponse_Suspended) isAcquireAllResponse_Event() {}
+
+func (*AcquireAllResponse_Resumed) isAcquireAllResponse_Event() {}
+
+func (*AcquireAllResponse_RevocationRequested) isAcquireAllResponse_Event() {}
+
+// AllQueued says which locks are still waited for.
+type AllQueued struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. Those for which others are ahead, in the order of the request: at least 1.
+	Locks         []*QueuedLock `protobuf:"bytes,1,rep,name=locks,proto3" json:"locks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AllQueued) Reset() {
+	*x = AllQueued{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AllQueued) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AllQueued) ProtoMessage() {}
+
+func (x *AllQueued) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AllQueued.ProtoReflect.Descriptor instead.
+func (*AllQueued) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *AllQueued) GetLocks() []*QueuedLock {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+// QueuedLock is a lock that is still waited for.
+type QueuedLock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. The lock's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Always set. How many contenders are ahead, at least 1.
+	Position      int32 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueuedLock) Reset() {
+	*x = QueuedLock{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueuedLock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueuedLock) ProtoMessage() {}
+
+func (x *QueuedLock) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueuedLock.ProtoReflect.Descriptor instead.
+func (*QueuedLock) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *QueuedLock) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *QueuedLock) GetPosition() int32 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+// AllGranted says that all of the locks are held.
+type AllGranted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. Names the hold of all of them in Check and Release: 32 hexadecimal digits in lower case. Only the same caller may use it.
+	HoldId string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
+	// Always set. One for each lock, in the order of the request.
+	Locks         []*GrantedLock `protobuf:"bytes,2,rep,name=locks,proto3" json:"locks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AllGranted) Reset() {
+	*x = AllGranted{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AllGranted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AllGranted) ProtoMessage() {}
+
+func (x *AllGranted) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AllGranted.ProtoReflect.Descriptor instead.
+func (*AllGranted) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *AllGranted) GetHoldId() string {
+	if x != nil {
+		return x.HoldId
+	}
+	return ""
+}
+
+func (x *AllGranted) GetLocks() []*GrantedLock {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+// GrantedLock is one of several locks that are held.
+type GrantedLock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. The lock's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Always set. As in Granted: larger than that of every earlier grant of this lock which this one excludes.
+	FencingToken  int64 `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrantedLock) Reset() {
+	*x = GrantedLock{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrantedLock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrantedLock) ProtoMessage() {}
+
+func (x *GrantedLock) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrantedLock.ProtoReflect.Descriptor instead.
+func (*GrantedLock) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *GrantedLock) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GrantedLock) GetFencingToken() int64 {
+	if x != nil {
+		return x.FencingToken
+	}
+	return 0
+}
+
 // CheckRequest names the holds to check.
 type CheckRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -607,7 +1096,7 @@ type CheckRequest struct {
 
 func (x *CheckRequest) Reset() {
 	*x = CheckRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[7]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -619,7 +1108,7 @@ func (x *CheckRequest) String() string {
 func (*CheckRequest) ProtoMessage() {}
 
 func (x *CheckRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[7]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -632,7 +1121,7 @@ func (x *CheckRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRequest.ProtoReflect.Descriptor instead.
 func (*CheckRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{7}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckRequest) GetHoldIds() []string {
@@ -653,7 +1142,7 @@ type CheckResponse struct {
 
 func (x *CheckResponse) Reset() {
 	*x = CheckResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[8]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -665,7 +1154,7 @@ func (x *CheckResponse) String() string {
 func (*CheckResponse) ProtoMessage() {}
 
 func (x *CheckResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[8]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -678,7 +1167,7 @@ func (x *CheckResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckResponse.ProtoReflect.Descriptor instead.
 func (*CheckResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{8}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CheckResponse) GetHolds() []*CheckedHold {
@@ -706,7 +1195,7 @@ type CheckedHold struct {
 
 func (x *CheckedHold) Reset() {
 	*x = CheckedHold{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[9]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +1207,7 @@ func (x *CheckedHold) String() string {
 func (*CheckedHold) ProtoMessage() {}
 
 func (x *CheckedHold) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[9]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +1220,7 @@ func (x *CheckedHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckedHold.ProtoReflect.Descriptor instead.
 func (*CheckedHold) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{9}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CheckedHold) GetHoldId() string {
@@ -773,7 +1262,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[10]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +1274,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[10]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +1287,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{10}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReleaseRequest) GetHoldId() string {
@@ -817,7 +1306,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[11]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +1318,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[11]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +1331,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{11}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{18}
 }
 
 // RevokeRequest asks holders to release a lock.
@@ -861,7 +1350,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[12]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +1362,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[12]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +1375,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{12}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RevokeRequest) GetName() string {
@@ -921,7 +1410,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[13]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -933,7 +1422,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[13]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -946,7 +1435,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{13}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RevokeResponse) GetAsked() int32 {
@@ -975,7 +1464,7 @@ type BreakRequest struct {
 
 func (x *BreakRequest) Reset() {
 	*x = BreakRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1476,7 @@ func (x *BreakRequest) String() string {
 func (*BreakRequest) ProtoMessage() {}
 
 func (x *BreakRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[14]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1489,7 @@ func (x *BreakRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakRequest.ProtoReflect.Descriptor instead.
 func (*BreakRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{14}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BreakRequest) GetName() string {
@@ -1042,7 +1531,7 @@ type BreakResponse struct {
 
 func (x *BreakResponse) Reset() {
 	*x = BreakResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +1543,7 @@ func (x *BreakResponse) String() string {
 func (*BreakResponse) ProtoMessage() {}
 
 func (x *BreakResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[15]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +1556,7 @@ func (x *BreakResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BreakResponse.ProtoReflect.Descriptor instead.
 func (*BreakResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{15}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BreakResponse) GetForced() bool {
@@ -1088,7 +1577,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1100,7 +1589,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[16]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1113,7 +1602,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{16}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetRequest) GetName() string {
@@ -1134,7 +1623,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1635,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[17]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1648,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{17}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetResponse) GetView() *View {
@@ -1188,7 +1677,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1689,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[18]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1702,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{18}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *View) GetName() string {
@@ -1264,7 +1753,7 @@ type LostHold struct {
 
 func (x *LostHold) Reset() {
 	*x = LostHold{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1765,7 @@ func (x *LostHold) String() string {
 func (*LostHold) ProtoMessage() {}
 
 func (x *LostHold) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[19]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1778,7 @@ func (x *LostHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostHold.ProtoReflect.Descriptor instead.
 func (*LostHold) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{19}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LostHold) GetFencingToken() int64 {
@@ -1334,7 +1823,7 @@ type Contender struct {
 
 func (x *Contender) Reset() {
 	*x = Contender{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1346,7 +1835,7 @@ func (x *Contender) String() string {
 func (*Contender) ProtoMessage() {}
 
 func (x *Contender) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[20]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1359,7 +1848,7 @@ func (x *Contender) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Contender.ProtoReflect.Descriptor instead.
 func (*Contender) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{20}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Contender) GetMode() Mode {
@@ -1440,7 +1929,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1941,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[21]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1954,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{21}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -1502,7 +1991,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1514,7 +2003,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[22]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1527,7 +2016,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{22}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListResponse) GetLocks() []*Lock {
@@ -1557,7 +2046,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +2058,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[23]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +2071,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{23}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Lock) GetName() string {
@@ -1610,7 +2099,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +2111,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[24]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +2124,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{24}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -1656,7 +2145,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +2157,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[25]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +2170,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{25}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WatchResponse) GetView() *View {
@@ -1729,7 +2218,40 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x13RevocationRequested\x12!\n" +
 	"\frequested_by\x18\x01 \x01(\tR\vrequestedBy\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12/\n" +
-	"\x05grace\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05grace\")\n" +
+	"\x05grace\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05grace\"\xc6\x02\n" +
+	"\x11AcquireAllRequest\x124\n" +
+	"\x05locks\x18\x01 \x03(\v2\x1e.sidekeeper.lock.v1.WantedLockR\x05locks\x12\x19\n" +
+	"\blease_id\x18\x02 \x01(\tR\aleaseId\x12<\n" +
+	"\fwait_timeout\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vwaitTimeout\x12\x14\n" +
+	"\x05owner\x18\x04 \x01(\tR\x05owner\x12O\n" +
+	"\bmetadata\x18\x05 \x03(\v23.sidekeeper.lock.v1.AcquireAllRequest.MetadataEntryR\bmetadata\x1a;\n" +
+	"\rMetadataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"N\n" +
+	"\n" +
+	"WantedLock\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
+	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.lock.v1.ModeR\x04mode\"\xe8\x02\n" +
+	"\x12AcquireAllResponse\x127\n" +
+	"\x06queued\x18\x01 \x01(\v2\x1d.sidekeeper.lock.v1.AllQueuedH\x00R\x06queued\x12:\n" +
+	"\agranted\x18\x02 \x01(\v2\x1e.sidekeeper.lock.v1.AllGrantedH\x00R\agranted\x12=\n" +
+	"\tsuspended\x18\x03 \x01(\v2\x1d.sidekeeper.lock.v1.SuspendedH\x00R\tsuspended\x127\n" +
+	"\aresumed\x18\x04 \x01(\v2\x1b.sidekeeper.lock.v1.ResumedH\x00R\aresumed\x12\\\n" +
+	"\x14revocation_requested\x18\x05 \x01(\v2'.sidekeeper.lock.v1.RevocationRequestedH\x00R\x13revocationRequestedB\a\n" +
+	"\x05event\"A\n" +
+	"\tAllQueued\x124\n" +
+	"\x05locks\x18\x01 \x03(\v2\x1e.sidekeeper.lock.v1.QueuedLockR\x05locks\"<\n" +
+	"\n" +
+	"QueuedLock\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bposition\x18\x02 \x01(\x05R\bposition\"\\\n" +
+	"\n" +
+	"AllGranted\x12\x17\n" +
+	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x125\n" +
+	"\x05locks\x18\x02 \x03(\v2\x1f.sidekeeper.lock.v1.GrantedLockR\x05locks\"J\n" +
+	"\vGrantedLock\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
+	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\")\n" +
 	"\fCheckRequest\x12\x19\n" +
 	"\bhold_ids\x18\x01 \x03(\tR\aholdIds\"F\n" +
 	"\rCheckResponse\x125\n" +
@@ -1807,9 +2329,11 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x0eMODE_EXCLUSIVE\x10\x01\x12\r\n" +
 	"\tMODE_READ\x10\x02\x12\x0e\n" +
 	"\n" +
-	"MODE_WRITE\x10\x032\x87\x05\n" +
+	"MODE_WRITE\x10\x032\xe6\x05\n" +
 	"\vLockService\x12T\n" +
-	"\aAcquire\x12\".sidekeeper.lock.v1.AcquireRequest\x1a#.sidekeeper.lock.v1.AcquireResponse0\x01\x12L\n" +
+	"\aAcquire\x12\".sidekeeper.lock.v1.AcquireRequest\x1a#.sidekeeper.lock.v1.AcquireResponse0\x01\x12]\n" +
+	"\n" +
+	"AcquireAll\x12%.sidekeeper.lock.v1.AcquireAllRequest\x1a&.sidekeeper.lock.v1.AcquireAllResponse0\x01\x12L\n" +
 	"\x05Check\x12 .sidekeeper.lock.v1.CheckRequest\x1a!.sidekeeper.lock.v1.CheckResponse\x12R\n" +
 	"\aRelease\x12\".sidekeeper.lock.v1.ReleaseRequest\x1a#.sidekeeper.lock.v1.ReleaseResponse\x12O\n" +
 	"\x06Revoke\x12!.sidekeeper.lock.v1.RevokeRequest\x1a\".sidekeeper.lock.v1.RevokeResponse\x12L\n" +
@@ -1832,7 +2356,7 @@ func file_sidekeeper_lock_v1_lock_proto_rawDescGZIP() []byte {
 }
 
 var file_sidekeeper_lock_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_lock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_sidekeeper_lock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
 	(Mode)(0),                   // 0: sidekeeper.lock.v1.Mode
 	(*AcquireRequest)(nil),      // 1: sidekeeper.lock.v1.AcquireRequest
@@ -1842,79 +2366,100 @@ var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
 	(*Suspended)(nil),           // 5: sidekeeper.lock.v1.Suspended
 	(*Resumed)(nil),             // 6: sidekeeper.lock.v1.Resumed
 	(*RevocationRequested)(nil), // 7: sidekeeper.lock.v1.RevocationRequested
-	(*CheckRequest)(nil),        // 8: sidekeeper.lock.v1.CheckRequest
-	(*CheckResponse)(nil),       // 9: sidekeeper.lock.v1.CheckResponse
-	(*CheckedHold)(nil),         // 10: sidekeeper.lock.v1.CheckedHold
-	(*ReleaseRequest)(nil),      // 11: sidekeeper.lock.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),     // 12: sidekeeper.lock.v1.ReleaseResponse
-	(*RevokeRequest)(nil),       // 13: sidekeeper.lock.v1.RevokeRequest
-	(*RevokeResponse)(nil),      // 14: sidekeeper.lock.v1.RevokeResponse
-	(*BreakRequest)(nil),        // 15: sidekeeper.lock.v1.BreakRequest
-	(*BreakResponse)(nil),       // 16: sidekeeper.lock.v1.BreakResponse
-	(*GetRequest)(nil),          // 17: sidekeeper.lock.v1.GetRequest
-	(*GetResponse)(nil),         // 18: sidekeeper.lock.v1.GetResponse
-	(*View)(nil),                // 19: sidekeeper.lock.v1.View
-	(*LostHold)(nil),            // 20: sidekeeper.lock.v1.LostHold
-	(*Contender)(nil),           // 21: sidekeeper.lock.v1.Contender
-	(*ListRequest)(nil),         // 22: sidekeeper.lock.v1.ListRequest
-	(*ListResponse)(nil),        // 23: sidekeeper.lock.v1.ListResponse
-	(*Lock)(nil),                // 24: sidekeeper.lock.v1.Lock
-	(*WatchRequest)(nil),        // 25: sidekeeper.lock.v1.WatchRequest
-	(*WatchResponse)(nil),       // 26: sidekeeper.lock.v1.WatchResponse
-	nil,                         // 27: sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	nil,                         // 28: sidekeeper.lock.v1.Contender.MetadataEntry
-	(*durationpb.Duration)(nil), // 29: google.protobuf.Duration
+	(*AcquireAllRequest)(nil),   // 8: sidekeeper.lock.v1.AcquireAllRequest
+	(*WantedLock)(nil),          // 9: sidekeeper.lock.v1.WantedLock
+	(*AcquireAllResponse)(nil),  // 10: sidekeeper.lock.v1.AcquireAllResponse
+	(*AllQueued)(nil),           // 11: sidekeeper.lock.v1.AllQueued
+	(*QueuedLock)(nil),          // 12: sidekeeper.lock.v1.QueuedLock
+	(*AllGranted)(nil),          // 13: sidekeeper.lock.v1.AllGranted
+	(*GrantedLock)(nil),         // 14: sidekeeper.lock.v1.GrantedLock
+	(*CheckRequest)(nil),        // 15: sidekeeper.lock.v1.CheckRequest
+	(*CheckResponse)(nil),       // 16: sidekeeper.lock.v1.CheckResponse
+	(*CheckedHold)(nil),         // 17: sidekeeper.lock.v1.CheckedHold
+	(*ReleaseRequest)(nil),      // 18: sidekeeper.lock.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),     // 19: sidekeeper.lock.v1.ReleaseResponse
+	(*RevokeRequest)(nil),       // 20: sidekeeper.lock.v1.RevokeRequest
+	(*RevokeResponse)(nil),      // 21: sidekeeper.lock.v1.RevokeResponse
+	(*BreakRequest)(nil),        // 22: sidekeeper.lock.v1.BreakRequest
+	(*BreakResponse)(nil),       // 23: sidekeeper.lock.v1.BreakResponse
+	(*GetRequest)(nil),          // 24: sidekeeper.lock.v1.GetRequest
+	(*GetResponse)(nil),         // 25: sidekeeper.lock.v1.GetResponse
+	(*View)(nil),                // 26: sidekeeper.lock.v1.View
+	(*LostHold)(nil),            // 27: sidekeeper.lock.v1.LostHold
+	(*Contender)(nil),           // 28: sidekeeper.lock.v1.Contender
+	(*ListRequest)(nil),         // 29: sidekeeper.lock.v1.ListRequest
+	(*ListResponse)(nil),        // 30: sidekeeper.lock.v1.ListResponse
+	(*Lock)(nil),                // 31: sidekeeper.lock.v1.Lock
+	(*WatchRequest)(nil),        // 32: sidekeeper.lock.v1.WatchRequest
+	(*WatchResponse)(nil),       // 33: sidekeeper.lock.v1.WatchResponse
+	nil,                         // 34: sidekeeper.lock.v1.AcquireRequest.MetadataEntry
+	nil,                         // 35: sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
+	nil,                         // 36: sidekeeper.lock.v1.Contender.MetadataEntry
+	(*durationpb.Duration)(nil), // 37: google.protobuf.Duration
 }
 var file_sidekeeper_lock_v1_lock_proto_depIdxs = []int32{
 	0,  // 0: sidekeeper.lock.v1.AcquireRequest.mode:type_name -> sidekeeper.lock.v1.Mode
-	29, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
-	27, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	29, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
+	37, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
+	34, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
+	37, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
 	3,  // 4: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.lock.v1.Queued
 	4,  // 5: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
 	5,  // 6: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.lock.v1.Suspended
 	6,  // 7: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.lock.v1.Resumed
 	7,  // 8: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.lock.v1.RevocationRequested
-	21, // 9: sidekeeper.lock.v1.Queued.holders:type_name -> sidekeeper.lock.v1.Contender
-	29, // 10: sidekeeper.lock.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
-	29, // 11: sidekeeper.lock.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	29, // 12: sidekeeper.lock.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
-	10, // 13: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
-	29, // 14: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
-	29, // 15: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
-	29, // 16: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
-	19, // 17: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
-	21, // 18: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.lock.v1.Contender
-	21, // 19: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.lock.v1.Contender
-	20, // 20: sidekeeper.lock.v1.View.lost_hold:type_name -> sidekeeper.lock.v1.LostHold
-	29, // 21: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
-	0,  // 22: sidekeeper.lock.v1.Contender.mode:type_name -> sidekeeper.lock.v1.Mode
-	28, // 23: sidekeeper.lock.v1.Contender.metadata:type_name -> sidekeeper.lock.v1.Contender.MetadataEntry
-	29, // 24: sidekeeper.lock.v1.Contender.age:type_name -> google.protobuf.Duration
-	29, // 25: sidekeeper.lock.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
-	24, // 26: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
-	19, // 27: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
-	1,  // 28: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
-	8,  // 29: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
-	11, // 30: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
-	13, // 31: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
-	15, // 32: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
-	17, // 33: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
-	22, // 34: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
-	25, // 35: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
-	2,  // 36: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
-	9,  // 37: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
-	12, // 38: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
-	14, // 39: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
-	16, // 40: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
-	18, // 41: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
-	23, // 42: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
-	26, // 43: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
-	36, // [36:44] is the sub-list for method output_type
-	28, // [28:36] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	28, // 9: sidekeeper.lock.v1.Queued.holders:type_name -> sidekeeper.lock.v1.Contender
+	37, // 10: sidekeeper.lock.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
+	37, // 11: sidekeeper.lock.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	37, // 12: sidekeeper.lock.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
+	9,  // 13: sidekeeper.lock.v1.AcquireAllRequest.locks:type_name -> sidekeeper.lock.v1.WantedLock
+	37, // 14: sidekeeper.lock.v1.AcquireAllRequest.wait_timeout:type_name -> google.protobuf.Duration
+	35, // 15: sidekeeper.lock.v1.AcquireAllRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
+	0,  // 16: sidekeeper.lock.v1.WantedLock.mode:type_name -> sidekeeper.lock.v1.Mode
+	11, // 17: sidekeeper.lock.v1.AcquireAllResponse.queued:type_name -> sidekeeper.lock.v1.AllQueued
+	13, // 18: sidekeeper.lock.v1.AcquireAllResponse.granted:type_name -> sidekeeper.lock.v1.AllGranted
+	5,  // 19: sidekeeper.lock.v1.AcquireAllResponse.suspended:type_name -> sidekeeper.lock.v1.Suspended
+	6,  // 20: sidekeeper.lock.v1.AcquireAllResponse.resumed:type_name -> sidekeeper.lock.v1.Resumed
+	7,  // 21: sidekeeper.lock.v1.AcquireAllResponse.revocation_requested:type_name -> sidekeeper.lock.v1.RevocationRequested
+	12, // 22: sidekeeper.lock.v1.AllQueued.locks:type_name -> sidekeeper.lock.v1.QueuedLock
+	14, // 23: sidekeeper.lock.v1.AllGranted.locks:type_name -> sidekeeper.lock.v1.GrantedLock
+	17, // 24: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
+	37, // 25: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
+	37, // 26: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
+	37, // 27: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
+	26, // 28: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
+	28, // 29: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.lock.v1.Contender
+	28, // 30: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.lock.v1.Contender
+	27, // 31: sidekeeper.lock.v1.View.lost_hold:type_name -> sidekeeper.lock.v1.LostHold
+	37, // 32: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
+	0,  // 33: sidekeeper.lock.v1.Contender.mode:type_name -> sidekeeper.lock.v1.Mode
+	36, // 34: sidekeeper.lock.v1.Contender.metadata:type_name -> sidekeeper.lock.v1.Contender.MetadataEntry
+	37, // 35: sidekeeper.lock.v1.Contender.age:type_name -> google.protobuf.Duration
+	37, // 36: sidekeeper.lock.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
+	31, // 37: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
+	26, // 38: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
+	1,  // 39: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
+	8,  // 40: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
+	15, // 41: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
+	18, // 42: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
+	20, // 43: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
+	22, // 44: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
+	24, // 45: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
+	29, // 46: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
+	32, // 47: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
+	2,  // 48: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
+	10, // 49: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
+	16, // 50: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
+	19, // 51: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
+	21, // 52: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
+	23, // 53: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
+	25, // 54: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
+	30, // 55: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
+	33, // 56: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
+	48, // [48:57] is the sub-list for method output_type
+	39, // [39:48] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lock_v1_lock_proto_init() }
@@ -1929,13 +2474,20 @@ func file_sidekeeper_lock_v1_lock_proto_init() {
 		(*AcquireResponse_Resumed)(nil),
 		(*AcquireResponse_RevocationRequested)(nil),
 	}
+	file_sidekeeper_lock_v1_lock_proto_msgTypes[9].OneofWrappers = []any{
+		(*AcquireAllResponse_Queued)(nil),
+		(*AcquireAllResponse_Granted)(nil),
+		(*AcquireAllResponse_Suspended)(nil),
+		(*AcquireAllResponse_Resumed)(nil),
+		(*AcquireAllResponse_RevocationRequested)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_lock_v1_lock_proto_rawDesc), len(file_sidekeeper_lock_v1_lock_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   28,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,14 +24,15 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LockService_Acquire_FullMethodName = "/sidekeeper.lock.v1.LockService/Acquire"
-	LockService_Check_FullMethodName   = "/sidekeeper.lock.v1.LockService/Check"
-	LockService_Release_FullMethodName = "/sidekeeper.lock.v1.LockService/Release"
-	LockService_Revoke_FullMethodName  = "/sidekeeper.lock.v1.LockService/Revoke"
-	LockService_Break_FullMethodName   = "/sidekeeper.lock.v1.LockService/Break"
-	LockService_Get_FullMethodName     = "/sidekeeper.lock.v1.LockService/Get"
-	LockService_List_FullMethodName    = "/sidekeeper.lock.v1.LockService/List"
-	LockService_Watch_FullMethodName   = "/sidekeeper.lock.v1.LockService/Watch"
+	LockService_Acquire_FullMethodName    = "/sidekeeper.lock.v1.LockService/Acquire"
+	LockService_AcquireAll_FullMethodName = "/sidekeeper.lock.v1.LockService/AcquireAll"
+	LockService_Check_FullMethodName      = "/sidekeeper.lock.v1.LockService/Check"
+	LockService_Release_FullMethodName    = "/sidekeeper.lock.v1.LockService/Release"
+	LockService_Revoke_FullMethodName     = "/sidekeeper.lock.v1.LockService/Revoke"
+	LockService_Break_FullMethodName      = "/sidekeeper.lock.v1.LockService/Break"
+	LockService_Get_FullMethodName        = "/sidekeeper.lock.v1.LockService/Get"
+	LockService_List_FullMethodName       = "/sidekeeper.lock.v1.LockService/List"
+	LockService_Watch_FullMethodName      = "/sidekeeper.lock.v1.LockService/Watch"
 )
 
 // LockServiceClient is the client API for LockService service.
@@ -71,6 +72,33 @@ type LockServiceClient interface {
 	//	SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AcquireResponse], error)
+	// AcquireAll takes a place in the queues of several locks at once, waits until it is its turn in all of them, and then holds all of
+	// them as one hold. All places are taken at the same moment, so that callers that take what they need with one AcquireAll never wait for
+	// each other in a circle, whatever the order of the names. While it waits, those behind it wait, too, also for locks whose turn has come.
+	// It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the locks are held it
+	// sends `suspended`, `resumed` and `revocation_requested`, which asks for all of them if somebody asks for one. Whatever ends the hold of
+	// one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the one hold's id. Not
+	// idempotent: each call takes its own places.
+	//
+	// The stream ends with what the stream of Acquire ends with, for each of the locks:
+	//
+	//	OK: released through Release.
+	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
+	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them.
+	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): one of the names is in use as a lock of the other kind.
+	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds one of the names.
+	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): one of the names contains nodes that are not contenders.
+	//	ABORTED (LEASE_LOST, LEASE_CLOSED): as for Acquire.
+	//	ABORTED (LOCK_BROKEN): an operator ended the hold of one of them, or one of its places was removed by hand.
+	//	ABORTED (LOCK_REVOKED): the grace period of a revocation of one of them expired.
+	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+	//	RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
+	//	SLOW_READER): a limit was reached.
+	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
+	AcquireAll(ctx context.Context, in *AcquireAllRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AcquireAllResponse], error)
 	// Check returns, for each hold, for how long the lock is proved to remain the caller's. Count the time from the moment
 	// the request was sent: then it is safe even if the sidecar is frozen in between. The lock is not granted to another caller
 	// before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
@@ -166,6 +194,25 @@ func (c *lockServiceClient) Acquire(ctx context.Context, in *AcquireRequest, opt
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LockService_AcquireClient = grpc.ServerStreamingClient[AcquireResponse]
 
+func (c *lockServiceClient) AcquireAll(ctx context.Context, in *AcquireAllRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AcquireAllResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &LockService_ServiceDesc.Streams[1], LockService_AcquireAll_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[AcquireAllRequest, AcquireAllResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LockService_AcquireAllClient = grpc.ServerStreamingClient[AcquireAllResponse]
+
 func (c *lockServiceClient) Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CheckResponse)
@@ -228,7 +275,7 @@ func (c *lockServiceClient) List(ctx context.Context, in *ListRequest, opts ...g
 
 func (c *lockServiceClient) Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &LockService_ServiceDesc.Streams[1], LockService_Watch_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &LockService_ServiceDesc.Streams[2], LockService_Watch_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -282,6 +329,33 @@ type LockServiceServer interface {
 	//	SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Acquire(*AcquireRequest, grpc.ServerStreamingServer[AcquireResponse]) error
+	// AcquireAll takes a place in the queues of several locks at once, waits until it is its turn in all of them, and then holds all of
+	// them as one hold. All places are taken at the same moment, so that callers that take what they need with one AcquireAll never wait for
+	// each other in a circle, whatever the order of the names. While it waits, those behind it wait, too, also for locks whose turn has come.
+	// It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the locks are held it
+	// sends `suspended`, `resumed` and `revocation_requested`, which asks for all of them if somebody asks for one. Whatever ends the hold of
+	// one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the one hold's id. Not
+	// idempotent: each call takes its own places.
+	//
+	// The stream ends with what the stream of Acquire ends with, for each of the locks:
+	//
+	//	OK: released through Release.
+	//	DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
+	//	FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them.
+	//	FAILED_PRECONDITION (LOCK_KIND_MISMATCH): one of the names is in use as a lock of the other kind.
+	//	FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds one of the names.
+	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): one of the names contains nodes that are not contenders.
+	//	ABORTED (LEASE_LOST, LEASE_CLOSED): as for Acquire.
+	//	ABORTED (LOCK_BROKEN): an operator ended the hold of one of them, or one of its places was removed by hand.
+	//	ABORTED (LOCK_REVOKED): the grace period of a revocation of one of them expired.
+	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+	//	RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
+	//	SLOW_READER): a limit was reached.
+	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
+	AcquireAll(*AcquireAllRequest, grpc.ServerStreamingServer[AcquireAllResponse]) error
 	// Check returns, for each hold, for how long the lock is proved to remain the caller's. Count the time from the moment
 	// the request was sent: then it is safe even if the sidecar is frozen in between. The lock is not granted to another caller
 	// before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
@@ -361,6 +435,9 @@ type UnimplementedLockServiceServer struct{}
 func (UnimplementedLockServiceServer) Acquire(*AcquireRequest, grpc.ServerStreamingServer[AcquireResponse]) error {
 	return status.Error(codes.Unimplemented, "method Acquire not implemented")
 }
+func (UnimplementedLockServiceServer) AcquireAll(*AcquireAllRequest, grpc.ServerStreamingServer[AcquireAllResponse]) error {
+	return status.Error(codes.Unimplemented, "method AcquireAll not implemented")
+}
 func (UnimplementedLockServiceServer) Check(context.Context, *CheckRequest) (*CheckResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Check not implemented")
 }
@@ -413,6 +490,17 @@ func _LockService_Acquire_Handler(srv interface{}, stream grpc.ServerStream) err
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type LockService_AcquireServer = grpc.ServerStreamingServer[AcquireResponse]
+
+func _LockService_AcquireAll_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(AcquireAllRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(LockServiceServer).AcquireAll(m, &grpc.GenericServerStream[AcquireAllRequest, AcquireAllResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LockService_AcquireAllServer = grpc.ServerStreamingServer[AcquireAllResponse]
 
 func _LockService_Check_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CheckRequest)
@@ -569,6 +657,11 @@ var LockService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Acquire",
 			Handler:       _LockService_Acquire_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "AcquireAll",
+			Handler:       _LockService_AcquireAll_Handler,
 			ServerStreams: true,
 		},
 		{

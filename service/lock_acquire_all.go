@@ -1,0 +1,235 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// mostLocks bounds how many locks one caller takes at once: each has a node of its own in one transaction.
+const mostLocks = 16
+
+// acquireAllParams is an AcquireAllRequest whose fields are in order.
+type acquireAllParams struct {
+	heldParams
+
+	names []name
+	modes []recipes.Mode
+	once  bool // it does not wait at all
+}
+
+func parseAcquireAll(request *lockv1.AcquireAllRequest) (params acquireAllParams, err error) {
+	if count := len(request.GetLocks()); count == 0 || count > mostLocks {
+		return params, invalid("locks", strconv.Itoa(count)+" locks", "from 1 to "+strconv.Itoa(mostLocks)+" locks")
+	}
+	seen := map[string]bool{}
+	for i, wanted := range request.GetLocks() {
+		field := fmt.Sprintf("locks[%d]", i)
+		wantedName, err := parseName(field+".name", wanted.GetName())
+		if err != nil {
+			return params, err
+		}
+		if seen[wantedName.text] {
+			return params, invalid(field+".name", wantedName.text, "another one for each lock")
+		}
+		seen[wantedName.text] = true
+		mode, err := parseMode(wanted.GetMode())
+		if err != nil {
+			return params, err
+		}
+		params.names, params.modes = append(params.names, wantedName), append(params.modes, mode)
+	}
+	params.heldParams, err = parseHeld(request)
+	if params.wait != nil && *params.wait == 0 {
+		params.once, params.wait = true, nil
+	}
+	return params, err
+}
+
+// A locksStream is one AcquireAll stream: a held stream whose place is one in each of several queues.
+type locksStream struct {
+	*heldStream[*recipes.Places, *lockv1.AcquireAllResponse]
+
+	params       acquireAllParams
+	wanted       []recipes.Wanted
+	leaveWaiters func()
+
+	granted bool
+	hold    *hold
+}
+
+// AcquireAll waits for several locks and holds them. It tells whoever is one too many for one of the queues so before a session is opened
+// for it.
+func (l *lockService) AcquireAll(
+	request *lockv1.AcquireAllRequest, stream grpc.ServerStreamingServer[lockv1.AcquireAllResponse],
+) error {
+	params, err := parseAcquireAll(request)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	of := each(params.names, func(n name) resource { return resource{kindLock, n.text} })
+	a := &locksStream{heldStream: newHeldStream[*recipes.Places](l.services, stream), params: params}
+	for i, n := range params.names {
+		a.wanted = append(a.wanted, recipes.Wanted{Lock: l.directory.lock(n), Mode: params.modes[i]})
+	}
+	if a.leaveWaiters, err = l.services.waiters.enterAll(of); err != nil {
+		return err
+	}
+	defer a.leaveWaiters()
+	return a.run(stream.Context(), heldRecipe[*lockv1.AcquireAllResponse]{
+		heldParams: params.heldParams, resource: of[0], also: of[1:],
+		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
+		removed: errLockBroken, revoked: errLockRevoked,
+		end:       func(why error) { a.services.endHold(a.hold, why) },
+		gone:      func() { a.services.forgoHold(a.hold) },
+		suspended: suspendedLocks, resumed: resumedLocks, requested: requestedLocks,
+	})
+}
+
+func suspendedLocks(remaining time.Duration) *lockv1.AcquireAllResponse {
+	suspended := &lockv1.Suspended{Remaining: durationpb.New(remaining)}
+	return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Suspended{Suspended: suspended}}
+}
+
+func resumedLocks() *lockv1.AcquireAllResponse {
+	return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Resumed{Resumed: &lockv1.Resumed{}}}
+}
+
+func requestedLocks(asked request) *lockv1.AcquireAllResponse {
+	event := &lockv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
+	return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_RevocationRequested{RevocationRequested: event}}
+}
+
+// awaitTurn takes a place in each queue and returns when all are granted.
+func (a *locksStream) awaitTurn(ctx context.Context) error {
+	defer a.leaveWaiters()
+	ctx, span := tracerOf(ctx).Start(ctx, "wait for the locks")
+	defer span.End()
+	a.services.options.Events.WaitBegun()
+	defer func() { a.services.options.Events.WaitEnded(a.granted, time.Since(a.began)) }()
+	err := a.take(ctx, func(about recipes.About) (*recipes.Places, error) {
+		if a.started.claimed() != nil {
+			places, err := rejoined(a.heldStream, about, a.rejoin)
+			if err != nil || places != nil {
+				return places, err
+			}
+		}
+		return recipes.JoinAll(ctx, a.lease.session, a.wanted, about)
+	})
+	news := queueNews[*lockv1.AcquireAllResponse]{box: a.box}
+	for err == nil && !a.granted {
+		err = a.outwait(ctx, a.lookAtQueues(ctx, &news))
+	}
+	return err
+}
+
+func (a *locksStream) rejoin(session recipes.Adopter, standing []recipes.Standing, about recipes.About) (*recipes.Places, error) {
+	return recipes.RejoinAll(session, standing, a.wanted, about)
+}
+
+// lookAtQueues asks whether all of the locks can be granted, and has that done. Otherwise it tells the caller how it stands and returns when it
+// is worth to look again.
+func (a *locksStream) lookAtQueues(ctx context.Context, news *queueNews[*lockv1.AcquireAllResponse]) error {
+	turn, err := await(ctx, a.heldStream, func(ctx context.Context) (recipes.AllTurn, error) {
+		return a.place.Look(ctx, a.services.ensemble)
+	})
+	switch {
+	case err != nil:
+		return Naming(err, []string{a.params.names[turn.At].text})
+	case turn.Asked.Break:
+		return errLockBroken
+	case turn.Granted:
+		a.granted = true
+		return nil
+	case turn.Delay == 0 && isClosed(turn.Changed):
+		return nil
+	case a.started.claimed().held(): // it stands where it stood, and others are before it: it never was its turn
+		return errLockBroken
+	case a.params.once:
+		return heldBy(firstHolders(turn.Turns))
+	case turn.Delay > 0:
+		return a.pause(ctx, after(turn.Delay), turn.Changed)
+	}
+	return a.awaitChange(ctx, turn, news)
+}
+
+// firstHolders are those of the first lock that is waited for.
+func firstHolders(turns []recipes.Turn) []recipes.Contender {
+	for _, turn := range turns {
+		if !turn.First {
+			return turn.Holders
+		}
+	}
+	return nil
+}
+
+// awaitChange tells a caller how it stands that has to wait, and returns when it is worth to look again.
+func (a *locksStream) awaitChange(ctx context.Context, turn recipes.AllTurn, news *queueNews[*lockv1.AcquireAllResponse]) error {
+	turns := turn.Turns
+	for {
+		due := news.due(farthest(turns))
+		err := a.pause(ctx, turn.Changed, due)
+		if err != nil || !isClosed(due) {
+			return err
+		}
+		if turns, err = await(ctx, a.heldStream, a.place.Glance); err != nil {
+			return err
+		}
+		queued := a.queued(turns)
+		news.tell(farthest(turns), queued, func() *lockv1.AcquireAllResponse {
+			return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Queued{Queued: queued}}
+		})
+	}
+}
+
+// farthest is the greatest distance from a turn.
+func farthest(turns []recipes.Turn) (position int) {
+	for _, turn := range turns {
+		position = max(position, turn.Position)
+	}
+	return position
+}
+
+func (a *locksStream) queued(turns []recipes.Turn) *lockv1.AllQueued {
+	queued := &lockv1.AllQueued{}
+	for i, turn := range turns {
+		if !turn.First {
+			queued.Locks = append(queued.Locks, &lockv1.QueuedLock{Name: a.params.names[i].text, Position: int32(turn.Position)})
+		}
+	}
+	return queued
+}
+
+// begin makes one hold of the granted places. All of them were made by one transaction, hence have one token.
+func (a *locksStream) begin(ctx context.Context) (*lockv1.AcquireAllResponse, nodeState) {
+	granted := &lockv1.AllGranted{}
+	for i, place := range a.place.Guards() {
+		of := guard{a.params.names[i], place.Token, place}
+		granted.Locks = append(granted.Locks, &lockv1.GrantedLock{Name: of.lock.text, FencingToken: of.token})
+		if i == 0 {
+			a.hold = &hold{name: of.lock, token: of.token, place: place}
+		} else {
+			a.hold.also = append(a.hold.also, of)
+		}
+	}
+	granted.HoldId = a.beginHold(a.hold)
+	tellGrant(ctx, a.hold.token)
+	return &lockv1.AcquireAllResponse{Event: &lockv1.AcquireAllResponse_Granted{Granted: granted}}, a.asks(a.place.Asked())
+}
+
+// look asks what is asked of the hold.
+func (a *locksStream) look(ctx context.Context) (nodeState, error) {
+	revocation, changed, err := a.place.LookAgain(ctx)
+	return a.asks(revocation, changed), err
+}
