@@ -147,7 +147,7 @@ func (s stage) command(t *testing.T, library string, timeout time.Duration) *exe
 	case "zookeeper":
 		classes, err := writeLockClasses()
 		must(t, err)
-		return javaWith(classes, "-Dlibrary=zookeeper", append([]string{"Contender", s.joined(), fmt.Sprint(timeout.Milliseconds())}, s.credentials...)...)
+		return javaWith(classes, "-Dlibrary=zookeeper", "Contender", s.joined(), fmt.Sprint(timeout.Milliseconds()))
 	case "kazoo":
 		return pythonCommand(t, "contender.py", append([]string{s.joined(), fmt.Sprint(timeout.Seconds())}, s.credentials...)...)
 	case "go-zookeeper":
