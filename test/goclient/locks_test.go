@@ -29,7 +29,8 @@ func TestSeveralLocksAreOneHold(t *testing.T) {
 	if _, got, err := client.TryLock(t.Context(), "accounts/7", sidekeeper.LockOptions{}); got || err != nil {
 		t.Errorf("one of them: %v, %v", got, err)
 	}
-	if _, err := client.AcquireAll(t.Context(), accounts, sidekeeper.AllOptions{Wait: new(time.Duration)}); !errors.Is(err, sidekeeper.ErrLockHeld) {
+	_, err = client.AcquireAll(t.Context(), accounts, sidekeeper.AllOptions{Wait: new(time.Duration)})
+	if !errors.Is(err, sidekeeper.ErrLockHeld) {
 		t.Errorf("all of them: %v", err)
 	}
 	if err := held.Release(t.Context()); err != nil {

@@ -3,6 +3,7 @@ package simulation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -82,11 +83,23 @@ func (b *permitBoard) enter(session believing, permits int, since time.Time) (gr
 		}
 	}
 	if sum > most {
-		b.accusef("%d permits are granted, so that %d are held of %d", permits, sum, most)
+		b.accusef("%d permits are granted, so that %d are held of %d; looked for %v, limits %v", permits, sum, most, time.Since(since), b.said())
 	}
 	granted = &permitHold{session: session, permits: permits}
 	b.holds = append(b.holds, granted)
 	return granted, sum > permits
+}
+
+// said are the limits, each with when it had ended.
+func (b *permitBoard) said() (all []string) {
+	for _, of := range b.limits {
+		ago := "now"
+		if !of.to.IsZero() {
+			ago = time.Since(of.to).String()
+		}
+		all = append(all, fmt.Sprint(of.limit, " until ", ago))
+	}
+	return all
 }
 
 func (b *permitBoard) exit(h *permitHold) {

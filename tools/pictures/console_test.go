@@ -105,8 +105,13 @@ func TestAllKindsAreShownAndFollowed(t *testing.T) {
 	s.wait(client, "a", "bob")
 	b := s.open()
 	for _, one := range []struct{ tab, list, detail string }{
-		{"locks", "a", "alice"}, {"groups", "web", "web-1"}, {"semaphores", "pool", "of 0 of 3 permits"}, {"sequences", "invoices", "incarnation"},
-		{"config", "shop/limit", `\u{202e}`}, {"leases", "worker-7", ""}, {"waits", "CIRCLE: bob", "Waiters"},
+		{"locks", "a", "alice"},
+		{"groups", "web", "web-1"},
+		{"semaphores", "pool", "of 0 of 3 permits"},
+		{"sequences", "invoices", "incarnation"},
+		{"config", "shop/limit", `\u{202e}`},
+		{"leases", "worker-7", ""},
+		{"waits", "CIRCLE: bob", "Waiters"},
 	} {
 		b.choose(one.tab)
 		b.shows(one.list)

@@ -98,6 +98,79 @@ class RevocationRequested(_message.Message):
     grace: _duration_pb2.Duration
     def __init__(self, requested_by: _Optional[str] = ..., reason: _Optional[str] = ..., grace: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
+class AcquireAllRequest(_message.Message):
+    __slots__ = ("locks", "lease_id", "wait_timeout", "owner", "metadata")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    LOCKS_FIELD_NUMBER: _ClassVar[int]
+    LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    WAIT_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    locks: _containers.RepeatedCompositeFieldContainer[WantedLock]
+    lease_id: str
+    wait_timeout: _duration_pb2.Duration
+    owner: str
+    metadata: _containers.ScalarMap[str, str]
+    def __init__(self, locks: _Optional[_Iterable[_Union[WantedLock, _Mapping]]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class WantedLock(_message.Message):
+    __slots__ = ("name", "mode")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    mode: Mode
+    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[Mode, str]] = ...) -> None: ...
+
+class AcquireAllResponse(_message.Message):
+    __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested")
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    SUSPENDED_FIELD_NUMBER: _ClassVar[int]
+    RESUMED_FIELD_NUMBER: _ClassVar[int]
+    REVOCATION_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    queued: AllQueued
+    granted: AllGranted
+    suspended: Suspended
+    resumed: Resumed
+    revocation_requested: RevocationRequested
+    def __init__(self, queued: _Optional[_Union[AllQueued, _Mapping]] = ..., granted: _Optional[_Union[AllGranted, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ..., revocation_requested: _Optional[_Union[RevocationRequested, _Mapping]] = ...) -> None: ...
+
+class AllQueued(_message.Message):
+    __slots__ = ("locks",)
+    LOCKS_FIELD_NUMBER: _ClassVar[int]
+    locks: _containers.RepeatedCompositeFieldContainer[QueuedLock]
+    def __init__(self, locks: _Optional[_Iterable[_Union[QueuedLock, _Mapping]]] = ...) -> None: ...
+
+class QueuedLock(_message.Message):
+    __slots__ = ("name", "position")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    position: int
+    def __init__(self, name: _Optional[str] = ..., position: _Optional[int] = ...) -> None: ...
+
+class AllGranted(_message.Message):
+    __slots__ = ("hold_id", "locks")
+    HOLD_ID_FIELD_NUMBER: _ClassVar[int]
+    LOCKS_FIELD_NUMBER: _ClassVar[int]
+    hold_id: str
+    locks: _containers.RepeatedCompositeFieldContainer[GrantedLock]
+    def __init__(self, hold_id: _Optional[str] = ..., locks: _Optional[_Iterable[_Union[GrantedLock, _Mapping]]] = ...) -> None: ...
+
+class GrantedLock(_message.Message):
+    __slots__ = ("name", "fencing_token")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    fencing_token: int
+    def __init__(self, name: _Optional[str] = ..., fencing_token: _Optional[int] = ...) -> None: ...
+
 class CheckRequest(_message.Message):
     __slots__ = ("hold_ids",)
     HOLD_IDS_FIELD_NUMBER: _ClassVar[int]

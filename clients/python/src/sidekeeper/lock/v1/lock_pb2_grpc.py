@@ -44,6 +44,11 @@ class LockServiceStub(object):
                 request_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireRequest.SerializeToString,
                 response_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireResponse.FromString,
                 _registered_method=True)
+        self.AcquireAll = channel.unary_stream(
+                '/sidekeeper.lock.v1.LockService/AcquireAll',
+                request_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireAllRequest.SerializeToString,
+                response_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireAllResponse.FromString,
+                _registered_method=True)
         self.Check = channel.unary_unary(
                 '/sidekeeper.lock.v1.LockService/Check',
                 request_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.CheckRequest.SerializeToString,
@@ -108,6 +113,37 @@ class LockServiceServicer(object):
         ABORTED (LEASE_CLOSED): the lease was closed, through Close or by the end of its own stream.
         ABORTED (LOCK_BROKEN): an operator ended the hold, or its place was removed by hand.
         ABORTED (LOCK_REVOKED): the grace period of a revocation expired.
+        ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+        PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+        NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+        RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
+        SLOW_READER): a limit was reached.
+        INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AcquireAll(self, request, context):
+        """AcquireAll takes a place in the queues of several locks at once, waits until it is its turn in all of them, and then holds all of
+        them as one hold. All places are taken at the same moment, so that callers that take what they need with one AcquireAll never wait for
+        each other in a circle, whatever the order of the names. While it waits, those behind it wait, too, also for locks whose turn has come.
+        It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the locks are held it
+        sends `suspended`, `resumed` and `revocation_requested`, which asks for all of them if somebody asks for one. Whatever ends the hold of
+        one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the one hold's id. Not
+        idempotent: each call takes its own places.
+
+        The stream ends with what the stream of Acquire ends with, for each of the locks:
+        OK: released through Release.
+        DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
+        FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them.
+        FAILED_PRECONDITION (LOCK_KIND_MISMATCH): one of the names is in use as a lock of the other kind.
+        FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds one of the names.
+        FAILED_PRECONDITION (NAME_IS_DIRECTORY): one of the names contains nodes that are not contenders.
+        ABORTED (LEASE_LOST, LEASE_CLOSED): as for Acquire.
+        ABORTED (LOCK_BROKEN): an operator ended the hold of one of them, or one of its places was removed by hand.
+        ABORTED (LOCK_REVOKED): the grace period of a revocation of one of them expired.
         ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -229,6 +265,11 @@ def add_LockServiceServicer_to_server(servicer, server):
                     request_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireRequest.FromString,
                     response_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireResponse.SerializeToString,
             ),
+            'AcquireAll': grpc.unary_stream_rpc_method_handler(
+                    servicer.AcquireAll,
+                    request_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireAllRequest.FromString,
+                    response_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireAllResponse.SerializeToString,
+            ),
             'Check': grpc.unary_unary_rpc_method_handler(
                     servicer.Check,
                     request_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.CheckRequest.FromString,
@@ -297,6 +338,33 @@ class LockService(object):
             '/sidekeeper.lock.v1.LockService/Acquire',
             sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireRequest.SerializeToString,
             sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AcquireAll(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/sidekeeper.lock.v1.LockService/AcquireAll',
+            sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireAllRequest.SerializeToString,
+            sidekeeper_dot_lock_dot_v1_dot_lock__pb2.AcquireAllResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,7 +14,7 @@ import type {
 } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
 import { CampaignRequest, CampaignResponse } from "../../election/v1/election.js";
-import { AcquireRequest, AcquireResponse } from "../../lock/v1/lock.js";
+import { AcquireAllRequest, AcquireAllResponse, AcquireRequest, AcquireResponse } from "../../lock/v1/lock.js";
 import { JoinRequest, JoinResponse } from "../../membership/v1/membership.js";
 import {
   AcquireRequest as AcquireRequest1,
@@ -175,6 +175,9 @@ export interface Start {
     | //
     /** A candidacy in an election. */
     { $case: "campaign"; value: CampaignRequest }
+    | //
+    /** Several locks at once. */
+    { $case: "acquireAll"; value: AcquireAllRequest }
     | undefined;
 }
 
@@ -243,6 +246,9 @@ export interface Event {
     | //
     /** To a candidacy. */
     { $case: "campaign"; value: CampaignResponse }
+    | //
+    /** To several locks. */
+    { $case: "acquireAll"; value: AcquireAllResponse }
     | undefined;
 }
 
@@ -1097,6 +1103,9 @@ export const Start: MessageFns<Start> = {
       case "campaign":
         CampaignRequest.encode(message.request.value, writer.uint32(42).fork()).join();
         break;
+      case "acquireAll":
+        AcquireAllRequest.encode(message.request.value, writer.uint32(50).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1154,6 +1163,14 @@ export const Start: MessageFns<Start> = {
             message.request = { $case: "campaign", value: CampaignRequest.decode(reader, reader.uint32()) };
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.request = { $case: "acquireAll", value: AcquireAllRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1194,6 +1211,12 @@ export const Start: MessageFns<Start> = {
       case "campaign": {
         if (object.request?.value !== undefined && object.request?.value !== null) {
           message.request = { $case: "campaign", value: CampaignRequest.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "acquireAll": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "acquireAll", value: AcquireAllRequest.fromPartial(object.request.value) };
         }
         break;
       }
@@ -1492,6 +1515,9 @@ export const Event: MessageFns<Event> = {
       case "campaign":
         CampaignResponse.encode(message.event.value, writer.uint32(42).fork()).join();
         break;
+      case "acquireAll":
+        AcquireAllResponse.encode(message.event.value, writer.uint32(50).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1549,6 +1575,14 @@ export const Event: MessageFns<Event> = {
             message.event = { $case: "campaign", value: CampaignResponse.decode(reader, reader.uint32()) };
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.event = { $case: "acquireAll", value: AcquireAllResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1589,6 +1623,12 @@ export const Event: MessageFns<Event> = {
       case "campaign": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "campaign", value: CampaignResponse.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "acquireAll": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "acquireAll", value: AcquireAllResponse.fromPartial(object.event.value) };
         }
         break;
       }

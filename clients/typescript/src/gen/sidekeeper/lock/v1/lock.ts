@@ -131,6 +131,96 @@ export interface RevocationRequested {
   grace: Duration | undefined;
 }
 
+/** AcquireAllRequest says which locks, how, and for how long to wait. */
+export interface AcquireAllRequest {
+  /** Required. The locks: 1 to 16 with distinct names. */
+  locks: WantedLock[];
+  /**
+   * Optional. The lease to hold the locks with, from `opened`; omitted, the call gets its own lease, which lives as long as the
+   * stream.
+   */
+  leaseId: string;
+  /** Optional. How long to wait for the grant of all: 0 tries once, omitted waits indefinitely. At most 10 years. */
+  waitTimeout:
+    | Duration
+    | undefined;
+  /**
+   * Optional. Who the caller is, for people: at most 128 bytes of UTF-8 without control characters. Omitted, the
+   * lease's.
+   */
+  owner: string;
+  /**
+   * Optional. More about the caller, for people: at most 1 KiB of UTF-8 in all, counted over keys and values. Omitted,
+   * the lease's.
+   */
+  metadata: { [key: string]: string };
+}
+
+export interface AcquireAllRequest_MetadataEntry {
+  key: string;
+  value: string;
+}
+
+/** WantedLock is one of several locks. */
+export interface WantedLock {
+  /** Required. The lock's name. */
+  name: string;
+  /** Optional. Omitted, exclusive. A name is used either as a mutex or as a read/write lock. */
+  mode: Mode;
+}
+
+/** AcquireAllResponse is one event while waiting for several locks or holding them. Ignore messages whose event you do not know. */
+export interface AcquireAllResponse {
+  /** What happened. */
+  event:
+    | //
+    /** Other callers are ahead. */
+    { $case: "queued"; value: AllQueued }
+    | //
+    /** All of the locks are held from now on. */
+    { $case: "granted"; value: AllGranted }
+    | //
+    /** Contact with the ensemble is lost; the locks are not. Sent again at least once a second while it lasts. */
+    { $case: "suspended"; value: Suspended }
+    | //
+    /** Contact is back; the locks were never lost. */
+    { $case: "resumed"; value: Resumed }
+    | //
+    /** The caller is asked to release the locks: somebody asks for one of them, or for several. */
+    { $case: "revocationRequested"; value: RevocationRequested }
+    | undefined;
+}
+
+/** AllQueued says which locks are still waited for. */
+export interface AllQueued {
+  /** Always set. Those for which others are ahead, in the order of the request: at least 1. */
+  locks: QueuedLock[];
+}
+
+/** QueuedLock is a lock that is still waited for. */
+export interface QueuedLock {
+  /** Always set. The lock's name. */
+  name: string;
+  /** Always set. How many contenders are ahead, at least 1. */
+  position: number;
+}
+
+/** AllGranted says that all of the locks are held. */
+export interface AllGranted {
+  /** Always set. Names the hold of all of them in Check and Release: 32 hexadecimal digits in lower case. Only the same caller may use it. */
+  holdId: string;
+  /** Always set. One for each lock, in the order of the request. */
+  locks: GrantedLock[];
+}
+
+/** GrantedLock is one of several locks that are held. */
+export interface GrantedLock {
+  /** Always set. The lock's name. */
+  name: string;
+  /** Always set. As in Granted: larger than that of every earlier grant of this lock which this one excludes. */
+  fencingToken: bigint;
+}
+
 /** CheckRequest names the holds to check. */
 export interface CheckRequest {
   /** Required. 1 to 1,000 ids, from `granted`, each 32 hexadecimal digits in lower case. */
@@ -989,6 +1079,654 @@ export const RevocationRequested: MessageFns<RevocationRequested> = {
     message.grace = (object.grace !== undefined && object.grace !== null)
       ? Duration.fromPartial(object.grace)
       : undefined;
+    return message;
+  },
+};
+
+function createBaseAcquireAllRequest(): AcquireAllRequest {
+  return { locks: [], leaseId: "", waitTimeout: undefined, owner: "", metadata: {} };
+}
+
+export const AcquireAllRequest: MessageFns<AcquireAllRequest> = {
+  encode(message: AcquireAllRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.locks) {
+      WantedLock.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.leaseId !== "") {
+      writer.uint32(18).string(message.leaseId);
+    }
+    if (message.waitTimeout !== undefined) {
+      Duration.encode(message.waitTimeout, writer.uint32(26).fork()).join();
+    }
+    if (message.owner !== "") {
+      writer.uint32(34).string(message.owner);
+    }
+    globalThis.Object.entries(message.metadata).forEach(([key, value]: [string, string]) => {
+      AcquireAllRequest_MetadataEntry.encode({ key: key as any, value }, writer.uint32(42).fork()).join();
+    });
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AcquireAllRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAcquireAllRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.locks.push(WantedLock.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.leaseId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.waitTimeout = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.owner = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            const entry5 = AcquireAllRequest_MetadataEntry.decode(reader, reader.uint32());
+            if (entry5.value !== undefined) {
+              message.metadata[entry5.key] = entry5.value;
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<AcquireAllRequest>, I>>(base?: I): AcquireAllRequest {
+    return AcquireAllRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<AcquireAllRequest>, I>>(object: I): AcquireAllRequest {
+    const message = createBaseAcquireAllRequest();
+    message.locks = object.locks?.map((e) => WantedLock.fromPartial(e)) || [];
+    message.leaseId = object.leaseId ?? "";
+    message.waitTimeout = (object.waitTimeout !== undefined && object.waitTimeout !== null)
+      ? Duration.fromPartial(object.waitTimeout)
+      : undefined;
+    message.owner = object.owner ?? "";
+    message.metadata = (globalThis.Object.entries(object.metadata ?? {}) as [string, string][]).reduce(
+      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.String(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    return message;
+  },
+};
+
+function createBaseAcquireAllRequest_MetadataEntry(): AcquireAllRequest_MetadataEntry {
+  return { key: "", value: "" };
+}
+
+export const AcquireAllRequest_MetadataEntry: MessageFns<AcquireAllRequest_MetadataEntry> = {
+  encode(message: AcquireAllRequest_MetadataEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AcquireAllRequest_MetadataEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAcquireAllRequest_MetadataEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<AcquireAllRequest_MetadataEntry>, I>>(base?: I): AcquireAllRequest_MetadataEntry {
+    return AcquireAllRequest_MetadataEntry.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<AcquireAllRequest_MetadataEntry>, I>>(
+    object: I,
+  ): AcquireAllRequest_MetadataEntry {
+    const message = createBaseAcquireAllRequest_MetadataEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseWantedLock(): WantedLock {
+  return { name: "", mode: 0 };
+}
+
+export const WantedLock: MessageFns<WantedLock> = {
+  encode(message: WantedLock, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.mode !== 0) {
+      writer.uint32(16).int32(message.mode);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WantedLock {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWantedLock();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.mode = reader.int32() as any;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<WantedLock>, I>>(base?: I): WantedLock {
+    return WantedLock.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<WantedLock>, I>>(object: I): WantedLock {
+    const message = createBaseWantedLock();
+    message.name = object.name ?? "";
+    message.mode = object.mode ?? 0;
+    return message;
+  },
+};
+
+function createBaseAcquireAllResponse(): AcquireAllResponse {
+  return { event: undefined };
+}
+
+export const AcquireAllResponse: MessageFns<AcquireAllResponse> = {
+  encode(message: AcquireAllResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    switch (message.event?.$case) {
+      case "queued":
+        AllQueued.encode(message.event.value, writer.uint32(10).fork()).join();
+        break;
+      case "granted":
+        AllGranted.encode(message.event.value, writer.uint32(18).fork()).join();
+        break;
+      case "suspended":
+        Suspended.encode(message.event.value, writer.uint32(26).fork()).join();
+        break;
+      case "resumed":
+        Resumed.encode(message.event.value, writer.uint32(34).fork()).join();
+        break;
+      case "revocationRequested":
+        RevocationRequested.encode(message.event.value, writer.uint32(42).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AcquireAllResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAcquireAllResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.event = { $case: "queued", value: AllQueued.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.event = { $case: "granted", value: AllGranted.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.event = { $case: "suspended", value: Suspended.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.event = { $case: "resumed", value: Resumed.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.event = {
+              $case: "revocationRequested",
+              value: RevocationRequested.decode(reader, reader.uint32()),
+            };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<AcquireAllResponse>, I>>(base?: I): AcquireAllResponse {
+    return AcquireAllResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<AcquireAllResponse>, I>>(object: I): AcquireAllResponse {
+    const message = createBaseAcquireAllResponse();
+    switch (object.event?.$case) {
+      case "queued": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "queued", value: AllQueued.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "granted": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "granted", value: AllGranted.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "suspended": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "suspended", value: Suspended.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "resumed": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "resumed", value: Resumed.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "revocationRequested": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "revocationRequested", value: RevocationRequested.fromPartial(object.event.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseAllQueued(): AllQueued {
+  return { locks: [] };
+}
+
+export const AllQueued: MessageFns<AllQueued> = {
+  encode(message: AllQueued, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.locks) {
+      QueuedLock.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AllQueued {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAllQueued();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.locks.push(QueuedLock.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<AllQueued>, I>>(base?: I): AllQueued {
+    return AllQueued.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<AllQueued>, I>>(object: I): AllQueued {
+    const message = createBaseAllQueued();
+    message.locks = object.locks?.map((e) => QueuedLock.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseQueuedLock(): QueuedLock {
+  return { name: "", position: 0 };
+}
+
+export const QueuedLock: MessageFns<QueuedLock> = {
+  encode(message: QueuedLock, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.position !== 0) {
+      writer.uint32(16).int32(message.position);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): QueuedLock {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseQueuedLock();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.position = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<QueuedLock>, I>>(base?: I): QueuedLock {
+    return QueuedLock.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<QueuedLock>, I>>(object: I): QueuedLock {
+    const message = createBaseQueuedLock();
+    message.name = object.name ?? "";
+    message.position = object.position ?? 0;
+    return message;
+  },
+};
+
+function createBaseAllGranted(): AllGranted {
+  return { holdId: "", locks: [] };
+}
+
+export const AllGranted: MessageFns<AllGranted> = {
+  encode(message: AllGranted, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.holdId !== "") {
+      writer.uint32(10).string(message.holdId);
+    }
+    for (const v of message.locks) {
+      GrantedLock.encode(v!, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AllGranted {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAllGranted();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.holdId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.locks.push(GrantedLock.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<AllGranted>, I>>(base?: I): AllGranted {
+    return AllGranted.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<AllGranted>, I>>(object: I): AllGranted {
+    const message = createBaseAllGranted();
+    message.holdId = object.holdId ?? "";
+    message.locks = object.locks?.map((e) => GrantedLock.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseGrantedLock(): GrantedLock {
+  return { name: "", fencingToken: 0n };
+}
+
+export const GrantedLock: MessageFns<GrantedLock> = {
+  encode(message: GrantedLock, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.fencingToken !== 0n) {
+      if (BigInt.asIntN(64, message.fencingToken) !== message.fencingToken) {
+        throw new globalThis.Error("value provided for field message.fencingToken of type int64 too large");
+      }
+      writer.uint32(16).int64(message.fencingToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GrantedLock {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGrantedLock();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.fencingToken = reader.int64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<GrantedLock>, I>>(base?: I): GrantedLock {
+    return GrantedLock.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GrantedLock>, I>>(object: I): GrantedLock {
+    const message = createBaseGrantedLock();
+    message.name = object.name ?? "";
+    message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
+      ? BigInt(object.fencingToken)
+      : 0n;
     return message;
   },
 };
@@ -2492,6 +3230,42 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): AcquireResponse => AcquireResponse.decode(value),
   },
   /**
+   * AcquireAll takes a place in the queues of several locks at once, waits until it is its turn in all of them, and then holds all of
+   * them as one hold. All places are taken at the same moment, so that callers that take what they need with one AcquireAll never wait for
+   * each other in a circle, whatever the order of the names. While it waits, those behind it wait, too, also for locks whose turn has come.
+   * It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the locks are held it
+   * sends `suspended`, `resumed` and `revocation_requested`, which asks for all of them if somebody asks for one. Whatever ends the hold of
+   * one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the one hold's id. Not
+   * idempotent: each call takes its own places.
+   *
+   * The stream ends with what the stream of Acquire ends with, for each of the locks:
+   *   OK: released through Release.
+   *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them.
+   *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): one of the names is in use as a lock of the other kind.
+   *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds one of the names.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): one of the names contains nodes that are not contenders.
+   *   ABORTED (LEASE_LOST, LEASE_CLOSED): as for Acquire.
+   *   ABORTED (LOCK_BROKEN): an operator ended the hold of one of them, or one of its places was removed by hand.
+   *   ABORTED (LOCK_REVOKED): the grace period of a revocation of one of them expired.
+   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+   *   RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
+   *   SLOW_READER): a limit was reached.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
+   */
+  acquireAll: {
+    path: "/sidekeeper.lock.v1.LockService/AcquireAll" as const,
+    requestStream: false as const,
+    responseStream: true as const,
+    requestSerialize: (value: AcquireAllRequest): Buffer => Buffer.from(AcquireAllRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): AcquireAllRequest => AcquireAllRequest.decode(value),
+    responseSerialize: (value: AcquireAllResponse): Buffer => Buffer.from(AcquireAllResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): AcquireAllResponse => AcquireAllResponse.decode(value),
+  },
+  /**
    * Check returns, for each hold, for how long the lock is proved to remain the caller's. Count the time from the moment
    * the request was sent: then it is safe even if the sidecar is frozen in between. The lock is not granted to another caller
    * before that time expires, unless the caller has given the hold up or acknowledged its end. For a hold that has ended,
@@ -2658,6 +3432,34 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   acquire: handleServerStreamingCall<AcquireRequest, AcquireResponse>;
+  /**
+   * AcquireAll takes a place in the queues of several locks at once, waits until it is its turn in all of them, and then holds all of
+   * them as one hold. All places are taken at the same moment, so that callers that take what they need with one AcquireAll never wait for
+   * each other in a circle, whatever the order of the names. While it waits, those behind it wait, too, also for locks whose turn has come.
+   * It sends `queued` if it has to wait, at once and later at most once a second, then `granted` once; while the locks are held it
+   * sends `suspended`, `resumed` and `revocation_requested`, which asks for all of them if somebody asks for one. Whatever ends the hold of
+   * one ends all. The locks are given up when the stream ends, however it ends. Check and Release work with the one hold's id. Not
+   * idempotent: each call takes its own places.
+   *
+   * The stream ends with what the stream of Acquire ends with, for each of the locks:
+   *   OK: released through Release.
+   *   DEADLINE_EXCEEDED (WAIT_TIMEOUT): not granted within wait_timeout.
+   *   FAILED_PRECONDITION (LOCK_HELD): tried once (wait_timeout 0), and another caller holds one of them.
+   *   FAILED_PRECONDITION (LOCK_KIND_MISMATCH): one of the names is in use as a lock of the other kind.
+   *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already waits for or holds one of the names.
+   *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): one of the names contains nodes that are not contenders.
+   *   ABORTED (LEASE_LOST, LEASE_CLOSED): as for Acquire.
+   *   ABORTED (LOCK_BROKEN): an operator ended the hold of one of them, or one of its places was removed by hand.
+   *   ABORTED (LOCK_REVOKED): the grace period of a revocation of one of them expired.
+   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
+   *   RESOURCE_EXHAUSTED (WAITER_LIMIT, LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT,
+   *   SLOW_READER): a limit was reached.
+   *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
+   */
+  acquireAll: handleServerStreamingCall<AcquireAllRequest, AcquireAllResponse>;
   /**
    * Check returns, for each hold, for how long the lock is proved to remain the caller's. Count the time from the moment
    * the request was sent: then it is safe even if the sidecar is frozen in between. The lock is not granted to another caller
