@@ -3,7 +3,6 @@ package simulation_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -59,14 +58,14 @@ type permitHold struct {
 	over    bool
 }
 
-// A limitTime is when the limit may have been this one.
+// A limitTime is until when the limit was this one.
 type limitTime struct {
 	limit int
-	to    time.Time // the end of the call that sets the next one; zero if there is none
+	to    int64 // the transaction that set a later one; 0 if none is known
 }
 
-// enter notes a grant to somebody who has looked since then.
-func (b *permitBoard) enter(session believing, permits int, since time.Time) (granted *permitHold, crowded bool) {
+// enter notes a grant. Its limit is one that there was since its nodes were made, which is when its reader may have stood still.
+func (b *permitBoard) enter(session believing, permits int, token int64) (granted *permitHold, crowded bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.holds = slices.DeleteFunc(b.holds, func(h *permitHold) bool { return h.over })
@@ -78,28 +77,16 @@ func (b *permitBoard) enter(session believing, permits int, since time.Time) (gr
 	}
 	most := 0
 	for _, of := range b.limits {
-		if of.to.IsZero() || !of.to.Before(since) {
+		if of.to == 0 || of.to > token {
 			most = max(most, of.limit)
 		}
 	}
 	if sum > most {
-		b.accusef("%d permits are granted, so that %d are held of %d; looked for %v, limits %v", permits, sum, most, time.Since(since), b.said())
+		b.accusef("%d permits are granted, so that %d are held of %d", permits, sum, most)
 	}
 	granted = &permitHold{session: session, permits: permits}
 	b.holds = append(b.holds, granted)
 	return granted, sum > permits
-}
-
-// said are the limits, each with when it had ended.
-func (b *permitBoard) said() (all []string) {
-	for _, of := range b.limits {
-		ago := "now"
-		if !of.to.IsZero() {
-			ago = time.Since(of.to).String()
-		}
-		all = append(all, fmt.Sprint(of.limit, " until ", ago))
-	}
-	return all
 }
 
 func (b *permitBoard) exit(h *permitHold) {
@@ -108,18 +95,18 @@ func (b *permitBoard) exit(h *permitHold) {
 	h.over = true
 }
 
-// resize notes that the limit is being set, and when that is done.
-func (b *permitBoard) resize(limit int) (done func()) {
+// resize notes that the limit is being set, and by which transaction it was.
+func (b *permitBoard) resize(limit int) (done func(by int64)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before := len(b.limits)
 	b.limits = append(b.limits, limitTime{limit: limit})
-	return func() {
+	return func(by int64) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for i := range before {
-			if b.limits[i].to.IsZero() {
-				b.limits[i].to = time.Now()
+			if b.limits[i].to == 0 {
+				b.limits[i].to = by
 			}
 		}
 	}
@@ -175,9 +162,13 @@ func (c *permitCaller) resize() {
 	done := c.permits.resize(limit)
 	for {
 		_, err := semaphore.Resize(c.over, c.client, limit, "operator", "", nil)
+		var node recipes.Node
+		if err == nil {
+			node, err = c.client.Get(c.over, semaphore.Path+recipes.LimitSuffix)
+		}
 		if err == nil {
 			c.total.resized.Add(1)
-			done()
+			done(node.Mzxid)
 			return
 		}
 		if c.over.Err() != nil || !errors.Is(err, recipes.ErrUnreachable) && !errors.Is(err, recipes.ErrOutcomeUnknown) {
@@ -205,35 +196,33 @@ func (c *permitCaller) visit(patient bool) (held bool, err error) {
 	if !patient && c.dice.IntN(3) == 0 {
 		defer time.AfterFunc(upTo(c.dice, 6*time.Second), cancel).Stop()
 	}
-	since, err := c.acquire(ctx, place)
-	if err != nil {
+	if err := c.acquire(ctx, place); err != nil {
 		return false, c.excuse(err)
 	}
-	c.hold(ctx, place, count, session, since)
+	c.hold(ctx, place, count, session)
 	return true, nil
 }
 
-func (c *permitCaller) acquire(ctx context.Context, place *recipes.Permits) (since time.Time, err error) {
+func (c *permitCaller) acquire(ctx context.Context, place *recipes.Permits) error {
 	for {
-		since = time.Now()
 		turn, err := place.Look(ctx)
 		if err != nil || turn.Granted {
-			return since, err
+			return err
 		}
 		select {
 		case <-turn.Changed:
 		case <-turn.Marked:
 		case <-turn.Resized:
 		case <-ctx.Done():
-			return since, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }
 
 // hold holds until it has had enough, is asked for the permits, is cancelled, or has lost them.
-func (c *permitCaller) hold(ctx context.Context, place *recipes.Permits, count int, session leased, since time.Time) {
+func (c *permitCaller) hold(ctx context.Context, place *recipes.Permits, count int, session leased) {
 	c.total.grants.Add(1)
-	held, crowded := c.permits.enter(session, count, since)
+	held, crowded := c.permits.enter(session, count, place.Token)
 	defer c.permits.exit(held)
 	if crowded {
 		c.total.crowded.Add(1)
