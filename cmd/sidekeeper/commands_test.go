@@ -227,8 +227,8 @@ func TestWrongUseIsToldInOneLine(t *testing.T) {
 		"lock show":                          "accepts 1 arg(s), received 0",
 		"lock ls --bogus":                    "unknown flag: --bogus",
 		"lock ls -o xml":                     `invalid argument "xml" for "-o, --output" flag: must be one of table|json`,
-		"lock run orders true":               "usage: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]",
-		"lock run -- true":                   "usage: sidekeeper lock run NAME -- COMMAND [ARGUMENT...]",
+		"lock run orders true":               "usage: sidekeeper lock run NAME... -- COMMAND [ARGUMENT...]",
+		"lock run -- true":                   "usage: sidekeeper lock run NAME... -- COMMAND [ARGUMENT...]",
 		"lock run a --try --wait 1s -- true": "--try and --wait exclude each other",
 		"--address example.org:1 lock ls": "sidecar example.org:1: an address that is neither a Unix socket nor loopback " +
 			"needs TLS",

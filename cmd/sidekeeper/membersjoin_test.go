@@ -38,7 +38,7 @@ func TestTheCommandIsAMemberWhileItRuns(t *testing.T) {
 	}, "membership")
 	call := server.Groups.NextJoin()
 	if r := call.Request; r.GetGroup() != "web" || r.GetMember() != "web-1" || r.GetOwner() != "me" ||
-		r.GetMetadata()["port"] != "80" || r.GetMetadata()["az"] != "x=y" || r.GetWaitTimeout().AsDuration() != 3*time.Second ||
+		r.GetMetadata()["port"] != "80" || r.GetMetadata()["az"] != "x=y" || r.GetWaitTimeout().AsDuration().Round(time.Second) != 3*time.Second ||
 		r.GetOnConflict() != membershipv1.OnConflict_ON_CONFLICT_REPLACE {
 		t.Errorf("%v", r)
 	}

@@ -115,7 +115,7 @@ rules:
 	must(t, err)
 	joining, leave := context.WithCancel(within(t))
 	groups := membershipv1.NewMembershipServiceClient(s.callers["operator"])
-	join, err := groups.Join(joining, &membershipv1.JoinRequest{Group: "web", Member: "one"})
+	join, err := groups.Join(joining, &membershipv1.JoinRequest{Group: "web", Member: "one", Guards: guards})
 	must(t, err)
 	_, err = join.Recv()
 	must(t, err)

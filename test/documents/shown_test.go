@@ -16,7 +16,7 @@ var volatile = regexp.MustCompile(`\b[0-9a-f]{32}\b` +
 	`|\b20\d\d-\d\d-\d\d[T ][0-9:.]+Z?` +
 	`|\b(?:\d+(?:\.\d+)?(?:ms|µs|h|m|s))+\b` +
 	`|"(?:(?:fencing|current)Token|incarnation|revision|createdRevision)":\s*"\d+\b` +
-	`|\b(?:token|incarnation|hold|--token|joined \S+|left \S+) \d+\b` +
+	`|\b(?:token|incarnation|hold|in term|--token|joined \S+|left \S+) \d+\b` +
 	`|…`)
 
 var (
