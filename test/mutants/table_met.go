@@ -106,6 +106,12 @@ var met = []Mutant{
 		}},
 	},
 	{
+		ID: "K7", Bug: "a `lock run` that comes back to its lock does so over a connection that its guardian does not keep",
+		Catchers: []Catcher{{
+			Package: "internal/supervise", Test: "TestAGuardianHasEachConnectionBeforeItIsUsed", Complaint: "i/o timeout",
+		}},
+	},
+	{
 		ID: "P1", Bug: "a session is used again by another lease though the ensemble has not carried out all that was asked on it",
 		Catchers: []Catcher{simulated("TestASessionIsUsedAgainIfItIsClean/with_a_request_that_was_refused").saying("used again: true")},
 	},
