@@ -124,6 +124,8 @@ func TestASequenceThatAnotherProgramStoredGoesOn(t *testing.T) {
 	if got := next(t, s, &sequencev1.NextRequest{Name: name}); got.GetFirst() != 257 {
 		t.Errorf("%v", got)
 	}
+	_, err = direct.Sync(path) // its server may be behind
+	must(t, err)
 	_, stat, err := direct.Get(path)
 	must(t, err)
 	_, err = direct.Set(path, []byte{0, 0, 0, 0, 0, 0, 2, 0}, stat.Version)

@@ -11,7 +11,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/support/full"
 )
 
-var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)\n```")
+var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?\n)```")
 
 // around has what the snippets of docs/fencing.md leave out: %1 stands for the first, %2 for the second.
 const around = `package main

@@ -24,13 +24,20 @@ import (
 )
 
 func main() {
-	seen := func(
+	call := func(
 		ctx context.Context, method string, request, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
 	) error {
 		fmt.Println("seen", method)
 		return invoke(ctx, method, request, reply, c, o...)
 	}
-	client, err := sidekeeper.Dial(os.Args[1], sidekeeper.WithDialOptions(grpc.WithChainUnaryInterceptor(seen)))
+	stream := func(
+		ctx context.Context, of *grpc.StreamDesc, c *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption,
+	) (grpc.ClientStream, error) {
+		fmt.Println("seen", method)
+		return open(ctx, of, c, method, o...)
+	}
+	client, err := sidekeeper.Dial(os.Args[1],
+		sidekeeper.WithDialOptions(grpc.WithChainUnaryInterceptor(call), grpc.WithChainStreamInterceptor(stream)))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -40,6 +47,9 @@ func main() {
 		return ctx.Err()
 	}
 	if err := client.WithLock(context.Background(), "orders", sidekeeper.LockOptions{}, work); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := client.Get(context.Background(), "orders"); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -62,7 +72,7 @@ func TestAModuleElsewhereTakesALockAndGetsNothingOfTheSidecar(t *testing.T) {
 	theirs.run(t, "go", "build", "-o", built, ".")
 	address := sidekeepertest.Start(t, sidekeepertest.Options{}).Address()
 	said := theirs.run(t, built, address)
-	for _, line := range []string{"locked true", "seen /sidekeeper.lock.v1.LockService/Check", "seen /sidekeeper.lock.v1.LockService/Release"} {
+	for _, line := range []string{"locked true", "seen /sidekeeper.lease.v1.LeaseService/Multiplex", "seen /sidekeeper.lock.v1.LockService/Get"} {
 		if !slices.Contains(said, line) {
 			t.Errorf("it has not said %q: %q", line, said)
 		}

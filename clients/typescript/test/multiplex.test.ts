@@ -139,7 +139,7 @@ class Script {
       case "start": {
         const { requestId, request: of } = request.value;
         const { leaseId } = of?.value ?? {};
-        const name = of?.$case === "join" ? of.value.member : of?.value.name;
+        const name = of?.$case === "join" ? of.value.member : of?.$case === "acquireAll" ? "several" : of?.value.name;
         this.asked.push(`start ${requestId} ${name}${leaseId}`);
         const wait = of?.$case === "acquire" ? of.value.waitTimeout : undefined;
         this.waits.push(wait && seconds(wait));
