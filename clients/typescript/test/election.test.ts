@@ -116,8 +116,11 @@ void test("a body is told that it leads no more", async (t) => {
   const { client, sidecar } = await connected(t);
   const running = client.withLeadership("body", "one", {}, async (leadership, signal) => {
     assert.ok(leadership.valid);
+    const aborted = new Promise((resolve) => {
+      signal.addEventListener("abort", resolve, { once: true });
+    });
     await sidecar.expire();
-    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    await aborted;
   });
   await assert.rejects(running, LostError);
   const wrote = client.withLeadership("body", "one", {}, async () => client.config.put("led", "by one"));

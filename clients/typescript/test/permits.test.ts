@@ -67,8 +67,11 @@ void test("a body is told that its permits are lost", async (t) => {
   await client.createSemaphore("body", 1);
   const running = client.withPermits("body", {}, async (permits, signal) => {
     assert.ok(permits.valid);
+    const aborted = new Promise((resolve) => {
+      signal.addEventListener("abort", resolve, { once: true });
+    });
     await sidecar.expire();
-    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    await aborted;
   });
   await assert.rejects(running, LostError);
   assert.equal(await client.withPermits("body", {}, () => 7), 7);
