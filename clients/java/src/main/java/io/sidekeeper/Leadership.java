@@ -23,12 +23,11 @@ import org.jspecify.annotations.Nullable;
  * A term: the time for which the caller leads an election. Resign, also after it was lost: close
  * does.
  */
-public final class Leadership extends HeldStream<CampaignRequest, CampaignResponse> {
+public final class Leadership extends Grounded<CampaignRequest, CampaignResponse> {
   private final String election;
   private final String candidate;
   private final CampaignOptions options;
   private final Serial events;
-  private final Lease lease;
   private Ticket term;
   private String holdId = "";
   private volatile @Nullable YieldRequest yieldRequest;
@@ -37,14 +36,13 @@ public final class Leadership extends HeldStream<CampaignRequest, CampaignRespon
       Kind<CampaignRequest, CampaignResponse> kind,
       String election,
       String candidate,
-      Lease lease,
       CampaignOptions options,
+      @Nullable Lease own,
       Serial events) {
-    super(kind, "leadership of " + election, LostException::new, lease);
+    super(kind, "leadership of " + election, LostException::new, options.lease(), own);
     this.election = election;
     this.candidate = candidate;
     this.term = new Ticket(election, 0);
-    this.lease = lease;
     this.options = options;
     this.events = events;
   }
@@ -88,20 +86,23 @@ public final class Leadership extends HeldStream<CampaignRequest, CampaignRespon
       throw new IllegalArgumentException("the lease is another client's");
     }
     Serial events = new Serial(kind.core().workers);
+    LeaseOptions opening = new LeaseOptions().owner(candidate).metadata(options.metadata());
     return Absence.through(
         kind.core(),
         options.waitTimeout(),
         given,
         (wait, heard) ->
-            Grounded.begin(
-                leases,
-                given,
-                candidate,
-                heard,
-                lease ->
-                    new Leadership(kind, election, candidate, lease, options, events)
-                        .campaign(wait, heard),
-                Leadership::giveUp),
+            given == null
+                ? begin(
+                    leases,
+                    opening,
+                    wait,
+                    heard,
+                    (own, left) ->
+                        new Leadership(kind, election, candidate, options, own, events)
+                            .campaign(left, heard))
+                : new Leadership(kind, election, candidate, options, null, events)
+                    .campaign(wait, heard),
         Leadership::giveUp);
   }
 
@@ -116,14 +117,6 @@ public final class Leadership extends HeldStream<CampaignRequest, CampaignRespon
       request.setWaitTimeout(Wire.duration(wait));
     }
     return Handing.out(this, () -> open(request.build(), heard));
-  }
-
-  /** Gives it up without a word, and a lease of its own with it. */
-  void giveUp() {
-    claim.abandon(null);
-    if (options.lease() == null) {
-      lease.claim.abandon(null);
-    }
   }
 
   @Override
@@ -216,7 +209,7 @@ public final class Leadership extends HeldStream<CampaignRequest, CampaignRespon
    * @return the scope; close it on this thread
    */
   public GuardScope guard() {
-    return GuardScope.open(core, Guard.newBuilder().setHoldId(holdId).build());
+    return GuardScope.open(core, Guard.newBuilder().setHoldId(holdId).build(), term);
   }
 
   /**
@@ -247,7 +240,7 @@ public final class Leadership extends HeldStream<CampaignRequest, CampaignRespon
    *     caller all the same, and for others by the time its validity would have been
    */
   public void resign() {
-    Waiting.awaitAnyway(resigning());
+    Waiting.awaitAnyway(releasing());
   }
 
   /**
@@ -257,27 +250,12 @@ public final class Leadership extends HeldStream<CampaignRequest, CampaignRespon
    *     does
    */
   public CompletableFuture<Void> resignAsync() {
-    return core.workers.hand(resigning());
+    return core.workers.hand(releasing());
   }
 
   /** Does the same as {@link #resign}. */
   @Override
   public void close() {
     resign();
-  }
-
-  private CompletableFuture<Void> resigning() {
-    CompletableFuture<Void> given = givingUp();
-    if (options.lease() != null) {
-      return given;
-    }
-    return given
-        .whenComplete(
-            (gone, failure) -> {
-              if (failure != null) {
-                lease.abandon();
-              }
-            })
-        .thenCompose(gone -> lease.givingUp());
   }
 }
