@@ -270,6 +270,7 @@ class LocksTest {
       sidecar.expire("many/0");
       Sidecar.until(
           "all are lost", () -> locks.stream().allMatch(l -> l.join().error().isPresent()));
+      Sidecar.until("the lease is, too, which is told last", () -> lease.error().isPresent());
       assertThrows(LostException.class, lease::check);
     } catch (LostException expected) {
       assertEquals("lease", expected.what());
