@@ -17,7 +17,7 @@ import (
 const hygiene judge.Checker = "C11 hygiene"
 
 // begins are the kinds of events that begin an operation.
-var begins = []history.Kind{history.Called, history.Asked, history.Invoked, history.Joining, history.Watching}
+var begins = []history.Kind{history.Called, history.Acting, history.Asked, history.Invoked, history.Joining, history.Watching}
 
 // judge has everything looked at that was seen in the round.
 func (r *round) judge(ctx context.Context) (*result, error) {

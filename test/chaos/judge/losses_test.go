@@ -60,17 +60,17 @@ func TestLossesThatAreNotToldAsTheyShouldAreTold(t *testing.T) {
 			1045 1/1 ended Aborted LEASE_LOST`)},
 		{name: "a stream that stays open after its machine has slept", seen: held(`
 			45 c slept sidecar/1
-			1046 1/1 ended Aborted LEASE_LOST`), want: "told that L was lost only 1.001s after its machine had slept"},
+			3046 1/1 ended Aborted LEASE_LOST`), want: "told that L was lost only 3.001s after its machine had slept"},
 		{name: "a stream that stays open while another machine has slept", seen: held(`
 			45 c slept sidecar/2
-			1046 1/1 ended Aborted LEASE_LOST`)},
+			3046 1/1 ended Aborted LEASE_LOST`)},
 		{name: "a hold that is given up when its machine has slept", seen: held(`
 			45 c slept sidecar/1
 			50 1/1 releasing
-			1500 1/1 ended Aborted LEASE_LOST`)},
+			3500 1/1 ended Aborted LEASE_LOST`)},
 		{name: "a hold that is granted after its machine has slept", seen: held(`
 			15 c slept sidecar/1
-			1500 1/1 ended Aborted LEASE_LOST`)},
+			3500 1/1 ended Aborted LEASE_LOST`)},
 		{name: "a member that is lost for no reason", seen: `
 			10 1/1 joining G m
 			20 1/1 joined 5
