@@ -69,7 +69,7 @@ func (h *carried) begin(
 	ctx context.Context, what string, wait *time.Duration, lease *Lease, options carriedOptions, r *request,
 ) error {
 	h.claim, _ = h.client.newClaim(ctx, what)
-	r.claim = h.claim
+	r.claim, r.kept = h.claim, h.kept
 	r.suspended = func(remaining *durationpb.Duration) { h.suspend(remaining, options.onSuspended) }
 	r.resumed = func() { h.resume(options.onResumed) }
 	h.request = lease.multiplex.carry(r)

@@ -47,7 +47,7 @@ type Client struct {
 	keeping   sync.WaitGroup // the keepers
 	stop      context.CancelFunc
 	noRetries bool
-	resumes   bool // over a Unix socket, what stands on a lease may outlive the sidecar's process
+	resumes   bool // over a Unix socket, what stands on a lease may outlive the sidecar's process; elsewhere not, whatever the sidecar says
 }
 
 // An Option changes how Dial reaches the sidecar.

@@ -54,7 +54,7 @@ func (c *Client) openLease(ctx context.Context, options LeaseOptions) (*Lease, e
 	l := &Lease{claim: claim, client: c}
 	l.multiplex = &multiplex{
 		lease: l, news: make(chan struct{}, 1), done: make(chan struct{}),
-		requests: map[uint64]*request{}, checks: map[uint64]chan time.Duration{},
+		requests: map[uint64]*request{}, pending: map[uint64]bool{}, checks: map[uint64]chan time.Duration{},
 	}
 	stream := heldStream{
 		claim: claim, keeper: c.leaseKeeper, after: l.multiplex.end, wait: options.Wait, kept: options.kept,

@@ -172,7 +172,7 @@ func (l *Lock) begin(ctx, streaming context.Context, name string, options LockOp
 func (l *Lock) carried(by *multiplex, acquire *lockv1.AcquireRequest) {
 	acquire.LeaseId = ""
 	l.request = by.carry(&request{
-		claim: l.claim, start: &leasev1.Start{Request: &leasev1.Start_Acquire{Acquire: acquire}},
+		claim: l.claim, kept: l.options.AcknowledgeOnRelease, start: &leasev1.Start{Request: &leasev1.Start_Acquire{Acquire: acquire}},
 		handle:    func(event *leasev1.Event) { l.handle(event.GetAcquire()) },
 		suspended: func(remaining *durationpb.Duration) { l.suspend(remaining, l.options.OnSuspended) },
 		resumed:   func() { l.resume(l.options.OnResumed) },

@@ -1,14 +1,18 @@
 package sidekeeper_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 )
 
 // holdAlone acquires a lock without a lease over a Unix socket, and returns the lease that it got, too.
@@ -102,4 +106,59 @@ func TestALockIsLostWithTheLeaseThatItAloneHas(t *testing.T) {
 	if !errors.Is(lock.Err(), sidekeeper.ErrLeaseLost) {
 		t.Error(lock.Err())
 	}
+}
+
+// stoppedSlowly has what sends over the stream linger after a stop, from when the stream is hung up until goOn is closed.
+func stoppedSlowly(hungUp chan<- struct{}, goOn <-chan struct{}) grpc.StreamClientInterceptor {
+	return func(
+		ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, options ...grpc.CallOption,
+	) (grpc.ClientStream, error) {
+		stream, err := next(ctx, desc, conn, method, options...)
+		return &lingering{stream, func() {
+			<-ctx.Done()
+			close(hungUp)
+			<-goOn
+		}}, err
+	}
+}
+
+type lingering struct {
+	grpc.ClientStream
+	afterStop func()
+}
+
+func (l *lingering) SendMsg(message any) error {
+	err := l.ClientStream.SendMsg(message)
+	if request, is := message.(*leasev1.MultiplexRequest); is && request.GetStop() != nil {
+		l.afterStop()
+	}
+	return err
+}
+
+func TestALeaseIsClosedWhoseOnlyLockIsGoneJustBeforeItIsResumed(t *testing.T) {
+	server := scripted.StartOnSocket(t)
+	hungUp, goOn := make(chan struct{}), make(chan struct{})
+	slow := grpc.WithStreamInterceptor(stoppedSlowly(hungUp, goOn))
+	client := dialWith(t, server, sidekeeper.WithClock(&sidekeeper.FakeClock{}), sidekeeper.WithDialOptions(slow))
+	called, goBack := make(chan struct{}), make(chan struct{})
+	lock, opened, call := holdAlone(t, client, server, sidekeeper.LockOptions{OnRevocation: func(sidekeeper.Revocation) {
+		close(called)
+		<-goBack
+	}})
+	call.AskBack(&lockv1.RevocationRequested{})
+	receive(t, called)
+	opened.HoldStops()
+	released := make(chan error, 1)
+	go func() { released <- lock.Release(context.Background()) }()
+	endAs(opened, receive(t, opened.Stops), codes.OK, "")
+	opened.End(errBroken)
+	receive(t, hungUp)
+	close(goBack)
+	if err := receive(t, released); err != nil {
+		t.Error(err)
+	}
+	close(goOn)
+	again := server.NextOpen()
+	again.Accept(leaseID)
+	again.AwaitGone()
 }

@@ -27,7 +27,9 @@ type multiplex struct {
 	mu       sync.Mutex
 	last     uint64 // id given to a request or a check
 	unsent   []*leasev1.MultiplexRequest
+	closing  bool // nothing is sent any more when all that is unsent was
 	requests map[uint64]*request
+	pending  map[uint64]bool // requests that have ended and whose holder has not acknowledged that
 	checks   map[uint64]chan time.Duration
 }
 
@@ -65,7 +67,12 @@ func (m *multiplex) send(message *leasev1.MultiplexRequest) {
 }
 
 // close has the sidecar close the lease when it has taken what was sent before.
-func (m *multiplex) close() { m.send(nil) }
+func (m *multiplex) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closing = true
+	m.sendLocked(nil)
+}
 
 func (m *multiplex) sendLocked(message *leasev1.MultiplexRequest) {
 	m.unsent = append(m.unsent, message)
@@ -118,7 +125,7 @@ func (m *multiplex) receive() error {
 	}
 	switch response := message.GetResponse().(type) {
 	case *leasev1.MultiplexResponse_Opened:
-		m.resumable = response.Opened.GetResumable()
+		m.resumable = response.Opened.GetResumable() && m.lease.client.resumes
 		m.lease.opened(response.Opened)
 	case *leasev1.MultiplexResponse_Suspended:
 		m.lease.suspend(nil, nil)
@@ -130,7 +137,7 @@ func (m *multiplex) receive() error {
 		m.request(response.Event.GetRequestId()).hear(response.Event)
 	case *leasev1.MultiplexResponse_Ended:
 		if r := m.request(response.Ended.GetRequestId()); r != nil {
-			r.end(errorOf(response.Ended))
+			r.end(r.endOf(response.Ended))
 		}
 	case *leasev1.MultiplexResponse_Checked:
 		m.checked(response.Checked)
@@ -208,16 +215,18 @@ type request struct {
 	*multiplex
 	start     *leasev1.Start
 	claim     *claim
+	kept      bool // what it is for is stopped only when it is released
 	handle    func(*leasev1.Event)
 	suspended func(remaining *durationpb.Duration)
 	resumed   func()
 
-	begun    bool   // whether it has what it asked for; of the stream's reader, as the next two
-	holdID   string // of what was granted
-	token    int64  // of what it has
-	stopping sync.Once
-	arrived  chan struct{} // that there is an event
-	ended    chan struct{} // closed when nothing more arrives
+	begun     bool   // whether it has what it asked for; of the stream's reader, as the next three
+	holdID    string // of what was granted
+	token     int64  // of what it has
+	mayBeGone bool   // the sidecar was asked to give it up over a stream that has broken since
+	stopping  sync.Once
+	arrived   chan struct{} // that there is an event
+	ended     chan struct{} // closed when nothing more arrives
 
 	events    []func() // of multiplex.mu, as the next two
 	over      error    // how it has ended
@@ -305,10 +314,29 @@ func (r *request) next() (event func(), err error) {
 	return event, nil
 }
 
+// endOf is how a request has ended. Whose place is gone because the caller gave it up has lost nothing.
+func (r *request) endOf(ended *leasev1.Ended) error {
+	if r.mayBeGone && ended.GetCode() == int32(codes.Aborted) {
+		return io.EOF
+	}
+	return errorOf(ended)
+}
+
 // end ends the request's claim at once, also while a function of its caller's takes its time: the lease that it counts on goes on.
 func (r *request) end(err error) {
+	if r.kept && r.begun && !errors.Is(err, io.EOF) {
+		r.awaitAcknowledgment()
+	}
 	r.finish(err)
 	r.claim.streamEnded(err)
+}
+
+func (r *request) awaitAcknowledgment() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.stopAsked {
+		r.pending[r.start.GetRequestId()] = true
+	}
 }
 
 func (r *request) finish(err error) (first bool) {
@@ -340,6 +368,7 @@ func (r *request) stop() {
 		defer r.mu.Unlock()
 		if id := r.start.GetRequestId(); id != 0 {
 			r.stopAsked = true
+			delete(r.pending, id)
 			r.sendLocked(stopRequest(id))
 		}
 	})

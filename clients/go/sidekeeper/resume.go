@@ -14,15 +14,20 @@ import (
 // resumePause is what passes between two attempts to come back to a lease. The sidecar is on this machine, and may be there at any moment.
 const resumePause = 50 * time.Millisecond
 
-// mayResume says whether the stream has broken without a word, as it does when the sidecar's process ends, of a lease that outlives it.
+// mayResume says whether the stream has broken without a word, as it does when the sidecar's process ends, of a lease that outlives it. It does
+// not while something is to be acknowledged: who comes back claims nothing that has ended, and its place would go at once. Of a lease that
+// nobody comes back to, it goes when nobody can be counting on it.
 func (m *multiplex) mayResume(err error) bool {
-	return m.resumable && isUnanswered(fromStatus(err)) && m.lease.context.Err() == nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.resumable && isUnanswered(fromStatus(err)) && m.lease.context.Err() == nil && len(m.pending) == 0
 }
 
 // resume comes back to the lease over a new stream, and returns the first message on it. Until then the caller's claims count on what they
 // were told, and no longer than that: if it runs out, the claim ends, and with it the attempts. broken is why the stream before has ended.
 func (m *multiplex) resume(broken error) (*leasev1.MultiplexResponse, error) {
 	m.lease.suspended.Store(true)
+	m.noteStops()
 	for last := time.Duration(0); m.lease.Valid(); {
 		if now := m.lease.clock.now(); last == 0 || now >= last+time.Second {
 			last = now
@@ -30,6 +35,9 @@ func (m *multiplex) resume(broken error) (*leasev1.MultiplexResponse, error) {
 			m.tellHolders(func(r *request) { r.suspended(remaining) })
 		}
 		message, err := m.tryResume()
+		if err != nil {
+			m.noteStops()
+		}
 		switch {
 		case err == nil:
 			m.lease.resume(nil)
@@ -48,6 +56,15 @@ func (m *multiplex) resume(broken error) (*leasev1.MultiplexResponse, error) {
 	return nil, broken
 }
 
+// noteStops notes whose place may be gone unseen, when a stream has broken over which the sidecar was asked to give it up.
+func (m *multiplex) noteStops() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.requests {
+		r.mayBeGone = r.stopAsked
+	}
+}
+
 // tryResume makes one attempt.
 func (m *multiplex) tryResume() (*leasev1.MultiplexResponse, error) {
 	m.hangUp()
@@ -60,6 +77,9 @@ func (m *multiplex) tryResume() (*leasev1.MultiplexResponse, error) {
 		if r.stopAsked {
 			m.unsent = append(m.unsent, stopRequest(r.start.GetRequestId()))
 		}
+	}
+	if m.closing {
+		m.unsent = append(m.unsent, nil)
 	}
 	signal(m.news)
 	m.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sidekeeper/sidekeeper/clients/go/scripted"
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 )
 
 // openResumable opens a lease that outlives the sidecar.
@@ -31,7 +32,7 @@ func openResumable(t *testing.T, client *sidekeeper.Client, server *scripted.Ser
 var errBroken = status.Error(codes.Unavailable, "the connection is gone")
 
 func TestWhatStandsOnALeaseOutlivesItsStream(t *testing.T) {
-	server := scripted.Start(t)
+	server := scripted.StartOnSocket(t)
 	client, _ := dial(t, server)
 	lease, call := openResumable(t, client, server)
 	suspended, resumed := make(chan time.Duration, 10), make(chan struct{}, 10)
@@ -82,8 +83,20 @@ func TestWhatStandsOnALeaseOutlivesItsStream(t *testing.T) {
 	}
 }
 
-func TestALeaseThatTheSidecarDoesNotKnowAnyMoreIsLost(t *testing.T) {
+// What relays a Unix socket over TCP may break while the sidecar lives, which then takes the caller for dead.
+func TestALeaseThatIsReachedOverTCPEndsWithItsStreamWhateverTheSidecarSays(t *testing.T) {
 	server := scripted.Start(t)
+	client, _ := dial(t, server)
+	lease, call := openResumable(t, client, server)
+	lock, _ := hold(t, client, server, sidekeeper.LockOptions{Lease: lease})
+	call.End(errBroken)
+	receive(t, lock.Done())
+	want(t, lock.Err(), "lock orders lost: Unavailable: the connection is gone", sidekeeper.ErrLost)
+	want(t, lease.Err(), "lease lost: Unavailable: the connection is gone", sidekeeper.ErrLost)
+}
+
+func TestALeaseThatTheSidecarDoesNotKnowAnyMoreIsLost(t *testing.T) {
+	server := scripted.StartOnSocket(t)
 	client, _ := dial(t, server)
 	lease, call := openResumable(t, client, server)
 	lock, _ := hold(t, client, server, sidekeeper.LockOptions{Lease: lease})
@@ -94,7 +107,7 @@ func TestALeaseThatTheSidecarDoesNotKnowAnyMoreIsLost(t *testing.T) {
 }
 
 func TestALeaseThatHasExpiredMeanwhileIsLost(t *testing.T) {
-	server := scripted.Start(t)
+	server := scripted.StartOnSocket(t)
 	client, _ := dial(t, server)
 	lease, call := openResumable(t, client, server)
 	call.End(errBroken)
@@ -106,7 +119,7 @@ func TestALeaseThatHasExpiredMeanwhileIsLost(t *testing.T) {
 
 // Until it is resumed, a lease is valid for as long as was told, and no longer.
 func TestALeaseIsLostWhenItsValidityRunsOutBeforeItIsResumed(t *testing.T) {
-	server := scripted.Start(t)
+	server := scripted.StartOnSocket(t)
 	answerOnce(server, 5*time.Second)
 	client, clock := dial(t, server)
 	lease, call := openResumable(t, client, server)
@@ -125,7 +138,7 @@ func TestALeaseIsLostWhenItsValidityRunsOutBeforeItIsResumed(t *testing.T) {
 }
 
 func TestALockThatIsReleasedWhileItsLeaseIsAwayIsGoneWhenReleaseReturns(t *testing.T) {
-	server := scripted.Start(t)
+	server := scripted.StartOnSocket(t)
 	client, _ := dial(t, server)
 	lease, call := openResumable(t, client, server)
 	lock, _ := hold(t, client, server, sidekeeper.LockOptions{Lease: lease})
@@ -142,5 +155,69 @@ func TestALockThatIsReleasedWhileItsLeaseIsAwayIsGoneWhenReleaseReturns(t *testi
 	}
 	if !lease.Valid() {
 		t.Error(lease.Err())
+	}
+}
+
+// endAs has the request's end told on the stream whatever the scripted sidecar would say.
+func endAs(call *scripted.Open, id uint64, code codes.Code, reason string) {
+	ended := &leasev1.Ended{RequestId: id, Code: int32(code), Reason: reason, Message: reason + ": said the script"}
+	call.Send(&leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Ended{Ended: ended}})
+}
+
+func TestALockThatWasReleasedBeforeItsStreamBrokeIsReleasedThoughItsPlaceIsGone(t *testing.T) {
+	server := scripted.StartOnSocket(t)
+	client, _ := dial(t, server)
+	lease, call := openResumable(t, client, server)
+	lock, _ := hold(t, client, server, sidekeeper.LockOptions{Lease: lease})
+	call.HoldStops()
+	released := make(chan error, 1)
+	go func() { released <- lock.Release(context.Background()) }()
+	stopped := receive(t, call.Stops)
+	call.End(errBroken)
+	again := server.NextOpen()
+	again.HoldStops()
+	again.Accept(leaseID)
+	receive(t, again.Stops)
+	endAs(again, stopped, codes.Aborted, "LOCK_BROKEN")
+	if err := receive(t, released); err != nil || !lease.Valid() {
+		t.Error(err, lease.Err())
+	}
+}
+
+func TestALockIsLostThatIsReleasedWhileItsLeaseIsAwayAndWasBrokenBefore(t *testing.T) {
+	server := scripted.StartOnSocket(t)
+	client, _ := dial(t, server)
+	lease, call := openResumable(t, client, server)
+	lock, _ := hold(t, client, server, sidekeeper.LockOptions{Lease: lease})
+	call.End(errBroken)
+	again := server.NextOpen()
+	released := make(chan error, 1)
+	go func() { released <- lock.Release(context.Background()) }()
+	receive(t, lock.Done())
+	again.HoldStops()
+	again.Accept(leaseID)
+	endAs(again, receive(t, again.Stops), codes.Aborted, "LOCK_BROKEN")
+	want(t, receive(t, released), "lock orders lost: Aborted (LOCK_BROKEN): said the script", sidekeeper.ErrLost)
+}
+
+// What the lock is for may go on, and whoever comes back to the lease gives up its place, which is not among what it claims.
+func TestALeaseIsResumedOnlyIfEachEndIsAcknowledgedThatItsHolderMustAcknowledge(t *testing.T) {
+	for _, acknowledged := range []bool{false, true} {
+		server := scripted.StartOnSocket(t)
+		client, _ := dial(t, server)
+		lease, opened := openResumable(t, client, server)
+		lock, call := hold(t, client, server, sidekeeper.LockOptions{Lease: lease, AcknowledgeOnRelease: true})
+		call.End(scripted.Status(codes.Aborted, "LOCK_BROKEN", "by an operator"))
+		receive(t, lock.Done())
+		if acknowledged {
+			want(t, lock.Release(t.Context()), "lock orders lost: Aborted (LOCK_BROKEN): by an operator", sidekeeper.ErrLockBroken)
+		}
+		opened.End(errBroken)
+		if acknowledged {
+			server.NextOpen().Accept(leaseID)
+			continue
+		}
+		receive(t, lease.Done())
+		want(t, lease.Err(), "lease lost: Unavailable: the connection is gone", sidekeeper.ErrLost)
 	}
 }
