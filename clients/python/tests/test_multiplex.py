@@ -31,6 +31,14 @@ class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServi
         self.answers: Answers = queue.SimpleQueue()
         """Of the newest stream."""
         self.checking = True
+        self.validity = 0.6
+        """What a check is answered with, in seconds."""
+        self.resumable = False
+        self.breaking = False
+        """Whether the stream breaks when it ends next, instead of that the lease is lost."""
+        self.answering = True
+        """Whether it says that a lease is resumed and what is stopped has ended."""
+        self.tcp_address = ""
         self.opening_takes = 0.0
         self.refusing = False
         self.losing = False
@@ -46,6 +54,9 @@ class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServi
             if answer.WhichOneof("response") is None:
                 return
             yield answer
+        if self.breaking:
+            self.breaking = False
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the connection is gone")
         context.abort(grpc.StatusCode.ABORTED, "LEASE_LOST: it is lost")
 
     def read(self, requests: Any, answers: Answers) -> None:
@@ -62,7 +73,11 @@ class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServi
         match kind:
             case "open":
                 time.sleep(self.opening_takes)
-                self.answers.put(lease_pb2.MultiplexResponse(opened=lease_pb2.Opened(lease_id=LEASE)))
+                self.open()
+            case "resume":
+                self.said.put("resume")
+                if self.answering:
+                    self.open()
             case "check" if self.checking:
                 self.check(request.check.check_id)
             case "start" if self.losing:
@@ -75,12 +90,21 @@ class Played(lease_pb2_grpc.LeaseServiceServicer, lock_pb2_grpc.LockServiceServi
                 self.answers.put(lease_pb2.MultiplexResponse(event=event))
                 self.said.put(f"start {request.start.request_id} {request.start.acquire.lease_id}")
             case "stop":
-                self.answers.put(lease_pb2.MultiplexResponse(ended=lease_pb2.Ended(request_id=request.stop.request_id)))
+                if self.answering:
+                    self.answers.put(lease_pb2.MultiplexResponse(ended=lease_pb2.Ended(request_id=request.stop.request_id)))
                 self.said.put(f"stop {request.stop.request_id}")
+
+    def open(self) -> None:
+        opened = lease_pb2.Opened(lease_id=LEASE, resumable=self.resumable)
+        self.answers.put(lease_pb2.MultiplexResponse(opened=opened))
+
+    def break_stream(self) -> None:
+        self.breaking = True
+        self.answers.put(None)
 
     def check(self, check_id: int) -> None:
         checked = lease_pb2.Checked(check_id=check_id)
-        checked.valid_for.FromMilliseconds(600)
+        checked.valid_for.FromMilliseconds(int(self.validity * 1000))
         self.answers.put(lease_pb2.MultiplexResponse(checked=checked))
 
     def end(self, request_id: int) -> None:
@@ -109,6 +133,7 @@ def played(directory: Path) -> Iterator[tuple[Played, str]]:
     lock_pb2_grpc.add_LockServiceServicer_to_server(sidecar, server)
     address = f"unix://{directory}/played.sock"
     server.add_insecure_port(address)
+    sidecar.tcp_address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     yield sidecar, address
     sidecar.answers.put(None)
@@ -232,3 +257,62 @@ async def test_a_lease_ends_whose_only_lock_was_lost_when_that_is_released(playe
         with pytest.raises(sidekeeper.LostError):
             await lock.release()
         assert await said(sidecar) in ("cancelled", "no more")  # gRPC's server may take the one for the other
+
+
+async def test_a_lease_that_is_reached_over_tcp_ends_with_its_stream_whatever_the_sidecar_says(played: tuple[Played, str]) -> None:
+    sidecar, _ = played
+    sidecar.resumable, sidecar.validity = True, 60
+    async with aio.Client(sidecar.tcp_address) as client:
+        lease = await client.open_lease()
+        lock = await client.acquire("orders", lease=lease)
+        assert (await said(sidecar)).startswith("start ")
+        sidecar.break_stream()
+        await asyncio.wait_for(lock.wait_ended(), 10)
+        assert lock.error is not None
+        assert lock.error.cause.code is grpc.StatusCode.UNAVAILABLE
+        assert not lease.valid
+
+
+async def said_next(sidecar: Played) -> str:
+    """What is said next, but that a stream is over."""
+    while (word := await said(sidecar)) in ("cancelled", "no more"):
+        pass
+    return word
+
+
+async def held(sidecar: Played, client: aio.Client) -> tuple[aio.Lease, aio.Lock, str]:
+    """A lock of a lease that outlives its sidecar, and the lock's number."""
+    sidecar.resumable, sidecar.validity = True, 60
+    lease = await client.open_lease()
+    lock = await client.acquire("orders", lease=lease)
+    sidecar.answering = False
+    return lease, lock, (await said(sidecar)).split(" ")[1]
+
+
+async def test_a_lock_that_was_released_before_its_stream_broke_is_released_though_its_place_is_gone(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    async with aio.Client(address) as client:
+        lease, lock, request = await held(sidecar, client)
+        releasing = asyncio.create_task(lock.release())
+        assert await said(sidecar) == f"stop {request}"
+        sidecar.break_stream()
+        assert [await said_next(sidecar), await said_next(sidecar)] == ["resume", f"stop {request}"]
+        sidecar.open()
+        sidecar.end(int(request))
+        await releasing
+        assert lock.error is None
+        assert lease.valid
+
+
+async def test_a_lock_is_lost_that_is_released_while_its_lease_is_away_and_was_broken_before(played: tuple[Played, str]) -> None:
+    sidecar, address = played
+    async with aio.Client(address) as client:
+        _, lock, request = await held(sidecar, client)
+        sidecar.break_stream()
+        assert await said_next(sidecar) == "resume"
+        releasing = asyncio.create_task(lock.release())
+        assert await said_next(sidecar) == f"stop {request}"
+        sidecar.open()
+        sidecar.end(int(request))
+        with pytest.raises(sidekeeper.LostError):
+            await releasing

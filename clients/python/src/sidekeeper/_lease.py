@@ -32,13 +32,14 @@ class Lease(HeldStream):
     def __init__(self, leases: Leases) -> None:
         super().__init__(leases.kind, "lease")
         self._open_leases = leases.open
+        self._may_outlive = leases.on_socket
         self._multiplex: Multiplex | None = None
 
     def _grant(self, granted: lease_pb2.Opened) -> str:
         self.id, self.ttl = granted.lease_id, seconds(granted.ttl)
         multiplex = cast(Multiplex, self._carrier)
         self._multiplex = self._open_leases[self.id] = multiplex
-        if granted.resumable:
+        if granted.resumable and self._may_outlive:
             multiplex.outlives(self.id, self._claim.valid_for)
         self._claim.on_end(self._carry_no_more)
         return self.id
@@ -93,9 +94,11 @@ class Leases:
     kind: Kind
     open: dict[str, Multiplex]
     """The streams of those that are open, by their ids."""
+    on_socket: bool
+    """Whether they may outlive the sidecar's process: over anything else than a Unix socket they do not, whatever the sidecar says."""
 
 
-def leases(streams: Streams, stub: Any) -> Leases:
+def leases(streams: Streams, stub: Any, on_socket: bool) -> Leases:
     streams_of: dict[str, Multiplex] = {}
 
     async def close(lease_id: str) -> None:
@@ -115,7 +118,7 @@ def leases(streams: Streams, stub: Any) -> Leases:
         multiplex = Multiplex(stub.Multiplex, request, ask)
         return multiplex
 
-    return Leases(Kind(streams, open_stream, "opened", give_up=close, checker=streams.checker(check)), streams_of)
+    return Leases(Kind(streams, open_stream, "opened", give_up=close, checker=streams.checker(check)), streams_of, on_socket)
 
 
 async def on_own(

@@ -61,6 +61,7 @@ class Multiplex:
             if not self._may_resume(error):
                 raise
             error.__context__, self._broken = None, error.with_traceback(None)
+            self._stops_may_be_done()
             return self._suspended()
         finally:
             if message is None:
@@ -91,7 +92,7 @@ class Multiplex:
                 told = event.WhichOneof("event")
                 self._requests[content.request_id].hear_of(told, told and getattr(event, told))
             case "ended" if content.request_id in self._requests:
-                self._requests[content.request_id].end(from_ended(content))
+                self._requests[content.request_id].hear_end(from_ended(content))
             case "checked" if content.check_id in self._checks:
                 _answer(self._checks[content.check_id], Answer(seconds(content.valid_for)))
         return kind, content
@@ -125,6 +126,7 @@ class Multiplex:
             try:
                 await self._try_to_come_back()
             except SidekeeperError as error:
+                self._stops_may_be_done()
                 if not _transport.is_transient(error):
                     why = broken if error.reason == "LEASE_NOT_FOUND" else error
                     break
@@ -136,6 +138,11 @@ class Multiplex:
                 return self._suspended()
         self.alive, self._stream = False, None
         raise why
+
+    def _stops_may_be_done(self) -> None:
+        """Notes whose place may be gone unseen, since a stream has broken over which they were given up."""
+        for request in self._requests.values():
+            request.may_be_gone = request.stopped
 
     async def _try_to_come_back(self) -> None:
         claims = [request.claim() for request in self._requests.values()]
@@ -219,6 +226,8 @@ class Request:
         self.start = start
         self.stopped = False
         """Whether the sidecar was asked to give it up."""
+        self.may_be_gone = False
+        """Whether it was asked over a stream that has broken since."""
         self._hold_id = ""
         self._token = 0
         self._carrier = carrier
@@ -245,6 +254,11 @@ class Request:
     def claim(self) -> lease_pb2.Claim:
         """What it is for the sidecar that comes back to the lease."""
         return lease_pb2.Claim(start=self.start, hold_id=self._hold_id, token=self._token)
+
+    def hear_end(self, outcome: SidekeeperError | None) -> None:
+        """Hears how it has ended. Whose place is gone because the caller gave it up has lost nothing."""
+        gone = self.may_be_gone and outcome is not None and outcome.code is grpc.StatusCode.ABORTED
+        self.end(None if gone else outcome)
 
     def end(self, outcome: SidekeeperError | None) -> None:
         """Ends it at once, and not when its events have been handled: the lease goes on."""

@@ -80,7 +80,7 @@ class Client:
         self._elections: Any = election_pb2_grpc.ElectionServiceStub(self._channel)
         self._leadership = _election.kind(self._streams, self._elections)
         self._permit = _permits.kind(self._streams, self._semaphores)
-        self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel))
+        self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel), self._channel.on_socket)
         self._member = Kind(self._streams, lambda request: Single(self._groups.Join, request), "joined")
         self.config = Config(self._channel, self._streams)
         """The configuration."""
