@@ -97,8 +97,9 @@ export class Client implements Disposable {
     this.groups = stubOf(this.channel, MembershipServiceService);
     this.sequences = stubOf(this.channel, SequenceServiceService);
     this.lock = lockKind(this.streams, this.locks);
-    this.lease = leaseKind(this.streams, stubOf(this.channel, LeaseServiceService));
-    this.ownLeases = isSocket(resolve(options.address).address) ? this.lease : undefined;
+    const onSocket = isSocket(resolve(options.address).address);
+    this.lease = leaseKind(this.streams, stubOf(this.channel, LeaseServiceService), onSocket);
+    this.ownLeases = onSocket ? this.lease : undefined;
     this.config = new Config(stubOf(this.channel, ConfigServiceService), this.streams);
   }
 

@@ -41,7 +41,7 @@ export class Lease extends HeldStream<OpenRequest, Event, "opened"> {
     this.ttl = seconds(value.ttl);
     const multiplex = this.carrier as Multiplex;
     this.leases.streamOf.set(this.id, multiplex);
-    if (value.resumable) {
+    if (value.resumable && this.leases.onSocket) {
       multiplex.outlives = { leaseId: this.id, validFor: () => this.validFor };
     }
     this.claim.onEnd(() => {
@@ -129,13 +129,16 @@ export async function onOwn<T>(
 export interface Leases extends Kind<OpenRequest, Event, "opened"> {
   /** The streams of those that are open, by their ids. */
   readonly streamOf: Map<string, Multiplex>;
+  /** Whether they may outlive the sidecar's process: over anything else than a Unix socket they do not, whatever the sidecar says. */
+  readonly onSocket: boolean;
 }
 
-export function leaseKind(streams: Streams, stub: Stub<typeof LeaseServiceService>): Leases {
+export function leaseKind(streams: Streams, stub: Stub<typeof LeaseServiceService>, onSocket: boolean): Leases {
   const streamOf = new Map<string, Multiplex>();
   return {
     streams,
     streamOf,
+    onSocket,
     open: (request) => new Multiplex(() => start(stub.multiplex, undefined), request),
     granted: "opened",
     giveUp: async (leaseId) => call(stub.close, { leaseId }, GIVE_UP_TIMEOUT),

@@ -28,7 +28,7 @@ export class Multiplex implements Carrier<Response> {
   why: SidekeeperError = closed();
   /** Whether messages are sent and read. */
   alive = true;
-  readonly requests = new Map<bigint, Pick<Request<unknown>, "hear" | "end" | "claim" | "stopped">>();
+  readonly requests = new Map<bigint, Pick<Request<unknown>, "hear" | "hearEnd" | "end" | "claim" | "stopped" | "mayBeGone">>();
   /** Of a lease that outlives the sidecar's process, its id, and for how many seconds it is valid. */
   outlives: { readonly leaseId: string; readonly validFor: () => number } | undefined;
   private last = 0n;
@@ -65,6 +65,7 @@ export class Multiplex implements Carrier<Response> {
         if (!over) {
           over = true;
           this.connected = false;
+          this.requests.forEach((request) => (request.mayBeGone = request.stopped));
           ended(error);
         }
       },
@@ -194,7 +195,7 @@ export class Multiplex implements Carrier<Response> {
         }
         break;
       case "ended":
-        this.requests.get(response.value.requestId)?.end(fromEnded(response.value));
+        this.requests.get(response.value.requestId)?.hearEnd(fromEnded(response.value));
         break;
       case "checked":
         this.checks.get(response.value.checkId)?.({ validFor: seconds(response.value.validFor) });
@@ -215,6 +216,8 @@ class Request<Event> implements Carrier<Event | Suspension> {
   private token = 0n;
   /** Whether the sidecar was asked to give it up. */
   stopped = false;
+  /** Whether it was asked over a stream that has broken since. */
+  mayBeGone = false;
   private outcome: { readonly error: SidekeeperError | undefined } | undefined;
   private settle: () => void = () => undefined;
   private readonly over = new Promise<void>((resolve) => {
@@ -261,6 +264,11 @@ class Request<Event> implements Carrier<Event | Suspension> {
     } else if (event.$case === "join" && event.value.event?.$case === "joined") {
       this.token = event.value.event.value.incarnation;
     }
+  }
+
+  /** Hears how it has ended. Whose place is gone because the caller gave it up has lost nothing. */
+  hearEnd(error: SidekeeperError | undefined): void {
+    this.end(this.mayBeGone && error?.code === status.ABORTED ? undefined : error);
   }
 
   end(error: SidekeeperError | undefined): void {

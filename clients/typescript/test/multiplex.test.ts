@@ -32,7 +32,7 @@ function duration(seconds: bigint): { seconds: bigint; nanos: number } {
 
 /** A sidecar that says on the streams of leases what a test tells it to. Unless told otherwise, it does what it is asked to. */
 class Script {
-  readonly address: string;
+  address: string;
   /** What was asked for, in order: `open`, `check`, `start 2 orders`, `stop 2`, `no more`, `close`, `Release h2`. */
   readonly asked: string[] = [];
   answers = true;
@@ -43,6 +43,7 @@ class Script {
   /** How long what is started may wait, in seconds. */
   readonly waits: (number | undefined)[] = [];
   openingTakes = 0;
+  resumable = false;
   private stream: ServerDuplexStream<MultiplexRequest, MultiplexResponse> | undefined;
   private readonly folder = mkdtempSync(path.join(os.tmpdir(), "sk"));
   private readonly server = new Server();
@@ -74,9 +75,13 @@ class Script {
     });
   }
 
-  async start(): Promise<void> {
+  async start(overTcp = false): Promise<void> {
+    const at = overTcp ? "127.0.0.1:0" : this.address;
     await new Promise<void>((resolve, reject) => {
-      this.server.bindAsync(this.address, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve()));
+      this.server.bindAsync(at, ServerCredentials.createInsecure(), (error, port) => {
+        this.address = overTcp ? `127.0.0.1:${port}` : at;
+        return error ? reject(error) : resolve();
+      });
     });
   }
 
@@ -87,6 +92,10 @@ class Script {
 
   say(response: MultiplexResponse["response"]): void {
     this.stream?.write({ response });
+  }
+
+  opened(): void {
+    this.say({ $case: "opened", value: { leaseId: "1e", ttl: duration(10n), resumable: this.resumable } });
   }
 
   grant(requestId: bigint): void {
@@ -126,9 +135,10 @@ class Script {
       case "open":
         this.asked.push(["open", request.value.owner].filter(Boolean).join(" "));
         this.endStream(this.refusals.shift());
-        setTimeout(() => {
-          this.say({ $case: "opened", value: { leaseId: "1e", ttl: duration(10n), resumable: false } });
-        }, this.openingTakes);
+        setTimeout(() => this.opened(), this.openingTakes);
+        break;
+      case "resume":
+        this.asked.push("resume");
         break;
       case "check":
         this.asked.push("check");
@@ -158,9 +168,9 @@ class Script {
   }
 }
 
-async function scripted(t: TestContext): Promise<{ script: Script; client: Client }> {
+async function scripted(t: TestContext, overTcp = false): Promise<{ script: Script; client: Client }> {
   const script = new Script();
-  await script.start();
+  await script.start(overTcp);
   const client = new Client({ address: script.address });
   t.after(() => {
     client.close();
@@ -403,4 +413,48 @@ void test("a lease ends whose only lock was lost when that is released", async (
   assert.ok(!script.cancelled);
   await assert.rejects(lock.release(), LostError);
   await until("it is cancelled", PATIENT, () => script.cancelled);
+});
+
+void test("a lease that is reached over TCP ends with its stream, whatever the sidecar says", async (t) => {
+  const { script, client } = await scripted(t, true);
+  script.resumable = true;
+  const lease = await client.openLease();
+  const lock = await client.acquire("orders", { lease });
+  script.fail(status.UNAVAILABLE);
+  await until("the lock is lost", PATIENT, () => lock.error !== undefined);
+  assert.equal(lock.error?.cause.code, status.UNAVAILABLE);
+  assert.ok(!lease.valid);
+});
+
+void test("a lock that was released before its stream broke is released, though its place is gone", async (t) => {
+  const { script, client } = await scripted(t);
+  script.resumable = true;
+  const lease = await client.openLease();
+  const lock = await client.acquire("orders", { lease });
+  script.answers = false;
+  const releasing = lock.release();
+  await script.sees("open", "check", "start 2 orders", "stop 2");
+  script.fail(status.UNAVAILABLE);
+  await script.sees("resume", "stop 2");
+  script.opened();
+  script.end(2n, status.ABORTED, "LOCK_BROKEN");
+  await releasing;
+  assert.equal(lock.error, undefined);
+  assert.ok(lease.valid);
+});
+
+void test("a lock is lost that is released while its lease is away, and was broken before", async (t) => {
+  const { script, client } = await scripted(t);
+  script.resumable = true;
+  const lease = await client.openLease();
+  const lock = await client.acquire("orders", { lease });
+  await script.sees("open", "check", "start 2 orders");
+  script.answers = false;
+  script.fail(status.UNAVAILABLE);
+  await script.sees("resume");
+  const releasing = lock.release();
+  await script.sees("stop 2");
+  script.opened();
+  script.end(2n, status.ABORTED, "LOCK_BROKEN");
+  await assert.rejects(releasing, LostError);
 });
