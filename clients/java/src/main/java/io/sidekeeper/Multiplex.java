@@ -51,7 +51,10 @@ final class Multiplex {
 
   private volatile String leaseId = "";
 
-  /** Whether a stream that comes after this one can resume the lease. */
+  /**
+   * Whether a stream that comes after this one can resume the lease: over anything else than a Unix
+   * socket none can, whatever the sidecar says.
+   */
   private volatile boolean resumable;
 
   /** How the lease's stream has broken, until another one has resumed the lease. */
@@ -124,6 +127,7 @@ final class Multiplex {
     synchronized (this) {
       streamsOver++;
       stream = null;
+      requests.values().forEach(request -> request.mayBeGone = request.stopped);
     }
     SidekeeperException before = broken;
     if (before == null && failure != null && mayResume(failure)) {
@@ -267,7 +271,7 @@ final class Multiplex {
   private void hear(MultiplexResponse message) {
     if (message.hasOpened()) {
       leaseId = message.getOpened().getLeaseId();
-      resumable = message.getOpened().getResumable();
+      resumable = core.isOnSocket() && message.getOpened().getResumable();
     }
     if (broken == null) {
       take(message);
@@ -291,7 +295,7 @@ final class Multiplex {
       case ENDED -> {
         Request<?> request = requests.get(message.getEnded().getRequestId());
         if (request != null) {
-          request.end(Wire.failure(message.getEnded()));
+          request.hearEnd(Wire.failure(message.getEnded()));
         }
       }
       case CHECKED -> {
@@ -341,6 +345,9 @@ final class Multiplex {
     /** Whether the sidecar was asked to give it up. */
     private boolean stopped;
 
+    /** Whether it was asked over a stream that has broken since. */
+    private volatile boolean mayBeGone;
+
     Request(
         Start start, Function<MultiplexResponse, R> read, Consumer<R> heard, Calls.Ended ended) {
       this.id = start.getRequestId();
@@ -378,6 +385,12 @@ final class Multiplex {
           .setHoldId(holdId)
           .setToken(token)
           .build();
+    }
+
+    /** Whose place is gone because the caller gave it up has lost nothing. */
+    void hearEnd(@Nullable SidekeeperException failure) {
+      boolean gone = mayBeGone && failure != null && failure.code() == Status.Code.ABORTED;
+      end(gone ? null : failure);
     }
 
     void end(@Nullable SidekeeperException failure) {

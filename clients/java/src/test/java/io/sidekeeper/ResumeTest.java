@@ -2,13 +2,16 @@ package io.sidekeeper;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.grpc.Status;
+import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.lease.v1.Claim;
 import io.sidekeeper.lease.v1.Ended;
 import io.sidekeeper.lease.v1.Resume;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -18,6 +21,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Leases that outlive their stream. */
 @Timeout(60)
@@ -36,13 +40,18 @@ class ResumeTest {
           told.add("resumed");
         }
       };
+  private @TempDir Path folder;
   private Scripted sidecar;
   private Client client;
   private Lease lease;
 
   @BeforeEach
   void open() throws Exception {
-    sidecar = new Scripted(false);
+    begin(new Scripted(folder.resolve("s.sock")));
+  }
+
+  private void begin(Scripted played) {
+    sidecar = played;
     sidecar.resumable = true;
     client = new Client(sidecar.address());
   }
@@ -137,6 +146,16 @@ class ResumeTest {
   }
 
   @Test
+  void aLeaseThatIsReachedOverTcpIsLostWithItsStreamWhateverTheSidecarSays() throws Exception {
+    close();
+    begin(new Scripted(false));
+    Lock lock = hold();
+    sidecar.fail(BROKEN);
+    assertEquals(Status.Code.UNAVAILABLE, loss(lock).code());
+    assertFalse(lease.isValid());
+  }
+
+  @Test
   void aLeaseIsLostWhenItsValidityRunsOutBeforeItIsResumed() throws Exception {
     sidecar.validity = Wire.duration(Duration.ofSeconds(2));
     Lock lock = hold();
@@ -168,5 +187,37 @@ class ResumeTest {
     sidecar.end(Ended.newBuilder().setRequestId(lock.fencingToken()));
     got(released);
     assertTrue(lease.isValid());
+  }
+
+  @Test
+  void aLockThatWasReleasedBeforeItsStreamBrokeIsReleasedThoughItsPlaceIsGone() throws Exception {
+    Lock lock = hold();
+    CompletableFuture<Void> released = lock.releaseAsync();
+    assertEquals(lock.fencingToken(), sidecar.stopped());
+    sidecar.fail(BROKEN);
+    sidecar.resume();
+    assertEquals(lock.fencingToken(), sidecar.stopped());
+    sidecar.opened();
+    sidecar.end(broken(lock));
+    got(released);
+    assertTrue(lock.error().isEmpty() && lease.isValid());
+  }
+
+  @Test
+  void aLockIsLostThatIsReleasedMeanwhileAndBrokenBefore() throws Exception {
+    Lock lock = hold();
+    sidecar.fail(BROKEN);
+    sidecar.resume();
+    CompletableFuture<Void> released = lock.releaseAsync();
+    assertEquals(lock.fencingToken(), sidecar.stopped());
+    sidecar.opened();
+    sidecar.end(broken(lock));
+    Sidecar.until("it fails", released::isDone);
+    assertInstanceOf(LockLostException.class, Stage.failureOf(released));
+  }
+
+  private static Ended.Builder broken(Lock lock) {
+    Ended.Builder ended = Ended.newBuilder().setRequestId(lock.fencingToken());
+    return ended.setCode(Status.Code.ABORTED.value()).setReason("LOCK_BROKEN");
   }
 }
