@@ -105,8 +105,8 @@ image-check: build ## Build the image from the Dockerfile, without an engine or 
 	tools/image-check
 
 .PHONY: release-check
-release-check: ## Rehearse a release of the program: archives, deb, rpm, signatures; install each and take a lock; takes rpm and GnuPG
-	tools/release/check
+release-check: ## Rehearse a release: build and sign all files, install each and take a lock; ANEW=1 compiles each package twice; takes rpm and GnuPG
+	ANEW=$(ANEW) tools/release/check
 
 .PHONY: compose-check
 compose-check: ## Run docker-compose.yaml and stop its servers one by one; takes `docker compose` with an engine
