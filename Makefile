@@ -59,8 +59,9 @@ test-go:
 	go test -race -p 1 -timeout 30m $(SERVERS)
 
 .PHONY: kube-test
-kube-test: ## Test the Helm chart and the injector on a real API server of Kubernetes, which it builds once; then it takes two minutes
+kube-test: ## Test the Helm chart, the injector and elections of controllers on a real API server of Kubernetes, which it builds once; then it takes four minutes
 	go test -race -count=1 -v -tags kube -timeout 60m ./test/kube
+	go -C tools/controllers test -count=1 -v -tags kube -timeout 3h -run TestNoWriteOfAnOldLeader .
 
 .PHONY: go
 go: ## Check and test the Go client; `make test` does so with all other packages
