@@ -18,6 +18,7 @@ var versions = []struct {
 	times      int
 }{
 	{"go.mod", `(?m)^\tgithub\.com/sidekeeper/sidekeeper/\S+ v(\S+)$`, 2},
+	{"clients/go/k8s/go.mod", `(?m)^\tgithub\.com/sidekeeper/sidekeeper/\S+ v(\S+?)(?: // indirect)?$`, 2},
 	{"clients/go/go.mod", `(?m)^\tgithub\.com/sidekeeper/sidekeeper/\S+ v(\S+)$`, 1},
 	{"helm/sidekeeper/Chart.yaml", `(?m)^(?:appV|v)ersion: (\S+)$`, 2},
 	{"helm/sidekeeper/values.yaml", `(?m)^  tag: "(.*)"$`, 1},
