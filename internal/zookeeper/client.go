@@ -154,7 +154,6 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 		connectionState: connectionState{auth: c.introduction(), refusals: make(map[string]bool), changed: make(chan struct{})},
 		ownership:       ownership{places: make(map[string]ownedNode), placeBarriers: make(map[string]*placeBarrier)},
 		done:            make(chan struct{}),
-		making:          make(chan struct{}, 1),
 		quitted:         make(chan struct{}),
 		ready:           make(chan struct{}),
 	}

@@ -155,7 +155,7 @@ func (s *Session) Dequeue(ctx context.Context, place string) {
 func (s *Session) delete(ctx context.Context, place string) error {
 	for {
 		_, err := call(ctx, s, "delete", func(*zk.Conn) (struct{}, error) {
-			return struct{}{}, s.deletePlace(place)
+			return struct{}{}, s.deleteNode(place, anyVersion)
 		})
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			return err
