@@ -30,7 +30,7 @@ type ownRequest struct {
 	kind int32
 	path string // of a list
 	body []byte
-	most int // the longest answer, head and all; 0 for what its kind has
+	most int // the longest answer, head and all, if it may be longer than leaseAnswer
 
 	answer []byte
 	err    error // as the library would have it
@@ -94,14 +94,14 @@ func (w *wire) awaitsOwn(kind int32) bool {
 	return len(w.asked) > 0 && w.asked[0].own != nil && w.asked[0].kind == kind
 }
 
-// mostOfOwn is how long the answer may be that is due, if it is to a request of our own that says so; otherwise 0.
+// mostOfOwn is how long the answer may be that is due, if it is to a request of our own; otherwise 0.
 func (w *wire) mostOfOwn() int {
 	w.asking.Lock()
 	defer w.asking.Unlock()
 	if len(w.asked) == 0 || w.asked[0].own == nil {
 		return 0
 	}
-	return w.asked[0].own.most
+	return max(leaseAnswer, w.asked[0].own.most)
 }
 
 // ownXid is the number of the request of our own before which there were so many.

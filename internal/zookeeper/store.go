@@ -111,7 +111,7 @@ func bytesOf(acl []zk.ACL) int {
 	return size
 }
 
-// fits refuses what is too long for a lease session's buffers.
+// fits refuses what is too long for one request of a lease.
 func fits(node string, data []byte, guards ...recipes.Guard) error {
 	checks := 0
 	for _, guard := range guards {
