@@ -71,6 +71,7 @@ func (w *wire) send(b *batch) bool {
 	if !ok {
 		return false
 	}
+	w.requested = w.session.now()
 	frames := make([]byte, 0, b.size())
 	for i := range b.requests {
 		request := &b.requests[i] // not a copy: its answer may be taken meanwhile, when the connection ends
@@ -79,7 +80,6 @@ func (w *wire) send(b *batch) bool {
 		frames = binary.BigEndian.AppendUint32(frames, uint32(request.kind))
 		frames = append(frames, request.body...)
 	}
-	w.requested = w.session.now()
 	_ = w.Conn.SetWriteDeadline(time.Now().Add(w.session.timeout() * 2 / 3)) // fails only once the connection is closed
 	if _, err := w.Conn.Write(frames); err != nil {
 		w.drop() // a part of it may have been written
