@@ -192,7 +192,6 @@ check-code:
 	$(GOLANGCI) fmt --diff
 	$(GOLANGCI) run
 	$(GOLANGCI_CLIENT) run
-	$(GOLANGCI_K8S) run
 
 fix-code:
 	$(GOLANGCI) fmt
