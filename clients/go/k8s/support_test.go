@@ -101,7 +101,7 @@ func (s *scene) want(t *testing.T, cause error, exited bool) {
 	t.Helper()
 	synctest.Wait()
 	after := time.Since(s.began)
-	if got := context.Cause(s.ctx); got != cause { //nolint:errorlint // that very one
+	if got := context.Cause(s.ctx); got != cause {
 		t.Errorf("after %v what acts was stopped by %v, not %v", after, got, cause)
 	}
 	select {
