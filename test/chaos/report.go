@@ -40,6 +40,7 @@ type result struct {
 	LostByNaive   int             `json:"lostByNaive"` // updates, by the store that does not look at tokens
 	Guarded       int             `json:"guarded"`     // writes that a lock guarded
 	TooLate       int             `json:"tooLate"`     // and of those that none did
+	Delayed       int             `json:"delayed"`     // grants after a lost hold with a delay
 
 	Invalid    string            `json:"invalid,omitempty"`
 	Unchecked  []string          `json:"unchecked,omitempty"`

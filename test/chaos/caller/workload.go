@@ -24,6 +24,7 @@ var Workloads = map[string]Workload{
 	"W6":  {About: "ten keys read, written and watched", callers: 2, run: keepKeys},
 	"W7":  {About: "members of a group that come and go, and are watched", callers: groupCallers, run: comeAndGo},
 	"W10": {About: "locks that readers share and writers have alone", callers: 2, run: readAndWrite},
+	"W11": {About: "locks with a delay, held until they are lost or given up", callers: longCallers, run: holdWithDelay},
 	"W9":  {About: "leases that one client lends, and others hold locks with over connections of their own", callers: 2, run: share},
 	"W8":  {About: "leases opened and closed with a lock in them", callers: 1, run: churnLeases},
 }

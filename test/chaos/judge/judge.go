@@ -61,6 +61,8 @@ type Verdict struct {
 	// Guarded is how many writes were carried out that a lock guarded, and TooLate how many that none did when their lock was not theirs any
 	// more, both by the ensemble's logs.
 	Guarded, TooLate int
+	// Delayed is how many grants came after a hold with a delay that its holder had not given up.
+	Delayed int
 }
 
 // A Violation is a promise that was not kept.
@@ -85,11 +87,12 @@ const (
 	Membership    Checker = "C9 membership"
 	Losses        Checker = "C10 losses"
 	Guards        Checker = "C13 guards"
+	Delays        Checker = "C14 delays"
 )
 
 var checks = []func(*evidence, *Verdict){
 	checkRound, checkTruth, checkBelief, checkEffects, checkTokens, checkFairness, checkLeftovers, checkNumbers, checkConfiguration,
-	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards,
+	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards, checkDelays,
 }
 
 // Judge looks at a round with all checkers.
