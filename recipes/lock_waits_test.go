@@ -57,7 +57,7 @@ func (k *knot) explained(names ...string) *recipes.Explanation {
 	return explained
 }
 
-func cyclesOf(explained *recipes.Explanation) string {
+func circlesIn(explained *recipes.Explanation) string {
 	var all []string
 	for _, circle := range explained.Cycles {
 		var links []string
@@ -133,7 +133,7 @@ func TestACircleIsWhoeverWaitsForOneAheadThatWaitsForItInTurn(t *testing.T) {
 			inBubble(t, func(w world) {
 				k := &knot{world: w, queues: map[string][]knotted{}}
 				test.tie(k)
-				if got := cyclesOf(k.explained("a")); got != test.want {
+				if got := circlesIn(k.explained("a")); got != test.want {
 					t.Errorf("got %q, want %q", got, test.want)
 				}
 			})
