@@ -19,7 +19,7 @@ func TestAnAnswerToAMultiIsBelievedOnlyIfItHasAResultForEachOperation(t *testing
 	refused := func(code int32) []byte {
 		return binary.BigEndian.AppendUint32(appendOperation(nil, opError, false), uint32(code))
 	}
-	join := func(parts ...[]byte) []byte { return slices.Concat(parts...) }
+	join := slices.Concat[[]byte]
 	for _, c := range []struct {
 		name   string
 		answer []byte
@@ -72,11 +72,13 @@ func TestOperationsAreAskedForAsTheLibraryHasThem(t *testing.T) {
 		{"a deletion", operation{kind: opDelete, path: "/a", number: anyVersion}, "\x00\x00\x00\x02/a\xff\xff\xff\xff"},
 		{"a change", operation{kind: opSetData, path: "/a", data: []byte{}, number: 1}, "\x00\x00\x00\x02/a\x00\x00\x00\x00\x00\x00\x00\x01"},
 		{
-			"a creation", operation{kind: opCreate, path: "/a", data: []byte("d"), acl: acl, number: zk.FlagEphemeral},
+			"a creation",
+			operation{kind: opCreate, path: "/a", data: []byte("d"), acl: acl, number: zk.FlagEphemeral},
 			"\x00\x00\x00\x02/a\x00\x00\x00\x01d" + aclBytes + "\x00\x00\x00\x01",
 		},
 		{
-			"a container without data", operation{kind: opCreateContainer, path: "/a", acl: acl, number: zk.FlagContainer},
+			"a container without data",
+			operation{kind: opCreateContainer, path: "/a", acl: acl, number: zk.FlagContainer},
 			"\x00\x00\x00\x02/a\xff\xff\xff\xff" + aclBytes + "\x00\x00\x00\x04",
 		},
 	} {

@@ -246,8 +246,8 @@ func (s *Session) createPlaces(ends []recipes.QueueEnd, unique string, data []by
 }
 
 // deleteNode deletes a node if its data are of this version.
-func (s *Session) deleteNode(path string, version int32) error {
-	_, err := s.askOwn(operation{kind: opDelete, path: path, number: version}.request())
+func (s *Session) deleteNode(node string, version int32) error {
+	_, err := s.askOwn(operation{kind: opDelete, path: node, number: version}.request())
 	return err
 }
 
