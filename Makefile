@@ -10,10 +10,11 @@ SHELL := bash
 BUF := go tool -modfile=tools/buf/go.mod buf
 GOLANGCI := go tool -modfile=$(CURDIR)/tools/golangci-lint/go.mod golangci-lint
 GOLANGCI_CLIENT := cd clients/go && $(GOLANGCI)
+GOLANGCI_K8S := cd clients/go/k8s && $(GOLANGCI)
 
 # The modules that `go mod tidy` looks after. The others below tools/ hold one program each and are as `go get -tool`
 # wrote them: to tidy them is to download what their tests need. tools/crds holds no program but files of other projects.
-MODULES := gen clients/go . tools
+MODULES := gen clients/go clients/go/k8s . tools
 
 .PHONY: help
 help: ## List the targets
@@ -51,18 +52,23 @@ test-go:
 	go -C tools/alerts test ./...
 	go -C tools/databases test ./...
 	go -C clients/go test -race ./...
+	go -C clients/go/k8s test ./... # without the race detector, for which all of client-go would be built a second time: `make go` has it
+	go -C tools/controllers test ./...
 	go test -race -timeout 30m $$(go list ./... | grep -vxF "$$(tr ' ' '\n' <<<"$(SERVERS)")")
 	go test -race ./service -multiplexed
 	go test -race -p 1 -timeout 30m $(SERVERS)
 
 .PHONY: kube-test
-kube-test: ## Test the Helm chart and the injector on a real API server of Kubernetes, which it builds once; then it takes two minutes
+kube-test: ## Test the Helm chart, the injector and elections of controllers on a real API server of Kubernetes, which it builds once; then it takes four minutes
 	go test -race -count=1 -v -tags kube -timeout 60m ./test/kube
+	go -C tools/controllers test -count=1 -v -tags kube -timeout 3h -run TestNoWriteOfAnOldLeader .
 
 .PHONY: go
 go: ## Check and test the Go client; `make test` does so with all other packages
 	$(GOLANGCI_CLIENT) run
+	$(GOLANGCI_K8S) run
 	go -C clients/go test -race ./...
+	go -C clients/go/k8s test -race ./...
 	go test -race ./test/goclient ./sidekeepertest
 
 .PHONY: python
@@ -105,8 +111,8 @@ image-check: build ## Build the image from the Dockerfile, without an engine or 
 	tools/image-check
 
 .PHONY: release-check
-release-check: ## Rehearse a release of the program: archives, deb, rpm, signatures; install each and take a lock; takes rpm and GnuPG
-	tools/release/check
+release-check: ## Rehearse a release: build and sign all files, install each and take a lock; ANEW=1 compiles each package twice; takes rpm and GnuPG
+	ANEW=$(ANEW) tools/release/check
 
 .PHONY: compose-check
 compose-check: ## Run docker-compose.yaml and stop its servers one by one; takes `docker compose` with an engine
@@ -191,6 +197,7 @@ fix-code:
 	$(GOLANGCI) fmt
 	$(GOLANGCI) run --fix
 	$(GOLANGCI_CLIENT) run --fix
+	$(GOLANGCI_K8S) run --fix
 
 # The systems that the command and the Go client are built for beside Linux. What a system cannot do it says when it is asked to.
 .PHONY: check-systems

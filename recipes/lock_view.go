@@ -19,6 +19,7 @@ type Contender struct {
 	Foreign bool          // its node's data is not in our form
 	Revoked bool          // somebody has asked it to let go
 	Delay   time.Duration // of a holder, after its hold
+	Session int64         // of the ensemble, that its place lives with
 }
 
 // View is who holds a lock and who waits for it, each in order. Those that came or went while it was read may be missing.
@@ -37,7 +38,7 @@ func (c child) contender(node Node) Contender {
 	about, foreign := aboutIn(node.Data)
 	return Contender{
 		About: about, Mode: c.mode, Token: node.Czxid, Age: max(0, node.Read.Sub(node.Created)),
-		Foreign: foreign, Revoked: revocationIn(node.Data).Asked,
+		Foreign: foreign, Revoked: revocationIn(node.Data).Asked, Session: node.Owner,
 	}
 }
 

@@ -33,6 +33,7 @@ var (
 	errHoldStopped       = errors.New("the sidecar stopped, and its drain timeout expired")
 	errStopping          = errors.New("the sidecar is stopping; nothing is held")
 	errEnsembleLost      = errors.New("the ensemble does not answer; nothing is held")
+	errDeadlock          = errors.New("the wait would never end: each waits for a lock of the next, and the last for one of the first")
 	errWaitTimeout       = errors.New("wait_timeout expired")
 	errSemaphoreFull     = errors.New("not enough free permits")
 	errLockHeld          = errors.New("the lock is held by another caller")
@@ -68,6 +69,7 @@ var answers = []answer{
 	{errHoldStopped, codes.Aborted, errorsv1.Reason_REASON_SIDECAR_STOPPING},
 	{errStopping, codes.Unavailable, errorsv1.Reason_REASON_SIDECAR_STOPPING},
 	{errEnsembleLost, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},
+	{errDeadlock, codes.Aborted, errorsv1.Reason_REASON_DEADLOCK},
 	{errWaitTimeout, codes.DeadlineExceeded, errorsv1.Reason_REASON_WAIT_TIMEOUT},
 	{errLockHeld, codes.FailedPrecondition, errorsv1.Reason_REASON_LOCK_HELD},
 	{errSemaphoreFull, codes.FailedPrecondition, errorsv1.Reason_REASON_SEMAPHORE_FULL},

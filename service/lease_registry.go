@@ -44,6 +44,9 @@ type lease struct {
 	closer    *caller.Ending // the connection over which its caller has closed it; nil unless it did
 	streams   openCount      // of the calls that stand on it
 	resources map[resource]*possession
+
+	waits      recipes.Waits
+	publishing bool // what it waits for
 }
 
 // end says why the lease has ended. What ended it first counts.
@@ -165,6 +168,7 @@ func (l *leases) beginWith(
 	made := &lease{
 		identity: from.Identity, about: about, session: session, opened: time.Now(), drain: l.drain,
 		ended: make(chan struct{}), gone: make(chan struct{}), resources: map[resource]*possession{},
+		waits: l.options.waits(),
 	}
 	l.mu.Lock()
 	l.serial = max(l.serial+1, made.opened.UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases

@@ -25,6 +25,7 @@ type possession struct {
 	token   int64           // of a lock it has, the fencing token; of permits, theirs; of a member, the incarnation
 	left    <-chan struct{} // closed when the caller has ended the stream
 	yielded bool            // the stream is over
+	asks    bool            // its caller asks to be told if it waits for it in a circle
 	gone    chan struct{}   // closed when it is dropped
 }
 
@@ -57,6 +58,7 @@ func (l *lease) beginLocked(all []resource, left <-chan struct{}) {
 		l.resources[of] = &possession{since: time.Now(), left: left, gone: make(chan struct{})}
 	}
 	l.streams.enter(math.MaxInt)
+	l.publishLocked()
 }
 
 func (l *lease) has(all []resource, token int64) {

@@ -23,7 +23,8 @@ type acquireParams struct {
 	mode recipes.Mode
 	once bool // it does not wait at all
 
-	delay time.Duration
+	delay          time.Duration
+	detectDeadlock bool
 }
 
 func parseAcquire(request *lockv1.AcquireRequest) (params acquireParams, err error) {
@@ -33,6 +34,7 @@ func parseAcquire(request *lockv1.AcquireRequest) (params acquireParams, err err
 	if params.mode, err = parseMode(request.GetMode()); err != nil {
 		return params, err
 	}
+	params.detectDeadlock = request.GetDetectDeadlock()
 	params.heldParams, err = parseHeld(request)
 	if params.wait != nil && *params.wait == 0 {
 		params.once, params.wait = true, nil
@@ -109,7 +111,7 @@ func runLock[M any](
 		heldParams: params.heldParams, resource: of,
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
 		removed: errLockBroken, revoked: errLockRevoked,
-		end:       func(why error) { services.endHold(a.hold, why) },
+		end:       func(why error) { services.endLocks(a.hold, why) },
 		gone:      func() { services.forgoHold(a.hold) },
 		letGo:     func(ctx context.Context) { a.place.LetGo(ctx, services.ensemble) },
 		suspended: words.suspended, resumed: words.resumed, requested: words.requested,
@@ -145,6 +147,8 @@ func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
 	defer a.leaveWaiters()
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for the lock")
 	defer span.End()
+	ctx, stopDetecting := a.detectDeadlock(ctx)
+	defer stopDetecting()
 	a.services.options.Events.WaitBegun()
 	defer func() { a.services.options.Events.WaitEnded(a.granted != nil, time.Since(a.began)) }()
 	err := a.take(ctx, func(about recipes.About) (*recipes.Place, error) {

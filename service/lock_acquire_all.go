@@ -91,7 +91,7 @@ func (l *lockService) AcquireAll(
 		heldParams: params.heldParams, resource: of[0], also: of[1:],
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
 		removed: errLockBroken, revoked: errLockRevoked,
-		end:       func(why error) { a.services.endHold(a.hold, why) },
+		end:       func(why error) { a.services.endLocks(a.hold, why) },
 		gone:      func() { a.services.forgoHold(a.hold) },
 		suspended: suspendedLocks, resumed: resumedLocks, requested: requestedLocks,
 	})

@@ -39,6 +39,7 @@ type Options struct {
 	GroupRoot      string                    // where groups lie; "/sidekeeper/groups"
 	SemaphoreRoot  string                    // where semaphores lie; "/sidekeeper/semaphores"
 	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
+	WaitRoot       string                    // where leases publish what they wait for; "/sidekeeper/waits"
 	SessionTimeout time.Duration             // of leases that ask for none; Break assumes it of others'; 15 s
 	TickTime       time.Duration             // the ensemble's; 2 s
 	MostLeases     int                       // per sidecar; 10,000
@@ -85,6 +86,7 @@ type Services struct {
 	leases   *leases
 	holds    idRegistry[*hold]
 	held     openCount // the holds that have not ended
+	usual    usualHold
 	waiters  waiterLimit
 	drain    *drain
 	members  memberList
@@ -190,6 +192,7 @@ func (o Options) orDefaults() Options {
 	orElse(&o.GroupRoot, "/sidekeeper/groups")
 	orElse(&o.SemaphoreRoot, "/sidekeeper/semaphores")
 	orElse(&o.ConfigRoot, "/sidekeeper/config")
+	orElse(&o.WaitRoot, "/sidekeeper/waits")
 	orElse(&o.SessionTimeout, 15*time.Second)
 	orElse(&o.TickTime, 2*time.Second)
 	orElse(&o.MostLeases, 10000)

@@ -33,6 +33,7 @@ var doctorSettings = []string{
 
 func newDoctorCommand(reach *reach) *cobra.Command {
 	settings, recheckAfter, remembered := &settings{}, time.Duration(0), int64(0)
+	sessions, watches := false, false
 	all := settings.flags()
 	command := &cobra.Command{
 		Use:   "doctor [NAME...]",
@@ -43,6 +44,12 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), reach.timeout+recheckAfter)
 			defer cancel()
+			switch {
+			case sessions && watches:
+				return exit.UsageError(errors.New("--sessions and --watches: one of them"))
+			case sessions, watches:
+				return reach.census(ctx, command.OutOrStdout(), command.ErrOrStderr(), settings, watches)
+			}
 			return reach.examine(ctx, command.OutOrStdout(), settings, doctorFlags{recheckAfter, remembered}, names)
 		},
 	}
@@ -53,6 +60,8 @@ func newDoctorCommand(reach *reach) *cobra.Command {
 		"how long to wait before empty directories are checked again, to find those that remain; 90s is enough")
 	command.Flags().Int64Var(&remembered, "remembered-token", 0,
 		"largest fencing token that a resource remembers, to find that the ensemble was restored from an older state")
+	command.Flags().BoolVar(&sessions, "sessions", false, "list the ensemble's sessions instead, with their clients, nodes and owners")
+	command.Flags().BoolVar(&watches, "watches", false, "list who watches which node instead; busy servers take long to answer")
 	command.Flags().SortFlags = false
 	return command
 }

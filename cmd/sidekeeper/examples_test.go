@@ -72,6 +72,8 @@ var trials = map[string]trial{
 		says: "^reports is free\n", then: "sidekeeper lock run reports -- true", andSays: "held +exclusive", ended: os.Interrupt, code: -1,
 	},
 	"sidekeeper lock show reports --output json":                      {beside: held, says: `"fencingToken":"\d+"`},
+	"sidekeeper lock why reports":                                     {beside: held, says: `(?m)^reports +held +[0-9a-f]{8} `},
+	"sidekeeper lock why reports --output json":                       {beside: held, says: `"lease":"[0-9a-f]{8}"`},
 	`sidekeeper lock revoke reports --reason "the machine goes down"`: {beside: held, says: "^holders asked: 1\n$"},
 	"sidekeeper lock revoke reports --grace 30s":                      {beside: held, says: "^holders asked: 1\n$"},
 	"sidekeeper lock break reports --token 4294967321":                {beside: held, says: `^hold \d+ of reports: ended by its sidecar\n$`},

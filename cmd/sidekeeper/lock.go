@@ -23,6 +23,7 @@ func newLockCommand(reach *reach) *cobra.Command {
 		newLockRunCommand(reach),
 		newLockListCommand(reach),
 		newLockShowCommand(reach),
+		newLockWhyCommand(reach),
 		newLockRevokeCommand(reach),
 		newLockBreakCommand(reach),
 	)

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -18,7 +19,9 @@ var commands = map[string]func(*Server) string{
 	},
 	"cons": func(s *Server) string { return s.clients((*connection).full) + "\n" },
 	"mntr": (*Server).monitor,
+	"dump": (*Server).dump,
 	"wchs": (*Server).watches,
+	"wchp": (*Server).watchesByPath,
 	"conf": (*Server).configuration,
 	"envi": func(*Server) string { return "Environment:\nzookeeper.version=" + version + "\n" },
 	"isro": func(*Server) string { return "rw" },
@@ -89,6 +92,42 @@ func (s *Server) watches() string {
 	}
 	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n\n",
 		len(connections), len(paths), s.watchCount())
+}
+
+// watchesByPath lists the watched nodes, each with the sessions that watch it. As in ZooKeeper, watches of children are left out.
+func (s *Server) watchesByPath() string {
+	lines := map[string][]string{}
+	for path, watchers := range s.ensemble.nodeWatches.byPath {
+		for w := range watchers {
+			if c, remote := w.(*connection); remote && c.session != nil {
+				lines[path] = append(lines[path], fmt.Sprintf("\t0x%x\n", uint64(c.session.id)))
+			}
+		}
+	}
+	var out strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(lines)) {
+		slices.Sort(lines[path])
+		out.WriteString(path + "\n" + strings.Join(slices.Compact(lines[path]), ""))
+	}
+	return out.String() + "\n"
+}
+
+// dump lists the sessions, and the nodes that go with each.
+func (s *Server) dump() string {
+	e := s.ensemble
+	var out strings.Builder
+	fmt.Fprintf(&out, "SessionTracker dump:\nSession Sets (1)/(%d):\n%d expire at some time:\n", len(e.sessions), len(e.sessions))
+	for _, id := range slices.Sorted(maps.Keys(e.sessions)) {
+		fmt.Fprintf(&out, "\t0x%x\n", uint64(id))
+	}
+	fmt.Fprintf(&out, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(e.tree.ephemerals))
+	for _, id := range slices.Sorted(maps.Keys(e.tree.ephemerals)) {
+		fmt.Fprintf(&out, "0x%x:\n", uint64(id))
+		for _, path := range e.ephemeralsOf(id) {
+			out.WriteString("\t" + path + "\n")
+		}
+	}
+	return out.String()
 }
 
 func (s *Server) watchCount() int {

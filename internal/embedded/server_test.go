@@ -60,6 +60,9 @@ func TestCommandsOfFourLettersAreAnswered(t *testing.T) {
 			`Latency .*Node count: 6\n$`,
 		"cons": `(?s) /127.*,sid=0x1[0-9a-f]{14},lop=GETC,est=\d+,to=15000,lcxid=0x3,lzxid=0x4,lresp=`,
 		"wchs": `^1 connections watching 2 paths\nTotal watches:2\n\n$`,
+		"wchp": `^/x/a\n\t0x1[0-9a-f]{14}\n\n$`,
+		"dump": `(?s)^SessionTracker dump:\n.*\t0x1[0-9a-f]{14}\n.*ephemeral nodes dump:\n` +
+			`Sessions with Ephemerals \(1\):\n0x1[0-9a-f]{14}:\n\t/x/a\n$`,
 		"conf": `(?m)^maxClientCnxns=7\nminSessionTimeout=4000\nmaxSessionTimeout=40000$`,
 		"mntr": `(?s)^zk_version\t3\.9\..*\nzk_server_state\tstandalone\n.*\nzk_znode_count\t6\nzk_watch_count\t2\n` +
 			`zk_ephemerals_count\t1\n`,

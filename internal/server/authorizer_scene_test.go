@@ -236,6 +236,9 @@ func lockAskings() []asking {
 			return &lockv1.BreakRequest{Name: n, FencingToken: 1 << 60, ForceAfter: noTime}
 		})),
 		about(lockv1.LockService_Get_FullMethodName, func(n string) *lockv1.GetRequest { return &lockv1.GetRequest{Name: n} }),
+		{method: lockv1.LockService_Explain_FullMethodName, whole: true, about: func(string) proto.Message {
+			return &lockv1.ExplainRequest{Name: "orders"}
+		}},
 		about(lockv1.LockService_List_FullMethodName, func(n string) *lockv1.ListRequest { return &lockv1.ListRequest{Prefix: n} }),
 		about(lockv1.LockService_Watch_FullMethodName, func(n string) *lockv1.WatchRequest { return &lockv1.WatchRequest{Name: n} }),
 	}

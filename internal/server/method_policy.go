@@ -42,6 +42,7 @@ var methodPolicies = map[string]methodPolicy{
 	lockv1.LockService_Revoke_FullMethodName:     {names: nameIn, use: "grace", isUse: hasGrace},
 	lockv1.LockService_Break_FullMethodName:      {names: nameIn, operator: true},
 	lockv1.LockService_Get_FullMethodName:        {names: nameIn},
+	lockv1.LockService_Explain_FullMethodName:    {names: everyName}, // whatever it leads to
 	lockv1.LockService_List_FullMethodName:       {names: prefixIn},
 	lockv1.LockService_Watch_FullMethodName:      {names: nameIn},
 

@@ -18,7 +18,7 @@ type placeBarrier struct {
 	inDoubt bool    // the newest heartbeat that was answered for this place has found other data, perhaps seen by now
 }
 
-// mostChecks keeps the answer to a heartbeat, with 13 bytes for each check if it fails, within a lease's buffer.
+// mostChecks bounds a heartbeat, and the answer, with 13 bytes for each check if it fails.
 const mostChecks = 256
 
 // cover lets a place, whose data were of this version when it was made, bound the session's validity. The making was sent at since.
@@ -178,12 +178,12 @@ func (s *Session) read(checks []check) (answer, error) {
 	if len(checks) > 0 {
 		path = checks[0].place
 	}
-	there, stat, err := s.conn.Exists(path)
+	stat, err := s.exists(path)
 	told := answer{checks: checks, err: err}
 	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return answer{checks: checks, err: recipes.ErrNoNode}, nil
 	case err != nil || len(checks) == 0:
-	case !there:
-		told.err = recipes.ErrNoNode
 	case stat.Version > checks[0].version:
 		told.err = recipes.ErrBadVersion
 	case stat.Version < checks[0].version:
@@ -194,14 +194,14 @@ func (s *Session) read(checks []check) (answer, error) {
 
 // commitChecks is a heartbeat that is a transaction.
 func (s *Session) commitChecks(checks []check) (answer, error) {
-	operations := make([]any, len(checks), len(checks)+1)
+	operations := make([]operation, len(checks), len(checks)+1)
 	for i, c := range checks {
-		operations[i] = &zk.CheckVersionRequest{Path: c.place, Version: c.version}
+		operations[i] = checkOf(c.place, c.version)
 	}
 	if len(checks) == 0 {
-		operations = append(operations, &zk.CheckVersionRequest{Path: "/", Version: -1})
+		operations = append(operations, checkOf("/", anyVersion))
 	}
-	_, err := multi(s.conn, operations...)
+	_, err := s.multi(operations...)
 	told := answer{checks: checks, err: err}
 	if refused, is := errors.AsType[*recipes.Refusal](err); is {
 		err = refused.Err

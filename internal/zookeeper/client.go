@@ -19,9 +19,9 @@ const (
 	readersAtOnce    = 4  // beside them: all wait for the reader, which waits for nobody
 	openingsAtOnce   = 16 // each throws 1.5 MiB of the library's default buffer away
 
-	leaseBuffer  = 16 << 10 // of leases, the longest request: they only make, check and delete nodes
-	leaseReceive = 4 << 10  // and the longest reply, which is a path and little more
-	readerBuffer = 4 << 20  // the longest list of children that can be read
+	leaseBuffer  = 1 << 10 // of the library, which only shakes hands, pings and closes for leases
+	leaseAnswer  = 4 << 10 // the longest answer to what leases ask for, where it is not said to be longer: a path and little more
+	readerBuffer = 4 << 20 // the longest list of children that can be read
 )
 
 // A Client is one sidecar's access to one ensemble: it opens a session for each lease, and keeps one of its own, the reader,
@@ -154,7 +154,6 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 		connectionState: connectionState{auth: c.introduction(), refusals: make(map[string]bool), changed: make(chan struct{})},
 		ownership:       ownership{places: make(map[string]ownedNode), placeBarriers: make(map[string]*placeBarrier)},
 		done:            make(chan struct{}),
-		making:          make(chan struct{}, 1),
 		quitted:         make(chan struct{}),
 		ready:           make(chan struct{}),
 	}
@@ -174,7 +173,7 @@ func (s *Session) gate() gate {
 func (s *Session) start(timeout time.Duration) error {
 	hosts := &hosts{session: s, generation: -1}
 	hosts.order()
-	send, receive := zk.WithMaxConnBufferSize(leaseBuffer), zk.WithMaxBufferSize(leaseReceive)
+	send, receive := zk.WithMaxConnBufferSize(leaseBuffer), zk.WithMaxBufferSize(leaseBuffer)
 	if s.brief {
 		send, receive = zk.WithMaxConnBufferSize(readerBuffer), zk.WithMaxBufferSize(readerBuffer)
 	}

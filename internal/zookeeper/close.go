@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"context"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -58,13 +57,11 @@ func fitting(places []string) int {
 // deleteAll deletes in one transaction, and one by one where that does not go.
 func (s *Session) deleteAll(ctx context.Context, places []string) {
 	if len(places) > 1 {
-		operations := make([]any, len(places))
+		operations := make([]operation, len(places))
 		for i, place := range places {
-			operations[i] = &zk.DeleteRequest{Path: place, Version: -1}
+			operations[i] = operation{kind: opDelete, path: place, number: anyVersion}
 		}
-		_, err := call(ctx, s, "multi", func(c *zk.Conn) ([]zk.MultiResponse, error) {
-			return c.Multi(operations...)
-		})
+		_, err := call(ctx, s, "multi", func(*zk.Conn) ([]result, error) { return s.multi(operations...) })
 		if err == nil {
 			places = nil
 		}
@@ -85,21 +82,12 @@ func (s *Session) hangUp() {
 	s.lose(errClosed)
 }
 
-// quit closes the library's connection, but not while it makes a container: if it is closed then, it reads the reply that it
-// may still be writing. A request that has no connection to be answered on is not waited for.
+// quit closes the library's connection.
 func (s *Session) quit() {
 	if s.quitting.Swap(true) {
 		<-s.quitted // and not on a mutex, for which virtual time does not wait
 		return
 	}
 	defer close(s.quitted)
-	patience := time.NewTimer(quitTimeout)
-	defer patience.Stop()
-	select {
-	case s.making <- struct{}{}:
-	case <-patience.C:
-	}
 	s.conn.Close()
 }
-
-const quitTimeout = 2 * time.Second

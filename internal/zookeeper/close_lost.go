@@ -181,7 +181,7 @@ func readReply(conn net.Conn) ([]byte, error) {
 		return nil, err
 	}
 	length := binary.BigEndian.Uint32(head)
-	if length < replyHead || length > leaseReceive {
+	if length < replyHead || length > leaseAnswer {
 		return nil, fmt.Errorf("%w: %d bytes", errMalformed, length)
 	}
 	reply := make([]byte, length)

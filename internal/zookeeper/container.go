@@ -34,15 +34,7 @@ func (s *Session) makeContainer(ctx context.Context, dir string) error {
 	if err := s.client.reader.admit(asker{ctx: ctx, session: s}, recipes.Create(dir, nil)); err != nil {
 		return err
 	}
-	err := s.makeNode(ctx, "createContainer", dir, func(c *zk.Conn) (string, error) {
-		select {
-		case s.making <- struct{}{}:
-		case <-s.done:
-			return "", zk.ErrClosing
-		}
-		defer func() { <-s.making }()
-		return c.CreateContainer(dir, nil, zk.FlagContainer, s.client.config.acl)
-	})
+	err := s.makeNode(ctx, "createContainer", operation{kind: opCreateContainer, path: dir, acl: s.client.config.acl, number: zk.FlagContainer})
 	if errors.Is(err, errRefused) {
 		return s.makePlain(ctx, dir)
 	}
@@ -51,20 +43,21 @@ func (s *Session) makeContainer(ctx context.Context, dir string) error {
 
 // makePlain makes a node that stays.
 func (s *Session) makePlain(ctx context.Context, dir string) error {
-	return s.makeNode(ctx, "create", dir, func(c *zk.Conn) (string, error) {
-		return c.Create(dir, nil, zk.FlagPersistent, s.client.config.acl)
-	})
+	return s.makeNode(ctx, "create", operation{kind: opCreate, path: dir, acl: s.client.config.acl, number: zk.FlagPersistent})
 }
 
 // makeNode makes a node, again as long as the reply is lost. That it is there is as good.
-func (s *Session) makeNode(ctx context.Context, operation, dir string, create func(*zk.Conn) (string, error)) error {
+func (s *Session) makeNode(ctx context.Context, name string, creation operation) error {
 	for {
-		_, err := call(ctx, s, operation, create)
+		_, err := call(ctx, s, name, func(*zk.Conn) (struct{}, error) {
+			_, err := s.askOwn(creation.request())
+			return struct{}{}, err
+		})
 		switch {
 		case errors.Is(err, recipes.ErrExists):
 			return nil
 		case !errors.Is(err, recipes.ErrOutcomeUnknown):
-			return s.client.reader.concluded(asker{ctx: ctx, session: s}, err, recipes.Create(dir, nil))
+			return s.client.reader.concluded(asker{ctx: ctx, session: s}, err, recipes.Create(creation.path, nil))
 		}
 	}
 }

@@ -98,7 +98,8 @@
 //
 // # A place that is granted as it is made
 //
-// Places are made and deleted by requests of our own on the library's connection; see own_request.go. Requests are noted and written in
+// What sessions ask for, but for the reader's reads, they ask for by requests of our own on the library's connection; see own_request.go.
+// So heartbeats do not wait for the library, nor does it carry them over to another connection. Requests are noted and written in
 // one order, whoever sends them, so that each answer is known by its place in the order. Each is answered once: by the server, or, when the
 // connection ends, with that its outcome is not known. What was written in part ends the connection. The library does not see the answers,
 // so that the next handshake says for it what they have shown.

@@ -181,7 +181,7 @@ func (s *Session) proved(request exchange) {
 
 // commit sends a transaction that changes nothing. Only transactions pass through the quorum.
 func (s *Session) commit(path string) error {
-	_, err := s.conn.Multi(&zk.CheckVersionRequest{Path: path, Version: -1})
+	_, err := s.multi(checkOf(path, anyVersion))
 	return err
 }
 

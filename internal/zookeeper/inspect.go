@@ -69,7 +69,7 @@ func permissionsIn(acl []zk.ACL) []Permission {
 var ErrSilent = errors.New("the server does not answer this four-letter word")
 
 // longestAnswer bounds what is read of one.
-const longestAnswer = 1 << 20
+const longestAnswer = 64 << 20
 
 // Ask sends a four-letter word to a server, over a connection of its own, and returns the answer.
 func (c *Client) Ask(ctx context.Context, server, word string) (string, error) {

@@ -70,30 +70,34 @@ const memberVersion = 1
 // tryCreate makes the node in one request that tells all there is to know of it.
 func (s *Session) tryCreate(ctx context.Context, member string, data []byte, guards []recipes.Guard) (*zk.Stat, error) {
 	return s.writeGuarded(ctx, guards,
-		&zk.CreateRequest{Path: member, Acl: s.client.config.acl, Flags: zk.FlagEphemeral},
-		&zk.SetDataRequest{Path: member, Data: data, Version: 0})
+		operation{kind: opCreate, path: member, acl: s.client.config.acl, number: zk.FlagEphemeral},
+		operation{kind: opSetData, path: member, data: data, number: 0})
 }
 
 // writeGuarded carries out all of the operations or none, only while the guards' places stand, and returns what the last one has made of its
 // node.
-func (s *Session) writeGuarded(ctx context.Context, guards []recipes.Guard, operations ...any) (*zk.Stat, error) {
-	var all []any
+func (s *Session) writeGuarded(ctx context.Context, guards []recipes.Guard, operations ...operation) (*zk.Stat, error) {
+	var all []operation
 	for _, check := range recipes.Checks(guards) {
 		all = append(all, operationOf(check, nil))
 	}
 	all = append(all, operations...)
-	stat, err := call(ctx, s, "multi", func(c *zk.Conn) (*zk.Stat, error) {
-		results, err := multi(c, all...)
+	stat, err := call(ctx, s, "multi", func(*zk.Conn) (*zk.Stat, error) {
+		results, err := s.multi(all...)
 		if err != nil {
 			return nil, err
 		}
-		return results[len(all)-1].Stat, nil
+		return results[len(all)-1].stat, nil
 	})
-	err = recipes.Unguarded(err, len(guards))
+	return stat, whyRefused(recipes.Unguarded(err, len(guards)))
+}
+
+// whyRefused is why a transaction was refused, if it was, whichever of its operations that was.
+func whyRefused(err error) error {
 	if refusal, is := errors.AsType[*recipes.Refusal](err); is {
-		err = refusal.Err
+		return refusal.Err
 	}
-	return stat, err
+	return err
 }
 
 // Update replaces the data of a node that Create made; see recipes.MemberSession.
@@ -125,10 +129,11 @@ func (s *Session) Update(
 }
 
 func (s *Session) set(ctx context.Context, member string, data []byte, version int32, guards []recipes.Guard) (*zk.Stat, error) {
+	setting := operation{kind: opSetData, path: member, data: data, number: version}
 	if len(guards) > 0 {
-		return s.writeGuarded(ctx, guards, &zk.SetDataRequest{Path: member, Data: data, Version: version})
+		return s.writeGuarded(ctx, guards, setting)
 	}
-	return call(ctx, s, "setData", func(c *zk.Conn) (*zk.Stat, error) { return c.Set(member, data, version) })
+	return call(ctx, s, "setData", func(*zk.Conn) (*zk.Stat, error) { return s.statOf(setting.request()) })
 }
 
 // Delete deletes a node that Create made, and no other.
@@ -144,7 +149,7 @@ func (s *Session) deleteOwn(ctx context.Context, member string) error {
 		if err != nil {
 			return err
 		}
-		_, err = call(ctx, s, "delete", func(c *zk.Conn) (struct{}, error) { return struct{}{}, c.Delete(member, seen.Version) })
+		_, err = call(ctx, s, "delete", func(*zk.Conn) (struct{}, error) { return struct{}{}, s.deleteNode(member, seen.Version) })
 		if !errors.Is(err, recipes.ErrBadVersion) && !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			return err
 		}
@@ -168,13 +173,7 @@ func (s *Session) inspect(ctx context.Context, member string) (*zk.Stat, error) 
 		if err := s.flush(ctx); err != nil {
 			return nil, err
 		}
-		stat, err := call(ctx, s, "exists", func(c *zk.Conn) (*zk.Stat, error) {
-			there, stat, err := c.Exists(member)
-			if err == nil && !there {
-				err = zk.ErrNoNode
-			}
-			return stat, err
-		})
+		stat, err := call(ctx, s, "exists", func(*zk.Conn) (*zk.Stat, error) { return s.exists(member) })
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			return stat, err
 		}

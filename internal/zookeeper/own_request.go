@@ -15,10 +15,10 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// Places are made and deleted by requests of our own, which travel over the library's connection under numbers that the library does
-// not reach. A session uses none twice, as the library does not either: a server takes a transaction that is committed for what it is asked
-// under the same number by the same session, over whatever connection. Their answers are taken out before the library sees them. So a
-// request takes one write and one wake-up.
+// What leases ask for, heartbeats above all, and whatever is written goes out as requests of our own, which travel over the library's
+// connection under numbers that the library does not reach. A session uses none twice, as the library does not either: a server takes a
+// transaction that is committed for what it is asked under the same number by the same session, over whatever connection. Their answers are
+// taken out before the library sees them. So a request takes one write and one wake-up.
 const firstOwnXid = 1 << 30
 
 // mostQueue is the longest list in bytes that is read behind the making of a place, some 250 names. Longer ones are the reader's, which reads
@@ -30,7 +30,7 @@ type ownRequest struct {
 	kind int32
 	path string // of a list
 	body []byte
-	most int // the longest answer, head and all; 0 for what its kind has
+	most int // the longest answer, head and all, if it may be longer than leaseAnswer
 
 	answer []byte
 	err    error // as the library would have it
@@ -42,6 +42,14 @@ type batch struct {
 	requests []ownRequest
 	left     atomic.Int32 // requests without an answer
 	answered chan struct{}
+}
+
+// size is how long the requests are, with what stands before each.
+func (b *batch) size() (sum int) {
+	for _, request := range b.requests {
+		sum += frameLength + headerBytes + len(request.body)
+	}
+	return sum
 }
 
 // take takes the answer to one of the requests.
@@ -63,7 +71,8 @@ func (w *wire) send(b *batch) bool {
 	if !ok {
 		return false
 	}
-	frames := make([]byte, 0, 512)
+	w.requested = w.session.now()
+	frames := make([]byte, 0, b.size())
 	for i := range b.requests {
 		request := &b.requests[i] // not a copy: its answer may be taken meanwhile, when the connection ends
 		frames = binary.BigEndian.AppendUint32(frames, uint32(8+len(request.body)))
@@ -85,14 +94,14 @@ func (w *wire) awaitsOwn(kind int32) bool {
 	return len(w.asked) > 0 && w.asked[0].own != nil && w.asked[0].kind == kind
 }
 
-// mostOfOwn is how long the answer may be that is due, if it is to a request of our own that says so; otherwise 0.
+// mostOfOwn is how long the answer may be that is due, if it is to a request of our own; otherwise 0.
 func (w *wire) mostOfOwn() int {
 	w.asking.Lock()
 	defer w.asking.Unlock()
 	if len(w.asked) == 0 || w.asked[0].own == nil {
 		return 0
 	}
-	return w.asked[0].own.most
+	return max(leaseAnswer, w.asked[0].own.most)
 }
 
 // ownXid is the number of the request of our own before which there were so many.
@@ -183,7 +192,7 @@ func (s *Session) createPlace(dir, prefix string, data []byte) (made recipes.Enq
 	body := s.appendPlace(make([]byte, 0, 128+len(dir)+len(prefix)+len(data)), dir, prefix, data)
 	requests := append(make([]ownRequest, 0, 2), ownRequest{kind: opCreate2, body: body})
 	if s.client.crowded.check(dir) == nil {
-		requests = append(requests, ownRequest{kind: opGetChildren2, path: dir, body: append(appendBytes(nil, []byte(dir)), 0)})
+		requests = append(requests, ownRequest{kind: opGetChildren2, path: dir, body: append(appendText(nil, dir), 0)})
 	}
 	requests, err = s.askOwn(requests...)
 	if err != nil {
@@ -198,112 +207,58 @@ func (s *Session) createPlace(dir, prefix string, data []byte) (made recipes.Enq
 	if len(requests) > 1 && requests[1].err == nil {
 		list := jute.NewDecoder(requests[1].answer)
 		names := list.Texts()
-		dataLength := dataLengthIn(list)
+		stat := statIn(list)
 		if !list.Failed() {
-			made.Queue, made.HasData = names, dataLength > 0
+			made.Queue, made.HasData = names, stat.DataLength > 0
 		}
 	}
 	return made, nil
-}
-
-// dataLengthIn reads a node's Stat: the length of the node's data.
-func dataLengthIn(stat *jute.Decoder) int32 {
-	for range 4 { // czxid, mzxid, ctime, mtime
-		stat.Int64()
-	}
-	for range 3 { // version, cversion, aversion
-		stat.Int32()
-	}
-	stat.Int64() // ephemeralOwner
-	return stat.Int32()
 }
 
 // appendPlace appends what makes an ephemeral sequential child of dir.
 func (s *Session) appendPlace(b []byte, dir, prefix string, data []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(dir)+1+len(prefix)))
 	b = append(append(append(b, dir...), '/'), prefix...)
-	b = appendBytes(b, data)
+	b = append(binary.BigEndian.AppendUint32(b, uint32(len(data))), data...)
 	b = appendACL(b, s.client.config.acl)
 	return binary.BigEndian.AppendUint32(b, zk.FlagEphemeralSequential)
 }
 
-// createPlaces makes a node at each of the ends in one transaction; what the names begin with is unique. It is a request of our own because
-// the library's is shorter.
+// createPlaces makes a node at each of the ends in one transaction; what the names begin with is unique.
 func (s *Session) createPlaces(ends []recipes.QueueEnd, unique string, data []byte) (made []recipes.Enqueued, err error) {
-	multi := ownRequest{kind: opMulti, most: replyHead + operationBytes}
-	for _, end := range ends {
-		prefix := unique + end.Marker
-		multi.body = s.appendPlace(appendOperation(multi.body, opCreate, false), end.Dir, prefix, data)
-		multi.most += operationBytes + lengthBytes + len(end.Dir) + 1 + len(prefix) + sequenceSize
+	operations := make([]operation, len(ends))
+	for i, end := range ends {
+		operations[i] = operation{
+			kind: opCreate, path: end.Dir + "/" + unique + end.Marker, data: data, acl: s.client.config.acl, number: zk.FlagEphemeralSequential,
+		}
 	}
-	multi.body = appendOperation(multi.body, opError, true)
-	answered, err := s.askOwn(multi)
+	results, err := s.multi(operations...)
 	if err != nil {
 		return nil, err
 	}
-	results := jute.NewDecoder(answered[0].answer)
-	for _, end := range ends {
-		place, code := createdIn(results)
-		switch {
-		case code != 0:
-			return nil, libraryError(code)
-		case results.Failed() || !strings.HasPrefix(place, end.Dir+"/"+unique+end.Marker):
+	for i, each := range results {
+		if !strings.HasPrefix(each.path, operations[i].path) {
 			return nil, zk.ErrShortBuffer // as the library has it: the outcome is not known
 		}
-		made = append(made, recipes.Enqueued{Name: path.Base(place)})
+		made = append(made, recipes.Enqueued{Name: path.Base(each.path)})
 	}
 	return made, nil
 }
 
-// appendOperation appends what stands before an operation of a multi, or after the last one.
-func appendOperation(b []byte, kind int32, done bool) []byte {
-	b = binary.BigEndian.AppendUint32(b, uint32(kind))
-	if done {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
-	}
-	return binary.BigEndian.AppendUint32(b, 1<<32-1)
-}
-
-// createdIn reads the next result of a multi that makes nodes: a path, or why there is none. Those before the one that was refused say no
-// reason.
-func createdIn(results *jute.Decoder) (place string, code int32) {
-	for !results.Failed() {
-		kind, done, _ := results.Int32(), results.Bool(), results.Int32()
-		if kind == opCreate && !done {
-			return results.Text(), 0
-		}
-		if done {
-			return "", 0
-		}
-		if code = results.Int32(); code != 0 {
-			return "", code
-		}
-	}
-	return "", 0
-}
-
-// deletePlace deletes a node whatever its data.
-func (s *Session) deletePlace(place string) error {
-	body := appendBytes(make([]byte, 0, 8+len(place)), []byte(place))
-	_, err := s.askOwn(ownRequest{kind: opDelete, body: binary.BigEndian.AppendUint32(body, anyVersion)})
+// deleteNode deletes a node if its data are of this version.
+func (s *Session) deleteNode(node string, version int32) error {
+	_, err := s.askOwn(operation{kind: opDelete, path: node, number: version}.request())
 	return err
 }
 
-const anyVersion = 1<<32 - 1 // −1
-
-// appendBytes appends data or text with its length.
-func appendBytes(b, data []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(data))), data...)
-}
+const anyVersion = -1
 
 func appendACL(b []byte, acl []zk.ACL) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(len(acl)))
 	for _, entry := range acl {
 		b = binary.BigEndian.AppendUint32(b, uint32(entry.Perms))
-		b = appendBytes(b, []byte(entry.Scheme))
-		b = appendBytes(b, []byte(entry.ID))
+		b = appendText(b, entry.Scheme)
+		b = appendText(b, entry.ID)
 	}
 	return b
 }

@@ -14,13 +14,12 @@ import (
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
-// Bounds of what is handed to the library, far below the size of its buffers: a request that ends exactly at the end of
-// one ends the process.
+// Bounds of what one request of a lease may hold.
 const (
 	maxPathBytes = 1024
 	maxPlaceData = 8 << 10
 	maxACLBytes  = 2 << 10
-	maxGuards    = 3 << 10 // beside the longest data; all that is left of a session's buffer beside the longest path twice
+	maxGuards    = 3 << 10 // beside the longest data
 	sequenceSize = 11      // digits and sign
 )
 
@@ -155,7 +154,7 @@ func (s *Session) Dequeue(ctx context.Context, place string) {
 func (s *Session) delete(ctx context.Context, place string) error {
 	for {
 		_, err := call(ctx, s, "delete", func(*zk.Conn) (struct{}, error) {
-			return struct{}{}, s.deletePlace(place)
+			return struct{}{}, s.deleteNode(place, anyVersion)
 		})
 		if !errors.Is(err, recipes.ErrOutcomeUnknown) {
 			return err

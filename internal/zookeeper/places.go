@@ -60,7 +60,7 @@ func (s *Session) createAll(
 	for {
 		sent, unique := s.now(), placePrefix("")
 		made, err := call(ctx, s, "multi", func(*zk.Conn) ([]recipes.Enqueued, error) { return s.createPlaces(ends, unique, data) })
-		switch {
+		switch err = whyRefused(err); {
 		case err == nil:
 			return made, instants(sent, len(ends)), nil
 		case errors.Is(err, recipes.ErrNoNode):

@@ -200,7 +200,7 @@ type watchedNode struct {
 
 // write sends a write once, as soon as there is a view to send it through. An asker that goes before the answer leaves the
 // outcome unknown, and a view that ends does.
-func write[T any](r *reader, a asker, operation string, request func(*zk.Conn) (T, error)) (T, error) {
+func write[T any](r *reader, a asker, operation string, request func(*Session) (T, error)) (T, error) {
 	var none T
 	for {
 		v, changed := r.current()
@@ -210,7 +210,9 @@ func write[T any](r *reader, a asker, operation string, request func(*zk.Conn) (
 			}
 			continue
 		}
-		answer := newFuture[T]().launch(v.session, func() (T, error) { return call(a.ctx, v.session, operation, request) })
+		answer := newFuture[T]().launch(v.session, func() (T, error) {
+			return call(a.ctx, v.session, operation, func(*zk.Conn) (T, error) { return request(v.session) })
+		})
 		if err := a.wait(answer.done); err != nil {
 			return none, unknown(err)
 		}

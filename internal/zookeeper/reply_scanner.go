@@ -43,7 +43,7 @@ const (
 
 // checkLength refuses a length that no reply has, before anybody waits for as many bytes.
 func (w *wire) checkLength(length int) error {
-	least, most := replyHead, leaseReceive
+	least, most := replyHead, leaseBuffer
 	switch {
 	case w.replies == 0:
 		least, most = shortestGreeting, longestGreeting

@@ -61,7 +61,6 @@ type Session struct {
 	lentUntil chan struct{} // closed with done; nil unless the session is lent. See PooledSession
 	doubtful  atomic.Bool   // a request was not answered, or not carried out
 
-	making   chan struct{} // held while the library makes a container; see quit
 	quitting atomic.Bool
 	quitted  chan struct{} // closed when the library's connection is
 

@@ -120,7 +120,7 @@ func (s *Session) lookBack(ctx context.Context) ([]recipes.Standing, error) {
 
 // listEphemerals asks the server for the paths of what the session owns.
 func (s *Session) listEphemerals() ([]string, error) {
-	answers, err := s.askOwn(ownRequest{kind: opGetEphemerals, body: appendBytes(nil, []byte("/"))})
+	answers, err := s.askOwn(ownRequest{kind: opGetEphemerals, body: appendText(nil, "/")})
 	if err != nil {
 		return nil, err
 	}

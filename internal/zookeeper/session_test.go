@@ -106,9 +106,9 @@ func TestASession(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("refuses what would crash the library", func(t *testing.T) {
+	t.Run("refuses what is too long for a lease", func(t *testing.T) {
 		s := openSession(t, c)
-		for size := leaseBuffer - 100; size < leaseBuffer+20; size += 7 {
+		for size := maxPlaceData + 1; size < 2*maxPlaceData; size += maxPlaceData / 16 {
 			if _, err := s.Enqueue(t.Context(), "/sidekeeper/x", "-lock-", make([]byte, size)); err == nil {
 				t.Errorf("data of %d bytes: accepted", size)
 			}

@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -24,15 +23,15 @@ func (t tree) Commit(ctx context.Context, changes ...recipes.Change) ([]recipes.
 	if err := t.reader.admit(a, changes...); err != nil {
 		return nil, err
 	}
-	nodes, err := write(t.reader, a, "multi", func(c *zk.Conn) ([]recipes.Node, error) {
-		results, err := multi(c, operations...)
+	nodes, err := write(t.reader, a, "multi", func(s *Session) ([]recipes.Node, error) {
+		results, err := s.multi(operations...)
 		if err != nil {
 			return nil, err
 		}
 		nodes := make([]recipes.Node, len(changes))
 		for i, result := range results {
-			if result.Stat != nil {
-				nodes[i] = nodeOf(changes[i].Data, result.Stat)
+			if result.stat != nil {
+				nodes[i] = nodeOf(changes[i].Data, result.stat)
 				nodes[i].Data = nil
 			}
 		}
@@ -56,11 +55,11 @@ func (t tree) MakeDirectory(ctx context.Context, directory string) error {
 	return err
 }
 
-// operations are the changes as the library has them, if they fit into one request.
-func (r *reader) operations(changes []recipes.Change) ([]any, error) {
+// operations are the changes as a multi has them, if they fit into one request.
+func (r *reader) operations(changes []recipes.Change) ([]operation, error) {
 	acl := r.client.config.acl
 	size := headerBytes + operationBytes
-	operations := make([]any, len(changes))
+	operations := make([]operation, len(changes))
 	for i, change := range changes {
 		if len(change.Path) > maxPathBytes {
 			return nil, fmt.Errorf("%w: path of %d", recipes.ErrTooLarge, len(change.Path))
@@ -72,7 +71,7 @@ func (r *reader) operations(changes []recipes.Change) ([]any, error) {
 		if change.Kind == recipes.KindCreate {
 			size += bytesOf(acl)
 		}
-		if operations[i] = operationOf(change, acl); operations[i] == nil {
+		if operations[i] = operationOf(change, acl); operations[i].kind == 0 {
 			return nil, fmt.Errorf("change of kind %d", change.Kind)
 		}
 	}
@@ -82,18 +81,18 @@ func (r *reader) operations(changes []recipes.Change) ([]any, error) {
 	return operations, nil
 }
 
-func operationOf(change recipes.Change, acl []zk.ACL) any {
+func operationOf(change recipes.Change, acl []zk.ACL) operation {
 	switch change.Kind {
 	case recipes.KindCreate:
-		return &zk.CreateRequest{Path: change.Path, Data: change.Data, Acl: acl, Flags: zk.FlagPersistent}
+		return operation{kind: opCreate, path: change.Path, data: change.Data, acl: acl, number: zk.FlagPersistent}
 	case recipes.KindSet:
-		return &zk.SetDataRequest{Path: change.Path, Data: change.Data, Version: change.Version}
+		return operation{kind: opSetData, path: change.Path, data: change.Data, number: change.Version}
 	case recipes.KindDelete:
-		return &zk.DeleteRequest{Path: change.Path, Version: change.Version}
+		return operation{kind: opDelete, path: change.Path, number: change.Version}
 	case recipes.KindCheck:
-		return &zk.CheckVersionRequest{Path: change.Path, Version: change.Version}
+		return checkOf(change.Path, change.Version)
 	}
-	return nil
+	return operation{}
 }
 
 // What a request takes besides paths and data.
@@ -112,36 +111,7 @@ func bytesOf(acl []zk.ACL) int {
 	return size
 }
 
-// multi carries out all the operations or none; a *recipes.Refusal says which was refused. The library calls those before it
-// done, and those after it by an error of their own.
-func multi(c *zk.Conn, operations ...any) ([]zk.MultiResponse, error) {
-	results, err := c.Multi(operations...)
-	for i, result := range results {
-		switch {
-		case result.Error == nil:
-		case errors.Is(result.Error, zk.ErrSessionExpired), errors.Is(result.Error, zk.ErrSessionMoved):
-			return nil, result.Error
-		default:
-			return nil, &recipes.Refusal{Index: i, Err: translated(result.Error)}
-		}
-	}
-	if err == nil && !answersAll(operations, results) {
-		err = zk.ErrAPIError
-	}
-	return results, err
-}
-
-// answersAll says whether there is a result for each operation, as that operation has it.
-func answersAll(operations []any, results []zk.MultiResponse) bool {
-	for i, operation := range operations {
-		if _, set := operation.(*zk.SetDataRequest); i >= len(results) || set && results[i].Stat == nil {
-			return false
-		}
-	}
-	return len(results) == len(operations)
-}
-
-// fits refuses what is too long for a lease session's buffers.
+// fits refuses what is too long for one request of a lease.
 func fits(node string, data []byte, guards ...recipes.Guard) error {
 	checks := 0
 	for _, guard := range guards {

@@ -51,7 +51,7 @@ type wire struct {
 	welcomed atomic.Bool // the handshake has been answered
 
 	writing   chan struct{} // held while a request is noted and written, which are in one order
-	requested instant       // when the library's newest request but pings was written
+	requested instant       // when the newest request but pings was written
 
 	asking sync.Mutex
 	asked  []question // under way, the oldest first
@@ -139,13 +139,14 @@ func (w *wire) Read(buffer []byte) (int, error) {
 	return n, nil
 }
 
-// next waits for a reply to the library and looks at it. Answers to requests of our own that come before go to whoever asked. What is
-// malformed is not handed over.
+// next waits for a reply to the library and looks at it. Answers to requests of our own that come before go to whoever asked; each begins
+// anew how long the library waits, as one to itself would. What is malformed is not handed over.
 func (w *wire) next() error {
 	for {
 		if own, err := w.nextReply(); !own || err != nil {
 			return err
 		}
+		_ = w.Conn.SetReadDeadline(time.Now().Add(w.session.timeout() * 2 / 3)) // fails only once the connection is closed
 	}
 }
 

@@ -18,6 +18,8 @@ func (r *recorder) Write(frame []byte) (int, error) {
 	return len(frame), nil
 }
 
+func (r *recorder) SetWriteDeadline(time.Time) error { return nil }
+
 func TestAPingIsNotSentBehindARequest(t *testing.T) {
 	t.Parallel()
 	now := time.Hour
@@ -27,9 +29,10 @@ func TestAPingIsNotSentBehindARequest(t *testing.T) {
 	w.handshake.sent = 1
 	ping := []byte{0, 0, 0, 8, 0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11}
 	request := []byte{0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 0, 3}
+	w.welcomed.Store(true)
 	for _, step := range []struct {
 		pause time.Duration
-		frame []byte
+		frame []byte // nil for a request of our own
 		sent  bool
 	}{
 		{0, ping, true}, // nothing was asked before
@@ -39,10 +42,15 @@ func TestAPingIsNotSentBehindARequest(t *testing.T) {
 		{time.Second, request, true},
 		{time.Second, request, true},
 		{500 * time.Millisecond, ping, false},
+		{time.Hour, nil, true},
+		{999 * time.Millisecond, ping, false},
+		{time.Millisecond, ping, true},
 	} {
 		now += step.pause
 		before := len(written.frames)
-		if n, err := w.Write(step.frame); n != len(step.frame) || err != nil {
+		if step.frame == nil {
+			w.send(&batch{requests: []ownRequest{checkOf("/", anyVersion).request()}})
+		} else if n, err := w.Write(step.frame); n != len(step.frame) || err != nil {
 			t.Fatalf("%d bytes, %v", n, err)
 		}
 		if sent := len(written.frames) > before; sent != step.sent {

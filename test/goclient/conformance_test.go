@@ -52,6 +52,8 @@ type step struct {
 	Group, Member                    string
 	OnConflict                       string `yaml:"on conflict"`
 	Key, Value, If, Prefix           string
+	Locks                            []string
+	Election, Candidate, To          string
 	Size, Position, Number, Times    int
 	Is                               any
 	Are                              []string
@@ -110,6 +112,11 @@ type claim interface {
 	Done() <-chan struct{}
 }
 
+// A releaser is a lock, or several.
+type releaser interface {
+	Release(ctx context.Context) error
+}
+
 // A stage plays one scenario with a sidecar of its own.
 type stage struct {
 	t       testing.TB
@@ -128,6 +135,7 @@ type stage struct {
 
 	mu          sync.Mutex
 	positions   map[string]int
+	ahead       map[string]map[string]int
 	leaders     map[string]string
 	revocations map[string]sidekeeper.Revocation
 }
@@ -162,6 +170,7 @@ func newStage(t testing.TB, program string, nursery *process.Nursery) *stage {
 		t: t, program: program, folder: folder, address: "unix://" + folder + "/s.sock", nursery: nursery,
 		clients: map[string]*sidekeeper.Client{}, claims: map[string]claim{}, pending: map[string]*pending{}, jobs: map[string]*job{},
 		views: map[string]*sidekeeper.ConfigView{}, positions: map[string]int{}, leaders: map[string]string{},
+		ahead:       map[string]map[string]int{},
 		revocations: map[string]sidekeeper.Revocation{},
 	}
 	s.start()
@@ -346,6 +355,45 @@ func (s *stage) lockOptions(of step) sidekeeper.LockOptions {
 	return options
 }
 
+func (s *stage) allOptions(of step) sidekeeper.AllOptions {
+	one := s.lockOptions(of)
+	return sidekeeper.AllOptions{
+		Lease: one.Lease, Wait: one.Wait, Owner: one.Owner, OnRevocation: one.OnRevocation,
+		OnQueued: func(ahead map[string]int) { s.locked(func() { s.ahead[of.As] = ahead }) },
+	}
+}
+
+func wanted(of step) (locks []sidekeeper.WantedLock) {
+	for _, name := range of.Locks {
+		locks = append(locks, sidekeeper.WantedLock{Name: name})
+	}
+	return locks
+}
+
+// tokenOf is that of a lock, of one of several, or of a term.
+func tokenOf(held claim, name string) int64 {
+	switch held := held.(type) {
+	case *sidekeeper.Locks:
+		return held.FencingToken(name)
+	case *sidekeeper.Leadership:
+		return held.Term().FencingToken
+	default:
+		return held.(*sidekeeper.Lock).FencingToken()
+	}
+}
+
+// shown is how an observation is told.
+func shown(observed *sidekeeper.Observation) string {
+	switch leader := observed.Leader; {
+	case leader == nil:
+		return ""
+	case leader.Value == "":
+		return leader.Candidate
+	default:
+		return leader.Candidate + " at " + leader.Value
+	}
+}
+
 func (s *stage) lease(of step) *sidekeeper.Lease {
 	lease, _ := s.claims[of.Lease].(*sidekeeper.Lease)
 	return lease
@@ -377,6 +425,27 @@ var doing = map[string]func(*stage, step){
 			return client.Acquire(ctx, of.Lock, options)
 		})
 	},
+	"acquire all": func(s *stage, of step) {
+		options := s.allOptions(of)
+		s.ask(of, func(ctx context.Context, client *sidekeeper.Client) (claim, error) {
+			return client.AcquireAll(ctx, wanted(of), options)
+		})
+	},
+	"campaign": func(s *stage, of step) {
+		options := sidekeeper.CampaignOptions{Candidate: of.Candidate, Value: of.Value, Wait: optional(of.Wait)}
+		options.OnCandidate = func(position int, _ *sidekeeper.Leader) { s.locked(func() { s.positions[of.As] = position }) }
+		s.ask(of, func(ctx context.Context, client *sidekeeper.Client) (claim, error) {
+			return client.Campaign(ctx, of.Election, options)
+		})
+	},
+	"resign": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Leadership).Resign(s.t.Context())) },
+	"proclaim": func(s *stage, of step) {
+		s.ended(of, s.claims[of.Of].(*sidekeeper.Leadership).Proclaim(s.t.Context(), of.Value))
+	},
+	"transfer": func(s *stage, of step) {
+		options := sidekeeper.TransferOptions{Reason: of.Reason}
+		s.ended(of, s.client(of).TransferLeadership(s.t.Context(), of.Election, of.To, options))
+	},
 	"connect": (*stage).connect,
 	"cancel": func(s *stage, of step) {
 		s.pending[of.Of].cancel()
@@ -384,7 +453,7 @@ var doing = map[string]func(*stage, step){
 			s.t.Fatal(got.err)
 		}
 	},
-	"release": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Lock).Release(s.t.Context())) },
+	"release": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(releaser).Release(s.t.Context())) },
 	"open lease": func(s *stage, of step) {
 		options := sidekeeper.LeaseOptions{Wait: optional(of.Wait)}
 		if of.TTL != nil {
@@ -433,6 +502,14 @@ var doing = map[string]func(*stage, step){
 		s.ended(of, err)
 	},
 	"run": func(s *stage, of step) {
+		if of.Locks != nil {
+			s.begin(of, func(ctx context.Context, body func(context.Context, *sidekeeper.Lock) error) error {
+				return s.client(of).WithLocks(ctx, wanted(of), s.allOptions(of), func(ctx context.Context, _ *sidekeeper.Locks) error {
+					return body(ctx, nil)
+				})
+			})
+			return
+		}
 		s.begin(of, func(ctx context.Context, body func(context.Context, *sidekeeper.Lock) error) error {
 			return s.client(of).WithLock(ctx, of.Lock, s.lockOptions(of), body)
 		})
@@ -444,6 +521,17 @@ var doing = map[string]func(*stage, step){
 	},
 	"observe": func(s *stage, of step) {
 		ctx, cancel := context.WithCancel(s.t.Context())
+		if of.Election != "" {
+			observed := s.client(of).Observe(ctx, of.Election)
+			s.inBackground(cancel, func() {
+				for seen, err := range observed {
+					if err == nil {
+						s.locked(func() { s.leaders[of.As] = "leader " + shown(seen) })
+					}
+				}
+			})
+			return
+		}
 		leaders := s.client(of).WatchLeader(ctx, of.Lock)
 		s.inBackground(cancel, func() {
 			for leader, err := range leaders {
@@ -651,6 +739,17 @@ var expecting = map[string]func(*stage, step){
 			return is
 		})
 	},
+	"ahead": func(s *stage, of step) {
+		s.until(of, func() (is bool) {
+			s.locked(func() { is = fmt.Sprint(s.ahead[of.Of]) == fmt.Sprint(of.Is) })
+			return is
+		})
+	},
+	"yield request": func(s *stage, of step) {
+		if asked := receive(s.t, s.claims[of.Of].(*sidekeeper.Leadership).YieldRequested()); asked.Reason != of.Reason {
+			s.t.Fatalf("%+v", asked)
+		}
+	},
 	"granted": func(s *stage, of step) {
 		got := s.outcome(of)
 		must(s.t, got.err)
@@ -658,9 +757,8 @@ var expecting = map[string]func(*stage, step){
 	},
 	"failed": func(s *stage, of step) { s.isError(of, s.outcome(of).err) },
 	"larger token": func(s *stage, of step) {
-		one, other := s.claims[of.Of].(*sidekeeper.Lock), s.claims[of.Than].(*sidekeeper.Lock)
-		if one.FencingToken() <= other.FencingToken() {
-			s.t.Fatalf("%d is not larger than %d", one.FencingToken(), other.FencingToken())
+		if one, other := tokenOf(s.claims[of.Of], of.Lock), tokenOf(s.claims[of.Than], of.Lock); one <= other {
+			s.t.Fatalf("%d is not larger than %d", one, other)
 		}
 	},
 	"holders": func(s *stage, of step) {

@@ -68,11 +68,13 @@ var charters = []charter{
 		closed: slices.Concat(wire, zooKeeper),
 	},
 	{folder: "clients/go", ours: []string{"gen"}, closed: slices.Concat(logs[:1], zooKeeper)}, // applications give it a slog.Logger
+	{folder: "clients/go/k8s", ours: []string{"clients/go/sidekeeper"}, closed: slices.Concat(wire, logs[:1], zooKeeper)},
 	{folder: "sidekeepertest", ours: []string{"internal/dev", "clients/go", "gen"}, closed: slices.Concat(logs, zooKeeper)},
 	{folder: "cmd", ours: []string{"service", "recipes", "internal", "clients/go", "gen"}, closed: zooKeeper},
 	{folder: "tools/reference", closed: slices.Concat(wire[:1], logs, zooKeeper)},
 	{folder: "tools/pictures", closed: slices.Concat(wire, zooKeeper)},
 	{folder: "tools/alerts", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "tools/controllers", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "tools/databases", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/support", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},

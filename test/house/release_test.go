@@ -1,6 +1,7 @@
 package house
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ var versions = []struct {
 	times      int
 }{
 	{"go.mod", `(?m)^\tgithub\.com/sidekeeper/sidekeeper/\S+ v(\S+)$`, 2},
+	{"clients/go/k8s/go.mod", `(?m)^\tgithub\.com/sidekeeper/sidekeeper/\S+ v(\S+?)(?: // indirect)?$`, 2},
 	{"clients/go/go.mod", `(?m)^\tgithub\.com/sidekeeper/sidekeeper/\S+ v(\S+)$`, 1},
 	{"helm/sidekeeper/Chart.yaml", `(?m)^(?:appV|v)ersion: (\S+)$`, 2},
 	{"helm/sidekeeper/values.yaml", `(?m)^  tag: "(.*)"$`, 1},
@@ -29,6 +31,7 @@ var versions = []struct {
 	{"clients/java/pom.xml", `<artifactId>sidekeeper</artifactId>\s+<version>(.*)</version>`, 1},
 	{"clients/java/README.md", `<version>(.*)</version>`, 1},
 	{"clients/java/CHANGELOG.md", `(?s)\n## (\S+)\n.*`, 1},
+	{"docs/releases.md", `sidekeeper_([^_]+)_linux_amd64`, 1},
 }
 
 func TestEverythingThatIsReleasedHasOneVersion(t *testing.T) {
@@ -42,6 +45,38 @@ func TestEverythingThatIsReleasedHasOneVersion(t *testing.T) {
 
 		if wrong := slices.IndexFunc(found, func(match []string) bool { return match[1] != released }); wrong >= 0 {
 			t.Errorf("%s has version %s, not %s", place.file, found[wrong][1], released)
+		}
+	}
+}
+
+// What docs/versions.md says that each package requires, and where the program that demands it stands: the first group of each expression.
+var requirements = []struct{ file, expression, said string }{
+	{"internal/doctor/servers.go", `"upgrade to (\S+, \S+) or later"`, "| ensemble | ZooKeeper %s or later;"},
+	{"clients/go/go.mod", `(?m)^go (\d+\.\d+)`, "| Go client | Go %s |"},
+	{"clients/python/pyproject.toml", `requires-python = ">=(.*)"`, "| Python client | Python %s;"},
+	{"clients/python/pyproject.toml", `"grpcio>=([\d.]+)"`, " gRPC %s, protobuf "},
+	{"clients/python/pyproject.toml", `"protobuf>=([\d.]+)"`, ", protobuf %s |"},
+	{"clients/typescript/package.json", `"node": ">=(.*)"`, "| TypeScript client | Node.js %s;"},
+	{"clients/java/pom.xml", `<maven.compiler.release>(.*)<`, "| Java client | Java %s |"},
+	{"helm/sidekeeper/Chart.yaml", `kubeVersion: ">=(\d+\.\d+)`, "| chart | Kubernetes %s |"},
+	{"test/support/toolchain/toolchain.go", `gitVersion=v([\d.]+)`, "| an API server %s |"},
+}
+
+func TestTheSupportMatrixSaysWhatThePackagesRequire(t *testing.T) {
+	t.Parallel()
+
+	matrix := read(t, "docs/versions.md")
+
+	for _, required := range requirements {
+		found := regexp.MustCompile(required.expression).FindStringSubmatch(read(t, required.file))
+		if found == nil {
+			t.Errorf("%s: nothing matches %s", required.file, required.expression)
+
+			continue
+		}
+
+		if said := fmt.Sprintf(required.said, found[1]); !strings.Contains(matrix, said) {
+			t.Errorf("docs/versions.md: %q is not there, as %s has it", said, required.file)
 		}
 	}
 }

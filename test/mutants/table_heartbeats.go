@@ -27,4 +27,14 @@ var heartbeats = []Mutant{
 		ID: "H5", Bug: "a lease that is used does not ask for the places that it holds",
 		Catchers: []Catcher{simulated("TestABusyLeaseSendsNoHeartbeat/often,_with_a_hold").saying("can no longer be seen")},
 	},
+	{
+		ID: "O1", Bug: "the library gives up a connection over which nothing but heartbeats is answered",
+		Catchers: []Catcher{simulated("TestAConnectionOverWhichOnlyHeartbeatsGoIsKept").saying("the session has come back over")},
+	},
+	{
+		ID: "O2", Bug: "a heartbeat believes results of other operations than it has asked for",
+		Catchers: []Catcher{
+			{Package: "internal/zookeeper", Test: "TestAnAnswerToAMultiIsBelievedOnlyIfItHasAResultForEachOperation", Complaint: "results, "},
+		},
+	},
 }

@@ -41,8 +41,8 @@ func TestAHeartbeatIsSentWhenTheOneBeforeWasAnswered(t *testing.T) {
 	})
 }
 
-// What the library has not written to a connection that breaks it fails, or writes to the next one, as its select has it.
-func TestAHeartbeatThatTheLibraryCarriesOverIsNotWaitedForWhereItIsSwallowed(t *testing.T) {
+// A heartbeat that was being written when its connection broke is sent anew over the next one, which is given up if it swallows that.
+func TestAHeartbeatIsNotWaitedForWhereItIsSwallowed(t *testing.T) {
 	for range 20 {
 		inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			began, by := time.Now(), &clogger{dial: e.Dialer(0)}
@@ -57,6 +57,9 @@ func TestAHeartbeatThatTheLibraryCarriesOverIsNotWaitedForWhereItIsSwallowed(t *
 			s := w.open(t, c)
 			by.clog()
 			time.Sleep(30 * time.Second)
+			if swallowed := by.swallowed.Load(); swallowed != 1 {
+				t.Errorf("%d heartbeats were swallowed", swallowed)
+			}
 			if s.Err() != nil || s.ValidFor() < 5*time.Second {
 				t.Errorf("valid for %v: %v", s.ValidFor(), s.Err())
 			}
@@ -65,10 +68,29 @@ func TestAHeartbeatThatTheLibraryCarriesOverIsNotWaitedForWhereItIsSwallowed(t *
 	}
 }
 
-// A clogger makes connections. The newest can be clogged: the next ping that is written to it stays there for longer than it is from one
-// heartbeat to the next, and then it breaks. The connection after it swallows transactions.
+// The library sees none of the answers to heartbeats, and gives up a connection from which it has read nothing for long.
+func TestAConnectionOverWhichOnlyHeartbeatsGoIsKept(t *testing.T) {
+	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+		c, p := tappedClient(t, e)
+		defer c.Close()
+		s := w.open(t, c)
+		time.Sleep(5 * time.Minute)
+		if handshakes := p.handshakes(s.ID()); len(handshakes) > 0 {
+			t.Errorf("the session has come back over %d connections", len(handshakes))
+		}
+		if err := s.Err(); err != nil {
+			t.Error(err)
+		}
+		w.close(s)
+	})
+}
+
+// A clogger makes connections. The newest can be clogged: the next heartbeat that is written to it stays there for longer than it is from one
+// to the next, and then it breaks. The connection after it swallows transactions.
 type clogger struct {
-	dial   dialer
+	dial      dialer
+	swallowed atomic.Int32
+
 	mu     sync.Mutex
 	newest *clogged
 	broken bool
@@ -101,21 +123,20 @@ func (c *clogger) clog() {
 
 // Write takes whole frames.
 func (c *clogged) Write(frame []byte) (int, error) {
-	const ping = 11
 	kind := uint32(0)
 	if len(frame) >= 12 {
 		kind = binary.BigEndian.Uint32(frame[8:])
 	}
 	switch {
-	case kind == ping && c.clogs.Swap(false):
+	case kind == kindMulti && c.clogs.Swap(false):
 		time.Sleep(2500 * time.Millisecond)
 		c.by.mu.Lock()
 		c.by.broken = true
 		c.by.mu.Unlock()
 		_ = c.Conn.Close()
-		time.Sleep(time.Millisecond) // so that the library knows when it goes on
 		return 0, net.ErrClosed
 	case kind == kindMulti && c.swallow:
+		c.by.swallowed.Add(1)
 		return len(frame), nil
 	}
 	return c.Conn.Write(frame)

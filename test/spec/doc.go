@@ -1,7 +1,8 @@
 // Package spec holds models of what the product promises, in TLA+, and has TLC check them: Session.tla is when a session is certainly alive, by
 // the formula of internal/zookeeper, Lock.tla who may hold a lock and when its place is given up, Guard.tla that what is written under a hold
-// is never carried out too late, Mark.tla until when nobody can have asked for a place's end, Sequence.tla how numbers are handed out, and
-// Commit.tla how the configuration changes.
+// is never carried out too late, Semaphore.tla who may have permits, Mark.tla until when nobody can have asked for a place's end, Resume.tla how
+// a sidecar comes back to its leases, Delay.tla for how long nobody is granted a lock after a hold that was lost, Sequence.tla how numbers are
+// handed out, and Commit.tla how the configuration changes.
 //
 // A model that holds shows little by itself. So each has the names of mistakes, one of which it can be told to make, and must then be
 // refuted; and it has invariants that say that something is never reached, which must be refuted, too. The bounds are as large as two

@@ -78,6 +78,12 @@ var (
 	together = permits.with(bounds{"Wants": "2", "Limits": "{3, 4}", "MaxLog": "7"})
 	// A place whose end is asked for, and asked for again.
 	mark = bounds{"T": "3", "Wait": "4", "MaxTime": "9", "MaxVersion": "4"}
+	// A caller whose sidecar goes and comes again, and two of them, of whom one may get the session of the other.
+	resume = bounds{"Callers": `{"a"}`, "Processes": "{1, 2}", "Sessions": "{1}", "T": "2", "MaxTime": "6"}
+	both   = resume.with(bounds{"Callers": `{"a", "b"}`, "Sessions": "{1, 2}", "MaxTime": "1"})
+	// A lock whose holds may have a delay.
+	delay = bounds{"Delays": "{0, 2}", "MaxTime": "4", "MaxPlaces": "3"}
+	next  = delay.with(bounds{"MaxPlaces": "2"})
 )
 
 const alive = "NoSessionIsOutlived"
@@ -87,6 +93,12 @@ const limited = "NoMoreThanTheLimit"
 const removed = "NobodyCountsOnWhatWasRemoved"
 
 var changes = []string{"AllOrNothing", "NoChangeIsLost", "RefusalsAreTrue", "ReadsShowWhatWasTold"}
+
+const gone = "NobodyCountsOnWhatIsGone"
+
+const early = "NobodyIsGrantedTooEarly"
+
+var outlived = []string{gone, "NoStreamHoldsWhatIsGone"}
 
 var excluded = []string{"OneCallerIsSure", "OneStreamHolds"}
 
@@ -241,6 +253,59 @@ func runs() []run {
 		{name: "what is asked is overwritten", module: "Mark", bounds: mark, refuted: "NothingIsOverwritten"},
 		{name: "newer data are seen", module: "Mark", bounds: mark, refuted: "NothingNewIsSeen"},
 
+		{name: "a sidecar comes back", module: "Resume", bounds: resume, holds: outlived},
+		{name: "a sidecar comes back to two callers", module: "Resume", bounds: both, holds: outlived},
+		{
+			name: "a lease is closed before it is forgotten", module: "Resume", bounds: resume,
+			mistake: "closes before it forgets", refuted: gone,
+		},
+		{
+			name: "a sidecar takes over from one that stands still", module: "Resume", bounds: resume,
+			mistake: "takes over from one that stands still", refuted: gone,
+		},
+		{name: "a lease is resumed by two", module: "Resume", bounds: resume, mistake: "hands a note out twice", refuted: gone},
+		{name: "a session is noted for two", module: "Resume", bounds: both, mistake: "believes two notes of a session", refuted: gone},
+		{name: "a lease is resumed by another", module: "Resume", bounds: both, mistake: "comes back to another's lease", refuted: gone},
+		{name: "a lease is resumed without a proof", module: "Resume", bounds: resume, mistake: "believes the handshake", refuted: gone},
+		{name: "a validity begins anew", module: "Resume", bounds: resume, mistake: "counts anew", refuted: gone},
+		{
+			name: "a caller counts on without its sidecar", module: "Resume", bounds: resume,
+			mistake: "counts on while its sidecar is away", refuted: gone,
+		},
+		{
+			name: "what the process before has told is not waited for", module: "Resume", bounds: resume,
+			mistake: "does not know what was told", refuted: gone,
+		},
+		{name: "a caller comes back", module: "Resume", bounds: resume, refuted: "NobodyComesBack"},
+		{name: "a caller that came back is told", module: "Resume", bounds: resume, refuted: "NothingIsToldAnew"},
+		{name: "a caller counts without its sidecar", module: "Resume", bounds: resume, refuted: "NobodyCountsMeanwhile"},
+		{name: "a closing comes after a restart", module: "Resume", bounds: resume, refuted: "NoClosingComesLate"},
+		{name: "a session is taken again", module: "Resume", bounds: both, refuted: "NoSessionIsTakenAgain"},
+		{name: "a session ends while its sidecar is away", module: "Resume", bounds: resume, refuted: "NothingEndsMeanwhile"},
+
+		{name: "holds have a delay", module: "Delay", bounds: delay, holds: []string{early}},
+		{name: "a delay begins when the next one comes", module: "Delay", bounds: next, mistake: "counts from when it came", refuted: early},
+		{name: "a delay begins with its hold", module: "Delay", bounds: next, mistake: "counts from the grant", refuted: early},
+		{name: "who comes later does not read", module: "Delay", bounds: delay, mistake: "looks at names alone", refuted: early},
+		{name: "who came earlier does not read", module: "Delay", bounds: delay, mistake: "looks at the directory alone", refuted: early},
+		{name: "a directory goes", module: "Delay", bounds: delay, mistake: "does not keep the directory", refuted: early},
+		{name: "who waits and lets go ends a delay", module: "Delay", bounds: delay, mistake: "frees what it waits for", refuted: early},
+		{name: "who lets go ends a later delay", module: "Delay", bounds: delay, mistake: "frees without its place", refuted: early},
+		{
+			name: "a delay is written late", module: "Delay", bounds: delay.with(bounds{"Delays": "{1, 2}", "MaxTime": "2"}),
+			mistake: "says without its place", refuted: early,
+		},
+		{name: "a directory is read from a late reader", module: "Delay", bounds: delay, mistake: "does not catch up", refuted: early},
+		{
+			name: "a lock is granted before its delay is written", module: "Delay", bounds: delay,
+			mistake: "is granted before it has said", refuted: early,
+		},
+		{name: "a delay is waited for", module: "Delay", bounds: delay, refuted: "NobodyWaitsForADelay"},
+		{name: "the next one waits for a delay as well", module: "Delay", bounds: delay, refuted: "NobodyTakesOver"},
+		{name: "a lock is granted after a delay", module: "Delay", bounds: delay, refuted: "NobodyIsGrantedAfterwards"},
+		{name: "a holder lets go without a delay", module: "Delay", bounds: delay, refuted: "NothingIsFreed"},
+		{name: "a delay comes too late", module: "Delay", bounds: delay, refuted: "NoWriteComesLate"},
+
 		{name: "two callers change two keys", module: "Commit", bounds: commit, holds: changes},
 		{
 			name: "three callers change two keys", module: "Commit", slow: true,
@@ -309,7 +374,7 @@ func TestEveryMistakeIsMadeAndEveryInvariantLookedAt(t *testing.T) {
 			made[invariant] = true
 		}
 	}
-	for _, module := range []string{"Session", "Lock", "Guard", "Semaphore", "Mark", "Commit", "Sequence"} {
+	for _, module := range []string{"Session", "Lock", "Guard", "Semaphore", "Mark", "Resume", "Delay", "Commit", "Sequence"} {
 		text, err := os.ReadFile(module + ".tla")
 		if err != nil {
 			t.Fatal(err)
@@ -329,11 +394,11 @@ func TestEveryMistakeIsMadeAndEveryInvariantLookedAt(t *testing.T) {
 }
 
 var (
-	mistakes   = regexp.MustCompile(`(?:Formula|Mistake) [=#] "([^"]+)"`)
+	mistakes   = regexp.MustCompile(`(?:(?:Formula|Mistake) [=#] |Only\()"([^"]+)"`)
 	invariants = regexp.MustCompile(`(?m)^([A-Z]\w+)(?:\([^)]*\))?\s*==`)
 	states     = regexp.MustCompile(`[\d,]+ states generated, [\d,]+ distinct states found`)
 
-	helper = map[string]bool{"Excludes": true, "Over": true, "Bounded": true}
+	helper = map[string]bool{"Excludes": true, "Over": true, "Bounded": true, "Stands": true, "Later": true}
 )
 
 // check runs TLC, and returns what it says.

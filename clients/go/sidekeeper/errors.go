@@ -35,6 +35,7 @@ var (
 	ErrOutcomeUnknown       error = reason(errorsv1.Reason_REASON_OUTCOME_UNKNOWN)
 	ErrEnsembleDenied       error = reason(errorsv1.Reason_REASON_ENSEMBLE_DENIED)
 	ErrWaitTimeout          error = reason(errorsv1.Reason_REASON_WAIT_TIMEOUT)
+	ErrDeadlock             error = reason(errorsv1.Reason_REASON_DEADLOCK)
 	ErrLockHeld             error = reason(errorsv1.Reason_REASON_LOCK_HELD)
 	ErrLockKindMismatch     error = reason(errorsv1.Reason_REASON_LOCK_KIND_MISMATCH)
 	ErrAlreadyContending    error = reason(errorsv1.Reason_REASON_ALREADY_CONTENDING)

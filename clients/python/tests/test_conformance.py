@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ class Pending:
 
     def __init__(self) -> None:
         self.position = 0
+        self.ahead: dict[str, int] = {}
         self.task: asyncio.Task[Any] | None = None
 
 
@@ -145,6 +146,41 @@ class Stage:
         options["on_queued"] = lambda queued: setattr(pending, "position", queued.position)
         await self.ask(step, self.client(step).acquire(step["lock"], **options), pending)
 
+    async def do_acquire_all(self, step: Step) -> None:
+        pending = Pending()
+        options = self.all_options(step)
+        options["on_queued"] = lambda ahead: setattr(pending, "ahead", dict(ahead))
+        await self.ask(step, self.client(step).acquire_all(*step["locks"], **options), pending)
+
+    def all_options(self, step: Step) -> aio.AllOptions:
+        options: aio.AllOptions = {
+            "owner": step.get("owner", ""),
+            "wait": step.get("wait"),
+            "lease": self.things.get(step.get("lease", "")),
+        }
+        options["on_revocation"] = lambda asked: self.revocations.__setitem__(step.get("as", ""), asked)
+        return options
+
+    async def do_campaign(self, step: Step) -> None:
+        pending = Pending()
+        campaigning = self.client(step).campaign(
+            step["election"],
+            step["candidate"],
+            value=step.get("value", ""),
+            wait=step.get("wait"),
+            on_candidate=lambda position, _: setattr(pending, "position", position),
+        )
+        await self.ask(step, campaigning, pending)
+
+    async def do_resign(self, step: Step) -> None:
+        await self.attempt(step, self.things[step["of"]].resign())
+
+    async def do_proclaim(self, step: Step) -> None:
+        await self.attempt(step, self.things[step["of"]].proclaim(step["value"]))
+
+    async def do_transfer(self, step: Step) -> None:
+        await self.attempt(step, self.client(step).transfer_leadership(step["election"], step["to"], reason=step.get("reason", "")))
+
     async def ask(self, step: Step, work: Any, pending: Pending) -> None:
         """Asks for something, in the background if it is for later."""
         if step.get("later"):
@@ -245,8 +281,7 @@ class Stage:
         job = self.things[step["as"]] = Job()
 
         async def body() -> None:
-            options = self.lock_options(step)
-            async with self.client(step).lock(step["lock"], suspension_grace=step.get("suspension grace"), **options):
+            async with self.holding(step):
                 job.times += 1
                 try:
                     await job.finish.wait()
@@ -254,6 +289,12 @@ class Stage:
                     job.stopped = True
 
         job.task = self.background(body())
+
+    def holding(self, step: Step) -> AbstractAsyncContextManager[object]:
+        if "locks" in step:
+            return self.client(step).locks(*step["locks"], **self.all_options(step))
+        grace, options = step.get("suspension grace"), self.lock_options(step)
+        return self.client(step).lock(step["lock"], suspension_grace=grace, **options)
 
     async def do_lead(self, step: Step) -> None:
         job = self.things[step["as"]] = Job()
@@ -271,7 +312,12 @@ class Stage:
             async for leader in self.client(step).watch_leader(step["lock"]):
                 watch.leader = leader.owner if leader else ""
 
-        self.background(observe())
+        async def observe_election() -> None:
+            async for observed in self.client(step).observe(step["election"]):
+                leader = observed.leader
+                watch.leader = f"{leader.candidate} at {leader.value}".removesuffix(" at ") if leader else ""
+
+        self.background(observe_election() if "election" in step else observe())
 
     async def do_stay_joined(self, step: Step) -> None:
         job = self.things[step["as"]] = Job()
@@ -379,6 +425,13 @@ class Stage:
     async def expect_queued(self, step: Step) -> None:
         await self.until(step, lambda: bool(self.things[step["of"]].position == step["position"]))
 
+    async def expect_ahead(self, step: Step) -> None:
+        await self.until(step, lambda: bool(self.things[step["of"]].ahead == step["is"]))
+
+    async def expect_yield_request(self, step: Step) -> None:
+        await self.until(step, lambda: self.things[step["of"]].yield_request is not None)
+        assert self.things[step["of"]].yield_request.reason == step["reason"]
+
     async def expect_granted(self, step: Step) -> None:
         await self.until(step, self.things[step["of"]].task.done)
         self.things[step["of"]] = self.things[step["of"]].task.result()
@@ -389,7 +442,10 @@ class Stage:
         self.check_error(step, task.exception())
 
     async def expect_larger_token(self, step: Step) -> None:
-        assert self.things[step["of"]].fencing_token > self.things[step["than"]].fencing_token
+        def token(thing: Any) -> int:
+            return int(thing.fencing_tokens[step["lock"]] if "lock" in step else thing.fencing_token)
+
+        assert token(self.things[step["of"]]) > token(self.things[step["than"]])
 
     async def view(self, step: Step) -> sidekeeper.LockView:
         return await self.client(step).get_lock(step["lock"])

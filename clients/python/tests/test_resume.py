@@ -71,37 +71,43 @@ async def until(condition: object, patience: float = 10.0) -> None:
         await asyncio.sleep(0.01)
 
 
-async def test_what_stands_on_a_lease_and_a_lock_without_one_outlive_their_sidecar(resuming: Resuming) -> None:
+async def test_what_stands_on_a_lease_and_locks_without_one_outlive_their_sidecar(resuming: Resuming) -> None:
     news: list[str] = []
     async with aio.Client(resuming.address) as client, await client.open_lease() as lease:
         lock = await client.acquire(
             "held", lease=lease, on_suspended=lambda left: news.append("suspended"), on_resumed=lambda: news.append("resumed")
         )
         alone = await client.acquire("alone")
+        several = await client.acquire_all("one", "two")
         member = await client.join("group", "member", lease=lease)
         other = await client.acquire("awaited", lease=await client.open_lease())
         waiting = asyncio.create_task(client.acquire("awaited", lease=lease))
         await asyncio.sleep(0.3)
         for _ in range(2):
             resuming.kill()
-            await until(lambda: lease.suspended and lock.suspended and alone.suspended)
+            await until(lambda: lease.suspended and lock.suspended and alone.suspended and several.suspended)
             assert lock.valid
             resuming.start()
-            await until(lambda: not lease.suspended and not lock.suspended and not alone.suspended)
+            await until(lambda: not (lease.suspended or lock.suspended or alone.suspended or several.suspended))
         assert news[0] == "suspended"
         assert news[-1] == "resumed"
         await asyncio.sleep(TTL + 1)
         assert lock.valid
         assert alone.valid
+        assert several.valid
+        with several.guard():
+            await client.config.put("guarded", "by the hold that has kept its id")
         assert member.valid
         assert lease.valid
         assert not waiting.done()
         async with aio.Client(resuming.address) as rival:
-            for name in ("held", "alone"):
+            for name in ("held", "alone", "one", "two"):
                 with pytest.raises(sidekeeper.LockHeldError):
                     await rival.acquire(name, wait=0)
             await alone.release()
             await rival.acquire("alone", wait=0)
+            await several.release()
+            await rival.acquire_all("two", "one", wait=0)
             await other.release()
             await (await waiting).release()
             await lock.release()

@@ -26,6 +26,7 @@ import { type CurrentToken, type Ticket, type Verification, guardsOf } from "./g
 import { type Attempt, Streams, throughAbsence } from "./held.js";
 import { Lease, type LeaseOptions, leaseKind, onOwn } from "./lease.js";
 import { type Lock, type LockOptions, type WithLockOptions, acquire, lockKind, runHolding } from "./lock.js";
+import { type AllOptions, type Locks, type WantedLock, type WithLocksOptions, acquireAll, locksKind } from "./locks.js";
 import { type JoinOptions, Membership } from "./membership.js";
 import type { Multiplex } from "./multiplex.js";
 import { Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions, semaphoreViewFrom } from "./permits.js";
@@ -82,6 +83,7 @@ export class Client implements Disposable {
   private readonly groups: Stub<typeof MembershipServiceService>;
   private readonly sequences: Stub<typeof SequenceServiceService>;
   private readonly lock: ReturnType<typeof lockKind>;
+  private readonly several: ReturnType<typeof locksKind>;
   private readonly lease: ReturnType<typeof leaseKind>;
   /** Those of locks that are given none. */
   private readonly ownLeases: ReturnType<typeof leaseKind> | undefined;
@@ -97,6 +99,7 @@ export class Client implements Disposable {
     this.groups = stubOf(this.channel, MembershipServiceService);
     this.sequences = stubOf(this.channel, SequenceServiceService);
     this.lock = lockKind(this.streams, this.locks);
+    this.several = locksKind(this.lock, this.locks);
     const onSocket = isSocket(resolve(options.address).address);
     this.lease = leaseKind(this.streams, stubOf(this.channel, LeaseServiceService), onSocket);
     this.ownLeases = onSocket ? this.lease : undefined;
@@ -152,6 +155,28 @@ export class Client implements Disposable {
     body: (lock: Lock, signal: AbortSignal) => Promise<T> | T,
   ): Promise<T> {
     return runHolding(await this.acquire(name, options), options, body);
+  }
+
+  /**
+   * Waits until it is the caller's turn for each of 1 to 16 locks, and settles when all are granted and valid, as one hold.
+   *
+   * It takes its places in all queues at the same moment: callers that take what they need with one acquireAll never wait for each other in a
+   * circle, whatever the order of the names. Errors, and what happens while the sidecar or the ensemble is away, as of acquire.
+   */
+  async acquireAll(locks: readonly (string | WantedLock)[], options: AllOptions = {}): Promise<Locks> {
+    return answered(options, async (waiting) => acquireAll(this.several, this.ownLeases, locks, waiting));
+  }
+
+  /**
+   * Holds several locks, acquired at once, while body runs, releases them, and returns the result of body. The signal that body gets, and what
+   * body writes, are as with withLock.
+   */
+  async withLocks<T>(
+    locks: readonly (string | WantedLock)[],
+    options: WithLocksOptions,
+    body: (held: Locks, signal: AbortSignal) => Promise<T> | T,
+  ): Promise<T> {
+    return runHolding(await this.acquireAll(locks, options), options, body);
   }
 
   /**

@@ -1,6 +1,6 @@
 /** Elections. */
 
-import { GuardLostError, LostError } from "./errors.js";
+import type { LostError } from "./errors.js";
 import {
   type CampaignRequest,
   type CampaignResponse,
@@ -167,7 +167,7 @@ export class Leadership extends Leased<CampaignRequest, Event, "elected"> {
 
   /** Runs body and returns its result. What it writes with the client is guarded with the term, as with Lock.guard. */
   guard<T>(body: () => T): T {
-    return guardedByHold(this.holdId, this.kind.streams, this.term, body);
+    return guardedByHold(this.holdId, this.kind.streams, [this.term], body);
   }
 
   /**
@@ -176,10 +176,7 @@ export class Leadership extends Leased<CampaignRequest, Event, "elected"> {
    * @internal
    */
   lossIn(error: unknown): LostError | undefined {
-    if (!(error instanceof GuardLostError) || error.metadata["fencing_token"] !== String(this.term.fencingToken)) {
-      return undefined;
-    }
-    return this.claim.lost ?? (this.claim.over ? undefined : new LostError(`leadership of ${this.election}`, error));
+    return this.lossOf(this.term.fencingToken, error);
   }
 
   /** Changes the value that the leader shows. Rejects with GuardLostError if it does not lead any more. */

@@ -8,8 +8,8 @@ import type { Guard as WireGuard } from "./gen/sidekeeper/hold/v1/hold.js";
 interface Guard {
   readonly wire: WireGuard;
   readonly client?: object;
-  /** That of the hold, if it excludes all others. */
-  readonly ticket?: Ticket;
+  /** Those of the hold that exclude all others. */
+  readonly tickets: readonly Ticket[];
 }
 
 const storage = new AsyncLocalStorage<readonly Guard[]>();
@@ -23,9 +23,8 @@ function guarded<T>(guard: Guard, body: () => T): T {
  *
  * @internal
  */
-export function guardedByHold<T>(holdId: string, client: object, ticket: Ticket | undefined, body: () => T): T {
-  const guard: Guard = { wire: { hold: { $case: "holdId", value: holdId } }, client };
-  return guarded(ticket === undefined ? guard : { ...guard, ticket }, body);
+export function guardedByHold<T>(holdId: string, client: object, exclusive: readonly Ticket[], body: () => T): T {
+  return guarded({ wire: { hold: { $case: "holdId", value: holdId } }, client, tickets: exclusive }, body);
 }
 
 /**
@@ -53,7 +52,7 @@ export class Ticket {
   /** Runs body and returns its result. What it writes, through any client, is guarded with the ticket, as with Lock.guard. */
   guard<T>(body: () => T): T {
     const ticket = { lock: this.lock, fencingToken: this.fencingToken };
-    return guarded({ wire: { hold: { $case: "ticket", value: ticket } }, ticket: this }, body);
+    return guarded({ wire: { hold: { $case: "ticket", value: ticket } }, tickets: [this] }, body);
   }
 }
 
@@ -62,7 +61,7 @@ export class Ticket {
  * Locks that are held in the mode `read` have none here, since readers do not exclude each other.
  */
 export function tickets(): Ticket[] {
-  const all = (storage.getStore() ?? []).flatMap(({ ticket }) => ticket ?? []);
+  const all = (storage.getStore() ?? []).flatMap((guard) => guard.tickets);
   return all.filter(
     (ticket, at) =>
       all.findIndex(({ lock, fencingToken }) => lock === ticket.lock && fencingToken === ticket.fencingToken) === at,

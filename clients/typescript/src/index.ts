@@ -29,6 +29,7 @@ export * as fence from "./fence.js";
 export { type CurrentToken, Ticket, type Verification, tickets, unguarded } from "./guard.js";
 export { Lease, type LeaseOptions } from "./lease.js";
 export { Lock, type LockOptions, type WithLockOptions } from "./lock.js";
+export { type AllOptions, Locks, type WantedLock, type WithLocksOptions } from "./locks.js";
 export { type JoinOptions, Membership } from "./membership.js";
 export { type PermitContender, Permits, type PermitsOptions, type SemaphoreView, type WithPermitsOptions } from "./permits.js";
 export { type NumberOptions, Sequence } from "./sequence.js";

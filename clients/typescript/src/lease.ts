@@ -2,9 +2,9 @@
 
 import { status } from "@grpc/grpc-js";
 
-import { named } from "./errors.js";
+import { GuardLostError, LostError, named } from "./errors.js";
 import type { LeaseServiceService, MultiplexResponse, OpenRequest, Opened } from "./gen/sidekeeper/lease/v1/lease.js";
-import { type Attempt, GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams, type Tagged } from "./held.js";
+import { type Attempt, type Carrier, GIVE_UP_TIMEOUT, HeldStream, type Kind, type Streams, type Tagged } from "./held.js";
 import { Multiplex } from "./multiplex.js";
 import { type Stub, call, start } from "./transport.js";
 import { type Labels, seconds } from "./types.js";
@@ -87,6 +87,14 @@ export abstract class Leased<Request, Event extends Tagged, Granted extends stri
     super(kind, what, own ?? lease);
   }
 
+  /** The loss that an error of a body tells of, unless the body has given up the hold with this token: a write may meet the loss first. */
+  protected lossOf(fencingToken: bigint | undefined, error: unknown): LostError | undefined {
+    if (!(error instanceof GuardLostError) || error.metadata["fencing_token"] !== String(fencingToken)) {
+      return undefined;
+    }
+    return this.claim.lost ?? (this.claim.over ? undefined : new LostError(this.claim.what, error));
+  }
+
   protected override async giveUpOnce(): Promise<void> {
     let released = false;
     try {
@@ -131,6 +139,16 @@ export interface Leases extends Kind<OpenRequest, Event, "opened"> {
   readonly streamOf: Map<string, Multiplex>;
   /** Whether they may outlive the sidecar's process: over anything else than a Unix socket they do not, whatever the sidecar says. */
   readonly onSocket: boolean;
+}
+
+/** How something is held on a lease whose stream carries it: it is valid for as long as the lease. A lease of another client carries nothing. */
+export function carried<Request, Event extends Tagged, Granted extends string>(
+  kind: Kind<Request, Event, Granted>,
+  lease: Lease | undefined,
+  start: (multiplex: Multiplex) => (request: Request) => Carrier<Event>,
+): Kind<Request, Event, Granted> {
+  const multiplex = lease?.multiplexOf(kind.streams);
+  return multiplex === undefined ? kind : { ...kind, open: start(multiplex), checker: undefined };
 }
 
 export function leaseKind(streams: Streams, stub: Stub<typeof LeaseServiceService>, onSocket: boolean): Leases {

@@ -1,7 +1,7 @@
 /** Locks. */
 
 import type { Answer } from "./claim.js";
-import { GuardLostError, HoldNotFoundError, LostError, SuspendedError, named } from "./errors.js";
+import { HoldNotFoundError, type LostError, SuspendedError, named } from "./errors.js";
 import {
   type AcquireRequest,
   type AcquireResponse,
@@ -10,17 +10,9 @@ import {
   type LockServiceService,
 } from "./gen/sidekeeper/lock/v1/lock.js";
 import { Ticket, guardedByHold } from "./guard.js";
-import {
-  type Attempt,
-  type Carrier,
-  GIVE_UP_TIMEOUT,
-  type HeldStream,
-  type Kind,
-  type Streams,
-  single,
-  throughAbsence,
-} from "./held.js";
-import { type Lease, Leased, type Leases, onOwn } from "./lease.js";
+import { type Attempt, GIVE_UP_TIMEOUT, type HeldStream, type Kind, type Streams, single, throughAbsence } from "./held.js";
+import { type Lease, Leased, type Leases, carried, onOwn } from "./lease.js";
+import type { Multiplex } from "./multiplex.js";
 import { type Stub, call, start } from "./transport.js";
 import { type Labels, type Mode, type Queued, type Revocation, contenderFrom, duration, modes, seconds } from "./types.js";
 
@@ -92,6 +84,7 @@ export class Lock extends Leased<AcquireRequest, Event, "granted"> {
       owner,
       metadata,
       lockDelay: duration(lockDelay),
+      detectDeadlock: false,
     };
     return this.open(request, signal, attempt);
   }
@@ -139,7 +132,7 @@ export class Lock extends Leased<AcquireRequest, Event, "granted"> {
    * another client writes is not guarded by it: hand on a Ticket.
    */
   guard<T>(body: () => T): T {
-    return guardedByHold(this.holdId, this.kind.streams, this.options.mode === "read" ? undefined : this.ticket(), body);
+    return guardedByHold(this.holdId, this.kind.streams, this.options.mode === "read" ? [] : [this.ticket()], body);
   }
 
   /**
@@ -148,10 +141,7 @@ export class Lock extends Leased<AcquireRequest, Event, "granted"> {
    * @internal
    */
   lossIn(error: unknown): LostError | undefined {
-    if (!(error instanceof GuardLostError) || error.metadata["fencing_token"] !== String(this.fencingToken)) {
-      return undefined;
-    }
-    return this.claim.lost ?? (this.claim.over ? undefined : new LostError(`lock ${this.name}`, error));
+    return this.lossOf(this.fencingToken, error);
   }
 
   /**
@@ -173,22 +163,16 @@ export class Lock extends Leased<AcquireRequest, Event, "granted"> {
 export async function acquire(kind: LockKind, leases: Leases | undefined, name: string, options: LockOptions): Promise<Lock> {
   return throughAbsence(kind.streams, options, async (attempt) => {
     const begin = async (own?: Lease): Promise<Lock> =>
-      new Lock(carried(kind, own ?? options.lease), name, options, own).acquire(attempt);
+      new Lock(carried(kind, own ?? options.lease, startOn), name, options, own).acquire(attempt);
     return leases === undefined || options.lease !== undefined ? begin() : onOwn(leases, options, attempt, begin);
   });
 }
 
-/** What the stream of the lease carries is valid for as long as the lease. */
-function carried(kind: LockKind, lease: Lease | undefined): LockKind {
-  const multiplex = lease?.multiplexOf(kind.streams);
-  if (multiplex === undefined) {
-    return kind;
-  }
-  const open = (request: AcquireRequest): Carrier<Event> =>
+function startOn(multiplex: Multiplex): LockKind["open"] {
+  return (request) =>
     multiplex.start({ $case: "acquire", value: { ...request, leaseId: "" } }, (event) =>
       event.$case === "acquire" ? event.value.event : undefined,
     );
-  return { ...kind, open, checker: undefined };
 }
 
 /** What a body may hold. */

@@ -255,6 +255,9 @@ class Request<Event> implements Carrier<Event | Suspension> {
     if (event.$case === "acquire" && event.value.event?.$case === "granted") {
       this.holdId = event.value.event.value.holdId;
       this.token = event.value.event.value.fencingToken;
+    } else if (event.$case === "acquireAll" && event.value.event?.$case === "granted") {
+      this.holdId = event.value.event.value.holdId;
+      this.token = event.value.event.value.locks[0]?.fencingToken ?? 0n; // of all: their places were made at once
     } else if (event.$case === "acquirePermits" && event.value.event?.$case === "granted") {
       this.holdId = event.value.event.value.holdId;
       this.token = event.value.event.value.token;

@@ -10,11 +10,15 @@ import { parse } from "yaml";
 
 import { sleep, use } from "../src/clock.js";
 import {
+  type AllOptions,
   Client,
   type ConfigEvent,
+  type Leader,
+  Leadership,
   Lease,
   Lock,
   type LockOptions,
+  Locks,
   LostError,
   Membership,
   type Mode,
@@ -61,6 +65,10 @@ interface Step {
   readonly ahead?: bigint;
   readonly group?: string;
   readonly member?: string;
+  readonly locks?: readonly string[];
+  readonly election?: string;
+  readonly candidate?: string;
+  readonly to?: string;
   readonly "on conflict"?: OnConflict;
   readonly key?: string;
   readonly value?: string;
@@ -88,8 +96,9 @@ const played = scenarios.filter(({ only }) => only?.includes("typescript") ?? tr
 /** Something that is waited for in the background. */
 interface Pending {
   readonly controller: AbortController;
-  readonly result: Promise<Lock | Lease | Membership>;
+  readonly result: Promise<Thing>;
   position: number;
+  ahead: ReadonlyMap<string, number>;
   settled: boolean;
 }
 
@@ -113,7 +122,7 @@ interface Watch {
   leader: string | undefined;
 }
 
-type Thing = Lock | Lease | Membership;
+type Thing = Lock | Locks | Leadership | Lease | Membership;
 
 /** Plays one scenario. */
 class Stage {
@@ -205,10 +214,18 @@ class Stage {
     return found;
   }
 
-  private lock(name: string | undefined): Lock {
+  private leadership(name: string | undefined): Leadership {
     const found = this.thing(name);
-    assert.ok(found instanceof Lock);
+    assert.ok(found instanceof Leadership);
     return found;
+  }
+
+  private token(step: Step, name: string | undefined): bigint {
+    const found = this.thing(name);
+    if (found instanceof Locks) {
+      return found.fencingTokens.get(step.lock ?? "") ?? 0n;
+    }
+    return found instanceof Lock ? found.fencingToken : this.leadership(name).term.fencingToken;
   }
 
   private keep(step: Step, thing: Thing | undefined): void {
@@ -226,6 +243,12 @@ class Stage {
       owner: step.owner ?? "",
       onRevocation: (asked) => this.revocations.set(step.as ?? "", asked),
     };
+  }
+
+  private allOptions(step: Step): AllOptions {
+    const { wait, lease, owner, onRevocation } = this.lockOptions(step);
+    const given = { ...(wait === undefined ? {} : { wait }), ...(lease === undefined ? {} : { lease }) };
+    return { ...given, owner: owner ?? "", ...(onRevocation === undefined ? {} : { onRevocation }) };
   }
 
   private job(step: Step, begin: (body: (signal: AbortSignal) => Promise<void>) => Promise<unknown>): void {
@@ -271,17 +294,14 @@ class Stage {
   }
 
   /** Asks for something, in the background if it is for later. */
-  private async ask(
-    step: Step,
-    work: (client: Client, signal: AbortSignal) => Promise<Lock | Lease | Membership>,
-  ): Promise<void> {
+  private async ask(step: Step, work: (client: Client, signal: AbortSignal) => Promise<Thing>): Promise<void> {
     const controller = new AbortController();
     const result = work(this.client(step), controller.signal);
     if (step.later !== true) {
       this.keep(step, await this.attempt(step, result));
       return;
     }
-    const pending: Pending = { controller, result, position: 0, settled: false };
+    const pending: Pending = { controller, result, position: 0, ahead: new Map(), settled: false };
     const settle = (): void => {
       pending.settled = true;
     };
@@ -300,13 +320,46 @@ class Stage {
         };
         return client.acquire(step.lock ?? "", { ...this.lockOptions(step), signal, onQueued });
       }),
+    "acquire all": async (step) =>
+      this.ask(step, async (client, signal) => {
+        const onQueued = (ahead: ReadonlyMap<string, number>): void => {
+          const pending = this.pending.get(step.as ?? "");
+          if (pending !== undefined) {
+            pending.ahead = ahead;
+          }
+        };
+        return client.acquireAll(step.locks ?? [], { ...this.allOptions(step), signal, onQueued });
+      }),
+    campaign: async (step) =>
+      this.ask(step, async (client, signal) => {
+        const onCandidate = (position: number): void => {
+          const pending = this.pending.get(step.as ?? "");
+          if (pending !== undefined) {
+            pending.position = position;
+          }
+        };
+        const options = { ...waiting(step), value: step.value ?? "", signal, onCandidate };
+        return client.campaign(step.election ?? "", step.candidate ?? "", options);
+      }),
+    resign: async (step) => {
+      await this.attempt(step, this.leadership(step.of).resign());
+    },
+    proclaim: async (step) => {
+      await this.attempt(step, this.leadership(step.of).proclaim(step.value ?? ""));
+    },
+    transfer: async (step) => {
+      const reason = step.reason ?? "";
+      await this.attempt(step, this.client(step).transferLeadership(step.election ?? "", step.to ?? "", { reason }));
+    },
     cancel: async (step) => {
       const pending = this.pending.get(step.of ?? "");
       pending?.controller.abort(new Error("cancelled"));
       await assert.rejects(pending?.result ?? Promise.resolve(), /cancelled/);
     },
     release: async (step) => {
-      await this.attempt(step, this.lock(step.of).release());
+      const held = this.thing(step.of);
+      assert.ok(held instanceof Lock || held instanceof Locks);
+      await this.attempt(step, held.release());
     },
     "open lease": async (step) => {
       const ttl = step.ttl === undefined ? {} : { ttl: Number(step.ttl) };
@@ -342,6 +395,13 @@ class Stage {
       await this.attempt(step, this.client(step).revoke(step.lock ?? "", { reason: step.reason ?? "", ...grace }));
     },
     run: (step) => {
+      if (step.locks !== undefined) {
+        const locks = step.locks;
+        this.job(step, async (body) =>
+          this.client(step).withLocks(locks, this.allOptions(step), async (_, signal) => body(signal)),
+        );
+        return;
+      }
       const grace = step["suspension grace"];
       const options: WithLockOptions = {
         ...this.lockOptions(step),
@@ -356,6 +416,12 @@ class Stage {
     observe: (step) => {
       const watch = this.watch(step);
       const follow = async (): Promise<void> => {
+        if (step.election !== undefined) {
+          for await (const { leader } of this.client(step).observe(step.election, this.stop.signal)) {
+            watch.leader = leader === undefined ? "" : shown(leader);
+          }
+          return;
+        }
         for await (const leader of this.client(step).watchLeader(step.lock ?? "", this.stop.signal)) {
           watch.leader = leader?.owner ?? "";
         }
@@ -475,6 +541,17 @@ class Stage {
       assert.ok(asked?.grace === undefined || (asked.grace > 0 && asked.grace <= Number(step.grace)));
     },
     queued: async (step) => this.until(step, () => this.pending.get(step.of ?? "")?.position === Number(step.position)),
+    ahead: async (step) => {
+      const expected = Object.entries(step.is as Record<string, bigint>).map(([name, ahead]) => [name, Number(ahead)]);
+      await this.until(step, () => {
+        const ahead = [...(this.pending.get(step.of ?? "")?.ahead ?? [])].sort();
+        return JSON.stringify(ahead) === JSON.stringify(expected.sort());
+      });
+    },
+    "yield request": async (step) => {
+      await this.until(step, () => this.leadership(step.of).yieldRequest !== undefined);
+      assert.equal(this.leadership(step.of).yieldRequest?.reason, step.reason);
+    },
     granted: async (step) => {
       const pending = this.pending.get(step.of ?? "");
       await this.until(step, () => pending?.settled === true);
@@ -488,7 +565,7 @@ class Stage {
         return true;
       });
     },
-    "larger token": (step) => assert.ok(this.lock(step.of).fencingToken > this.lock(step.than).fencingToken),
+    "larger token": (step) => assert.ok(this.token(step, step.of) > this.token(step, step.than)),
     holders: async (step) => {
       const { holders } = await this.client(step).getLock(step.lock ?? "");
       assert.deepEqual(
@@ -539,6 +616,10 @@ class Stage {
     stale: async (step) => this.until(step, () => this.watchOf(step).stale),
     exited: async (step) => this.until(step, () => this.sidecar.hasExited()),
   };
+}
+
+function shown({ candidate, value }: Leader): string {
+  return value === "" ? candidate : `${candidate} at ${value}`;
 }
 
 function sorted(state: Record<string, string> | undefined): [string, string][] | undefined {

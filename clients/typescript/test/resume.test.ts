@@ -75,7 +75,7 @@ class Resuming {
   }
 }
 
-void test("what stands on a lease, and a lock without one, outlive their sidecar", async (t) => {
+void test("what stands on a lease, and locks without one, outlive their sidecar", async (t) => {
   const resuming = await Resuming.begin(t);
   const client = new Client({ address: resuming.address });
   t.after(() => client.close());
@@ -87,6 +87,7 @@ void test("what stands on a lease, and a lock without one, outlive their sidecar
     onResumed: () => news.push("resumed"),
   });
   const alone = await client.acquire("alone");
+  const several = await client.acquireAll(["one", "two"]);
   const member = await client.join("group", "member", { lease });
   const other = await client.acquire("awaited", { lease: await client.openLease() });
   let granted = false;
@@ -97,22 +98,25 @@ void test("what stands on a lease, and a lock without one, outlive their sidecar
   await sleep(0.3);
   for (let round = 0; round < 2; round++) {
     await resuming.kill();
-    await until("suspended", 5, () => lease.suspended && lock.suspended && alone.suspended);
+    await until("suspended", 5, () => [lease, lock, alone, several].every((held) => held.suspended));
     assert.ok(lock.valid && alone.valid);
     await resuming.start();
-    await until("resumed", 5, () => !lease.suspended && !lock.suspended && !alone.suspended);
+    await until("resumed", 5, () => ![lease, lock, alone, several].some((held) => held.suspended));
   }
   assert.equal(news[0], "suspended");
   assert.equal(news.at(-1), "resumed");
   await sleep(TTL + 1);
-  assert.ok(lock.valid && alone.valid && member.valid && lease.valid && !granted);
+  assert.ok(lock.valid && alone.valid && several.valid && member.valid && lease.valid && !granted);
+  await several.guard(async () => client.config.put("guarded", "by the hold that has kept its id"));
   const rival = new Client({ address: resuming.address });
   t.after(() => rival.close());
-  for (const name of ["held", "alone"]) {
+  for (const name of ["held", "alone", "one", "two"]) {
     await assert.rejects(rival.acquire(name, { wait: 0 }), LockHeldError);
   }
   await alone.release();
   await rival.acquire("alone", { wait: 0 });
+  await several.release();
+  await rival.acquireAll(["two", "one"], { wait: 0 });
   await other.release();
   await (await waiting).release();
   await lock.release();

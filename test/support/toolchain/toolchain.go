@@ -98,10 +98,14 @@ func place(name, module, flags string) (string, error) {
 	return filepath.Join(folder, name+"-"+hex.EncodeToString(key.Sum(nil)[:8])), nil
 }
 
-// repository is the folder of this repository, in which the caller runs.
+// repository is the folder of this repository, in which the caller runs: in its first module, or in one below tools/.
 func repository(ctx context.Context) (string, error) {
 	output, err := run(ctx, ".", "env", "GOMOD")
-	return filepath.Dir(strings.TrimSpace(string(output))), err
+	folder := filepath.Dir(strings.TrimSpace(string(output)))
+	if above := filepath.Dir(folder); filepath.Base(above) == "tools" {
+		folder = filepath.Dir(above)
+	}
+	return folder, err
 }
 
 func run(ctx context.Context, folder string, arguments ...string) ([]byte, error) {

@@ -16,6 +16,7 @@ from sidekeeper._config import Commit, Precondition, if_exists, if_missing, if_v
 from sidekeeper._errors import *  # noqa: F403 (each error, as __all__ says)
 from sidekeeper._guard import CurrentToken, Ticket, Verification, tickets, unguarded
 from sidekeeper._sync import (
+    AllOptions,
     CampaignOptions,
     Client,
     Config,
@@ -24,6 +25,7 @@ from sidekeeper._sync import (
     Lease,
     Lock,
     LockOptions,
+    Locks,
     Membership,
     Permits,
     PermitsOptions,
@@ -52,6 +54,7 @@ from sidekeeper._types import (
     SemaphoreView,
     SequenceState,
     Token,
+    WantedLock,
     YieldRequest,
 )
 
@@ -60,6 +63,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ADDRESS_VARIABLE",
     "DEFAULT_ADDRESS",
+    "AllOptions",
     "CampaignOptions",
     "Candidate",
     "Client",
@@ -81,6 +85,7 @@ __all__ = [
     "Lock",
     "LockOptions",
     "LockView",
+    "Locks",
     "Membership",
     "Mode",
     "Numbers",
@@ -98,6 +103,7 @@ __all__ = [
     "Ticket",
     "Token",
     "Verification",
+    "WantedLock",
     "YieldRequest",
     "if_exists",
     "if_missing",

@@ -24,7 +24,7 @@ class Ticket:
     def guard(self) -> Iterator[None]:
         """Guards with the ticket what is written in the body of `with`, through any client; see `Lock.guard`."""
         wire = hold_pb2.Guard(ticket=hold_pb2.Ticket(lock=self.lock, fencing_token=self.fencing_token))
-        with entered(Guard(wire, ticket=self)):
+        with entered(Guard(wire, tickets=(self,))):
             yield
 
 
@@ -57,12 +57,12 @@ class Guard:
     wire: hold_pb2.Guard
     client: object = None
     """What that client's objects have in common; None for every client."""
-    ticket: Ticket | None = None
-    """That of the hold, if it excludes all others."""
+    tickets: tuple[Ticket, ...] = ()
+    """Those of the hold that exclude all others."""
 
 
-def of_hold(hold_id: str, client: object, ticket: Ticket | None) -> Guard:
-    return Guard(hold_pb2.Guard(hold_id=hold_id), client, ticket)
+def of_hold(hold_id: str, client: object, *tickets: Ticket) -> Guard:
+    return Guard(hold_pb2.Guard(hold_id=hold_id), client, tickets)
 
 
 _guards: ContextVar[tuple[Guard, ...]] = ContextVar("sidekeeper guards", default=())
@@ -101,7 +101,7 @@ def unguarded() -> Iterator[None]:
 def tickets() -> tuple[Ticket, ...]:
     """The tickets of the holds that guard what is written here, outermost first: what `sidekeeper.fence` sends along to whatever else the
     locks protect. Locks that are held in mode READ have none here, since readers do not exclude each other."""
-    return tuple(dict.fromkeys(guard.ticket for guard in _guards.get() if guard.ticket is not None))
+    return tuple(dict.fromkeys(ticket for guard in _guards.get() for ticket in guard.tickets))
 
 
 def guards(client: object) -> list[hold_pb2.Guard]:

@@ -14,6 +14,7 @@ from sidekeeper._election import Leadership
 from sidekeeper._errors import ForkedError, GuardLostError, HoldNotFoundError, LostError, SidekeeperError, SuspendedError, named
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, HeldStream, Kind, Single, Streams, leave_body, through_absence
 from sidekeeper._lease import Lease, Leased, Leases, on_own
+from sidekeeper._locks import Locks
 from sidekeeper._permits import Permits
 from sidekeeper._types import CommonLockOptions, Contender, Mode, Queued, Revocation, Token, duration, seconds
 from sidekeeper.lock.v1 import lock_pb2
@@ -99,7 +100,7 @@ class Lock(Leased):
 
     def _own_guard(self) -> _guard.Guard:
         shared = self._options.get("mode", Mode.EXCLUSIVE) == Mode.READ
-        return _guard.of_hold(self.hold_id, self._kind.streams, None if shared else self.ticket())
+        return _guard.of_hold(self.hold_id, self._kind.streams, *(() if shared else (self.ticket(),)))
 
     def check(self) -> None:
         """Raises LostError if the lock is not proven to be the caller's at this moment."""
@@ -175,11 +176,11 @@ class _Watchdog:
         return self._task is not None and self._task.cancelling() > self._cancelling
 
 
-H = TypeVar("H", Lock, Permits, Leadership)
+H = TypeVar("H", Lock, Locks, Permits, Leadership)
 
 
 class WithHeld(AbstractAsyncContextManager[H]):
-    """Acquires a lock, permits or leadership, holds them while a body runs, and releases them."""
+    """Acquires a lock or several, permits or leadership, holds them while a body runs, and releases them."""
 
     def __init__(self, acquire: Callable[[], Awaitable[H]], grace: float | None) -> None:
         self._acquire: Callable[[], Awaitable[H]] = acquire
@@ -188,7 +189,7 @@ class WithHeld(AbstractAsyncContextManager[H]):
 
     async def __aenter__(self) -> H:
         held = await self._acquire()
-        guard = held._own_guard() if isinstance(held, Lock | Leadership) else None
+        guard = None if isinstance(held, Permits) else held._own_guard()
         self._entered.append((held, _Watchdog(held, self._grace), guard))
         if guard is not None:
             _guard.enter(guard)
@@ -198,7 +199,7 @@ class WithHeld(AbstractAsyncContextManager[H]):
         held, watchdog, guard = self._entered.pop()
         if guard is not None:
             _guard.leave(guard)
-        instead = watchdog.leave(error) or (loss_met(held, error) if isinstance(held, Lock | Leadership) else None)
+        instead = watchdog.leave(error) or (None if isinstance(held, Permits) else loss_met(held, error))
         try:
             await leave_body(held.release, strictly=kind is None and instead is None)
         except asyncio.CancelledError:
@@ -208,7 +209,7 @@ class WithHeld(AbstractAsyncContextManager[H]):
             raise instead
 
 
-def loss_met(lock: Lock | Leadership, error: BaseException | None) -> LostError | None:
+def loss_met(lock: Lock | Locks | Leadership, error: BaseException | None) -> LostError | None:
     """The loss of a body's lock that a write of the body has met first."""
     if not isinstance(error, GuardLostError) or lock._giving_up is not None:
         return None

@@ -243,8 +243,7 @@ class Request:
     def hear_of(self, kind: str | None, content: Any) -> None:
         """Hears an event of its own."""
         if kind == "granted":
-            self._hold_id = content.hold_id
-            self._token = content.token if hasattr(content, "token") else content.fencing_token
+            self._hold_id, self._token = content.hold_id, _token_of(content)
         elif kind == "elected":
             self._hold_id, self._token = content.hold_id, content.ticket.fencing_token
         elif kind == "joined":
@@ -304,6 +303,13 @@ class Request:
 async def _messages(unsent: asyncio.Queue[lease_pb2.MultiplexRequest | None]) -> AsyncIterator[lease_pb2.MultiplexRequest]:
     while (message := await unsent.get()) is not None:
         yield message
+
+
+def _token_of(granted: Any) -> int:
+    """The token of what was granted; several locks have one and the same, as their places were made at once."""
+    if hasattr(granted, "locks"):
+        return int(granted.locks[0].fencing_token)
+    return int(granted.token if hasattr(granted, "token") else granted.fencing_token)
 
 
 def _answer(asked: asyncio.Future[Answer], answer: Answer) -> None:

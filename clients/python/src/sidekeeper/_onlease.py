@@ -25,9 +25,10 @@ H = TypeVar("H", bound=OnLease)
 
 
 async def on_lease(
-    kind: Kind, leases: Leases, options: Mapping[str, Any], owner: str, take: Callable[[Lease | None, Attempt], Awaitable[H]]
+    kind: Kind, leases: Leases | None, options: Mapping[str, Any], owner: str, take: Callable[[Lease | None, Attempt], Awaitable[H]]
 ) -> H:
-    """Takes a hold on the lease of the options, or on one of its own, also from a sidecar that is away for a time."""
+    """Takes a hold on the lease of the options, or on one of its own, also from a sidecar that is away for a time. Without leases a hold
+    that is given none has a call of its own."""
     given: Lease | None = options.get("lease")
     if given is not None and given._kind.streams is not kind.streams:
         raise ValueError("the lease is another client's")
@@ -36,7 +37,7 @@ async def on_lease(
         async def begin(own: Lease | None) -> H:
             return await take(own, this)
 
-        if given is not None:
+        if given is not None or leases is None:
             return await begin(None)
         return await on_own(leases, this, owner, options.get("metadata"), begin)
 

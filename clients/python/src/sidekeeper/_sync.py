@@ -20,6 +20,7 @@ from sidekeeper._errors import ForkedError, LostError, SidekeeperError, Suspende
 from sidekeeper._held import Held, HeldStream, log_failure
 from sidekeeper._lock import leads_again, loss_met
 from sidekeeper._types import (
+    CommonAllOptions,
     CommonCampaignOptions,
     CommonLockOptions,
     CommonPermitsOptions,
@@ -36,6 +37,7 @@ from sidekeeper._types import (
     SemaphoreView,
     SequenceState,
     Token,
+    WantedLock,
     YieldRequest,
 )
 
@@ -215,19 +217,60 @@ class Lease(_Held):
         self._give_up()
 
 
-class Lock(_Held):
-    """A granted hold. Release it, even after it was lost."""
+class _Stopping(_Held):
+    """What says to a body of a thread that it must not go on."""
 
-    def __init__(self, loop: _Loop, lock: aio.Lock, suspension_grace: float | None = None) -> None:
-        super().__init__(loop, lock)
-        self._lock = lock
+    def __init__(self, loop: _Loop, held: aio.Lock | aio.Locks, suspension_grace: float | None) -> None:
+        super().__init__(loop, held)
+        self._held = held
         self._grace = suspension_grace
         self._stop = threading.Event()
         self._timer: asyncio.TimerHandle | None = None
-        lock._on_suspension.append(self._suspended)
-        lock._claim.on_end(self._over)
-        if lock.suspended:
+        held._on_suspension.append(self._suspended)
+        held._claim.on_end(self._over)
+        if held.suspended:
             self._suspended(True)
+
+    def should_stop(self) -> bool:
+        """Whether the body must not go on: it is lost, or suspended for longer than the grace."""
+        return self._stop.is_set() or not self.valid
+
+    def wait_should_stop(self, timeout: float | None = None) -> bool:
+        """Returns True as soon as the body must not go on; False if it may still go on after timeout seconds. Use it in place of sleep."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self.should_stop():
+            left = 0.25 if until is None else min(0.25, until - time.monotonic())
+            if left <= 0:
+                return False
+            self._stop.wait(left)
+        return True
+
+    def check(self) -> None:
+        """Raises LostError if it is not proven to be the caller's, SuspendedError if it is suspended for longer than the grace."""
+        self._held.check()
+        if self._stop.is_set():
+            raise SuspendedError(f"{self._claim.what} has been suspended for {self._grace} s")
+
+    def _suspended(self, suspended: bool) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if suspended and self._grace is not None:
+            self._timer = asyncio.get_running_loop().call_later(self._grace, self._stop.set)
+        elif not suspended and not self._claim.over():
+            self._stop.clear()
+
+    def _over(self) -> None:
+        self._suspended(False)
+        self._stop.set()
+
+
+class Lock(_Stopping):
+    """A granted hold. Release it, even after it was lost."""
+
+    def __init__(self, loop: _Loop, lock: aio.Lock, suspension_grace: float | None = None) -> None:
+        super().__init__(loop, lock, suspension_grace)
+        self._lock = lock
 
     @property
     def name(self) -> str:
@@ -248,26 +291,6 @@ class Lock(_Held):
     def revocation(self) -> Revocation | None:
         """The latest request to release the lock; None if there was none."""
         return self._lock.revocation
-
-    def should_stop(self) -> bool:
-        """Whether the body must not go on: the lock is lost, or suspended for longer than the grace."""
-        return self._stop.is_set() or not self.valid
-
-    def wait_should_stop(self, timeout: float | None = None) -> bool:
-        """Returns True as soon as the body must not go on; False if it may still go on after timeout seconds. Use it in place of sleep."""
-        until = None if timeout is None else time.monotonic() + timeout
-        while not self.should_stop():
-            left = 0.25 if until is None else min(0.25, until - time.monotonic())
-            if left <= 0:
-                return False
-            self._stop.wait(left)
-        return True
-
-    def check(self) -> None:
-        """Raises LostError if the lock is not proven to be the caller's, SuspendedError if it is suspended for longer than the grace."""
-        self._lock.check()
-        if self._stop.is_set():
-            raise SuspendedError(f"lock {self.name} has been suspended for {self._grace} s")
 
     def ticket(self) -> _guard.Ticket:
         """What the holder hands on to others, who guard with it what they write."""
@@ -292,18 +315,56 @@ class Lock(_Held):
         """
         self._give_up()
 
-    def _suspended(self, suspended: bool) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if suspended and self._grace is not None:
-            self._timer = asyncio.get_running_loop().call_later(self._grace, self._stop.set)
-        elif not suspended and not self._claim.over():
-            self._stop.clear()
 
-    def _over(self) -> None:
-        self._suspended(False)
-        self._stop.set()
+class AllOptions(CommonAllOptions, total=False):
+    """How to acquire several locks. The callbacks are called one at a time in the client's own thread: they must not block."""
+
+    lease: Lease | None
+    """The lease to hold the locks with, of the same client; None, one of their own that ends with them."""
+
+
+class Locks(_Stopping):
+    """Several locks that are held as one hold: what ends one ends all. Release them, even after they were lost."""
+
+    def __init__(self, loop: _Loop, locks: aio.Locks, suspension_grace: float | None = None) -> None:
+        super().__init__(loop, locks, suspension_grace)
+        self._locks = locks
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the locks, as they were asked for."""
+        return self._locks.names
+
+    @property
+    def hold_id(self) -> str:
+        """Names the one hold in calls made without this package: 32 hexadecimal digits. It is a secret."""
+        return self._locks.hold_id
+
+    @property
+    def fencing_tokens(self) -> Mapping[str, Token]:
+        """Of each lock, by its name; see Lock.fencing_token."""
+        return self._locks.fencing_tokens
+
+    @property
+    def revocation(self) -> Revocation | None:
+        """The latest request to release any of the locks, which asks for all; None if there was none."""
+        return self._locks.revocation
+
+    def tickets(self) -> tuple[_guard.Ticket, ...]:
+        """What the holder hands on to others, who guard with them what they write; in the order of the names."""
+        return self._locks.tickets()
+
+    def guard(self) -> AbstractContextManager[None]:
+        """Guards with all of the locks what its client writes in the body of `with`; see Lock.guard."""
+        return self._locks.guard()
+
+    def release(self) -> None:
+        """Releases all of the locks. For the caller they end at once; when this returns, the next waiters can be granted them. Errors as of
+        Lock.release."""
+        self._give_up()
+
+
+S = TypeVar("S", bound=_Stopping)
 
 
 class PermitsOptions(CommonPermitsOptions, total=False):
@@ -623,7 +684,24 @@ class Client:
         step. What the body writes with this client, in this thread, is written only while the lock is held (see `Lock.guard`); `unguarded`
         makes it not so.
         """
-        return _WithLock(self, name, suspension_grace, options)
+        return _WithHeld(lambda: self.acquire(name, suspension_grace=suspension_grace, **options))
+
+    def acquire_all(self, *locks: str | WantedLock, suspension_grace: float | None = None, **options: Unpack[AllOptions]) -> Locks:
+        """Waits for 1 to 16 locks at once, and returns when all are granted and valid, as one hold; see aio.Client.acquire_all.
+        suspension_grace as in acquire."""
+        return self._loop.run(self._acquire_all(locks, suspension_grace, options), Locks._undo)
+
+    async def _acquire_all(self, locks: tuple[str | WantedLock, ...], grace: float | None, options: AllOptions) -> Locks:
+        lease = options.get("lease")
+        chosen: Any = {**options, "lease": lease._lease if lease else None}
+        return Locks(self._loop, await self._client.acquire_all(*locks, **chosen), grace)
+
+    def locks(
+        self, *locks: str | WantedLock, suspension_grace: float | None = None, **options: Unpack[AllOptions]
+    ) -> AbstractContextManager[Locks]:
+        """Holds several locks, acquired at once, in the body of `with`, and releases them. LostError is raised at the end of a body that
+        has lost them. A body looks whether it may go on, and is guarded, as in lock."""
+        return _WithHeld(lambda: self.acquire_all(*locks, suspension_grace=suspension_grace, **options))
 
     def run_while_leader(self, name: str, body: Callable[[Lock], T], **options: Unpack[LockOptions]) -> T:
         """Runs body while holding the lock and returns its result. When the lock is lost, body should stop, for example by calling
@@ -792,22 +870,22 @@ async def _end(task: asyncio.Task[None]) -> None:
     await asyncio.wait([task])
 
 
-class _WithLock(AbstractContextManager[Lock]):
-    def __init__(self, client: Client, name: str, grace: float | None, options: LockOptions) -> None:
-        self._client, self._name, self._grace, self._options = client, name, grace, options
-        self._entered: list[tuple[Lock, _guard.Guard]] = []
+class _WithHeld(AbstractContextManager[S]):
+    def __init__(self, acquire: Callable[[], S]) -> None:
+        self._acquire: Callable[[], S] = acquire
+        self._entered: list[tuple[S, _guard.Guard]] = []
 
-    def __enter__(self) -> Lock:
-        lock = self._client.acquire(self._name, suspension_grace=self._grace, **self._options)
-        guard = lock._lock._own_guard()
-        self._entered.append((lock, guard))
+    def __enter__(self) -> S:
+        held = self._acquire()
+        guard = held._held._own_guard()
+        self._entered.append((held, guard))
         _guard.enter(guard)
-        return lock
+        return held
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        lock, guard = self._entered.pop()
+        held, guard = self._entered.pop()
         _guard.leave(guard)
-        lost = loss_met(lock._lock, error)
-        lock.__exit__(kind, error, trace)
+        lost = loss_met(held._held, error)
+        held.__exit__(kind, error, trace)
         if lost is not None:
             raise lost

@@ -106,6 +106,34 @@ class CommonLockOptions(TypedDict, total=False):
     """Called with each request to release the lock."""
 
 
+@dataclass(frozen=True)
+class WantedLock:
+    """One of several locks that are acquired at once."""
+
+    name: str
+    mode: Mode = Mode.EXCLUSIVE
+
+
+class CommonAllOptions(TypedDict, total=False):
+    """What asyncio's AllOptions and those for threads have in common."""
+
+    wait: float | None
+    """As in LockOptions, for all of the locks."""
+    owner: str
+    """Who the caller is, for people: at most 128 bytes of UTF-8."""
+    metadata: Mapping[str, str]
+    """More about the caller, for people: at most 1 KiB in all."""
+    on_queued: Callable[[Mapping[str, int]], object]
+    """Called when the caller has to wait, and whenever that changes, with how many are ahead: at least 1, by the names of the locks that
+    are still waited for."""
+    on_suspended: Callable[[float], object]
+    """As in LockOptions."""
+    on_resumed: Callable[[], object]
+    """As in LockOptions."""
+    on_revocation: Callable[[Revocation], object]
+    """Called with each request to release any of the locks, which asks for all."""
+
+
 class CommonPermitsOptions(TypedDict, total=False):
     """What asyncio's PermitsOptions and those for threads have in common."""
 

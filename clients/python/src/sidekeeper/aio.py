@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _election, _lease, _lock, _permits, _transport
+from sidekeeper import _election, _lease, _lock, _locks, _permits, _transport
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._election import CampaignOptions, Leadership, Observer
@@ -18,10 +18,11 @@ from sidekeeper._guard import CurrentToken, Ticket, Verification, guards, ticket
 from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease, on_own
 from sidekeeper._lock import Lock, LockOptions, WithHeld
+from sidekeeper._locks import AllOptions, Locks
 from sidekeeper._membership import Membership, joins_again
 from sidekeeper._permits import Permits, PermitsOptions
 from sidekeeper._sequence import Sequence
-from sidekeeper._types import Contender, ElectionView, GroupView, LockView, Observation, OnConflict, SemaphoreView, duration
+from sidekeeper._types import Contender, ElectionView, GroupView, LockView, Observation, OnConflict, SemaphoreView, WantedLock, duration
 from sidekeeper.election.v1 import election_pb2, election_pb2_grpc
 from sidekeeper.fencing.v1 import fencing_pb2, fencing_pb2_grpc
 from sidekeeper.hold.v1 import hold_pb2
@@ -31,6 +32,7 @@ from sidekeeper.membership.v1 import membership_pb2, membership_pb2_grpc
 from sidekeeper.semaphore.v1 import semaphore_pb2, semaphore_pb2_grpc
 
 __all__ = [
+    "AllOptions",
     "CampaignOptions",
     "Client",
     "Commit",
@@ -41,6 +43,7 @@ __all__ = [
     "Lease",
     "Lock",
     "LockOptions",
+    "Locks",
     "Membership",
     "Permits",
     "PermitsOptions",
@@ -48,6 +51,7 @@ __all__ = [
     "Sequence",
     "Ticket",
     "Verification",
+    "WantedLock",
     "if_exists",
     "if_missing",
     "if_version",
@@ -77,6 +81,7 @@ class Client:
         self._fencing: Any = fencing_pb2_grpc.FencingServiceStub(self._channel)
         self._streams = Streams()
         self._lock = _lock.kind(self._streams, self._locks)
+        self._several = _locks.kind(self._lock, self._locks)
         self._elections: Any = election_pb2_grpc.ElectionServiceStub(self._channel)
         self._leadership = _election.kind(self._streams, self._elections)
         self._permit = _permits.kind(self._streams, self._semaphores)
@@ -134,6 +139,23 @@ class Client:
         while the lock is held (see `Lock.guard`); `unguarded` makes it not so.
         """
         return WithHeld(lambda: self.acquire(name, **options), suspension_grace)
+
+    async def acquire_all(self, *locks: str | WantedLock, **options: Unpack[AllOptions]) -> Locks:
+        """Waits until it is the caller's turn for each of 1 to 16 locks, and returns when all are granted and valid, as one hold.
+
+        It takes its places in all queues at the same moment: callers that take what they need with one acquire_all never wait for each
+        other in a circle, whatever the order of the names. Errors, and what happens while the sidecar or the ensemble is away, as of
+        acquire. Cancel it to give up all places.
+        """
+        leases = self._leases if self._channel.on_socket else None
+        return await _transport.answered(self._bound(options.get("wait")), _locks.acquire(self._several, leases, locks, options))
+
+    def locks(
+        self, *locks: str | WantedLock, suspension_grace: float | None = None, **options: Unpack[AllOptions]
+    ) -> AbstractAsyncContextManager[Locks]:
+        """Holds several locks, acquired at once, in the body of `async with`, and releases them. The body is cancelled, and LostError
+        raised, as soon as they are lost; suspension_grace, and what the body writes, are as in lock."""
+        return WithHeld(lambda: self.acquire_all(*locks, **options), suspension_grace)
 
     async def run_while_leader(self, name: str, body: Callable[[Lock], Awaitable[T]], **options: Unpack[LockOptions]) -> T:
         """Runs body while holding the lock and returns its result. When the lock is lost, body is cancelled, and run again after

@@ -260,6 +260,12 @@ const (
 	//
 	// What to do: transfer leadership to a candidate ahead of it, or end it.
 	Reason_REASON_FOREIGN_CANDIDATE Reason = 51
+	// ABORTED: the caller waits in a circle: for a lock whose holder waits for another one, and so on, until one waits for a lock that the
+	// caller's own lease has. Only who has set detect_deadlock is told. Nothing was granted, and what the lease holds it still holds. The error's
+	// details tell the `lock` that was waited for, and the `leases` in the circle, the caller's own first.
+	//
+	// What to do: release the locks of the lease, and acquire all again, with one AcquireAll or in an order that is the same everywhere.
+	Reason_REASON_DEADLOCK Reason = 52
 )
 
 // Enum value maps for Reason.
@@ -317,6 +323,7 @@ var (
 		49: "REASON_TOO_MANY_PERMITS",
 		50: "REASON_CANDIDATE_NOT_FOUND",
 		51: "REASON_FOREIGN_CANDIDATE",
+		52: "REASON_DEADLOCK",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -371,6 +378,7 @@ var (
 		"REASON_TOO_MANY_PERMITS":       49,
 		"REASON_CANDIDATE_NOT_FOUND":    50,
 		"REASON_FOREIGN_CANDIDATE":      51,
+		"REASON_DEADLOCK":               52,
 	}
 )
 
@@ -405,7 +413,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xac\v\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xc1\v\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -459,7 +467,8 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x15REASON_SEMAPHORE_FULL\x100\x12\x1b\n" +
 	"\x17REASON_TOO_MANY_PERMITS\x101\x12\x1e\n" +
 	"\x1aREASON_CANDIDATE_NOT_FOUND\x102\x12\x1c\n" +
-	"\x18REASON_FOREIGN_CANDIDATE\x103B_\n" +
+	"\x18REASON_FOREIGN_CANDIDATE\x103\x12\x13\n" +
+	"\x0fREASON_DEADLOCK\x104B_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -106,9 +106,14 @@ type AcquireRequest struct {
 	// stream: 0 to 60 seconds, in whole milliseconds. In this time what the holder has sent before arrives: for resources that cannot compare
 	// fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. The first time that a lock is
 	// held with a delay while others wait for it without one, it is kept only as long as somebody waits. Omitted, none.
-	LockDelay     *durationpb.Duration `protobuf:"bytes,7,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LockDelay *durationpb.Duration `protobuf:"bytes,7,opt,name=lock_delay,json=lockDelay,proto3" json:"lock_delay,omitempty"`
+	// Optional. Whether the call ends with DEADLOCK when its lease waits in a circle: for a caller that holds locks with the lease, whose holders
+	// wait for locks of the next, and so on, until one waits for a lock of this lease. Of those in the circle that have set it, the one that began
+	// to wait last is told, within three seconds. A lease counts as one caller, which lets go of nothing before it is granted what it waits for: do
+	// not set it where others go on with the lease meanwhile. Omitted, false: the call goes on waiting.
+	DetectDeadlock bool `protobuf:"varint,8,opt,name=detect_deadlock,json=detectDeadlock,proto3" json:"detect_deadlock,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *AcquireRequest) Reset() {
@@ -188,6 +193,13 @@ func (x *AcquireRequest) GetLockDelay() *durationpb.Duration {
 		return x.LockDelay
 	}
 	return nil
+}
+
+func (x *AcquireRequest) GetDetectDeadlock() bool {
+	if x != nil {
+		return x.DetectDeadlock
+	}
+	return false
 }
 
 // AcquireResponse is one event while waiting for a lock or holding it. Ignore messages whose event you do not know.
@@ -1914,6 +1926,473 @@ func (x *Contender) GetLockDelay() *durationpb.Duration {
 	return nil
 }
 
+// ExplainRequest names what to explain.
+type ExplainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Optional. The lock's name. Required without `lease`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Optional. The number of a lease, as it stands in the sidecar's log: 8 hexadecimal digits in lower case. Required without `name`.
+	Lease         string `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainRequest) Reset() {
+	*x = ExplainRequest{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainRequest) ProtoMessage() {}
+
+func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
+func (*ExplainRequest) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ExplainRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ExplainRequest) GetLease() string {
+	if x != nil {
+		return x.Lease
+	}
+	return ""
+}
+
+// ExplainResponse is who waits for whom.
+type ExplainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The locks: first the one of the request, or those that its lease waits for, then those that the callers there wait for, and so on.
+	Locks []*ExplainedLock `protobuf:"bytes,1,rep,name=locks,proto3" json:"locks,omitempty"`
+	// Who waits in a circle, each circle once. Each of them existed at one moment, and ends only if one of its leases gives something up.
+	Cycles []*Cycle `protobuf:"bytes,2,rep,name=cycles,proto3" json:"cycles,omitempty"`
+	// Always set. Whether there was more than could be looked at: more than 64 locks, or more than 1,000 callers at one.
+	Incomplete    bool `protobuf:"varint,3,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainResponse) Reset() {
+	*x = ExplainResponse{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainResponse) ProtoMessage() {}
+
+func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
+func (*ExplainResponse) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ExplainResponse) GetLocks() []*ExplainedLock {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetCycles() []*Cycle {
+	if x != nil {
+		return x.Cycles
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
+	}
+	return false
+}
+
+// ExplainedLock is a lock with those at it.
+type ExplainedLock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. The lock's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The holders, in the order of their grants.
+	Holders []*Party `protobuf:"bytes,2,rep,name=holders,proto3" json:"holders,omitempty"`
+	// The first 16 waiters, in the order of their turn, and after them those that are in a circle.
+	Waiters []*Party `protobuf:"bytes,3,rep,name=waiters,proto3" json:"waiters,omitempty"`
+	// Always set. How many more wait.
+	WaitersOmitted int32 `protobuf:"varint,4,opt,name=waiters_omitted,json=waitersOmitted,proto3" json:"waiters_omitted,omitempty"`
+	// For how long the lock is usually held, if this sidecar has seen holds of it end. Omitted if not.
+	UsualHold     *UsualHold `protobuf:"bytes,5,opt,name=usual_hold,json=usualHold,proto3" json:"usual_hold,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainedLock) Reset() {
+	*x = ExplainedLock{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainedLock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainedLock) ProtoMessage() {}
+
+func (x *ExplainedLock) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainedLock.ProtoReflect.Descriptor instead.
+func (*ExplainedLock) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ExplainedLock) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ExplainedLock) GetHolders() []*Party {
+	if x != nil {
+		return x.Holders
+	}
+	return nil
+}
+
+func (x *ExplainedLock) GetWaiters() []*Party {
+	if x != nil {
+		return x.Waiters
+	}
+	return nil
+}
+
+func (x *ExplainedLock) GetWaitersOmitted() int32 {
+	if x != nil {
+		return x.WaitersOmitted
+	}
+	return 0
+}
+
+func (x *ExplainedLock) GetUsualHold() *UsualHold {
+	if x != nil {
+		return x.UsualHold
+	}
+	return nil
+}
+
+// UsualHold is for how long a lock was held through this sidecar.
+type UsualHold struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. How many of the newest holds were counted, at most 64.
+	Holds int32 `protobuf:"varint,1,opt,name=holds,proto3" json:"holds,omitempty"`
+	// Always set. Half of them were not longer.
+	Median *durationpb.Duration `protobuf:"bytes,2,opt,name=median,proto3" json:"median,omitempty"`
+	// Always set. The longest.
+	Longest       *durationpb.Duration `protobuf:"bytes,3,opt,name=longest,proto3" json:"longest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsualHold) Reset() {
+	*x = UsualHold{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsualHold) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsualHold) ProtoMessage() {}
+
+func (x *UsualHold) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsualHold.ProtoReflect.Descriptor instead.
+func (*UsualHold) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *UsualHold) GetHolds() int32 {
+	if x != nil {
+		return x.Holds
+	}
+	return 0
+}
+
+func (x *UsualHold) GetMedian() *durationpb.Duration {
+	if x != nil {
+		return x.Median
+	}
+	return nil
+}
+
+func (x *UsualHold) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
+// Party is a caller at a lock.
+type Party struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. As in Get.
+	Contender *Contender `protobuf:"bytes,1,opt,name=contender,proto3" json:"contender,omitempty"`
+	// The number of its lease, as it stands in the log of its sidecar: 8 hexadecimal digits in lower case. Empty if it is unknown, which it is of
+	// one at another sidecar that does not wait for a lock while it has another one.
+	Lease string `protobuf:"bytes,2,opt,name=lease,proto3" json:"lease,omitempty"`
+	// The other locks that its lease waits for, in the order of names.
+	WaitsFor []string `protobuf:"bytes,3,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
+	// Whether its lease is suspended. Omitted if it is unknown, as it is at another sidecar.
+	Suspended     *bool `protobuf:"varint,4,opt,name=suspended,proto3,oneof" json:"suspended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Party) Reset() {
+	*x = Party{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Party) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Party) ProtoMessage() {}
+
+func (x *Party) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Party.ProtoReflect.Descriptor instead.
+func (*Party) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Party) GetContender() *Contender {
+	if x != nil {
+		return x.Contender
+	}
+	return nil
+}
+
+func (x *Party) GetLease() string {
+	if x != nil {
+		return x.Lease
+	}
+	return ""
+}
+
+func (x *Party) GetWaitsFor() []string {
+	if x != nil {
+		return x.WaitsFor
+	}
+	return nil
+}
+
+func (x *Party) GetSuspended() bool {
+	if x != nil && x.Suspended != nil {
+		return *x.Suspended
+	}
+	return false
+}
+
+// Cycle is a circle of leases that wait for each other.
+type Cycle struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. At least 2. Each waits for the next, and the last for the first.
+	Links         []*Link `protobuf:"bytes,1,rep,name=links,proto3" json:"links,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Cycle) Reset() {
+	*x = Cycle{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Cycle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Cycle) ProtoMessage() {}
+
+func (x *Cycle) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Cycle.ProtoReflect.Descriptor instead.
+func (*Cycle) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Cycle) GetLinks() []*Link {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+// Link is one lease in a circle.
+type Link struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. The number of the lease, as in Party.
+	Lease string `protobuf:"bytes,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	// Who it is, as given to Acquire. Empty if not given.
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Always set. The lock that it waits for. The lease of the next link is ahead of it there.
+	WaitsFor string `protobuf:"bytes,3,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
+	// Always set. The token that it would hold that lock with, which tells which of them began to wait last.
+	FencingToken int64 `protobuf:"varint,4,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
+	// Always set. For how long it has been waiting, by the ensemble's clock.
+	Age           *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Link) Reset() {
+	*x = Link{}
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Link) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Link) ProtoMessage() {}
+
+func (x *Link) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Link.ProtoReflect.Descriptor instead.
+func (*Link) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Link) GetLease() string {
+	if x != nil {
+		return x.Lease
+	}
+	return ""
+}
+
+func (x *Link) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Link) GetWaitsFor() string {
+	if x != nil {
+		return x.WaitsFor
+	}
+	return ""
+}
+
+func (x *Link) GetFencingToken() int64 {
+	if x != nil {
+		return x.FencingToken
+	}
+	return 0
+}
+
+func (x *Link) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
 // ListRequest asks for a page of names.
 type ListRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1929,7 +2408,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2420,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[28]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +2433,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{28}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListRequest) GetPrefix() string {
@@ -1991,7 +2470,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2003,7 +2482,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[29]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2016,7 +2495,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{29}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListResponse) GetLocks() []*Lock {
@@ -2046,7 +2525,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2537,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[30]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2550,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{30}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Lock) GetName() string {
@@ -2099,7 +2578,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2590,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[31]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2603,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{31}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WatchRequest) GetName() string {
@@ -2145,7 +2624,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2636,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[32]
+	mi := &file_sidekeeper_lock_v1_lock_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2649,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{32}
+	return file_sidekeeper_lock_v1_lock_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WatchResponse) GetView() *View {
@@ -2184,7 +2663,7 @@ var File_sidekeeper_lock_v1_lock_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\"\x86\x03\n" +
+	"\x1dsidekeeper/lock/v1/lock.proto\x12\x12sidekeeper.lock.v1\x1a\x1egoogle/protobuf/duration.proto\"\xaf\x03\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12,\n" +
 	"\x04mode\x18\x02 \x01(\x0e2\x18.sidekeeper.lock.v1.ModeR\x04mode\x12\x19\n" +
@@ -2193,7 +2672,8 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12L\n" +
 	"\bmetadata\x18\x06 \x03(\v20.sidekeeper.lock.v1.AcquireRequest.MetadataEntryR\bmetadata\x128\n" +
 	"\n" +
-	"lock_delay\x18\a \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x1a;\n" +
+	"lock_delay\x18\a \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x12'\n" +
+	"\x0fdetect_deadlock\x18\b \x01(\bR\x0edetectDeadlock\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x02\n" +
@@ -2306,7 +2786,42 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"lock_delay\x18\t \x01(\v2\x19.google.protobuf.DurationR\tlockDelay\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"a\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\":\n" +
+	"\x0eExplainRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05lease\x18\x02 \x01(\tR\x05lease\"\x9d\x01\n" +
+	"\x0fExplainResponse\x127\n" +
+	"\x05locks\x18\x01 \x03(\v2!.sidekeeper.lock.v1.ExplainedLockR\x05locks\x121\n" +
+	"\x06cycles\x18\x02 \x03(\v2\x19.sidekeeper.lock.v1.CycleR\x06cycles\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x03 \x01(\bR\n" +
+	"incomplete\"\xf4\x01\n" +
+	"\rExplainedLock\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
+	"\aholders\x18\x02 \x03(\v2\x19.sidekeeper.lock.v1.PartyR\aholders\x123\n" +
+	"\awaiters\x18\x03 \x03(\v2\x19.sidekeeper.lock.v1.PartyR\awaiters\x12'\n" +
+	"\x0fwaiters_omitted\x18\x04 \x01(\x05R\x0ewaitersOmitted\x12<\n" +
+	"\n" +
+	"usual_hold\x18\x05 \x01(\v2\x1d.sidekeeper.lock.v1.UsualHoldR\tusualHold\"\x89\x01\n" +
+	"\tUsualHold\x12\x14\n" +
+	"\x05holds\x18\x01 \x01(\x05R\x05holds\x121\n" +
+	"\x06median\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06median\x123\n" +
+	"\alongest\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\alongest\"\xa8\x01\n" +
+	"\x05Party\x12;\n" +
+	"\tcontender\x18\x01 \x01(\v2\x1d.sidekeeper.lock.v1.ContenderR\tcontender\x12\x14\n" +
+	"\x05lease\x18\x02 \x01(\tR\x05lease\x12\x1b\n" +
+	"\twaits_for\x18\x03 \x03(\tR\bwaitsFor\x12!\n" +
+	"\tsuspended\x18\x04 \x01(\bH\x00R\tsuspended\x88\x01\x01B\f\n" +
+	"\n" +
+	"_suspended\"7\n" +
+	"\x05Cycle\x12.\n" +
+	"\x05links\x18\x01 \x03(\v2\x18.sidekeeper.lock.v1.LinkR\x05links\"\xa5\x01\n" +
+	"\x04Link\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\tR\x05lease\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x1b\n" +
+	"\twaits_for\x18\x03 \x01(\tR\bwaitsFor\x12'\n" +
+	"\rfencing_token\x18\x04 \x01(\x03B\x020\x01R\ffencingToken\x12+\n" +
+	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\"a\n" +
 	"\vListRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -2329,7 +2844,7 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\x0eMODE_EXCLUSIVE\x10\x01\x12\r\n" +
 	"\tMODE_READ\x10\x02\x12\x0e\n" +
 	"\n" +
-	"MODE_WRITE\x10\x032\xe6\x05\n" +
+	"MODE_WRITE\x10\x032\xba\x06\n" +
 	"\vLockService\x12T\n" +
 	"\aAcquire\x12\".sidekeeper.lock.v1.AcquireRequest\x1a#.sidekeeper.lock.v1.AcquireResponse0\x01\x12]\n" +
 	"\n" +
@@ -2338,7 +2853,8 @@ const file_sidekeeper_lock_v1_lock_proto_rawDesc = "" +
 	"\aRelease\x12\".sidekeeper.lock.v1.ReleaseRequest\x1a#.sidekeeper.lock.v1.ReleaseResponse\x12O\n" +
 	"\x06Revoke\x12!.sidekeeper.lock.v1.RevokeRequest\x1a\".sidekeeper.lock.v1.RevokeResponse\x12L\n" +
 	"\x05Break\x12 .sidekeeper.lock.v1.BreakRequest\x1a!.sidekeeper.lock.v1.BreakResponse\x12F\n" +
-	"\x03Get\x12\x1e.sidekeeper.lock.v1.GetRequest\x1a\x1f.sidekeeper.lock.v1.GetResponse\x12I\n" +
+	"\x03Get\x12\x1e.sidekeeper.lock.v1.GetRequest\x1a\x1f.sidekeeper.lock.v1.GetResponse\x12R\n" +
+	"\aExplain\x12\".sidekeeper.lock.v1.ExplainRequest\x1a#.sidekeeper.lock.v1.ExplainResponse\x12I\n" +
 	"\x04List\x12\x1f.sidekeeper.lock.v1.ListRequest\x1a .sidekeeper.lock.v1.ListResponse\x12N\n" +
 	"\x05Watch\x12 .sidekeeper.lock.v1.WatchRequest\x1a!.sidekeeper.lock.v1.WatchResponse0\x01BY\n" +
 	"\x15io.sidekeeper.lock.v1P\x01Z>github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1;lockv1b\x06proto3"
@@ -2356,7 +2872,7 @@ func file_sidekeeper_lock_v1_lock_proto_rawDescGZIP() []byte {
 }
 
 var file_sidekeeper_lock_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_sidekeeper_lock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_sidekeeper_lock_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
 	(Mode)(0),                   // 0: sidekeeper.lock.v1.Mode
 	(*AcquireRequest)(nil),      // 1: sidekeeper.lock.v1.AcquireRequest
@@ -2387,33 +2903,40 @@ var file_sidekeeper_lock_v1_lock_proto_goTypes = []any{
 	(*View)(nil),                // 26: sidekeeper.lock.v1.View
 	(*LostHold)(nil),            // 27: sidekeeper.lock.v1.LostHold
 	(*Contender)(nil),           // 28: sidekeeper.lock.v1.Contender
-	(*ListRequest)(nil),         // 29: sidekeeper.lock.v1.ListRequest
-	(*ListResponse)(nil),        // 30: sidekeeper.lock.v1.ListResponse
-	(*Lock)(nil),                // 31: sidekeeper.lock.v1.Lock
-	(*WatchRequest)(nil),        // 32: sidekeeper.lock.v1.WatchRequest
-	(*WatchResponse)(nil),       // 33: sidekeeper.lock.v1.WatchResponse
-	nil,                         // 34: sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	nil,                         // 35: sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
-	nil,                         // 36: sidekeeper.lock.v1.Contender.MetadataEntry
-	(*durationpb.Duration)(nil), // 37: google.protobuf.Duration
+	(*ExplainRequest)(nil),      // 29: sidekeeper.lock.v1.ExplainRequest
+	(*ExplainResponse)(nil),     // 30: sidekeeper.lock.v1.ExplainResponse
+	(*ExplainedLock)(nil),       // 31: sidekeeper.lock.v1.ExplainedLock
+	(*UsualHold)(nil),           // 32: sidekeeper.lock.v1.UsualHold
+	(*Party)(nil),               // 33: sidekeeper.lock.v1.Party
+	(*Cycle)(nil),               // 34: sidekeeper.lock.v1.Cycle
+	(*Link)(nil),                // 35: sidekeeper.lock.v1.Link
+	(*ListRequest)(nil),         // 36: sidekeeper.lock.v1.ListRequest
+	(*ListResponse)(nil),        // 37: sidekeeper.lock.v1.ListResponse
+	(*Lock)(nil),                // 38: sidekeeper.lock.v1.Lock
+	(*WatchRequest)(nil),        // 39: sidekeeper.lock.v1.WatchRequest
+	(*WatchResponse)(nil),       // 40: sidekeeper.lock.v1.WatchResponse
+	nil,                         // 41: sidekeeper.lock.v1.AcquireRequest.MetadataEntry
+	nil,                         // 42: sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
+	nil,                         // 43: sidekeeper.lock.v1.Contender.MetadataEntry
+	(*durationpb.Duration)(nil), // 44: google.protobuf.Duration
 }
 var file_sidekeeper_lock_v1_lock_proto_depIdxs = []int32{
 	0,  // 0: sidekeeper.lock.v1.AcquireRequest.mode:type_name -> sidekeeper.lock.v1.Mode
-	37, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
-	34, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
-	37, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
+	44, // 1: sidekeeper.lock.v1.AcquireRequest.wait_timeout:type_name -> google.protobuf.Duration
+	41, // 2: sidekeeper.lock.v1.AcquireRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireRequest.MetadataEntry
+	44, // 3: sidekeeper.lock.v1.AcquireRequest.lock_delay:type_name -> google.protobuf.Duration
 	3,  // 4: sidekeeper.lock.v1.AcquireResponse.queued:type_name -> sidekeeper.lock.v1.Queued
 	4,  // 5: sidekeeper.lock.v1.AcquireResponse.granted:type_name -> sidekeeper.lock.v1.Granted
 	5,  // 6: sidekeeper.lock.v1.AcquireResponse.suspended:type_name -> sidekeeper.lock.v1.Suspended
 	6,  // 7: sidekeeper.lock.v1.AcquireResponse.resumed:type_name -> sidekeeper.lock.v1.Resumed
 	7,  // 8: sidekeeper.lock.v1.AcquireResponse.revocation_requested:type_name -> sidekeeper.lock.v1.RevocationRequested
 	28, // 9: sidekeeper.lock.v1.Queued.holders:type_name -> sidekeeper.lock.v1.Contender
-	37, // 10: sidekeeper.lock.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
-	37, // 11: sidekeeper.lock.v1.Suspended.remaining:type_name -> google.protobuf.Duration
-	37, // 12: sidekeeper.lock.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
+	44, // 10: sidekeeper.lock.v1.Queued.lock_delay:type_name -> google.protobuf.Duration
+	44, // 11: sidekeeper.lock.v1.Suspended.remaining:type_name -> google.protobuf.Duration
+	44, // 12: sidekeeper.lock.v1.RevocationRequested.grace:type_name -> google.protobuf.Duration
 	9,  // 13: sidekeeper.lock.v1.AcquireAllRequest.locks:type_name -> sidekeeper.lock.v1.WantedLock
-	37, // 14: sidekeeper.lock.v1.AcquireAllRequest.wait_timeout:type_name -> google.protobuf.Duration
-	35, // 15: sidekeeper.lock.v1.AcquireAllRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
+	44, // 14: sidekeeper.lock.v1.AcquireAllRequest.wait_timeout:type_name -> google.protobuf.Duration
+	42, // 15: sidekeeper.lock.v1.AcquireAllRequest.metadata:type_name -> sidekeeper.lock.v1.AcquireAllRequest.MetadataEntry
 	0,  // 16: sidekeeper.lock.v1.WantedLock.mode:type_name -> sidekeeper.lock.v1.Mode
 	11, // 17: sidekeeper.lock.v1.AcquireAllResponse.queued:type_name -> sidekeeper.lock.v1.AllQueued
 	13, // 18: sidekeeper.lock.v1.AcquireAllResponse.granted:type_name -> sidekeeper.lock.v1.AllGranted
@@ -2423,43 +2946,55 @@ var file_sidekeeper_lock_v1_lock_proto_depIdxs = []int32{
 	12, // 22: sidekeeper.lock.v1.AllQueued.locks:type_name -> sidekeeper.lock.v1.QueuedLock
 	14, // 23: sidekeeper.lock.v1.AllGranted.locks:type_name -> sidekeeper.lock.v1.GrantedLock
 	17, // 24: sidekeeper.lock.v1.CheckResponse.holds:type_name -> sidekeeper.lock.v1.CheckedHold
-	37, // 25: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
-	37, // 26: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
-	37, // 27: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
+	44, // 25: sidekeeper.lock.v1.CheckedHold.valid_for:type_name -> google.protobuf.Duration
+	44, // 26: sidekeeper.lock.v1.RevokeRequest.grace:type_name -> google.protobuf.Duration
+	44, // 27: sidekeeper.lock.v1.BreakRequest.force_after:type_name -> google.protobuf.Duration
 	26, // 28: sidekeeper.lock.v1.GetResponse.view:type_name -> sidekeeper.lock.v1.View
 	28, // 29: sidekeeper.lock.v1.View.holders:type_name -> sidekeeper.lock.v1.Contender
 	28, // 30: sidekeeper.lock.v1.View.waiters:type_name -> sidekeeper.lock.v1.Contender
 	27, // 31: sidekeeper.lock.v1.View.lost_hold:type_name -> sidekeeper.lock.v1.LostHold
-	37, // 32: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
+	44, // 32: sidekeeper.lock.v1.LostHold.lock_delay:type_name -> google.protobuf.Duration
 	0,  // 33: sidekeeper.lock.v1.Contender.mode:type_name -> sidekeeper.lock.v1.Mode
-	36, // 34: sidekeeper.lock.v1.Contender.metadata:type_name -> sidekeeper.lock.v1.Contender.MetadataEntry
-	37, // 35: sidekeeper.lock.v1.Contender.age:type_name -> google.protobuf.Duration
-	37, // 36: sidekeeper.lock.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
-	31, // 37: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
-	26, // 38: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
-	1,  // 39: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
-	8,  // 40: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
-	15, // 41: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
-	18, // 42: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
-	20, // 43: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
-	22, // 44: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
-	24, // 45: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
-	29, // 46: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
-	32, // 47: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
-	2,  // 48: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
-	10, // 49: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
-	16, // 50: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
-	19, // 51: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
-	21, // 52: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
-	23, // 53: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
-	25, // 54: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
-	30, // 55: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
-	33, // 56: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
-	48, // [48:57] is the sub-list for method output_type
-	39, // [39:48] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	43, // 34: sidekeeper.lock.v1.Contender.metadata:type_name -> sidekeeper.lock.v1.Contender.MetadataEntry
+	44, // 35: sidekeeper.lock.v1.Contender.age:type_name -> google.protobuf.Duration
+	44, // 36: sidekeeper.lock.v1.Contender.lock_delay:type_name -> google.protobuf.Duration
+	31, // 37: sidekeeper.lock.v1.ExplainResponse.locks:type_name -> sidekeeper.lock.v1.ExplainedLock
+	34, // 38: sidekeeper.lock.v1.ExplainResponse.cycles:type_name -> sidekeeper.lock.v1.Cycle
+	33, // 39: sidekeeper.lock.v1.ExplainedLock.holders:type_name -> sidekeeper.lock.v1.Party
+	33, // 40: sidekeeper.lock.v1.ExplainedLock.waiters:type_name -> sidekeeper.lock.v1.Party
+	32, // 41: sidekeeper.lock.v1.ExplainedLock.usual_hold:type_name -> sidekeeper.lock.v1.UsualHold
+	44, // 42: sidekeeper.lock.v1.UsualHold.median:type_name -> google.protobuf.Duration
+	44, // 43: sidekeeper.lock.v1.UsualHold.longest:type_name -> google.protobuf.Duration
+	28, // 44: sidekeeper.lock.v1.Party.contender:type_name -> sidekeeper.lock.v1.Contender
+	35, // 45: sidekeeper.lock.v1.Cycle.links:type_name -> sidekeeper.lock.v1.Link
+	44, // 46: sidekeeper.lock.v1.Link.age:type_name -> google.protobuf.Duration
+	38, // 47: sidekeeper.lock.v1.ListResponse.locks:type_name -> sidekeeper.lock.v1.Lock
+	26, // 48: sidekeeper.lock.v1.WatchResponse.view:type_name -> sidekeeper.lock.v1.View
+	1,  // 49: sidekeeper.lock.v1.LockService.Acquire:input_type -> sidekeeper.lock.v1.AcquireRequest
+	8,  // 50: sidekeeper.lock.v1.LockService.AcquireAll:input_type -> sidekeeper.lock.v1.AcquireAllRequest
+	15, // 51: sidekeeper.lock.v1.LockService.Check:input_type -> sidekeeper.lock.v1.CheckRequest
+	18, // 52: sidekeeper.lock.v1.LockService.Release:input_type -> sidekeeper.lock.v1.ReleaseRequest
+	20, // 53: sidekeeper.lock.v1.LockService.Revoke:input_type -> sidekeeper.lock.v1.RevokeRequest
+	22, // 54: sidekeeper.lock.v1.LockService.Break:input_type -> sidekeeper.lock.v1.BreakRequest
+	24, // 55: sidekeeper.lock.v1.LockService.Get:input_type -> sidekeeper.lock.v1.GetRequest
+	29, // 56: sidekeeper.lock.v1.LockService.Explain:input_type -> sidekeeper.lock.v1.ExplainRequest
+	36, // 57: sidekeeper.lock.v1.LockService.List:input_type -> sidekeeper.lock.v1.ListRequest
+	39, // 58: sidekeeper.lock.v1.LockService.Watch:input_type -> sidekeeper.lock.v1.WatchRequest
+	2,  // 59: sidekeeper.lock.v1.LockService.Acquire:output_type -> sidekeeper.lock.v1.AcquireResponse
+	10, // 60: sidekeeper.lock.v1.LockService.AcquireAll:output_type -> sidekeeper.lock.v1.AcquireAllResponse
+	16, // 61: sidekeeper.lock.v1.LockService.Check:output_type -> sidekeeper.lock.v1.CheckResponse
+	19, // 62: sidekeeper.lock.v1.LockService.Release:output_type -> sidekeeper.lock.v1.ReleaseResponse
+	21, // 63: sidekeeper.lock.v1.LockService.Revoke:output_type -> sidekeeper.lock.v1.RevokeResponse
+	23, // 64: sidekeeper.lock.v1.LockService.Break:output_type -> sidekeeper.lock.v1.BreakResponse
+	25, // 65: sidekeeper.lock.v1.LockService.Get:output_type -> sidekeeper.lock.v1.GetResponse
+	30, // 66: sidekeeper.lock.v1.LockService.Explain:output_type -> sidekeeper.lock.v1.ExplainResponse
+	37, // 67: sidekeeper.lock.v1.LockService.List:output_type -> sidekeeper.lock.v1.ListResponse
+	40, // 68: sidekeeper.lock.v1.LockService.Watch:output_type -> sidekeeper.lock.v1.WatchResponse
+	59, // [59:69] is the sub-list for method output_type
+	49, // [49:59] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lock_v1_lock_proto_init() }
@@ -2481,13 +3016,14 @@ func file_sidekeeper_lock_v1_lock_proto_init() {
 		(*AcquireAllResponse_Resumed)(nil),
 		(*AcquireAllResponse_RevocationRequested)(nil),
 	}
+	file_sidekeeper_lock_v1_lock_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_lock_v1_lock_proto_rawDesc), len(file_sidekeeper_lock_v1_lock_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   36,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

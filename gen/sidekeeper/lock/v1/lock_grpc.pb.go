@@ -31,6 +31,7 @@ const (
 	LockService_Revoke_FullMethodName     = "/sidekeeper.lock.v1.LockService/Revoke"
 	LockService_Break_FullMethodName      = "/sidekeeper.lock.v1.LockService/Break"
 	LockService_Get_FullMethodName        = "/sidekeeper.lock.v1.LockService/Get"
+	LockService_Explain_FullMethodName    = "/sidekeeper.lock.v1.LockService/Explain"
 	LockService_List_FullMethodName       = "/sidekeeper.lock.v1.LockService/List"
 	LockService_Watch_FullMethodName      = "/sidekeeper.lock.v1.LockService/Watch"
 )
@@ -65,6 +66,7 @@ type LockServiceClient interface {
 	//	ABORTED (LOCK_BROKEN): an operator ended the hold, or its place was removed by hand.
 	//	ABORTED (LOCK_REVOKED): the grace period of a revocation expired.
 	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+	//	ABORTED (DEADLOCK): before `granted` only, and if detect_deadlock is set: the wait would never have ended.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -150,6 +152,17 @@ type LockServiceClient interface {
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
+	// Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
+	// wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
+	// after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
+	// a policy must allow it for all. Idempotent.
+	//
+	//	NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
+	//	INVALID_ARGUMENT (INVALID_FIELD): name or lease breaks a rule, or both are set, or neither is.
+	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
 	// List returns the locks that have holders or waiters, in the order of names. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -263,6 +276,16 @@ func (c *lockServiceClient) Get(ctx context.Context, in *GetRequest, opts ...grp
 	return out, nil
 }
 
+func (c *lockServiceClient) Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainResponse)
+	err := c.cc.Invoke(ctx, LockService_Explain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *lockServiceClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListResponse)
@@ -322,6 +345,7 @@ type LockServiceServer interface {
 	//	ABORTED (LOCK_BROKEN): an operator ended the hold, or its place was removed by hand.
 	//	ABORTED (LOCK_REVOKED): the grace period of a revocation expired.
 	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+	//	ABORTED (DEADLOCK): before `granted` only, and if detect_deadlock is set: the wait would never have ended.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -407,6 +431,17 @@ type LockServiceServer interface {
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
+	// Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
+	// wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
+	// after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
+	// a policy must allow it for all. Idempotent.
+	//
+	//	NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
+	//	INVALID_ARGUMENT (INVALID_FIELD): name or lease breaks a rule, or both are set, or neither is.
+	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
 	// List returns the locks that have holders or waiters, in the order of names. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -452,6 +487,9 @@ func (UnimplementedLockServiceServer) Break(context.Context, *BreakRequest) (*Br
 }
 func (UnimplementedLockServiceServer) Get(context.Context, *GetRequest) (*GetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedLockServiceServer) Explain(context.Context, *ExplainRequest) (*ExplainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
 }
 func (UnimplementedLockServiceServer) List(context.Context, *ListRequest) (*ListResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
@@ -592,6 +630,24 @@ func _LockService_Get_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LockService_Explain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LockServiceServer).Explain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LockService_Explain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LockServiceServer).Explain(ctx, req.(*ExplainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _LockService_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListRequest)
 	if err := dec(in); err != nil {
@@ -647,6 +703,10 @@ var LockService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Get",
 			Handler:    _LockService_Get_Handler,
+		},
+		{
+			MethodName: "Explain",
+			Handler:    _LockService_Explain_Handler,
 		},
 		{
 			MethodName: "List",

@@ -58,6 +58,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_TOO_MANY_PERMITS: _ClassVar[Reason]
     REASON_CANDIDATE_NOT_FOUND: _ClassVar[Reason]
     REASON_FOREIGN_CANDIDATE: _ClassVar[Reason]
+    REASON_DEADLOCK: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_LEASE_LOST: Reason
 REASON_LEASE_CLOSED: Reason
@@ -110,3 +111,4 @@ REASON_SEMAPHORE_FULL: Reason
 REASON_TOO_MANY_PERMITS: Reason
 REASON_CANDIDATE_NOT_FOUND: Reason
 REASON_FOREIGN_CANDIDATE: Reason
+REASON_DEADLOCK: Reason

@@ -22,7 +22,7 @@ MODE_READ: Mode
 MODE_WRITE: Mode
 
 class AcquireRequest(_message.Message):
-    __slots__ = ("name", "mode", "lease_id", "wait_timeout", "owner", "metadata", "lock_delay")
+    __slots__ = ("name", "mode", "lease_id", "wait_timeout", "owner", "metadata", "lock_delay", "detect_deadlock")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -37,6 +37,7 @@ class AcquireRequest(_message.Message):
     OWNER_FIELD_NUMBER: _ClassVar[int]
     METADATA_FIELD_NUMBER: _ClassVar[int]
     LOCK_DELAY_FIELD_NUMBER: _ClassVar[int]
+    DETECT_DEADLOCK_FIELD_NUMBER: _ClassVar[int]
     name: str
     mode: Mode
     lease_id: str
@@ -44,7 +45,8 @@ class AcquireRequest(_message.Message):
     owner: str
     metadata: _containers.ScalarMap[str, str]
     lock_delay: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[Mode, str]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    detect_deadlock: bool
+    def __init__(self, name: _Optional[str] = ..., mode: _Optional[_Union[Mode, str]] = ..., lease_id: _Optional[str] = ..., wait_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., detect_deadlock: bool = ...) -> None: ...
 
 class AcquireResponse(_message.Message):
     __slots__ = ("queued", "granted", "suspended", "resumed", "revocation_requested")
@@ -301,6 +303,80 @@ class Contender(_message.Message):
     identity: str
     lock_delay: _duration_pb2.Duration
     def __init__(self, mode: _Optional[_Union[Mode, str]] = ..., owner: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., fencing_token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., foreign: bool = ..., revocation_requested: bool = ..., identity: _Optional[str] = ..., lock_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class ExplainRequest(_message.Message):
+    __slots__ = ("name", "lease")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    lease: str
+    def __init__(self, name: _Optional[str] = ..., lease: _Optional[str] = ...) -> None: ...
+
+class ExplainResponse(_message.Message):
+    __slots__ = ("locks", "cycles", "incomplete")
+    LOCKS_FIELD_NUMBER: _ClassVar[int]
+    CYCLES_FIELD_NUMBER: _ClassVar[int]
+    INCOMPLETE_FIELD_NUMBER: _ClassVar[int]
+    locks: _containers.RepeatedCompositeFieldContainer[ExplainedLock]
+    cycles: _containers.RepeatedCompositeFieldContainer[Cycle]
+    incomplete: bool
+    def __init__(self, locks: _Optional[_Iterable[_Union[ExplainedLock, _Mapping]]] = ..., cycles: _Optional[_Iterable[_Union[Cycle, _Mapping]]] = ..., incomplete: bool = ...) -> None: ...
+
+class ExplainedLock(_message.Message):
+    __slots__ = ("name", "holders", "waiters", "waiters_omitted", "usual_hold")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    WAITERS_FIELD_NUMBER: _ClassVar[int]
+    WAITERS_OMITTED_FIELD_NUMBER: _ClassVar[int]
+    USUAL_HOLD_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    holders: _containers.RepeatedCompositeFieldContainer[Party]
+    waiters: _containers.RepeatedCompositeFieldContainer[Party]
+    waiters_omitted: int
+    usual_hold: UsualHold
+    def __init__(self, name: _Optional[str] = ..., holders: _Optional[_Iterable[_Union[Party, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[Party, _Mapping]]] = ..., waiters_omitted: _Optional[int] = ..., usual_hold: _Optional[_Union[UsualHold, _Mapping]] = ...) -> None: ...
+
+class UsualHold(_message.Message):
+    __slots__ = ("holds", "median", "longest")
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    MEDIAN_FIELD_NUMBER: _ClassVar[int]
+    LONGEST_FIELD_NUMBER: _ClassVar[int]
+    holds: int
+    median: _duration_pb2.Duration
+    longest: _duration_pb2.Duration
+    def __init__(self, holds: _Optional[int] = ..., median: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., longest: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class Party(_message.Message):
+    __slots__ = ("contender", "lease", "waits_for", "suspended")
+    CONTENDER_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    SUSPENDED_FIELD_NUMBER: _ClassVar[int]
+    contender: Contender
+    lease: str
+    waits_for: _containers.RepeatedScalarFieldContainer[str]
+    suspended: bool
+    def __init__(self, contender: _Optional[_Union[Contender, _Mapping]] = ..., lease: _Optional[str] = ..., waits_for: _Optional[_Iterable[str]] = ..., suspended: bool = ...) -> None: ...
+
+class Cycle(_message.Message):
+    __slots__ = ("links",)
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    links: _containers.RepeatedCompositeFieldContainer[Link]
+    def __init__(self, links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ...) -> None: ...
+
+class Link(_message.Message):
+    __slots__ = ("lease", "owner", "waits_for", "fencing_token", "age")
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FOR_FIELD_NUMBER: _ClassVar[int]
+    FENCING_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    lease: str
+    owner: str
+    waits_for: str
+    fencing_token: int
+    age: _duration_pb2.Duration
+    def __init__(self, lease: _Optional[str] = ..., owner: _Optional[str] = ..., waits_for: _Optional[str] = ..., fencing_token: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListRequest(_message.Message):
     __slots__ = ("prefix", "page_size", "page_token")

@@ -74,6 +74,11 @@ class LockServiceStub(object):
                 request_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.GetRequest.SerializeToString,
                 response_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.GetResponse.FromString,
                 _registered_method=True)
+        self.Explain = channel.unary_unary(
+                '/sidekeeper.lock.v1.LockService/Explain',
+                request_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExplainRequest.SerializeToString,
+                response_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExplainResponse.FromString,
+                _registered_method=True)
         self.List = channel.unary_unary(
                 '/sidekeeper.lock.v1.LockService/List',
                 request_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ListRequest.SerializeToString,
@@ -114,6 +119,7 @@ class LockServiceServicer(object):
         ABORTED (LOCK_BROKEN): an operator ended the hold, or its place was removed by hand.
         ABORTED (LOCK_REVOKED): the grace period of a revocation expired.
         ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+        ABORTED (DEADLOCK): before `granted` only, and if detect_deadlock is set: the wait would never have ended.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -232,6 +238,22 @@ class LockServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Explain(self, request, context):
+        """Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
+        wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
+        after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
+        a policy must allow it for all. Idempotent.
+
+        NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+        PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+        RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
+        INVALID_ARGUMENT (INVALID_FIELD): name or lease breaks a rule, or both are set, or neither is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def List(self, request, context):
         """List returns the locks that have holders or waiters, in the order of names. Idempotent.
 
@@ -294,6 +316,11 @@ def add_LockServiceServicer_to_server(servicer, server):
                     servicer.Get,
                     request_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.GetRequest.FromString,
                     response_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.GetResponse.SerializeToString,
+            ),
+            'Explain': grpc.unary_unary_rpc_method_handler(
+                    servicer.Explain,
+                    request_deserializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExplainRequest.FromString,
+                    response_serializer=sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExplainResponse.SerializeToString,
             ),
             'List': grpc.unary_unary_rpc_method_handler(
                     servicer.List,
@@ -500,6 +527,33 @@ class LockService(object):
             '/sidekeeper.lock.v1.LockService/Get',
             sidekeeper_dot_lock_dot_v1_dot_lock__pb2.GetRequest.SerializeToString,
             sidekeeper_dot_lock_dot_v1_dot_lock__pb2.GetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Explain(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidekeeper.lock.v1.LockService/Explain',
+            sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExplainRequest.SerializeToString,
+            sidekeeper_dot_lock_dot_v1_dot_lock__pb2.ExplainResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -12,16 +12,23 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs what is done while a lock is held, stops it when it must not go on, and releases the lock.
+ * Runs what is done while a lock is held, or several, stops it when it must not go on, and releases
+ * the lock.
  */
 final class Bodies {
   private Bodies() {}
 
-  static <T, E extends Exception> T run(Lock lock, Body<T, E> body) throws E, InterruptedException {
+  /** What is done while something is held. */
+  interface Work<H, T, E extends Exception> {
+    T run(H held) throws E, InterruptedException;
+  }
+
+  static <H extends Excluding<?, ?>, T, E extends Exception> T run(H lock, Work<H, T, E> body)
+      throws E, InterruptedException {
     Interruption interruption = new Interruption(Thread.currentThread());
     Guard guard = new Guard(lock, interruption::fire);
     T result;
-    GuardScope guarded = lock.guard();
+    GuardScope guarded = lock.openGuard();
     try {
       guard.begin();
       result = body.run(lock);
@@ -55,7 +62,7 @@ final class Bodies {
   }
 
   /** It is over for the caller all the same, and the body's failure says more. */
-  private static void releaseQuietly(Lock lock) {
+  private static void releaseQuietly(Excluding<?, ?> lock) {
     try {
       lock.release();
     } catch (SidekeeperException | LostException unconfirmed) {
@@ -84,8 +91,8 @@ final class Bodies {
     return false;
   }
 
-  static <T> CompletableFuture<T> runAsync(
-      Lock lock, Function<Lock, ? extends CompletionStage<T>> body) {
+  static <H extends Excluding<?, ?>, T> CompletableFuture<T> runAsync(
+      H lock, Function<H, ? extends CompletionStage<T>> body) {
     CompletableFuture<T> result = new CompletableFuture<>();
     AtomicReference<@Nullable RuntimeException> stopped = new AtomicReference<>();
     CompletableFuture<T> running = begin(lock, body);
@@ -128,9 +135,9 @@ final class Bodies {
     return result;
   }
 
-  private static <T> CompletableFuture<T> begin(
-      Lock lock, Function<Lock, ? extends CompletionStage<T>> body) {
-    GuardScope guarded = lock.guard();
+  private static <H extends Excluding<?, ?>, T> CompletableFuture<T> begin(
+      H lock, Function<H, ? extends CompletionStage<T>> body) {
+    GuardScope guarded = lock.openGuard();
     try {
       return body.apply(lock).toCompletableFuture();
     } catch (Throwable failed) { // whatever it is, the lock is released

@@ -16,6 +16,8 @@ import io.sidekeeper.fencing.v1.VerifyRequest;
 import io.sidekeeper.fencing.v1.VerifyResponse;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
+import io.sidekeeper.lock.v1.AcquireAllRequest;
+import io.sidekeeper.lock.v1.AcquireAllResponse;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
 import io.sidekeeper.lock.v1.GetRequest;
@@ -44,6 +46,7 @@ import org.jspecify.annotations.Nullable;
 public final class Client implements AutoCloseable {
   private final Core core;
   private final Kind<AcquireRequest, AcquireResponse> locks;
+  private final Kind<AcquireAllRequest, AcquireAllResponse> several;
   private final Kind<MultiplexRequest, MultiplexResponse> leases;
   private final Kind<JoinRequest, JoinResponse> members;
   private final Kind<CampaignRequest, CampaignResponse> candidacies;
@@ -75,7 +78,9 @@ public final class Client implements AutoCloseable {
 
   Client(ClientBuilder builder) {
     core = new Core(builder);
-    locks = Holds.kind(core);
+    Holds holds = new Holds(core);
+    locks = holds.one();
+    several = holds.several();
     leases = Lease.kind(core);
     members = Membership.kind(core);
     permits = Permits.kind(core);
@@ -192,7 +197,7 @@ public final class Client implements AutoCloseable {
    */
   public <T, E extends Exception> T withLock(String name, LockOptions options, Body<T, E> body)
       throws E, InterruptedException {
-    return Bodies.run(acquire(name, options), body);
+    return Bodies.<Lock, T, E>run(acquire(name, options), body::run);
   }
 
   /**
@@ -212,9 +217,13 @@ public final class Client implements AutoCloseable {
    */
   public <T> CompletableFuture<T> withLockAsync(
       String name, LockOptions options, Function<Lock, ? extends CompletionStage<T>> body) {
-    CompletableFuture<Lock> acquired = acquireAsync(name, options);
+    return runHolding(acquireAsync(name, options), body);
+  }
+
+  private <H extends Excluding<?, ?>, T> CompletableFuture<T> runHolding(
+      CompletableFuture<H> acquired, Function<H, ? extends CompletionStage<T>> body) {
     CompletableFuture<CompletableFuture<T>> begun =
-        acquired.thenApplyAsync(lock -> Bodies.runAsync(lock, body), core.workers::run);
+        acquired.thenApplyAsync(held -> Bodies.runAsync(held, body), core.workers::run);
     CompletableFuture<T> result = core.workers.hand(begun.thenCompose(running -> running));
     result.whenComplete(
         (value, failure) -> {
@@ -223,6 +232,76 @@ public final class Client implements AutoCloseable {
           }
         });
     return result;
+  }
+
+  /**
+   * Waits until it is the caller's turn for each of several locks. It takes its places in all
+   * queues at the same moment: callers that take what they need with one acquireAll never wait for
+   * each other in a circle, whatever the order of the names. While the sidecar or the ensemble is
+   * away, it tries again, at the queues' end, for as long as the options say.
+   *
+   * @param locks 1 to 16 with names of their own
+   * @param options how to acquire them
+   * @return the locks, which are certainly the caller's for some time to come; release them
+   * @throws InterruptedException if the thread is interrupted; all places are given up then
+   * @throws LockHeldException if it was tried once and somebody holds one of the locks
+   * @throws WaitTimeoutException if they were not granted in time
+   * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
+   */
+  public Locks acquireAll(List<WantedLock> locks, LocksOptions options)
+      throws InterruptedException {
+    return Waiting.await(Locks.acquire(several, leases, locks, options), Locks::giveUp);
+  }
+
+  /**
+   * Does the same as {@link #acquireAll}, without a wait.
+   *
+   * @param locks 1 to 16 with names of their own
+   * @param options how to acquire them
+   * @return the locks, or what acquireAll throws; cancel it to give up all places
+   */
+  public CompletableFuture<Locks> acquireAllAsync(List<WantedLock> locks, LocksOptions options) {
+    return core.workers.hand(Locks.acquire(several, leases, locks, options), Locks::giveUp);
+  }
+
+  /**
+   * Holds several locks, acquired at once, while a body runs, and releases them. The thread is
+   * interrupted when they are lost, and what the body writes is guarded by all of them, as with
+   * {@link #withLock}.
+   *
+   * @param locks 1 to 16 with names of their own
+   * @param options how to acquire and hold them
+   * @param body what to do with them, on the calling thread
+   * @param <T> what body gives
+   * @param <E> what body throws
+   * @return what body gives
+   * @throws E what body throws
+   * @throws InterruptedException if the thread is interrupted by others
+   * @throws LockLostException if the locks were lost before they were released
+   * @throws SuspendedException if the body was stopped since the locks were suspended
+   * @throws SidekeeperException as acquireAll and release do
+   */
+  public <T, E extends Exception> T withLocks(
+      List<WantedLock> locks, LocksOptions options, LocksBody<T, E> body)
+      throws E, InterruptedException {
+    return Bodies.<Locks, T, E>run(acquireAll(locks, options), body::run);
+  }
+
+  /**
+   * Holds several locks, acquired at once, until the stage that a body gives is completed, and
+   * releases them, as {@link #withLockAsync} does with one.
+   *
+   * @param locks 1 to 16 with names of their own
+   * @param options how to acquire and hold them
+   * @param body what to do with them, on a thread of the client
+   * @param <T> what body gives
+   * @return what body gives, or what withLocks throws; cancel it to stop waiting or the body
+   */
+  public <T> CompletableFuture<T> withLocksAsync(
+      List<WantedLock> locks,
+      LocksOptions options,
+      Function<Locks, ? extends CompletionStage<T>> body) {
+    return runHolding(acquireAllAsync(locks, options), body);
   }
 
   /**

@@ -6,16 +6,16 @@ import java.time.Duration;
 import java.util.function.Consumer;
 
 /**
- * Says when the body of a lock must stop: the lock is over, and the body has not released it; or it
- * is suspended for longer than its grace.
+ * Says when the body of a lock, or of several, must stop: the lock is over, and the body has not
+ * released it; or it is suspended for longer than its grace.
  */
 final class Guard {
-  private final Lock lock;
+  private final Excluding<?, ?> lock;
   private final Consumer<RuntimeException> stop;
   private Runnable takeBack = () -> {};
 
   /** Calls stop, at once if the lock is over already. It must be quick. */
-  Guard(Lock lock, Consumer<RuntimeException> stop) {
+  Guard(Excluding<?, ?> lock, Consumer<RuntimeException> stop) {
     this.lock = lock;
     this.stop = stop;
   }
@@ -33,7 +33,7 @@ final class Guard {
 
   private void hear(boolean suspended) {
     takeBack.run();
-    Duration grace = lock.options().suspensionGrace();
+    Duration grace = lock.suspensionGrace();
     if (suspended && grace != null) {
       takeBack = lock.core.workers.after(grace, () -> end(grace));
     }
@@ -43,8 +43,7 @@ final class Guard {
     synchronized (lock.core.monitor) {
       if (lock.isSuspended()) {
         stop.accept(
-            new SuspendedException(
-                "lock " + lock.name() + " has been suspended for " + seconds(grace)));
+            new SuspendedException(lock.claim.what + " has been suspended for " + seconds(grace)));
       }
     }
   }

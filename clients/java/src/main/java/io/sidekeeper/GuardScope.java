@@ -17,21 +17,20 @@ public final class GuardScope implements AutoCloseable {
 
   private final @Nullable Core client;
   private final @Nullable Guard guard;
+  private final List<Ticket> tickets;
 
-  private final @Nullable Ticket ticket;
-
-  private GuardScope(@Nullable Core client, @Nullable Guard guard, @Nullable Ticket ticket) {
+  private GuardScope(@Nullable Core client, @Nullable Guard guard, List<Ticket> tickets) {
     this.client = client;
     this.guard = guard;
-    this.ticket = ticket;
+    this.tickets = tickets;
   }
 
   /**
    * Opens one for what a client writes, or null for all; without a guard none applies in it. The
-   * ticket is that of the hold, if it excludes all others.
+   * tickets are those of the hold that exclude all others.
    */
-  static GuardScope open(@Nullable Core client, @Nullable Guard guard, @Nullable Ticket ticket) {
-    GuardScope scope = new GuardScope(client, guard, ticket);
+  static GuardScope open(@Nullable Core client, @Nullable Guard guard, List<Ticket> tickets) {
+    GuardScope scope = new GuardScope(client, guard, tickets);
     List<GuardScope> open = new ArrayList<>(OPEN.get());
     open.add(scope);
     OPEN.set(List.copyOf(open));
@@ -44,7 +43,7 @@ public final class GuardScope implements AutoCloseable {
    * @return the scope; close it on this thread
    */
   public static GuardScope unguarded() {
-    return open(null, null, null);
+    return open(null, null, List.of());
   }
 
   /** The guards of what the client writes on this thread. */
@@ -72,8 +71,8 @@ public final class GuardScope implements AutoCloseable {
     for (GuardScope scope : OPEN.get()) {
       if (scope.guard == null) {
         tickets.clear();
-      } else if (scope.ticket != null) {
-        tickets.add(scope.ticket);
+      } else {
+        tickets.addAll(scope.tickets);
       }
     }
     return List.copyOf(tickets);

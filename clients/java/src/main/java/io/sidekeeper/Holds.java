@@ -4,6 +4,8 @@ import io.sidekeeper.Keeper.Answer;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lease.v1.Start;
+import io.sidekeeper.lock.v1.AcquireAllRequest;
+import io.sidekeeper.lock.v1.AcquireAllResponse;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
 import io.sidekeeper.lock.v1.CheckRequest;
@@ -24,34 +26,60 @@ import java.util.concurrent.CompletableFuture;
 final class Holds {
   private static final int MOST_HOLDS = 1000;
 
+  private final Core core;
   private final Calls calls;
+  private final Keeper keeper;
 
-  private Holds(Calls calls) {
-    this.calls = calls;
+  Holds(Core core) {
+    this.core = core;
+    calls = core.calls;
+    keeper = core.keeper(this::check);
   }
 
-  static Kind<AcquireRequest, AcquireResponse> kind(Core core) {
-    Holds holds = new Holds(core.calls);
+  /** How one lock is held. */
+  Kind<AcquireRequest, AcquireResponse> one() {
     return new Kind<>(
         core,
         LockServiceGrpc.getAcquireMethod(),
         new Kind.Carried<>(request -> Start.newBuilder().setAcquire(request), Holds::event),
         "granted",
-        core.keeper(holds::check),
-        holds::release,
+        keeper,
+        this::release,
         true);
+  }
+
+  /** How several locks are held, as one hold. */
+  Kind<AcquireAllRequest, AcquireAllResponse> several() {
+    return new Kind<>(
+        core,
+        LockServiceGrpc.getAcquireAllMethod(),
+        new Kind.Carried<>(request -> Start.newBuilder().setAcquireAll(request), Holds::eventOfAll),
+        "granted",
+        keeper,
+        this::release,
+        true);
+  }
+
+  private static AcquireAllResponse eventOfAll(MultiplexResponse told) {
+    AcquireAllResponse.Builder event = AcquireAllResponse.newBuilder();
+    return switch (told.getResponseCase()) {
+      case SUSPENDED -> event.setSuspended(suspended(told)).build();
+      case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
+      default -> told.getEvent().getAcquireAll();
+    };
   }
 
   private static AcquireResponse event(MultiplexResponse told) {
     AcquireResponse.Builder event = AcquireResponse.newBuilder();
     return switch (told.getResponseCase()) {
-      case SUSPENDED ->
-          event
-              .setSuspended(Suspended.newBuilder().setRemaining(told.getSuspended().getRemaining()))
-              .build();
+      case SUSPENDED -> event.setSuspended(suspended(told)).build();
       case RESUMED -> event.setResumed(Resumed.getDefaultInstance()).build();
       default -> told.getEvent().getAcquire();
     };
+  }
+
+  private static Suspended.Builder suspended(MultiplexResponse told) {
+    return Suspended.newBuilder().setRemaining(told.getSuspended().getRemaining());
   }
 
   private CompletableFuture<?> release(String id, Duration timeout) {

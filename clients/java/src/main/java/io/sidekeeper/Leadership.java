@@ -15,6 +15,7 @@ import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lease.v1.Start;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
@@ -209,7 +210,7 @@ public final class Leadership extends Grounded<CampaignRequest, CampaignResponse
    * @return the scope; close it on this thread
    */
   public GuardScope guard() {
-    return GuardScope.open(core, Guard.newBuilder().setHoldId(holdId).build(), term);
+    return GuardScope.open(core, Guard.newBuilder().setHoldId(holdId).build(), List.of(term));
   }
 
   /**

@@ -1,22 +1,20 @@
 package io.sidekeeper;
 
-import io.sidekeeper.errors.GuardLostException;
 import io.sidekeeper.errors.LockLostException;
 import io.sidekeeper.errors.LostException;
 import io.sidekeeper.errors.SidekeeperException;
-import io.sidekeeper.hold.v1.Guard;
 import io.sidekeeper.lease.v1.MultiplexRequest;
 import io.sidekeeper.lease.v1.MultiplexResponse;
 import io.sidekeeper.lock.v1.AcquireRequest;
 import io.sidekeeper.lock.v1.AcquireResponse;
-import io.sidekeeper.lock.v1.RevocationRequested;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /** A hold of a lock. Release it, also after it was lost: close does. */
-public final class Lock extends Grounded<AcquireRequest, AcquireResponse> {
+public final class Lock extends Excluding<AcquireRequest, AcquireResponse> {
   private final String name;
   private final LockOptions options;
   private final Serial events;
@@ -106,18 +104,12 @@ public final class Lock extends Grounded<AcquireRequest, AcquireResponse> {
       }
       case RESUMED -> events.run(listener::resumed);
       case REVOCATION_REQUESTED -> {
-        Revocation asked = revocationOf(event.getRevocationRequested());
+        Revocation asked = Wire.revocation(event.getRevocationRequested());
         revocation = asked;
         events.run(() -> listener.revocationRequested(asked));
       }
       default -> {} // granted, or something newer than this client
     }
-  }
-
-  private static Revocation revocationOf(RevocationRequested wire) {
-    Optional<Duration> grace =
-        wire.hasGrace() ? Optional.of(Wire.duration(wire.getGrace())) : Optional.empty();
-    return new Revocation(wire.getRequestedBy(), wire.getReason(), grace);
   }
 
   @Override
@@ -132,8 +124,19 @@ public final class Lock extends Grounded<AcquireRequest, AcquireResponse> {
     }
   }
 
-  LockOptions options() {
-    return options;
+  @Override
+  @Nullable Duration suspensionGrace() {
+    return options.suspensionGrace();
+  }
+
+  @Override
+  long token() {
+    return fencingToken;
+  }
+
+  @Override
+  List<Ticket> exclusive() {
+    return options.mode() == Mode.READ ? List.of() : List.of(ticket());
   }
 
   /**
@@ -150,6 +153,7 @@ public final class Lock extends Grounded<AcquireRequest, AcquireResponse> {
    *
    * @return 32 hexadecimal digits, which are a secret
    */
+  @Override
   public String holdId() {
     return holdId;
   }
@@ -184,16 +188,7 @@ public final class Lock extends Grounded<AcquireRequest, AcquireResponse> {
    * @return the scope; close it on this thread
    */
   public GuardScope guard() {
-    Ticket ticket = options.mode() == Mode.READ ? null : ticket();
-    return GuardScope.open(core, Guard.newBuilder().setHoldId(holdId).build(), ticket);
-  }
-
-  /** Takes in an error of a body: a write may meet the loss of the lock before the client does. */
-  void learn(Throwable failure) {
-    if (failure instanceof GuardLostException lost
-        && String.valueOf(fencingToken).equals(lost.metadata().get("fencing_token"))) {
-      claim.lose(lost);
-    }
+    return openGuard();
   }
 
   /**
@@ -214,6 +209,7 @@ public final class Lock extends Grounded<AcquireRequest, AcquireResponse> {
    * @throws SidekeeperException if the sidecar has not confirmed it: then it is over for the caller
    *     all the same, and for others by the time its validity would have been
    */
+  @Override
   public void release() {
     Waiting.awaitAnyway(releasing());
   }

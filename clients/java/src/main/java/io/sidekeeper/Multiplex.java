@@ -363,6 +363,11 @@ final class Multiplex {
         holdId = event.getAcquire().getGranted().getHoldId();
         token = event.getAcquire().getGranted().getFencingToken();
         granted = true;
+      } else if (event.getAcquireAll().hasGranted()) {
+        holdId = event.getAcquireAll().getGranted().getHoldId();
+        // That of all: their places were made at once.
+        token = event.getAcquireAll().getGranted().getLocks(0).getFencingToken();
+        granted = true;
       } else if (event.getCampaign().hasElected()) {
         holdId = event.getCampaign().getElected().getHoldId();
         token = event.getCampaign().getElected().getTicket().getFencingToken();

@@ -1,6 +1,7 @@
 package io.sidekeeper;
 
 import io.sidekeeper.hold.v1.Guard;
+import java.util.List;
 
 /**
  * Names a hold for others, who guard with it what they write for its holder. It is no secret, and
@@ -19,6 +20,6 @@ public record Ticket(String lock, long fencingToken) {
   public GuardScope guard() {
     var ticket =
         io.sidekeeper.hold.v1.Ticket.newBuilder().setLock(lock).setFencingToken(fencingToken);
-    return GuardScope.open(null, Guard.newBuilder().setTicket(ticket).build(), this);
+    return GuardScope.open(null, Guard.newBuilder().setTicket(ticket).build(), List.of(this));
   }
 }

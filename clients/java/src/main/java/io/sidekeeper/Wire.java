@@ -11,8 +11,10 @@ import io.grpc.protobuf.StatusProto;
 import io.sidekeeper.config.v1.Change;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.lease.v1.Ended;
+import io.sidekeeper.lock.v1.RevocationRequested;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** What calls take and give, from and to messages. */
@@ -64,6 +66,12 @@ final class Wire {
       case MODE_WRITE -> Mode.WRITE;
       default -> Mode.EXCLUSIVE;
     };
+  }
+
+  static Revocation revocation(RevocationRequested wire) {
+    Optional<java.time.Duration> grace =
+        wire.hasGrace() ? Optional.of(duration(wire.getGrace())) : Optional.empty();
+    return new Revocation(wire.getRequestedBy(), wire.getReason(), grace);
   }
 
   static io.sidekeeper.lock.v1.Mode mode(Mode mode) {

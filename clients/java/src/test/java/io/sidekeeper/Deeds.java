@@ -8,10 +8,12 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.PrimitiveIterator;
 import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 
 /** What scenarios do. */
@@ -25,12 +27,13 @@ final class Deeds {
   void play(Step step) throws Exception {
     switch (step.text("do")) {
       case "acquire" -> acquire(step);
+      case "acquire all" -> acquireAll(step);
       case "connect" -> stage.connect(step);
       case "cancel" -> {
         Stage.Pending pending = stage.thing(step, Stage.Pending.class);
         assertTrue(pending.task.cancel(true));
       }
-      case "release" -> give(step, stage.thing(step, Lock.class)::release);
+      case "release" -> give(step, stage.thing(step, Excluding.class)::release);
       case "open lease" -> openLease(step);
       case "close lease" -> give(step, stage.thing(step, Lease.class)::close);
       case "close" -> stage.client(step).close();
@@ -98,6 +101,18 @@ final class Deeds {
           assertEquals(step.text("is"), entry.text());
         }
       }
+      case "campaign" -> campaign(step);
+      case "resign" -> give(step, stage.thing(step, Leadership.class)::resign);
+      case "proclaim" ->
+          give(step, () -> stage.thing(step, Leadership.class).proclaim(step.text("value")));
+      case "transfer" ->
+          give(
+              step,
+              () ->
+                  stage
+                      .client(step)
+                      .transferLeadership(
+                          step.text("election"), step.text("to"), step.text("reason", ""), null));
       case "delete" -> give(step, () -> stage.client(step).config().delete(step.text("key")));
       case "watch" -> watch(step);
       default -> throw new AssertionError("nobody knows how to do " + step);
@@ -150,6 +165,58 @@ final class Deeds {
     stage.later(step, pending, client.acquireAsync(step.text("lock"), options));
   }
 
+  private void acquireAll(Step step) throws Exception {
+    Client client = stage.client(step);
+    Stage.Pending pending = new Stage.Pending();
+    LocksOptions options = options(step, pending);
+    if (step.is("later")) {
+      stage.later(step, pending, client.acquireAllAsync(locks(step), options));
+    } else {
+      stage.attempt(step, () -> client.acquireAll(locks(step), options));
+    }
+  }
+
+  private static List<WantedLock> locks(Step step) {
+    return ((List<?>) step.get("locks")).stream().map(name -> new WantedLock((String) name)).toList();
+  }
+
+  private LocksOptions options(Step step, Stage.Pending pending) {
+    LocksListener listener =
+        new LocksListener() {
+          @Override
+          public void queued(Map<String, Integer> ahead) {
+            pending.ahead = ahead;
+          }
+
+          @Override
+          public void revocationRequested(Revocation revocation) {
+            stage.revocations.put(step.text("as"), revocation);
+          }
+        };
+    return new LocksOptions()
+        .owner(step.text("owner", ""))
+        .waitTimeout(step.time("wait"))
+        .lease(lease(step))
+        .listener(listener);
+  }
+
+  private void campaign(Step step) throws Exception {
+    Client client = stage.client(step);
+    Stage.Pending pending = new Stage.Pending();
+    CampaignOptions options =
+        new CampaignOptions()
+            .value(step.text("value", ""))
+            .waitTimeout(step.time("wait"))
+            .listener(pending);
+    String election = step.text("election");
+    String candidate = step.text("candidate");
+    if (step.is("later")) {
+      stage.later(step, pending, client.campaignAsync(election, candidate, options));
+    } else {
+      stage.attempt(step, () -> client.campaign(election, candidate, options));
+    }
+  }
+
   private Lease lease(Step step) {
     return step.has("lease") ? (Lease) stage.things.get(step.text("lease")) : null;
   }
@@ -182,8 +249,8 @@ final class Deeds {
 
   private void run(Step step) {
     Stage.Job job = new Stage.Job();
-    Body<Object, RuntimeException> body =
-        lock -> {
+    Callable<Object> work =
+        () -> {
           job.count();
           try {
             job.finish.await();
@@ -192,8 +259,17 @@ final class Deeds {
             job.stopped = true;
           }
         };
-    stage.background(
-        step, job, () -> stage.client(step).withLock(step.text("lock"), options(step), body));
+    Client client = stage.client(step);
+    if (step.has("locks")) {
+      LocksOptions options = options(step, new Stage.Pending());
+      stage.background(
+          step, job, () -> client.withLocks(locks(step), options, locks -> work.call()));
+    } else {
+      stage.background(
+          step,
+          job,
+          () -> client.withLock(step.text("lock"), options(step), lock -> work.call()));
+    }
   }
 
   private void lead(Step step) {
@@ -211,10 +287,20 @@ final class Deeds {
   private void observe(Step step) {
     Stage.Told told = new Stage.Told();
     stage.things.put(step.text("as"), told);
-    stage
-        .client(step)
-        .watchLeader(step.text("lock"))
-        .listen(leader -> told.leader = leader.map(Contender::owner).orElse(""));
+    Client client = stage.client(step);
+    if (step.has("election")) {
+      client
+          .observe(step.text("election"))
+          .listen(seen -> told.leader = seen.leader().map(Deeds::shown).orElse(""));
+    } else {
+      client
+          .watchLeader(step.text("lock"))
+          .listen(leader -> told.leader = leader.map(Contender::owner).orElse(""));
+    }
+  }
+
+  private static String shown(Leader leader) {
+    return leader.candidate() + (leader.value().isEmpty() ? "" : " at " + leader.value());
   }
 
   private void stayJoined(Step step) {

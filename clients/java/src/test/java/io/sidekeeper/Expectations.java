@@ -36,6 +36,12 @@ final class Expectations {
       case "resumed" -> stage.until(step, () -> !held(step).isSuspended());
       case "revocation" -> revocation(step);
       case "queued" -> stage.until(step, () -> pending(step).position == step.whole("position"));
+      case "ahead" -> stage.until(step, () -> step.get("is").equals(pending(step).ahead));
+      case "yield request" -> {
+        Leadership led = stage.thing(step, Leadership.class);
+        stage.until(step, () -> led.yieldRequest().isPresent());
+        assertEquals(step.text("reason"), led.yieldRequest().orElseThrow().reason());
+      }
       case "granted" -> {
         Stage.Pending pending = pending(step);
         stage.until(step, pending.task::isDone);
@@ -46,8 +52,8 @@ final class Expectations {
         stage.checkError(step, Stage.failureOf(pending(step).task));
       }
       case "larger token" -> {
-        Lock other = (Lock) stage.things.get(step.text("than"));
-        assertTrue(stage.thing(step, Lock.class).fencingToken() > other.fencingToken());
+        Held other = (Held) stage.things.get(step.text("than"));
+        assertTrue(token(step, held(step)) > token(step, other));
       }
       default -> playViews(step);
     }
@@ -111,6 +117,15 @@ final class Expectations {
 
   private Stage.Told told(Step step) {
     return stage.thing(step, Stage.Told.class);
+  }
+
+  private static long token(Step step, Held held) {
+    if (held instanceof Lock lock) {
+      return lock.fencingToken();
+    }
+    return held instanceof Locks locks
+        ? locks.fencingToken(step.text("lock"))
+        : ((Leadership) held).term().fencingToken();
   }
 
   private LockView view(Step step) throws InterruptedException {

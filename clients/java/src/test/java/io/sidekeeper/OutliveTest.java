@@ -109,7 +109,8 @@ class OutliveTest {
   }
 
   @Test
-  void whatStandsOnALeaseAndALockWithoutOneOutliveTheirSidecar() throws Exception {
+  @SuppressWarnings("try") // a scope is closed, and nothing else
+  void whatStandsOnALeaseAndLocksWithoutOneOutliveTheirSidecar() throws Exception {
     List<String> told = new CopyOnWriteArrayList<>();
     LockListener listener =
         new LockListener() {
@@ -125,6 +126,9 @@ class OutliveTest {
         };
     Lock lock = client.acquire("held", onLease().listener(listener));
     Lock alone = client.acquire("alone");
+    List<WantedLock> both = List.of(new WantedLock("one"), new WantedLock("two"));
+    Locks several = client.acquireAll(both, new LocksOptions());
+    List<Held> all = List.of(lease, lock, alone, several);
     Membership member = client.join("group", "member", new JoinOptions().lease(lease));
     Lease another = client.openLease(new LeaseOptions());
     Lock ahead = client.acquire("awaited", new LockOptions().lease(another));
@@ -140,19 +144,18 @@ class OutliveTest {
         });
     for (int round = 0; round < 2; round++) {
       kill(sidecar);
-      Sidecar.until(
-          "they are suspended",
-          () -> lease.isSuspended() && lock.isSuspended() && alone.isSuspended());
+      Sidecar.until("they are suspended", () -> all.stream().allMatch(Held::isSuspended));
       assertTrue(lock.isValid() && alone.isValid());
       start();
-      Sidecar.until(
-          "they are resumed",
-          () -> !lease.isSuspended() && !lock.isSuspended() && !alone.isSuspended());
+      Sidecar.until("they are resumed", () -> all.stream().noneMatch(Held::isSuspended));
     }
     Sidecar.pause(TTL + 1); // for longer than anything is valid without the sidecar
     assertEquals("suspended", told.get(0));
     assertEquals("resumed", told.get(told.size() - 1));
-    assertTrue(lock.isValid() && alone.isValid() && member.isValid() && lease.isValid());
+    assertTrue(all.stream().allMatch(Held::isValid) && member.isValid());
+    try (GuardScope kept = several.guard()) {
+      client.config().put("guarded", "by the hold that has kept its id");
+    }
     assertFalse(waiting.isDone());
     try (Client rival = new Client(address)) {
       LockOptions impatient = new LockOptions().waitTimeout(Duration.ZERO);
@@ -160,6 +163,10 @@ class OutliveTest {
       assertThrows(LockHeldException.class, () -> rival.acquire("alone", impatient));
       alone.release();
       rival.acquire("alone", impatient);
+      LocksOptions once = new LocksOptions().waitTimeout(Duration.ZERO);
+      assertThrows(LockHeldException.class, () -> rival.acquireAll(both, once));
+      several.release();
+      rival.acquireAll(both, once);
       ahead.release();
       waiting.get(Sidecar.PATIENT, TimeUnit.SECONDS).release();
       lock.release();

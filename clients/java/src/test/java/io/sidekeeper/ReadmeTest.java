@@ -96,7 +96,7 @@ class ReadmeTest {
 
   @Test
   void thereAreSnippets() {
-    assertEquals(8, shownIn("clients/java/README.md").size());
+    assertEquals(9, shownIn("clients/java/README.md").size());
   }
 
   @Test

@@ -11,10 +11,12 @@ import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.SuspendedException;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
@@ -37,14 +39,26 @@ class Stage implements AutoCloseable {
   }
 
   /** Something that is waited for in the background. */
-  static final class Pending implements LockListener {
+  static final class Pending implements LockListener, CampaignListener {
     volatile int position;
+    volatile Map<String, Integer> ahead = Map.of();
     CompletableFuture<? extends Held> task = new CompletableFuture<>();
 
     @Override
     public void queued(Queued queued) {
       position = queued.position();
     }
+
+    @Override
+    public void candidate(int ahead, Optional<Leader> leader) {
+      position = ahead;
+    }
+
+    @Override
+    public void suspended(Duration remaining) {}
+
+    @Override
+    public void resumed() {}
   }
 
   /** What a watch has told so far. */

@@ -349,5 +349,13 @@ export enum Reason {
    * What to do: transfer leadership to a candidate ahead of it, or end it.
    */
   FOREIGN_CANDIDATE = 51,
+  /**
+   * DEADLOCK - ABORTED: the caller waits in a circle: for a lock whose holder waits for another one, and so on, until one waits for a lock that the
+   * caller's own lease has. Only who has set detect_deadlock is told. Nothing was granted, and what the lease holds it still holds. The error's
+   * details tell the `lock` that was waited for, and the `leases` in the circle, the caller's own first.
+   *
+   * What to do: release the locks of the lease, and acquire all again, with one AcquireAll or in an order that is the same everywhere.
+   */
+  DEADLOCK = 52,
   UNRECOGNIZED = -1,
 }

@@ -57,7 +57,16 @@ export interface AcquireRequest {
    * fencing tokens. Not with MODE_READ. Other clients of the ensemble than Sidekeeper's do not keep it. The first time that a lock is
    * held with a delay while others wait for it without one, it is kept only as long as somebody waits. Omitted, none.
    */
-  lockDelay: Duration | undefined;
+  lockDelay:
+    | Duration
+    | undefined;
+  /**
+   * Optional. Whether the call ends with DEADLOCK when its lease waits in a circle: for a caller that holds locks with the lease, whose holders
+   * wait for locks of the next, and so on, until one waits for a lock of this lease. Of those in the circle that have set it, the one that began
+   * to wait last is told, within three seconds. A lease counts as one caller, which lets go of nothing before it is granted what it waits for: do
+   * not set it where others go on with the lease meanwhile. Omitted, false: the call goes on waiting.
+   */
+  detectDeadlock: boolean;
 }
 
 export interface AcquireRequest_MetadataEntry {
@@ -367,6 +376,87 @@ export interface Contender_MetadataEntry {
   value: string;
 }
 
+/** ExplainRequest names what to explain. */
+export interface ExplainRequest {
+  /** Optional. The lock's name. Required without `lease`. */
+  name: string;
+  /** Optional. The number of a lease, as it stands in the sidecar's log: 8 hexadecimal digits in lower case. Required without `name`. */
+  lease: string;
+}
+
+/** ExplainResponse is who waits for whom. */
+export interface ExplainResponse {
+  /** The locks: first the one of the request, or those that its lease waits for, then those that the callers there wait for, and so on. */
+  locks: ExplainedLock[];
+  /** Who waits in a circle, each circle once. Each of them existed at one moment, and ends only if one of its leases gives something up. */
+  cycles: Cycle[];
+  /** Always set. Whether there was more than could be looked at: more than 64 locks, or more than 1,000 callers at one. */
+  incomplete: boolean;
+}
+
+/** ExplainedLock is a lock with those at it. */
+export interface ExplainedLock {
+  /** Always set. The lock's name. */
+  name: string;
+  /** The holders, in the order of their grants. */
+  holders: Party[];
+  /** The first 16 waiters, in the order of their turn, and after them those that are in a circle. */
+  waiters: Party[];
+  /** Always set. How many more wait. */
+  waitersOmitted: number;
+  /** For how long the lock is usually held, if this sidecar has seen holds of it end. Omitted if not. */
+  usualHold: UsualHold | undefined;
+}
+
+/** UsualHold is for how long a lock was held through this sidecar. */
+export interface UsualHold {
+  /** Always set. How many of the newest holds were counted, at most 64. */
+  holds: number;
+  /** Always set. Half of them were not longer. */
+  median:
+    | Duration
+    | undefined;
+  /** Always set. The longest. */
+  longest: Duration | undefined;
+}
+
+/** Party is a caller at a lock. */
+export interface Party {
+  /** Always set. As in Get. */
+  contender:
+    | Contender
+    | undefined;
+  /**
+   * The number of its lease, as it stands in the log of its sidecar: 8 hexadecimal digits in lower case. Empty if it is unknown, which it is of
+   * one at another sidecar that does not wait for a lock while it has another one.
+   */
+  lease: string;
+  /** The other locks that its lease waits for, in the order of names. */
+  waitsFor: string[];
+  /** Whether its lease is suspended. Omitted if it is unknown, as it is at another sidecar. */
+  suspended?: boolean | undefined;
+}
+
+/** Cycle is a circle of leases that wait for each other. */
+export interface Cycle {
+  /** Always set. At least 2. Each waits for the next, and the last for the first. */
+  links: Link[];
+}
+
+/** Link is one lease in a circle. */
+export interface Link {
+  /** Always set. The number of the lease, as in Party. */
+  lease: string;
+  /** Who it is, as given to Acquire. Empty if not given. */
+  owner: string;
+  /** Always set. The lock that it waits for. The lease of the next link is ahead of it there. */
+  waitsFor: string;
+  /** Always set. The token that it would hold that lock with, which tells which of them began to wait last. */
+  fencingToken: bigint;
+  /** Always set. For how long it has been waiting, by the ensemble's clock. */
+  age: Duration | undefined;
+}
+
 /** ListRequest asks for a page of names. */
 export interface ListRequest {
   /** Optional. Only names that begin with these whole segments: `orders` means `orders` and `orders/…`. Omitted, all. */
@@ -406,7 +496,16 @@ export interface WatchResponse {
 }
 
 function createBaseAcquireRequest(): AcquireRequest {
-  return { name: "", mode: 0, leaseId: "", waitTimeout: undefined, owner: "", metadata: {}, lockDelay: undefined };
+  return {
+    name: "",
+    mode: 0,
+    leaseId: "",
+    waitTimeout: undefined,
+    owner: "",
+    metadata: {},
+    lockDelay: undefined,
+    detectDeadlock: false,
+  };
 }
 
 export const AcquireRequest: MessageFns<AcquireRequest> = {
@@ -431,6 +530,9 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
     });
     if (message.lockDelay !== undefined) {
       Duration.encode(message.lockDelay, writer.uint32(58).fork()).join();
+    }
+    if (message.detectDeadlock !== false) {
+      writer.uint32(64).bool(message.detectDeadlock);
     }
     return writer;
   },
@@ -507,6 +609,14 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
             message.lockDelay = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.detectDeadlock = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -543,6 +653,7 @@ export const AcquireRequest: MessageFns<AcquireRequest> = {
     message.lockDelay = (object.lockDelay !== undefined && object.lockDelay !== null)
       ? Duration.fromPartial(object.lockDelay)
       : undefined;
+    message.detectDeadlock = object.detectDeadlock ?? false;
     return message;
   },
 };
@@ -2861,6 +2972,596 @@ export const Contender_MetadataEntry: MessageFns<Contender_MetadataEntry> = {
   },
 };
 
+function createBaseExplainRequest(): ExplainRequest {
+  return { name: "", lease: "" };
+}
+
+export const ExplainRequest: MessageFns<ExplainRequest> = {
+  encode(message: ExplainRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.lease !== "") {
+      writer.uint32(18).string(message.lease);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExplainRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExplainRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.lease = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ExplainRequest>, I>>(base?: I): ExplainRequest {
+    return ExplainRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExplainRequest>, I>>(object: I): ExplainRequest {
+    const message = createBaseExplainRequest();
+    message.name = object.name ?? "";
+    message.lease = object.lease ?? "";
+    return message;
+  },
+};
+
+function createBaseExplainResponse(): ExplainResponse {
+  return { locks: [], cycles: [], incomplete: false };
+}
+
+export const ExplainResponse: MessageFns<ExplainResponse> = {
+  encode(message: ExplainResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.locks) {
+      ExplainedLock.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.cycles) {
+      Cycle.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.incomplete !== false) {
+      writer.uint32(24).bool(message.incomplete);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExplainResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExplainResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.locks.push(ExplainedLock.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.cycles.push(Cycle.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.incomplete = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ExplainResponse>, I>>(base?: I): ExplainResponse {
+    return ExplainResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExplainResponse>, I>>(object: I): ExplainResponse {
+    const message = createBaseExplainResponse();
+    message.locks = object.locks?.map((e) => ExplainedLock.fromPartial(e)) || [];
+    message.cycles = object.cycles?.map((e) => Cycle.fromPartial(e)) || [];
+    message.incomplete = object.incomplete ?? false;
+    return message;
+  },
+};
+
+function createBaseExplainedLock(): ExplainedLock {
+  return { name: "", holders: [], waiters: [], waitersOmitted: 0, usualHold: undefined };
+}
+
+export const ExplainedLock: MessageFns<ExplainedLock> = {
+  encode(message: ExplainedLock, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    for (const v of message.holders) {
+      Party.encode(v!, writer.uint32(18).fork()).join();
+    }
+    for (const v of message.waiters) {
+      Party.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.waitersOmitted !== 0) {
+      writer.uint32(32).int32(message.waitersOmitted);
+    }
+    if (message.usualHold !== undefined) {
+      UsualHold.encode(message.usualHold, writer.uint32(42).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ExplainedLock {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseExplainedLock();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.holders.push(Party.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.waiters.push(Party.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.waitersOmitted = reader.int32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.usualHold = UsualHold.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ExplainedLock>, I>>(base?: I): ExplainedLock {
+    return ExplainedLock.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ExplainedLock>, I>>(object: I): ExplainedLock {
+    const message = createBaseExplainedLock();
+    message.name = object.name ?? "";
+    message.holders = object.holders?.map((e) => Party.fromPartial(e)) || [];
+    message.waiters = object.waiters?.map((e) => Party.fromPartial(e)) || [];
+    message.waitersOmitted = object.waitersOmitted ?? 0;
+    message.usualHold = (object.usualHold !== undefined && object.usualHold !== null)
+      ? UsualHold.fromPartial(object.usualHold)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseUsualHold(): UsualHold {
+  return { holds: 0, median: undefined, longest: undefined };
+}
+
+export const UsualHold: MessageFns<UsualHold> = {
+  encode(message: UsualHold, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.holds !== 0) {
+      writer.uint32(8).int32(message.holds);
+    }
+    if (message.median !== undefined) {
+      Duration.encode(message.median, writer.uint32(18).fork()).join();
+    }
+    if (message.longest !== undefined) {
+      Duration.encode(message.longest, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): UsualHold {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUsualHold();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.holds = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.median = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.longest = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<UsualHold>, I>>(base?: I): UsualHold {
+    return UsualHold.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<UsualHold>, I>>(object: I): UsualHold {
+    const message = createBaseUsualHold();
+    message.holds = object.holds ?? 0;
+    message.median = (object.median !== undefined && object.median !== null)
+      ? Duration.fromPartial(object.median)
+      : undefined;
+    message.longest = (object.longest !== undefined && object.longest !== null)
+      ? Duration.fromPartial(object.longest)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseParty(): Party {
+  return { contender: undefined, lease: "", waitsFor: [], suspended: undefined };
+}
+
+export const Party: MessageFns<Party> = {
+  encode(message: Party, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.contender !== undefined) {
+      Contender.encode(message.contender, writer.uint32(10).fork()).join();
+    }
+    if (message.lease !== "") {
+      writer.uint32(18).string(message.lease);
+    }
+    for (const v of message.waitsFor) {
+      writer.uint32(26).string(v!);
+    }
+    if (message.suspended !== undefined) {
+      writer.uint32(32).bool(message.suspended);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Party {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseParty();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.contender = Contender.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.lease = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.waitsFor.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.suspended = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Party>, I>>(base?: I): Party {
+    return Party.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Party>, I>>(object: I): Party {
+    const message = createBaseParty();
+    message.contender = (object.contender !== undefined && object.contender !== null)
+      ? Contender.fromPartial(object.contender)
+      : undefined;
+    message.lease = object.lease ?? "";
+    message.waitsFor = object.waitsFor?.map((e) => e) || [];
+    message.suspended = object.suspended ?? undefined;
+    return message;
+  },
+};
+
+function createBaseCycle(): Cycle {
+  return { links: [] };
+}
+
+export const Cycle: MessageFns<Cycle> = {
+  encode(message: Cycle, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.links) {
+      Link.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Cycle {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCycle();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.links.push(Link.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Cycle>, I>>(base?: I): Cycle {
+    return Cycle.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Cycle>, I>>(object: I): Cycle {
+    const message = createBaseCycle();
+    message.links = object.links?.map((e) => Link.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseLink(): Link {
+  return { lease: "", owner: "", waitsFor: "", fencingToken: 0n, age: undefined };
+}
+
+export const Link: MessageFns<Link> = {
+  encode(message: Link, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.lease !== "") {
+      writer.uint32(10).string(message.lease);
+    }
+    if (message.owner !== "") {
+      writer.uint32(18).string(message.owner);
+    }
+    if (message.waitsFor !== "") {
+      writer.uint32(26).string(message.waitsFor);
+    }
+    if (message.fencingToken !== 0n) {
+      if (BigInt.asIntN(64, message.fencingToken) !== message.fencingToken) {
+        throw new globalThis.Error("value provided for field message.fencingToken of type int64 too large");
+      }
+      writer.uint32(32).int64(message.fencingToken);
+    }
+    if (message.age !== undefined) {
+      Duration.encode(message.age, writer.uint32(42).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Link {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLink();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.lease = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.owner = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.waitsFor = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.fencingToken = reader.int64() as bigint;
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.age = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Link>, I>>(base?: I): Link {
+    return Link.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Link>, I>>(object: I): Link {
+    const message = createBaseLink();
+    message.lease = object.lease ?? "";
+    message.owner = object.owner ?? "";
+    message.waitsFor = object.waitsFor ?? "";
+    message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
+      ? BigInt(object.fencingToken)
+      : 0n;
+    message.age = (object.age !== undefined && object.age !== null) ? Duration.fromPartial(object.age) : undefined;
+    return message;
+  },
+};
+
 function createBaseListRequest(): ListRequest {
   return { prefix: "", pageSize: 0, pageToken: "" };
 }
@@ -3213,6 +3914,7 @@ export const LockServiceService = {
    *   ABORTED (LOCK_BROKEN): an operator ended the hold, or its place was removed by hand.
    *   ABORTED (LOCK_REVOKED): the grace period of a revocation expired.
    *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+   *   ABORTED (DEADLOCK): before `granted` only, and if detect_deadlock is set: the wait would never have ended.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -3367,6 +4069,27 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): GetResponse => GetResponse.decode(value),
   },
   /**
+   * Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
+   * wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
+   * after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
+   * a policy must allow it for all. Idempotent.
+   *
+   *   NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
+   *   INVALID_ARGUMENT (INVALID_FIELD): name or lease breaks a rule, or both are set, or neither is.
+   */
+  explain: {
+    path: "/sidekeeper.lock.v1.LockService/Explain" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ExplainRequest): Buffer => Buffer.from(ExplainRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ExplainRequest => ExplainRequest.decode(value),
+    responseSerialize: (value: ExplainResponse): Buffer => Buffer.from(ExplainResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ExplainResponse => ExplainResponse.decode(value),
+  },
+  /**
    * List returns the locks that have holders or waiters, in the order of names. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -3424,6 +4147,7 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    *   ABORTED (LOCK_BROKEN): an operator ended the hold, or its place was removed by hand.
    *   ABORTED (LOCK_REVOKED): the grace period of a revocation expired.
    *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired.
+   *   ABORTED (DEADLOCK): before `granted` only, and if detect_deadlock is set: the wait would never have ended.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `granted` only; nothing is held, a retry is safe.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -3521,6 +4245,19 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    *   INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
    */
   get: handleUnaryCall<GetRequest, GetResponse>;
+  /**
+   * Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
+   * wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
+   * after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
+   * a policy must allow it for all. Idempotent.
+   *
+   *   NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
+   *   INVALID_ARGUMENT (INVALID_FIELD): name or lease breaks a rule, or both are set, or neither is.
+   */
+  explain: handleUnaryCall<ExplainRequest, ExplainResponse>;
   /**
    * List returns the locks that have holders or waiters, in the order of names. Idempotent.
    *

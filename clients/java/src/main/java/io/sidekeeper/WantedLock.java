@@ -1,0 +1,18 @@
+package io.sidekeeper;
+
+/**
+ * One of several locks that are acquired at once.
+ *
+ * @param name of the lock
+ * @param mode how to hold it
+ */
+public record WantedLock(String name, Mode mode) {
+  /**
+   * Wants it as a mutex.
+   *
+   * @param name of the lock
+   */
+  public WantedLock(String name) {
+    this(name, Mode.EXCLUSIVE);
+  }
+}
