@@ -21,6 +21,7 @@ type plan struct {
 	nemeses   []nemesis.Nemesis
 	workloads []string
 	timeout   time.Duration
+	resuming  bool // what stands on a lease outlives its sidecar's process
 }
 
 // always are the workloads by which locks change hands; and some of the others join them.
@@ -46,6 +47,7 @@ func (s *settings) draw(seed uint64, p profile) (plan, error) {
 	if drawn.steady() || drawn.long() {
 		drawn.timeout = p.steady
 	}
+	drawn.resuming = dice.IntN(4) > 0 || slices.ContainsFunc(drawn.nemeses, func(n nemesis.Nemesis) bool { return n.Resuming })
 	return drawn, nil
 }
 
@@ -134,7 +136,8 @@ func (p plan) names() []string {
 }
 
 func (p plan) String() string {
-	return fmt.Sprintf("seed %d, %s, session timeout %v, %s against %s", p.seed, p.profile.name, p.timeout,
+	kept := map[bool]string{true: "kept", false: "not kept"}[p.resuming]
+	return fmt.Sprintf("seed %d, %s, session timeout %v, state %s, %s against %s", p.seed, p.profile.name, p.timeout, kept,
 		strings.Join(p.names(), "+"), strings.Join(p.workloads, "+"))
 }
 

@@ -37,9 +37,13 @@ type result struct {
 	Numbers       int             `json:"numbers"`
 	Configuration int             `json:"configuration"`
 	Views         int             `json:"views"`
-	LostByNaive   int             `json:"lostByNaive"` // updates, by the store that does not look at tokens
-	Guarded       int             `json:"guarded"`     // writes that a lock guarded
-	TooLate       int             `json:"tooLate"`     // and of those that none did
+	LostByNaive   int             `json:"lostByNaive"`      // updates, by the store that does not look at tokens
+	Guarded       int             `json:"guarded"`          // writes that a lock guarded
+	TooLate       int             `json:"tooLate"`          // and of those that none did
+	Restarts      int             `json:"restarts"`         // of sidecars, that had to cost nothing
+	Outlived      judge.Standing  `json:"outlived"`         // what was kept then
+	LostThen      judge.Standing  `json:"lostThen"`         // and what was not
+	Pauses        []time.Duration `json:"pauses,omitempty"` // in nanoseconds
 
 	Invalid    string            `json:"invalid,omitempty"`
 	Unchecked  []string          `json:"unchecked,omitempty"`
@@ -48,7 +52,7 @@ type result struct {
 
 // clean says whether there is nothing to look into.
 func (r *result) clean() bool {
-	return r.Invalid == "" && len(r.Violations) == 0 && (!r.Steady || r.Needless == 0)
+	return r.Invalid == "" && len(r.Violations) == 0 && (!r.Steady || r.Needless == 0) && r.LostThen.All() == 0
 }
 
 // String is one line about the round.

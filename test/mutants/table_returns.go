@@ -38,4 +38,12 @@ var returns = []Mutant{
 			Complaint: "what had to happen has not happened|for longer than was told",
 		}},
 	},
+	{
+		ID: "Y8", Bug: "a sidecar takes the state of one that is only frozen",
+		Catchers: []Catcher{inTheJournal("TestADirectoryIsOneProcessesAndNobodyElseReadsIt").saying("<nil>")},
+	},
+	{
+		ID: "Y9", Bug: "who waits takes another place, at the end of the line, when its sidecar is replaced",
+		Catchers: []Catcher{{Package: "service", Test: "TestWhoWaitsComesBackToItsOwnPlace", Complaint: "a wait"}},
+	},
 }

@@ -69,8 +69,8 @@ func (c *Client) order() caller.Order {
 	}
 	return caller.Order{
 		Client: c.Number, Slot: c.Slot, Slots: Slots, Rank: c.Rank(), Lending: c.Host.Lending.Address(), Borrowing: c.borrowing(),
-		Operators: c.Host.Operators(),
-		Sidecar:   c.Host.Number, Address: address,
+		Operators: c.Host.Operators(), Resumes: play.Resuming && c.Rank() != 0,
+		Sidecar: c.Host.Number, Address: address,
 		Locks: c.stage.options.Locks, Servers: c.Host.Servers(), Stores: c.stage.storesAddress(),
 		Histories: play.Folder, Prefix: play.Prefix, Timeout: play.Timeout,
 		Seed: play.Seed + uint64(c.Number), Workloads: play.Workloads,

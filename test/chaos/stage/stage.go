@@ -45,6 +45,7 @@ type Play struct {
 	Timeout   time.Duration   // of sessions
 	Seed      uint64
 	Workloads []string
+	Resuming  bool // sidecars keep what leases outlive them by
 }
 
 // A Stage is built once and played on many times, by one play at a time.
