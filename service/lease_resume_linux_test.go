@@ -2,14 +2,17 @@ package service
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
@@ -123,6 +126,37 @@ func TestWhoWaitsComesBackToItsOwnPlace(t *testing.T) {
 		}
 		same(t, name, paths, c.want)
 		same(t, name+": the rest", len(rest), len(standing)-len(claimed))
+	}
+}
+
+// Who comes back while the sidecar begins to stop has what was its own, which is handed over; only what is new is refused.
+func TestASidecarThatStopsDoesNotEndWhatIsComeBackTo(t *testing.T) {
+	t.Parallel()
+	r := newResumable(t)
+	on := &multiplex{lease: r.services.leases.all()[0]}
+	r.services.drain.begin(time.Minute)
+	node := []recipes.Standing{{Path: "/place"}}
+	for name, c := range map[string]struct {
+		claim *claim
+		want  error
+	}{
+		"a request that is new":             {nil, errStopping},
+		"a request that was never taken up": {&claim{}, errStopping},
+		"a wait":                            {&claim{standing: node}, nil},
+		"a hold":                            {&claim{token: 5, standing: node}, nil},
+		"a hold whose place is gone, to be told why": {&claim{token: 5}, nil},
+	} {
+		s := &heldStream[*recipes.Place, *lockv1.AcquireResponse]{
+			services: r.services, started: &started{multiplex: on, claim: c.claim},
+			recipe: heldRecipe[*lockv1.AcquireResponse]{resource: resource{kind: kindLock, name: name}},
+		}
+		if err := s.takeLease(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s.lease != nil {
+			s.lease.drop(s.recipe.resource)
+			s.lease.streams.leave()
+		}
 	}
 }
 

@@ -46,4 +46,10 @@ var returns = []Mutant{
 		ID: "Y9", Bug: "who waits takes another place, at the end of the line, when its sidecar is replaced",
 		Catchers: []Catcher{{Package: "service", Test: "TestWhoWaitsComesBackToItsOwnPlace", Complaint: "a wait"}},
 	},
+	{
+		ID: "Y10", Bug: "a sidecar that is stopped to hand over ends what its callers come back to in that moment",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestASidecarThatStopsDoesNotEndWhatIsComeBackTo", Complaint: "a hold: the sidecar is stopping",
+		}},
+	},
 }
