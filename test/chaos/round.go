@@ -104,6 +104,7 @@ func (r *round) begin(ctx context.Context) error {
 	err := r.stage.Begin(starting, stage.Play{
 		Folder: r.folder, History: r.conductor, Stores: r.stores, Prefix: r.prefix(), Timeout: r.plan.timeout,
 		Seed: r.plan.seed, Workloads: r.plan.workloads, Resuming: r.plan.resuming,
+		Callers: r.plan.callers,
 	})
 	if err == nil {
 		err = r.makeSequences(starting)

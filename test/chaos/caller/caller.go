@@ -46,6 +46,7 @@ type Order struct {
 	Histories string        `json:"histories"` // directory
 	Prefix    string        `json:"prefix"`    // of all names
 	Timeout   time.Duration `json:"timeout"`   // of sessions
+	Ahead     time.Duration `json:"ahead"`     // by which the clock of histories is ahead of CLOCK_MONOTONIC
 	Seed      uint64        `json:"seed"`
 	Workloads []string      `json:"workloads"` // names of Workloads
 }

@@ -25,6 +25,8 @@ type Event struct {
 	Sidecar int `json:"sidecar,omitempty"`
 	// Resumes says that the operation outlives that sidecar's process, with a kind that begins one.
 	Resumes bool `json:"resumes,omitempty"`
+	// Repeats says that the caller's library may begin it anew, at the end of the line, if its lease is over.
+	Repeats bool `json:"repeats,omitempty"`
 
 	Lock     string  `json:"lock,omitempty"`
 	Mode     Mode    `json:"mode,omitempty"`

@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/test/chaos/history"
 	"github.com/sidekeeper/sidekeeper/test/chaos/txnlog"
@@ -96,9 +97,28 @@ func (b bearer) known() history.Instant {
 	return 0
 }
 
-// stoodAt says whether it stood certainly when the sidecar was still alive, and was not over.
+// stoodAt says whether it stood certainly when the sidecar was still alive, as its caller knew, and was not over.
 func (b bearer) stoodAt(e *evidence, r restart) bool {
+	queued, known := b.first(history.Queued), b.known()
+	if (known == 0 || known >= r.from) && (queued == nil || queued.At >= r.from) {
+		return false
+	}
 	return b.At < r.from && (b.done == 0 || b.done > r.from) && e.clocks.latest(b.nodes[0].Made) < r.from
+}
+
+// resumeTime is how long a sidecar must have listened for its callers to have come back to it, also on a machine that has too much to do.
+const resumeTime = 5 * time.Second
+
+// away is since when a sidecar may not have been heard of at an instant, after a restart: others before it may have followed each other too
+// fast.
+func (e *evidence) away(r restart) history.Instant {
+	since := r.from
+	for _, before := range slices.Backward(e.restarts) {
+		if before.target == r.target && before.from < since && since.Since(before.to) < resumeTime {
+			since = before.from
+		}
+	}
+	return since
 }
 
 // checkBearer looks at what became of one after a restart.
@@ -106,16 +126,24 @@ func (e *evidence) checkBearer(v *Verdict, b bearer, r restart) {
 	if lost := b.lost(); lost != nil && lost.At <= r.until {
 		v.Lost.Add(b.standing(r))
 		// Later, the time may be over that was told before: the machine was too busy.
-		if lost.At.Since(b.suspended(lost.At)) < e.settings.SessionTimeout/2 {
+		if lost.At.Since(b.suspended(e, r, lost.At)) < e.settings.SessionTimeout/2 {
 			v.accusef(Restarts, "%s lost %s (%s %s) %v after %s had ended, though another followed within %v",
 				b.name(), b.what, lost.Code, lost.Reason, lost.At.Since(r.from), r.target, r.to.Since(r.from))
 		}
 		return
 	}
-	v.Outlived.Add(b.standing(r))
+	if e.checkNodes(v, b, r) {
+		v.Outlived.Add(b.standing(r))
+	} else {
+		v.Lost.Add(b.standing(r))
+	}
 	if resumed := b.resumed(r); resumed != 0 {
 		v.Pauses = append(v.Pauses, max(resumed.Since(r.to), 0))
 	}
+}
+
+// checkNodes says whether what stood goes on with the node that it had.
+func (e *evidence) checkNodes(v *Verdict, b bearer, r restart) (same bool) {
 	for _, node := range b.kept() {
 		gone := e.clocks.latest(node.Gone)
 		if node.Gone.Happened() && !node.Expired && gone > r.from && gone < r.until && (b.done == 0 || gone < b.done) {
@@ -123,11 +151,18 @@ func (e *evidence) checkBearer(v *Verdict, b bearer, r restart) {
 				node.Path, node.Gone.Zxid, gone.Since(r.from), r.target, b.name(), b.what)
 		}
 	}
+	same = true
 	for _, node := range b.nodes[1:] {
-		if made := e.clocks.earliest(node.Made); made > r.from && made < r.until {
+		made := e.clocks.earliest(node.Made)
+		if made <= r.from || made >= r.until {
+			continue
+		}
+		same = false
+		if made.Since(b.suspended(e, r, made)) < e.settings.SessionTimeout/2 {
 			v.accusef(Restarts, "%s took another place for %s at zxid %#x, after %s had ended", b.name(), b.what, node.Made.Zxid, r.target)
 		}
 	}
+	return same
 }
 
 // kept are the nodes that must not go before their caller says so, or is told; that of a wait goes when it is over, and then it is told.
@@ -161,8 +196,11 @@ func (b bearer) lost() *history.Event {
 	return ended
 }
 
-// suspended is since when the caller had not heard from a sidecar at an instant: that itself if it was not told so.
-func (b bearer) suspended(at history.Instant) history.Instant {
+// suspended is since when the caller had not heard from a sidecar at an instant: that itself if it was not told so. Who waits is not told.
+func (b bearer) suspended(e *evidence, r restart, at history.Instant) history.Instant {
+	if b.known() == 0 || b.known() > at {
+		return e.away(r)
+	}
 	since := at
 	for _, event := range b.later {
 		switch {

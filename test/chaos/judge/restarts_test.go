@@ -24,7 +24,8 @@ func TestWhatDoesNotOutliveASidecarThatIsReplacedSoonIsTold(t *testing.T) {
 		return restarted + `
 			1 2/1 called L
 			2 2/1 granted 3
-			10 1/1 called L` + then
+			10 1/1 called L
+			20 1/1 queued 1` + then
 	}
 	held := `
 		5 11 s1 place 1/1 L`
@@ -127,6 +128,7 @@ func TestWhatOutlivesASidecarIsCounted(t *testing.T) {
 			1 2/1 called L
 			2 2/1 granted 3
 			10 1/1 called L
+			13 1/1 queued 1
 			11 3/1 called M
 			14 3/1 granted 6
 			15 4/1 joining G m
