@@ -151,7 +151,7 @@ func (c Config) steps(operations []Operation) steps {
 // plan looks at the keys and makes the transaction.
 func (e steps) plan(ctx context.Context, tree Tree) ([]Change, error) {
 	states := make([]nodeState, len(e))
-	err := eachOf(len(e), func(i int) (err error) {
+	err := EachOf(len(e), func(i int) (err error) {
 		states[i], err = readState(ctx, tree, e[i].path)
 		return err
 	})

@@ -51,7 +51,7 @@ func (l *listing) all(ctx context.Context, keys []string) error {
 		some := keys[:min(len(keys), l.ahead())]
 		keys = keys[len(some):]
 		states := make([]nodeState, len(some))
-		err := eachOf(len(some), func(i int) (err error) {
+		err := EachOf(len(some), func(i int) (err error) {
 			states[i], err = readState(ctx, l.tree, l.config.path(some[i]))
 			return err
 		})

@@ -98,7 +98,7 @@ func (m *Mirror) Look(ctx context.Context) (Changes, error) {
 			return nil, err
 		}
 		read := make([]reflection, len(keys))
-		err := eachOf(len(keys), func(i int) (err error) {
+		err := EachOf(len(keys), func(i int) (err error) {
 			read[i], err = m.reflect(ctx, keys[i])
 			return err
 		})

@@ -84,7 +84,7 @@ func (g Group) view(names []string, read func(path string) (Node, error)) (view 
 	size := 0
 	for some := range slices.Chunk(names, 4*readsAtOnce) {
 		seen := make([]seenMember, len(some))
-		err := eachOf(len(some), func(i int) (err error) {
+		err := EachOf(len(some), func(i int) (err error) {
 			seen[i], err = g.see(some[i], read)
 			return err
 		})

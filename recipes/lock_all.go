@@ -218,7 +218,7 @@ func (p *Places) Disregard() {
 // for the first.
 func (p *Places) Leave(ctx context.Context) {
 	p.leave.Do(func() {
-		_ = eachOf(len(p.all), func(i int) error {
+		_ = EachOf(len(p.all), func(i int) error {
 			p.all[i].Leave(ctx)
 			return nil
 		})

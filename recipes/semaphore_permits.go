@@ -213,7 +213,7 @@ func (p *Permits) make(ctx context.Context) error {
 		return nil
 	}
 	nodes := make([]*Place, p.count)
-	err := eachOf(p.count, func(i int) (err error) {
+	err := EachOf(p.count, func(i int) (err error) {
 		nodes[i], err = p.semaphore.permits().Join(ctx, p.session, Read, p.about)
 		return err
 	})
@@ -317,7 +317,7 @@ func (p *Permits) Leave(ctx context.Context) {
 }
 
 func (p *Permits) leaveNodes(ctx context.Context) {
-	_ = eachOf(len(p.nodes), func(i int) error {
+	_ = EachOf(len(p.nodes), func(i int) error {
 		p.nodes[i].Leave(ctx)
 		return nil
 	})

@@ -12,18 +12,12 @@ import (
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
 func (s *heldStream[P, M]) settle(ctx context.Context, why error) {
 	s.gaveUp = gaveUp(ctx, s.caller, s.began) // before anybody learns of the end: whoever does may end the stream for that alone
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(why, context.Canceled) {
 		why = nil // given up by the caller, or by its silence
 	}
 	s.letsGo = s.held && (s.gaveUp || why == nil && ctx.Err() == nil)
-	if s.held {
-		if mayNotHear(ctx, s.caller, why) {
-			why = cmp.Or(why, errLeaseLost) // it asked for nothing, and Check must not say that it did
-		}
-		s.recipe.end(why)
-		s.stopTelling(ctx, why)
-		s.forgone = s.taken || s.recipe.awaited != nil && s.recipe.awaited(why)
-		s.place.Disregard()
+	if s.counts() {
+		why = s.endHold(ctx, why)
 	}
 	if s.recipe.again != nil {
 		s.lease.yield(s.recipe.resource)
@@ -35,6 +29,21 @@ func (s *heldStream[P, M]) settle(ctx context.Context, why error) {
 	}
 }
 
+// endHold ends what the caller may count on, and returns why that was.
+func (s *heldStream[P, M]) endHold(ctx context.Context, why error) error {
+	if mayNotHear(ctx, s.caller, why) {
+		why = cmp.Or(why, errLeaseLost) // it asked for nothing, and Check must not say that it did
+	}
+	if s.held {
+		s.recipe.end(why)
+		defer s.place.Disregard()
+	}
+	s.stopTelling(ctx, why)
+	nothing := !s.held && len(s.started.claim.standing) == 0 // is there any more
+	s.forgone = s.taken || nothing || s.recipe.awaited != nil && s.recipe.awaited(why)
+	return why
+}
+
 // giveUp lets go of the place, after the status, and when nobody counts on the hold any more. Where places have names, the lease can
 // take one under the same name when that is done, and not before: the name alone would not tell the new one from the old.
 func (s *heldStream[P, M]) giveUp(ctx context.Context) {
@@ -42,16 +51,24 @@ func (s *heldStream[P, M]) giveUp(ctx context.Context) {
 	if s.recipe.again != nil {
 		defer s.lease.drop(s.recipe.resource)
 	}
-	s.giveUpUnreturned()
 	s.leaveLease(ctx)
-	if s.taking != nil {
-		if place, err := s.taking.wait(); err == nil {
-			s.free(func() { place.Leave(ctx) })
-		}
+	if place, taken := s.took(); taken {
+		s.free(func() { place.Leave(ctx) })
+	} else {
+		s.giveUpUnreturned()
 	}
 	if s.held && s.recipe.gone != nil {
 		s.recipe.gone()
 	}
+}
+
+// took is the place that the stream took last, once that is certain.
+func (s *heldStream[P, M]) took() (place P, taken bool) {
+	if s.taking == nil {
+		return place, false
+	}
+	place, err := s.taking.wait()
+	return place, err == nil
 }
 
 // mayNotHear says whether a caller whose stream ends certainly does not hear of it now: it fell silent, or does not read.
@@ -109,22 +126,27 @@ func (s *heldStream[P, M]) outlast() {
 	if s.gaveUp {
 		own = after(0)
 	}
-	for connection, until := range s.counted() {
+	outlast(s.counted(), s.lease, own, s.acknowledged.closed)
+}
+
+// outlast returns when none of those counts any more on something that stands on the lease.
+func outlast(counting map[*caller.Ending]time.Time, on *lease, own, acknowledged <-chan struct{}) {
+	for connection, until := range counting {
 		timer := time.NewTimer(time.Until(until))
-		s.outlastOne(connection.Left(), own, timer.C)
+		outlastOne(on, []<-chan struct{}{connection.Left(), own}, timer.C, acknowledged)
 		timer.Stop()
 	}
 }
 
-func (s *heldStream[P, M]) outlastOne(connection, own <-chan struct{}, over <-chan time.Time) {
-	for _, left := range []<-chan struct{}{connection, own} {
+func outlastOne(on *lease, both []<-chan struct{}, over <-chan time.Time, acknowledged <-chan struct{}) {
+	for _, left := range both {
 		select {
 		case <-left:
 		case <-over:
 			return
-		case <-s.acknowledged.closed:
+		case <-acknowledged:
 			return
-		case <-s.lease.session.Done():
+		case <-on.session.Done():
 			return
 		}
 	}

@@ -142,6 +142,7 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	if err != nil {
 		return err
 	}
+	s.comeBack()
 	caller.AfterStatus(ctx, func() { s.giveUp(ctx) })
 	defer func() { s.settle(ctx, err) }() // also after a panic
 	err = errInterrupted
@@ -156,9 +157,9 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 
 var errInterrupted = errors.New("interrupted by a panic")
 
-// boundWait gives the waiting an end of its own, without touching the stream's.
+// boundWait gives the waiting an end of its own, without touching the stream's. Who held before the sidecar was started does not wait.
 func (s *heldStream[P, M]) boundWait(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.recipe.wait == nil {
+	if s.recipe.wait == nil || s.started.claimed().held() {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeoutCause(ctx, *s.recipe.wait, errWaitTimeout)
@@ -256,6 +257,10 @@ func (s *heldStream[P, M]) outwait(ctx context.Context, err error) error {
 // pause returns when one of the channels is closed, or with what ends the waiting.
 func (s *heldStream[P, M]) pause(ctx context.Context, first <-chan struct{}, others ...<-chan struct{}) error {
 	others = append(others, nil, nil, nil)
+	stopping, stopped := s.lease.drain.notice, errStopping
+	if s.started.claimed().held() {
+		stopping, stopped = s.lease.drain.over, errHoldStopped // as for holds
+	}
 	select {
 	case <-first:
 		return nil
@@ -273,8 +278,8 @@ func (s *heldStream[P, M]) pause(ctx context.Context, first <-chan struct{}, oth
 		return recipes.ErrSessionEnded
 	case <-s.lease.ended:
 		return s.lease.lost()
-	case <-s.lease.drain.notice:
-		return errStopping
+	case <-stopping:
+		return stopped
 	case <-s.acknowledged.closed:
 		return context.Canceled
 	case <-s.box.tooSlow():

@@ -33,6 +33,7 @@ type multiplex struct {
 	stream grpc.BidiStreamingServer[leasev1.MultiplexRequest, leasev1.MultiplexResponse]
 	ctx    context.Context //nolint:containedctx // of the stream
 	lease  *lease
+	shared time.Time // when nobody counts any more who asked an earlier process over a connection of its own; zero if nobody did
 	box    *outbox[*leasev1.MultiplexResponse]
 
 	mu       sync.Mutex
@@ -77,7 +78,7 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 		return invalid("request", "", "open or resume in the first message")
 	}
 	m := &multiplex{leases: l, stream: stream, ctx: stream.Context(), box: newOutbox(stream.Send), requests: map[uint64]*started{}}
-	goOn := func() {}
+	goOn := func() (decide func()) { return func() {} }
 	if first.GetOpen() != nil {
 		err = m.open(first.GetOpen())
 	} else {
@@ -92,8 +93,11 @@ func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.Multipl
 		asked: asked, settled: m.settle, after: m.running.Wait,
 	}
 	kept.announce()
-	goOn()
-	go func() { asked <- m.read() }()
+	decide := goOn()
+	go func() {
+		decide()
+		asked <- m.read()
+	}()
 	return kept.keep(m.ctx)
 }
 
@@ -270,7 +274,9 @@ func (s *started) run(method string, handle grpc.StreamHandler) {
 		}
 	}
 	told()
+	s.decide()
 	afterStatus()
+	s.giveUpClaim()
 	s.mu.Lock()
 	delete(s.requests, s.id)
 	s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,7 +26,8 @@ import (
 // A lease outlives the sidecar's process as its session and what that owns do. The journal keeps the session's key, which is all that only
 // the process knew: the ensemble lists what the session owns, each node says which request it is, and the caller says what it claims. What
 // it claims to hold is held once more if its place stands and it is its turn still, as for any place: a caller can claim nothing that is not
-// its own. Until it is told so, the caller counts on what the process before had told, which was told of a session that nobody has ended.
+// its own. Until it is told so, the caller counts on what the process before had told, which was told of a session that nobody has ended:
+// a claim to hold ends as a hold does, however it ends, and its place is kept for as long as anybody may count on it.
 
 // mostClaims is how many requests a lease is resumed with.
 const mostClaims = 10000
@@ -36,8 +38,11 @@ type claim struct {
 	holdID   string             // of a lock or permits that were granted
 	standing []recipes.Standing // its nodes: permits have several
 	session  ReturnedSession
-	freeAt   time.Time // when nobody counts any more on what the process before had told
-	refused  error     // why it cannot have its node again
+	shared   time.Time // when nobody counts any more who asked the process before over a connection of its own; zero if nobody did
+
+	decided *latch // closed when its nodes are the request's again, or it has been told why not
+	inHand  bool   // the request's stream lets go of its nodes
+	taken   func() // called when that is so, or they are gone
 }
 
 // held says whether the caller says that it was granted.
@@ -100,7 +105,7 @@ func (m *multiplex) keep(record journal.Record) {
 func (d digest) full() string { return hex.EncodeToString(d[:]) }
 
 // resume comes back to a lease of the process before. goOn goes on with what its caller claims of it.
-func (m *multiplex) resume(request *leasev1.Resume) (goOn func(), err error) {
+func (m *multiplex) resume(request *leasev1.Resume) (goOn func() (decide func()), err error) {
 	id, claims := request.GetLeaseId(), request.GetClaims()
 	if err := parseID("lease_id", id); err != nil {
 		return nil, err
@@ -123,18 +128,36 @@ func (m *multiplex) resume(request *leasev1.Resume) (goOn func(), err error) {
 		return nil, err
 	}
 	standing, session, err := m.comeBack(id)
-	return func() { m.goOn(claims, standing, session) }, err
+	return func() func() { return m.goOn(claims, standing, session) }, err
 }
 
-// goOn goes on with what is claimed, each with its node, and lets go of the rest.
-func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, session ReturnedSession) {
+// goOn goes on with what is claimed, each with its node, and lets go of the rest. The lease is not finished before both are in hand. It returns
+// what waits until each claim has its nodes again, or is told why not: the caller is told nothing before on which it could count for it.
+func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, session ReturnedSession) (decide func()) {
+	var decided []*latch
 	for _, asked := range claims {
-		made := &claim{token: asked.GetToken(), holdID: asked.GetHoldId(), session: session, freeAt: m.freeAt()}
+		made := &claim{
+			token: asked.GetToken(), holdID: asked.GetHoldId(), session: session, shared: m.shared,
+			decided: newLatch(), taken: sync.OnceFunc(m.lease.streams.leave),
+		}
 		made.standing, standing = split(standing, asked)
+		m.lease.streams.enter(math.MaxInt)
+		decided = append(decided, made.decided)
 		_ = m.start(asked.GetStart(), made) // it is in order
 	}
 	for _, left := range standing {
+		m.lease.streams.enter(math.MaxInt)
 		m.running.Go(func() { m.giveUpUnclaimed(left) })
+	}
+	return func() {
+		for _, each := range decided {
+			select {
+			case <-each.closed:
+			case <-m.ctx.Done():
+			case <-m.lease.ended:
+			case <-m.lease.session.Done():
+			}
+		}
 	}
 }
 
@@ -191,7 +214,8 @@ func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, er
 	leases.ids.enterAs(id, made.identity, made) // it is in no use: the record was handed out once
 	made.told.note(from, time.Until(m.freeAt()))
 	if record.Shared {
-		made.told.note(caller.OutOfSight(), time.Until(m.freeAt()))
+		m.shared = m.freeAt()
+		made.told.note(caller.OutOfSight(), time.Until(m.shared))
 	}
 	leases.options.Log.Info("lease resumed", made.fields()...)
 	return standing, session, nil
@@ -204,21 +228,36 @@ func (m *multiplex) freeAt() time.Time {
 }
 
 // giveUpUnclaimed lets go of what nobody claims: at once if its caller has come back without claiming it, and otherwise when nobody counts
-// on it any more, whom the process before may have told.
+// on it any more, whom the process before may have told over a connection of its own.
 func (m *multiplex) giveUpUnclaimed(left recipes.Standing) {
+	defer m.lease.streams.leave()
 	if recipes.RequestIn(left.Node) == 0 {
-		m.outlast(m.freeAt(), nil, nil)
+		select {
+		case <-after(time.Until(m.freeAt())):
+		case <-m.lease.session.Done():
+		}
 	}
 	m.remove(left)
 }
 
-// outlast returns at that time, or when the session is over or the caller has acknowledged the end or left.
-func (m *multiplex) outlast(until time.Time, acknowledged, left <-chan struct{}) {
-	select {
-	case <-after(time.Until(until)):
-	case <-acknowledged:
-	case <-left:
-	case <-m.lease.session.Done():
+// decide says that what is claimed has its nodes again, or never will.
+func (s *started) decide() {
+	if s.claim != nil {
+		s.claim.decided.close()
+	}
+}
+
+// giveUpClaim lets go of what is claimed by a request that was refused before its stream had it in hand.
+func (s *started) giveUpClaim() {
+	if s.claim == nil || s.claim.inHand {
+		return
+	}
+	defer s.claim.taken()
+	if len(s.claim.standing) > 0 {
+		outlast(s.lease.counting(&tellings{}), s.lease, caller.Of(s.ctx).Left(), s.stopped.closed)
+	}
+	for _, left := range s.claim.standing {
+		s.remove(left)
 	}
 }
 
@@ -236,14 +275,15 @@ func rejoined[P heldPlace, M any](
 	s *heldStream[P, M], about recipes.About, rejoin func(recipes.Adopter, []recipes.Standing, recipes.About) (P, error),
 ) (place P, err error) {
 	claimed := s.started.claimed()
-	if claimed.standing == nil {
-		if claimed.held() {
-			err = recipes.ErrGone
-		}
-		return place, err
+	switch {
+	case claimed.standing != nil:
+		place, err = rejoin(claimed.session, claimed.standing, about)
+	case claimed.held():
+		err = recipes.ErrGone
 	}
-	place, err = rejoin(claimed.session, claimed.standing, about)
-	claimed.refused = err
+	if err == nil {
+		claimed.decided.close()
+	}
 	return place, err
 }
 
@@ -256,21 +296,26 @@ func first[P any](
 	}
 }
 
-// giveUpUnreturned lets go of what the process before had and that could not be taken again, when its caller does not count on it any
-// more.
+// counts says whether the caller may count on what the stream has: it holds, or held before the sidecar was started.
+func (s *heldStream[P, M]) counts() bool { return s.held || s.started.claimed().held() }
+
+// comeBack has the stream have in hand what is claimed.
+func (s *heldStream[P, M]) comeBack() {
+	if claimed := s.started.claimed(); claimed != nil {
+		claimed.inHand = true
+		claimed.taken()
+		if !claimed.shared.IsZero() {
+			s.told.note(caller.OutOfSight(), time.Until(claimed.shared))
+		}
+	}
+}
+
+// giveUpUnreturned lets go of what was claimed and has not become the stream's place.
 func (s *heldStream[P, M]) giveUpUnreturned() {
-	claimed := s.started.claimed()
-	if claimed == nil || s.taking == nil {
-		return
-	}
-	if _, _ = s.taking.wait(); claimed.refused == nil {
-		return
-	}
-	if s.recipe.awaited == nil || !s.recipe.awaited(claimed.refused) {
-		s.started.outlast(claimed.freeAt, s.acknowledged.closed, s.caller.Left())
-	}
-	for _, left := range claimed.standing {
-		s.started.remove(left)
+	if claimed := s.started.claimed(); claimed != nil {
+		for _, left := range claimed.standing {
+			s.started.remove(left)
+		}
 	}
 }
 

@@ -47,19 +47,30 @@ func listPage[E any](
 	}
 	names = slices.DeleteFunc(names, func(n string) bool { return n <= page.after || !(name{n}).under(prefix) })
 	slices.Sort(names)
-	for i, text := range names {
-		if len(entries) == page.size || i == mostScanned {
-			return entries, nextToken(names[i-1]), nil
+	looked := 0
+	for looked < len(names) {
+		if len(entries) == page.size || looked == mostScanned {
+			return entries, nextToken(names[looked-1]), nil
 		}
-		entry, err := listed(ctx, name{text})
+		some := names[looked:min(len(names), looked+page.size-len(entries), mostScanned)]
+		found, err := lookInto(ctx, some, listed)
 		if err != nil {
 			return nil, "", err
 		}
-		if entry != nil {
-			entries = append(entries, entry)
-		}
+		entries = append(entries, found...)
+		looked += len(some)
 	}
 	return entries, "", nil
+}
+
+// lookInto looks into directories, many at the same time, and returns what is listed of them, in their order.
+func lookInto[E any](ctx context.Context, names []string, listed func(context.Context, name) (*E, error)) ([]*E, error) {
+	found := make([]*E, len(names))
+	err := recipes.EachOf(len(names), func(i int) (err error) {
+		found[i], err = listed(ctx, name{names[i]})
+		return err
+	})
+	return slices.DeleteFunc(found, func(entry *E) bool { return entry == nil }), err
 }
 
 // names are all names in the directory, in no order.

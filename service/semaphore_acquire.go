@@ -176,7 +176,7 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 	case err == nil && turn.Asked.Break:
 		return errLockBroken
 	case errors.Is(err, recipes.ErrTooManyPermits):
-		return p.unreturned()
+		return errLockBroken // what was granted before the sidecar was started is too much now: the semaphore has shrunk
 	case err != nil:
 		return p.naming(err)
 	case turn.Granted:
@@ -185,7 +185,7 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 	case isClosed(turn.Changed):
 		return nil
 	case resumed:
-		return p.unreturned()
+		return errLockBroken
 	case p.params.once && !p.mayHaveRoom(ctx, turn):
 		return errSemaphoreFull
 	}
@@ -201,13 +201,6 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 			return &semaphorev1.AcquireResponse{Event: &semaphorev1.AcquireResponse_Queued{Queued: queued}}
 		})
 	}
-}
-
-// unreturned says that what was granted before the sidecar was started is too much now: the semaphore has shrunk. Its caller may count on it
-// until it is told so.
-func (p *permitsStream) unreturned() error {
-	p.started.claim.refused = errLockBroken
-	return errLockBroken
 }
 
 // mayHaveRoom says whether there seem to be enough permits for one who does not wait: then those before it in the queue are about to leave it.

@@ -194,13 +194,16 @@ func (p parser) member(text string) string {
 	return p.prefix(text)
 }
 
-// expand finds the actions that good patterns name.
+// expand finds the actions that good patterns name, and those that they take.
 func (p parser) expand(patterns []string) map[string]bool {
 	named := map[string]bool{}
 	for _, action := range p.actions {
 		service, _, _ := strings.Cut(action.Name, "/")
 		if slices.Contains(patterns, action.Name) || !action.Operator && slices.Contains(patterns, service+"/"+everything) {
 			named[action.Name] = true
+			for _, taken := range action.Takes {
+				named[taken] = true
+			}
 		}
 	}
 	return named

@@ -22,8 +22,9 @@ import (
 // is an operator's, `sidekeeper.lock.v1.LockService/Revoke:grace`.
 type Action struct {
 	Name     string
-	Operator bool // only rules that name it allow it: the * behind a service leaves it out
-	Member   bool // it is about a member of a group
+	Operator bool     // only rules that name it allow it: the * behind a service leaves it out
+	Member   bool     // it is about a member of a group
+	Takes    []string // further actions that it takes: a rule that allows it allows these
 }
 
 // A Policy is rules and limits. It is not modified.

@@ -14,7 +14,7 @@ var actions = []Action{
 	{Name: "a.Locks/Revoke:grace", Operator: true},
 	{Name: "a.Locks/Break", Operator: true},
 	{Name: "b.Leases/Open"},
-	{Name: "c.Groups/Join", Member: true},
+	{Name: "c.Groups/Join", Member: true, Takes: []string{"b.Leases/Open"}},
 	{Name: "c.Groups/Watch"},
 }
 
@@ -52,6 +52,9 @@ rules:
   - identities: ["dns:all.test", "cert:team/*"]
     methods: ["a.Locks/*"]
     prefixes: ["*"]
+  - identities: ["uid:7"]
+    methods: ["c.Groups/*"]
+    prefixes: [billing]
 `)
 	for _, c := range []struct {
 		identity, action, names string
@@ -67,6 +70,8 @@ rules:
 		{"uid:1", "a.Locks/Revoke", "billing audit/1", false}, // the second is not about Revoke
 		{"uid:1", "a.Locks/Acquire", "billing secret", false},
 		{"uid:1", "a.Locks/Acquire", "", true}, // about nothing that has a name
+		{"uid:1", "b.Leases/Open", "", false},
+		{"uid:7", "b.Leases/Open", "", true}, // who may join may open the lease for it
 		{"uid:1", "a.Locks/Acquire", "-", false},
 		{"socket:app", "a.Locks/Acquire", "billing", true},
 		{"socket:app", "a.Locks/Acquire", "audit", false},

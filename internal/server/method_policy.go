@@ -21,6 +21,7 @@ import (
 type methodPolicy struct {
 	names    func(request any) []string // that a call is about; nil for methods about the caller's own leases and holds
 	member   bool                       // whether it is about a member of the group that it names
+	leased   bool                       // whether it stands on a lease, which its callers then may open and close
 	operator bool                       // whether only operators call it
 	use      string                     // what makes a call an operator's that is not one otherwise
 	isUse    func(request any) bool
@@ -34,8 +35,8 @@ var methodPolicies = map[string]methodPolicy{
 	leasev1.LeaseService_Close_FullMethodName:     {},
 	leasev1.LeaseService_List_FullMethodName:      {names: everyName},
 
-	lockv1.LockService_Acquire_FullMethodName:    {names: nameIn},
-	lockv1.LockService_AcquireAll_FullMethodName: {names: locksOfAcquireAll},
+	lockv1.LockService_Acquire_FullMethodName:    {names: nameIn, leased: true},
+	lockv1.LockService_AcquireAll_FullMethodName: {names: locksOfAcquireAll, leased: true},
 	lockv1.LockService_Check_FullMethodName:      {},
 	lockv1.LockService_Release_FullMethodName:    {},
 	lockv1.LockService_Revoke_FullMethodName:     {names: nameIn, use: "grace", isUse: hasGrace},
@@ -44,7 +45,7 @@ var methodPolicies = map[string]methodPolicy{
 	lockv1.LockService_List_FullMethodName:       {names: prefixIn},
 	lockv1.LockService_Watch_FullMethodName:      {names: nameIn},
 
-	electionv1.ElectionService_Campaign_FullMethodName: {names: nameIn},
+	electionv1.ElectionService_Campaign_FullMethodName: {names: nameIn, leased: true},
 	electionv1.ElectionService_Proclaim_FullMethodName: {names: lockOfTicket},
 	electionv1.ElectionService_Resign_FullMethodName:   {},
 	electionv1.ElectionService_Transfer_FullMethodName: {names: nameIn, use: "grace", isUse: hasGrace},
@@ -52,7 +53,7 @@ var methodPolicies = map[string]methodPolicy{
 	electionv1.ElectionService_Watch_FullMethodName:    {names: nameIn},
 
 	semaphorev1.SemaphoreService_Create_FullMethodName:  {names: nameIn},
-	semaphorev1.SemaphoreService_Acquire_FullMethodName: {names: nameIn},
+	semaphorev1.SemaphoreService_Acquire_FullMethodName: {names: nameIn, leased: true},
 	semaphorev1.SemaphoreService_Check_FullMethodName:   {},
 	semaphorev1.SemaphoreService_Release_FullMethodName: {},
 	semaphorev1.SemaphoreService_Resize_FullMethodName:  {names: nameIn, use: "grace", isUse: hasGrace},
@@ -67,7 +68,7 @@ var methodPolicies = map[string]methodPolicy{
 	sequencev1.SequenceService_Delete_FullMethodName:    {names: nameIn},
 	sequencev1.SequenceService_List_FullMethodName:      {names: prefixIn},
 
-	membershipv1.MembershipService_Join_FullMethodName:   {names: groupIn, member: true},
+	membershipv1.MembershipService_Join_FullMethodName:   {names: groupIn, member: true, leased: true},
 	membershipv1.MembershipService_Update_FullMethodName: {names: groupIn, member: true},
 	membershipv1.MembershipService_Get_FullMethodName:    {names: groupIn},
 	membershipv1.MembershipService_List_FullMethodName:   {names: prefixIn},
@@ -177,12 +178,21 @@ func memberIn(method string, request any) []string {
 	return nil
 }
 
+// ownLease is what callers do with the lease that something of theirs stands on.
+var ownLease = []string{
+	strings.TrimPrefix(leasev1.LeaseService_Open_FullMethodName, "/"), strings.TrimPrefix(leasev1.LeaseService_Close_FullMethodName, "/"),
+}
+
 // actionsOf are what a policy can speak of, in the order of their names' bytes.
 func actionsOf(methods []string) (actions []policy.Action) {
 	for _, method := range methods {
 		of := methodPolicies[method]
 		name := strings.TrimPrefix(method, "/")
-		actions = append(actions, policy.Action{Name: name, Operator: of.operator, Member: of.member})
+		action := policy.Action{Name: name, Operator: of.operator, Member: of.member}
+		if of.leased {
+			action.Takes = ownLease
+		}
+		actions = append(actions, action)
 		if of.use != "" {
 			actions = append(actions, policy.Action{Name: name + ":" + of.use, Operator: true})
 		}

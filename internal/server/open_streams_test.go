@@ -106,12 +106,10 @@ func TestAHoldThatANewPolicyEndsKeepsItsPlace(t *testing.T) {
 	same(t, "the next, then", try(), "OK")
 }
 
-// What is begun on a lease's stream is judged by itself, then and by each new policy, and ends alone.
+// What is begun on a lease's stream is judged by itself, then and by each new policy, and ends alone. Who may acquire may open the lease.
 func TestWhatALeasesStreamCarriesIsJudgedByItself(t *testing.T) {
 	t.Parallel()
-	const rules = `rules:
-- {identities: ["socket:app"], methods: ["sidekeeper.lease.v1.LeaseService/Open"]}
-- {identities: ["socket:app"], methods: ["sidekeeper.lock.v1.LockService/Acquire"], prefixes: [%s]}`
+	const rules = `rules: [{identities: ["socket:app"], methods: ["sidekeeper.lock.v1.LockService/Acquire"], prefixes: [%s]}]`
 	s := newPolicySceneOf(t, fmt.Sprintf(rules, "billing, orders"), 3*time.Second)
 	stream, err := leasev1.NewLeaseServiceClient(s.callers["socket:app"]).Multiplex(within(t))
 	must(t, err)

@@ -84,6 +84,9 @@ type Handlers interface {
 	Snapshot() service.State
 }
 
+// answerTime is what calls get to be answered before a process ends that hands over, its streams open.
+const answerTime = time.Second
+
 // stopTimeout is what calls that have been told to end get until their connections are cut.
 const stopTimeout = 2 * time.Second
 
@@ -99,6 +102,7 @@ type Server struct {
 	admin     *administration // nil without a listener
 	listeners []listener
 	calls     atomic.Uint64
+	answering answering
 	grpc      []*grpc.Server
 	http      []*http.Server
 }
@@ -262,7 +266,8 @@ func (s *Server) newGRPC(hands caller.Handshake) *grpc.Server {
 		complete: cmp.Or(s.options.completeWithin, longestRequest),
 	}
 	calls := newCalls(s.options, reception.memory)
-	options := slices.Concat(limitsOf(s.options), interceptorsOf(s.options, authorizer{s.policy, &s.streams}, reception),
+	options := slices.Concat(limitsOf(s.options), []grpc.ServerOption{grpc.ChainUnaryInterceptor(s.answering.unary)},
+		interceptorsOf(s.options, authorizer{s.policy, &s.streams}, reception),
 		[]grpc.ServerOption{
 			grpc.Creds(hands), grpc.StatsHandler(caller.StatsHandler{Calls: &s.calls}), grpc.InTapHandle(calls.begin), grpc.StatsHandler(calls),
 		})
@@ -353,6 +358,7 @@ func (s *Server) stop(ctx context.Context) error {
 		err = fmt.Errorf("draining: %w", err)
 	}
 	if s.options.HandedOver != nil {
+		s.answering.await(answerTime)
 		s.options.Log.Info("stopped: the leases that can be resumed are left to the next process", zap.Error(err))
 		s.options.HandedOver()
 	}

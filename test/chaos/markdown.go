@@ -20,7 +20,7 @@ type totals struct {
 	grants, epochs, forced, lost, needless int
 	numbers, configuration, views          int
 	lostByNaive                            int
-	guarded, tooLate                       int
+	guarded, tooLate, delayed              int
 	violations                             int
 	spared                                 int // lost needlessly in rounds that must cost no lease
 	restarts                               int // of sidecars, that had to cost nothing
@@ -51,6 +51,7 @@ func (t *totals) add(r *result) {
 	t.lostByNaive += r.LostByNaive
 	t.guarded += r.Guarded
 	t.tooLate += r.TooLate
+	t.delayed += r.Delayed
 	t.violations += len(r.Violations)
 	t.restarts += r.Restarts
 	t.outlived += r.Outlived.All()
@@ -113,6 +114,7 @@ func (r *report) figures(out io.Writer, t totals) {
 		{"updates lost by the naive store", t.lostByNaive},
 		{"writes that a lock guarded", t.guarded},
 		{"writes without a guard that came too late", t.tooLate},
+		{"grants after a lost hold with a delay", t.delayed},
 		{"sidecars replaced so soon that it must cost nothing", t.restarts},
 		{"what outlived them: holds, members and places of waiters", t.outlived},
 		{"and what was lost then", t.lostThen},

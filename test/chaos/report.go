@@ -40,6 +40,7 @@ type result struct {
 	LostByNaive   int             `json:"lostByNaive"`      // updates, by the store that does not look at tokens
 	Guarded       int             `json:"guarded"`          // writes that a lock guarded
 	TooLate       int             `json:"tooLate"`          // and of those that none did
+	Delayed       int             `json:"delayed"`          // grants after a lost hold with a delay
 	Restarts      int             `json:"restarts"`         // of sidecars, that had to cost nothing
 	Outlived      judge.Standing  `json:"outlived"`         // what was kept then
 	LostThen      judge.Standing  `json:"lostThen"`         // and what was not

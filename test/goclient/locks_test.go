@@ -78,7 +78,7 @@ func TestWhatIsWrittenUnderSeveralLocksIsGuardedByEach(t *testing.T) {
 		if tickets := sidekeeper.Tickets(ctx); !slices.Equal(tickets, held.Tickets()[:1]) {
 			t.Errorf("tickets %v of %v", tickets, held.Tickets())
 		}
-		if err := sidecar.ExpireLock(ctx, "accounts/9"); err != nil {
+		if err := sidecar.ExpireLock(t.Context(), "accounts/9"); err != nil { // ctx ends by it
 			t.Error(err)
 		}
 		<-ctx.Done()

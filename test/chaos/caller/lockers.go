@@ -72,6 +72,22 @@ func holdLong(ctx context.Context, c *caller) {
 	}
 }
 
+// lockDelay is that of locks that have one.
+const lockDelay = 300 * time.Millisecond
+
+// holdWithDelay holds a lock that is kept from the others for a while if it is lost. The other contender is a caller of the next slot.
+func holdWithDelay(ctx context.Context, c *caller) {
+	const perSlot = longCallers / 2
+	slot := (c.order.Slot + c.index/perSlot) % c.order.Slots
+	name := c.name("late/%d-%d", slot, c.index%perSlot)
+	for pause(ctx, c.between(0, 100*time.Millisecond)) {
+		options := c.options(ctx, c.index%perSlot == 0)
+		options.LockDelay = lockDelay
+		well := c.with(ctx, name, options, func(h *hold) { h.stay(ctx, c.between(c.order.Timeout/4, 2*c.order.Timeout)) })
+		c.calm(ctx, well)
+	}
+}
+
 // readAndWrite takes one of two locks, three times out of four to read. Only who writes works.
 func readAndWrite(ctx context.Context, c *caller) {
 	for pause(ctx, c.between(20*time.Millisecond, 120*time.Millisecond)) {

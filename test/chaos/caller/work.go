@@ -58,7 +58,20 @@ func (h *hold) put(token int64) {
 	}
 	if h.caller.dice.IntN(4) == 0 {
 		_, _ = config.Put(ctx, history.UnguardedKey(h.name), value)
+		h.join(lock.Guard(ctx), string(value))
 	}
+}
+
+// join becomes a member that is named by the token, and changes what it shows, both guarded by the lock.
+func (h *hold) join(ctx context.Context, token string) {
+	joined, err := h.caller.library.Join(ctx, history.GuardedGroup(h.name), token, sidekeeper.JoinOptions{})
+	if err != nil {
+		return
+	}
+	_ = joined.Update(ctx, map[string]string{"changed": "once"})
+	leaving, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	joined.Leave(leaving) //nolint:errcheck // it ends with its lease
 }
 
 // outcome is what became of a write.

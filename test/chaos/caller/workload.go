@@ -17,7 +17,7 @@ type Workload struct {
 }
 
 // Standing is the workload that the callers in other languages have, too.
-const Standing = "W11"
+const Standing = "W12"
 
 // Workloads are all there are, by name.
 var Workloads = map[string]Workload{
@@ -29,7 +29,8 @@ var Workloads = map[string]Workload{
 	"W6":     {About: "ten keys read, written and watched", callers: 2, run: keepKeys},
 	"W7":     {About: "members of a group that come and go, and are watched", callers: groupCallers, run: comeAndGo},
 	"W10":    {About: "locks that readers share and writers have alone", callers: 2, run: readAndWrite},
-	"W9":     {About: "leases that one client lends, and others hold locks with over connections of their own", callers: 2, run: share},
+	"W11":    {About: "locks with a delay, held until they are lost or given up", callers: longCallers, run: holdWithDelay},
 	Standing: {About: "locks held and waited for, and a member, that outlive sidecars", callers: standers, Apart: true, run: stand},
+	"W9":     {About: "leases that one client lends, and others hold locks with over connections of their own", callers: 2, run: share},
 	"W8":     {About: "leases opened and closed with a lock in them", callers: 1, run: churnLeases},
 }

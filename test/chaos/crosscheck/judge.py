@@ -112,7 +112,6 @@ def replay(log, clock):
 
 class Op:
     """One operation of one caller: the event it began with, and those that followed, by kind."""
-
     def __init__(self, begin):
         self.begin, self.events, self.name = begin, [], f'{begin["client"]}/{begin["op"]}'
         self.client, self.sidecar = f'client/{begin["client"]}', f'sidecar/{begin.get("sidecar", 0)}'
@@ -215,10 +214,11 @@ class Judge:
             owners, tokens = {place.owner: place for place in places}, {place.made: place for place in places}
             for op in ops:
                 self.place(op, f"{op.name}, lock {lock},", tokens.get(op.token) if op.token else owners.get(op.name))
-            guarded = self.nodes.get(f'{self.settings["configRoot"]}/{lock}/guarded', ())
-            for zxid, _, _, token in [write for node in guarded for write in node.writes if write[3]]:
+            guarded = [(w[0], int(w[3])) for node in self.nodes.get(f'{self.settings["configRoot"]}/{lock}/guarded', ()) for w in node.writes if w[3]]
+            members = [(token, node) for token in tokens for node in self.nodes.get(self.path("groupRoot", f"{lock}/guarded", str(token)), ())]
+            for zxid, token in guarded + [(zxid, token) for token, node in members for zxid in (node.made, *(w[0] for w in node.writes))]:
                 self.counts["guarded"] += 1
-                if not (held := tokens.get(int(token))) or not held.head < zxid < held.removed:
+                if not (held := tokens.get(token)) or not held.head < zxid < held.removed:
                     self.broken("12", f"zxid {zxid:#x}", f"wrote under {lock} with token {token}, which did not hold it then")
             holds = sorted((op for op in ops if op.token), key=lambda op: op.granted)
             self.counts["grants"] += len(holds)

@@ -12,6 +12,7 @@ FOLDER = pathlib.Path(__file__).parent
 BOOT = 1_700_000_000_000  # what the wall clock showed, in milliseconds, when the clock of the histories was 0
 SERVERS = 3
 LOCK, SEQUENCE, GROUP, CONFIG, GUARDED = "/l/a%2Fb", "/s/n", "/g/w", "/c/k", "/c/a/b/guarded"
+MEMBER = "/g/a%2Fb%2Fguarded/1"  # under the first token
 FIRST, SECOND = LOCK + "/_c_1-lock-0000000000", LOCK + "/_c_2-lock-0000000001"
 
 
@@ -71,9 +72,11 @@ class Round:
         first = self.do(1010, create(FIRST, '{"owner":"1/1"}'), 1)
         second = self.do(1110, create(SECOND, '{"owner":"2/1"}'), 2)
         self.do(1200, multi(create(GUARDED, "", False), write(GUARDED, str(first), 1)))
+        self.do(1519, create(MEMBER, "{}"), 8)
         self.do(1520, delete(FIRST), 1)
         self.do(1600, write(GUARDED, str(second), 2))
         self.do(3100, CLOSE, 2)
+        self.do(3200, delete(MEMBER), 8)
         self.see(1, 1, "called", 1000, lock="a/b", mode="exclusive", sidecar=1)
         self.see(1, 1, "granted", 1020, token=first)
         self.see(1, 1, "believed", 1400, **{"from": 1021, "to": 1399})
@@ -234,6 +237,10 @@ def guarded_too_late(r):
     swap(r, write(GUARDED, "2", 2), CLOSE)
 
 
+def joined_too_late(r):
+    swap(r, create(MEMBER, "{}"), delete(FIRST))
+
+
 def swap(r, one, other):
     """Has one transaction follow the other that follows it."""
     at = r.log.index(r.transaction(one))
@@ -331,6 +338,7 @@ PLANTED = [
     (end_never_told, "4", "hold was over"), (end_told_late, "4", "hold was over"), (end_after_sleep_told_late, "4", "hold was over"),
     (no_reason, "4", "no reason"), (waiter_never_granted, "5", "nobody was before it"), (place_stays, "5", "stayed for longer"),
     (place_left_behind, "5", "left behind"), (guarded_too_early, "12", "did not hold it"), (guarded_too_late, "12", "did not hold it"),
+    (joined_too_late, "12", "did not hold it"),
     (number_twice, "6", "handed out"), (number_not_counted, "6", "not counted"),
     (strict_number_too_small, "7", "a larger number"), (member_in_vain, "8", "in vain"), (member_stays, "8", "its member stayed"),
     (member_left_behind, "8", "left behind"), (gone_though_present, "9", "which was present"), (view_stays_wrong, "9", "wrong about"),

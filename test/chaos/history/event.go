@@ -239,6 +239,9 @@ const (
 // GuardedKey is a key that holders of a lock write their tokens to, with the lock as a guard.
 func GuardedKey(lock string) string { return lock + "/guarded" }
 
+// GuardedGroup is a group that they join under their token, with the lock as a guard.
+func GuardedGroup(lock string) string { return lock + "/guarded" }
+
 // UnguardedKey is one that they write them to without a guard.
 func UnguardedKey(lock string) string { return lock + "/unguarded" }
 

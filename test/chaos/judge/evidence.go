@@ -36,6 +36,7 @@ type evidence struct {
 
 	attempts []*attempt                // that is, the operations with locks
 	keys     map[string][]*txnlog.Life // of the configuration
+	delays   map[string][]lostDelay    // after holds of each lock
 }
 
 // An operation is what one caller did with one thing.

@@ -17,7 +17,7 @@ func checkGuards(e *evidence, v *Verdict) {
 	}
 	keys, queues := e.keyLives(), e.queues()
 	for _, lock := range slices.Sorted(maps.Keys(queues)) {
-		for _, w := range writesOf(keys[history.GuardedKey(lock)]) {
+		for _, w := range slices.Concat(writesOf(keys[history.GuardedKey(lock)]), e.writesOfMembers(history.GuardedGroup(lock))) {
 			v.Guarded++
 			if !w.within(queues[lock]) {
 				v.accusef(Guards, "at zxid %#x a write was carried out that %s guarded with token %d, which did not hold it then", w.Zxid, lock, w.token)
@@ -42,6 +42,19 @@ func writesOf(lives []*txnlog.Life) (all []heldWrite) {
 	for _, life := range lives {
 		for _, w := range life.Writes {
 			if token, err := strconv.ParseInt(string(w.Data), 10, 64); err == nil { // a key is made empty
+				all = append(all, heldWrite{w, token})
+			}
+		}
+	}
+	return all
+}
+
+// writesOfMembers are of the members of a group that are named by the token of their lock.
+func (e *evidence) writesOfMembers(group string) (all []heldWrite) {
+	for member, life := range e.memberLives(group) {
+		token, err := strconv.ParseInt(member.Name, 10, 64)
+		for _, w := range life.Writes {
+			if err == nil {
 				all = append(all, heldWrite{w, token})
 			}
 		}

@@ -40,6 +40,27 @@ func TestGuardedWritesAreOfWhoHoldsTheLock(t *testing.T) {
 			want: "guarded with token 4",
 		},
 		{
+			name: "as a member that was to be one while it was held", seen: two, logged: `
+				5 11 s1 place 1/1 L
+				6 12 s9 create /groups/L%2Fguarded/5
+				7 13 s1 gone 1/1 L`,
+		},
+		{
+			name: "as a member that came too late", seen: two, logged: `
+				5 11 s1 place 1/1 L
+				6 12 s1 gone 1/1 L
+				7 13 s9 create /groups/L%2Fguarded/5`,
+			want: "at zxid 0x7 a write was carried out that L guarded with token 5",
+		},
+		{
+			name: "as a member that was changed too late", seen: two, logged: `
+				5 11 s1 place 1/1 L
+				6 12 s9 create /groups/L%2Fguarded/5
+				7 13 s1 gone 1/1 L
+				8 14 s9 put /groups/L%2Fguarded/5 x 1`,
+			want: "at zxid 0x8 a write was carried out that L guarded with token 5",
+		},
+		{
 			name: "what nothing guards", seen: two, logged: `
 				5 11 s1 place 1/1 L
 				6 12 s1 gone 1/1 L

@@ -61,6 +61,8 @@ type Verdict struct {
 	// Guarded is how many writes were carried out that a lock guarded, and TooLate how many that none did when their lock was not theirs any
 	// more, both by the ensemble's logs.
 	Guarded, TooLate int
+	// Delayed is how many grants came after a hold with a delay that its holder had not given up.
+	Delayed int
 	// Restarts is how often a sidecar was replaced so soon that it had to cost nothing, in rounds in which nothing else went wrong. Outlived is
 	// what its callers had then and kept, added up over all times, and Lost what they lost; Pauses is how long after the new one listened each
 	// holder and member was told that it goes on.
@@ -108,12 +110,13 @@ const (
 	Membership    Checker = "C9 membership"
 	Losses        Checker = "C10 losses"
 	Guards        Checker = "C13 guards"
-	Restarts      Checker = "C14 restarts"
+	Delays        Checker = "C14 delays"
+	Restarts      Checker = "C15 restarts"
 )
 
 var checks = []func(*evidence, *Verdict){
 	checkRound, checkTruth, checkBelief, checkEffects, checkTokens, checkFairness, checkLeftovers, checkNumbers, checkConfiguration,
-	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards, checkRestarts,
+	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards, checkDelays, checkRestarts,
 }
 
 // Judge looks at a round with all checkers.
