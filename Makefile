@@ -159,6 +159,22 @@ ROUNDS = 60
 chaos-rounds: conductor ## Play rounds of faults on real ensembles, and nothing else: 60 take half an hour; ROUNDS=5 for fewer, ARGS="-nemesis N1" for some
 	bin/chaos -rounds $(ROUNDS) -out bin/chaos-report $(ARGS)
 
+# The callers of other languages than Go.
+.PHONY: restart-callers
+restart-callers:
+	@tools/need python node java
+	[ -e .cache/python/ready ] || { python3 -m venv --clear .cache/python && .cache/python/bin/pip install --quiet --requirement clients/python/requirements-dev.txt && touch .cache/python/ready; }
+	cd clients/typescript && npm ci --no-fund --no-audit --silent && npm run --silent build
+	cd clients/java && mvn --batch-mode --no-transfer-progress --quiet package -DskipTests && mvn --batch-mode --no-transfer-progress --quiet dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/bin/callers
+	cp clients/java/target/sidekeeper-*[0-9].jar bin/callers
+	javac -Xlint:all,-processing,-path -Werror -proc:none -cp 'bin/callers/*' -d bin/callers test/chaos/callers/Caller.java
+
+RESTARTS = 1000
+
+.PHONY: chaos-restarts
+chaos-restarts: conductor restart-callers ## Restart three sidecars a thousand times, by SIGKILL and SIGTERM, under 60 callers in four languages, and judge what they have lost; RESTARTS=60 for fewer
+	bin/chaos -restarts $(RESTARTS) -rounds 1 -profile fast -out bin/chaos-restarts $(ARGS)
+
 .PHONY: chaos
 chaos: conductor ## Let faults loose on real ensembles for hours and judge what everybody has seen; ARGS="-rounds 5 -nemesis N1" for a part
 	bin/chaos -rounds 250 -out bin/chaos-report $(ARGS)

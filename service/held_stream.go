@@ -167,7 +167,7 @@ func (s *heldStream[P, M]) boundWait(ctx context.Context) (context.Context, cont
 
 // takeLease finds the lease that the stream names or, if it names none, begins one for this stream alone.
 func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
-	if s.services.drain.hasBegun() && !s.started.claimed().held() {
+	if s.services.drain.hasBegun() && !s.started.claimed().goesOn() {
 		return errStopping
 	}
 	switch {

@@ -48,6 +48,10 @@ type claim struct {
 // held says whether the caller says that it was granted.
 func (c *claim) held() bool { return c != nil && c.token != 0 }
 
+// goesOn says whether it is more than a request that the process before had not taken up. A sidecar that stops begins nothing, and does not
+// end what it is to hand over.
+func (c *claim) goesOn() bool { return c.held() || c != nil && c.standing != nil }
+
 // claimed is what was left of a request when the sidecar was started; nil if it was begun since, or is a call of its own.
 func (s *started) claimed() *claim {
 	if s == nil {

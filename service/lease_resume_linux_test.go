@@ -2,15 +2,19 @@ package service
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // A resumable is a lease's stream at a sidecar that keeps its state in a directory.
@@ -93,6 +97,67 @@ func TestALeaseThatOthersKnowOfIsNotedAsSuchBeforeTheyAreToldOfIt(t *testing.T) 
 	_, err := others.leases.Check(r.context(), &leasev1.CheckRequest{LeaseId: r.id})
 	r.must(err)
 	same(t, "shared", isShared(), true)
+}
+
+// What waits has no token yet: it is known by the number of its request, and goes on with the place that this has.
+func TestWhoWaitsComesBackToItsOwnPlace(t *testing.T) {
+	t.Parallel()
+	node := func(path string, token int64, data string) recipes.Standing {
+		return recipes.Standing{Path: path, Node: recipes.Node{Data: []byte(data), Czxid: token}}
+	}
+	standing := []recipes.Standing{
+		node("/held", 5, `{"sidekeeper":1,"request":1}`),
+		node("/waits", 6, `{"sidekeeper":1,"request":2}`),
+		node("/other", 7, `{"sidekeeper":1,"request":3}`),
+	}
+	for name, c := range map[string]struct {
+		claim *leasev1.Claim
+		want  string
+	}{
+		"a hold":                    {&leasev1.Claim{Start: &leasev1.Start{RequestId: 1}, Token: 5}, "/held"},
+		"a wait":                    {&leasev1.Claim{Start: &leasev1.Start{RequestId: 2}}, "/waits"},
+		"a wait that has no place":  {&leasev1.Claim{Start: &leasev1.Start{RequestId: 4}}, ""},
+		"a hold with another token": {&leasev1.Claim{Start: &leasev1.Start{RequestId: 1}, Token: 4}, ""},
+	} {
+		claimed, rest := split(standing, c.claim)
+		var paths string
+		for _, of := range claimed {
+			paths += of.Path
+		}
+		same(t, name, paths, c.want)
+		same(t, name+": the rest", len(rest), len(standing)-len(claimed))
+	}
+}
+
+// Who comes back while the sidecar begins to stop has what was its own, which is handed over; only what is new is refused.
+func TestASidecarThatStopsDoesNotEndWhatIsComeBackTo(t *testing.T) {
+	t.Parallel()
+	r := newResumable(t)
+	on := &multiplex{lease: r.services.leases.all()[0]}
+	r.services.drain.begin(time.Minute)
+	node := []recipes.Standing{{Path: "/place"}}
+	for name, c := range map[string]struct {
+		claim *claim
+		want  error
+	}{
+		"a request that is new":             {nil, errStopping},
+		"a request that was never taken up": {&claim{}, errStopping},
+		"a wait":                            {&claim{standing: node}, nil},
+		"a hold":                            {&claim{token: 5, standing: node}, nil},
+		"a hold whose place is gone, to be told why": {&claim{token: 5}, nil},
+	} {
+		s := &heldStream[*recipes.Place, *lockv1.AcquireResponse]{
+			services: r.services, started: &started{multiplex: on, claim: c.claim},
+			recipe: heldRecipe[*lockv1.AcquireResponse]{resource: resource{kind: kindLock, name: name}},
+		}
+		if err := s.takeLease(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s.lease != nil {
+			s.lease.drop(s.recipe.resource)
+			s.lease.streams.leave()
+		}
+	}
 }
 
 func TestNothingIsResumedWhereNothingIsKept(t *testing.T) {

@@ -46,7 +46,10 @@ type settings struct {
 	profile  string
 	out      string
 	add      string
-	keep     bool
+
+	restarts  int
+	languages string
+	keep      bool
 
 	nemeses   *regexp.Regexp
 	workloads *regexp.Regexp
@@ -127,6 +130,8 @@ func (s *settings) flags(logged io.Writer) *flag.FlagSet {
 	f.StringVar(&s.profile, "profile", bothTicks, "the ensemble's times: fast (a tick of 200 ms), real (2 s), or both, four to one")
 	f.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "chaos"), "directory for the report, and for histories of rounds that showed something")
 	f.StringVar(&s.add, "add", "", "reports of earlier runs to add to this one's, separated by commas: their report.json")
+	f.IntVar(&s.restarts, "restarts", 0, "have each round be this many restarts of sidecars, under callers in several languages, and nothing else")
+	f.StringVar(&s.languages, "languages", strings.Join(languages(), ","), "whose clients the callers use then, with commas between: three processes each")
 	f.BoolVar(&s.keep, "keep", false, "whether to keep the histories and the servers' logs of all rounds")
 	return f
 }

@@ -23,7 +23,10 @@ type totals struct {
 	guarded, tooLate, delayed              int
 	violations                             int
 	spared                                 int // lost needlessly in rounds that must cost no lease
+	restarts                               int // of sidecars, that had to cost nothing
+	outlived, lostThen                     int // holds, members and places
 	margins                                []time.Duration
+	pauses                                 []time.Duration
 }
 
 func (t *totals) add(r *result) {
@@ -50,7 +53,11 @@ func (t *totals) add(r *result) {
 	t.tooLate += r.TooLate
 	t.delayed += r.Delayed
 	t.violations += len(r.Violations)
+	t.restarts += r.Restarts
+	t.outlived += r.Outlived.All()
+	t.lostThen += r.LostThen.All()
 	t.margins = append(t.margins, r.Margins...)
+	t.pauses = append(t.pauses, r.Pauses...)
 }
 
 func (r *report) totals() totals { return r.totalsOf(func(*result) bool { return true }) }
@@ -108,12 +115,26 @@ func (r *report) figures(out io.Writer, t totals) {
 		{"writes that a lock guarded", t.guarded},
 		{"writes without a guard that came too late", t.tooLate},
 		{"grants after a lost hold with a delay", t.delayed},
+		{"sidecars replaced so soon that it must cost nothing", t.restarts},
+		{"what outlived them: holds, members and places of waiters", t.outlived},
+		{"and what was lost then", t.lostThen},
+		{"pause of a holder or member after the new one listens: p50, p99", quantiles(t.pauses)},
 		{"violations", t.violations},
 	}
 	fmt.Fprint(out, "| what | how many |\n|---|---|\n")
 	for _, row := range rows {
 		fmt.Fprintf(out, "| %v | %v |\n", row[0], row[1])
 	}
+}
+
+// quantiles are the median and the 99th percentile of some times.
+func quantiles(times []time.Duration) string {
+	if len(times) == 0 {
+		return "none"
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	at := func(percent int) time.Duration { return sorted[(len(sorted)-1)*percent/100].Round(time.Millisecond) }
+	return fmt.Sprintf("%v, %v", at(50), at(99))
 }
 
 func (r *report) byNemesis(out io.Writer) {

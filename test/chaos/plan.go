@@ -21,6 +21,8 @@ type plan struct {
 	nemeses   []nemesis.Nemesis
 	workloads []string
 	timeout   time.Duration
+	resuming  bool       // what stands on a lease outlives its sidecar's process
+	callers   [][]string // commands of client processes, by rank; nil for the usual ones
 }
 
 // always are the workloads by which locks change hands; and some of the others join them.
@@ -30,6 +32,9 @@ const some = 2
 
 // draw makes the plan of a round. Rounds with seeds that follow each other begin with nemeses that follow each other.
 func (s *settings) draw(seed uint64, p profile) (plan, error) {
+	if s.restarts > 0 {
+		return s.drawRestarts(seed, p)
+	}
 	dice := rand.New(rand.NewPCG(seed, uint64(len(p.name))))
 	drawn := plan{seed: seed, profile: p, workloads: s.drawWorkloads(dice)}
 	var candidates []nemesis.Nemesis
@@ -46,6 +51,7 @@ func (s *settings) draw(seed uint64, p profile) (plan, error) {
 	if drawn.steady() || drawn.long() {
 		drawn.timeout = p.steady
 	}
+	drawn.resuming = dice.IntN(4) > 0 || slices.ContainsFunc(drawn.nemeses, func(n nemesis.Nemesis) bool { return n.Resuming })
 	return drawn, nil
 }
 
@@ -74,7 +80,8 @@ func drawNemeses(dice *rand.Rand, candidates []nemesis.Nemesis, first int) []nem
 func (s *settings) drawWorkloads(dice *rand.Rand) []string {
 	var drawn, others []string
 	for _, name := range slices.Sorted(maps.Keys(caller.Workloads)) {
-		if !s.workloads.MatchString(name) || s.client == caller.ZKLock && !caller.Workloads[name].Plain {
+		w := caller.Workloads[name]
+		if !s.workloads.MatchString(name) || s.client == caller.ZKLock && !w.Plain || w.Apart {
 			continue
 		}
 		if slices.Contains(always, name) {
@@ -134,7 +141,8 @@ func (p plan) names() []string {
 }
 
 func (p plan) String() string {
-	return fmt.Sprintf("seed %d, %s, session timeout %v, %s against %s", p.seed, p.profile.name, p.timeout,
+	kept := map[bool]string{true: "kept", false: "not kept"}[p.resuming]
+	return fmt.Sprintf("seed %d, %s, session timeout %v, state %s, %s against %s", p.seed, p.profile.name, p.timeout, kept,
 		strings.Join(p.names(), "+"), strings.Join(p.workloads, "+"))
 }
 
@@ -159,6 +167,9 @@ func (s *settings) replay(p plan) string {
 		if flag[1] != "" {
 			command = append(command, fmt.Sprintf("-%s '%s'", flag[0], flag[1]))
 		}
+	}
+	if s.restarts > 0 {
+		command = append(command, fmt.Sprintf("-restarts %d -languages %s", s.restarts, s.languages))
 	}
 	if s.client != caller.Sidekeeper {
 		command = append(command, "-client "+s.client)

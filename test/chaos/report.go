@@ -37,10 +37,14 @@ type result struct {
 	Numbers       int             `json:"numbers"`
 	Configuration int             `json:"configuration"`
 	Views         int             `json:"views"`
-	LostByNaive   int             `json:"lostByNaive"` // updates, by the store that does not look at tokens
-	Guarded       int             `json:"guarded"`     // writes that a lock guarded
-	TooLate       int             `json:"tooLate"`     // and of those that none did
-	Delayed       int             `json:"delayed"`     // grants after a lost hold with a delay
+	LostByNaive   int             `json:"lostByNaive"`      // updates, by the store that does not look at tokens
+	Guarded       int             `json:"guarded"`          // writes that a lock guarded
+	TooLate       int             `json:"tooLate"`          // and of those that none did
+	Delayed       int             `json:"delayed"`          // grants after a lost hold with a delay
+	Restarts      int             `json:"restarts"`         // of sidecars, that had to cost nothing
+	Outlived      judge.Standing  `json:"outlived"`         // what was kept then
+	LostThen      judge.Standing  `json:"lostThen"`         // and what was not
+	Pauses        []time.Duration `json:"pauses,omitempty"` // in nanoseconds
 
 	Invalid    string            `json:"invalid,omitempty"`
 	Unchecked  []string          `json:"unchecked,omitempty"`
@@ -49,7 +53,7 @@ type result struct {
 
 // clean says whether there is nothing to look into.
 func (r *result) clean() bool {
-	return r.Invalid == "" && len(r.Violations) == 0 && (!r.Steady || r.Needless == 0)
+	return r.Invalid == "" && len(r.Violations) == 0 && (!r.Steady || r.Needless == 0) && r.LostThen.All() == 0
 }
 
 // String is one line about the round.
@@ -58,6 +62,11 @@ func (r *result) String() string {
 	fmt.Fprintf(&text, "%s %d, timeout %s, %s against %s: %.0f s, %d operations (%.0f/s), %d grants, %d forced, %d lost (%d needlessly)",
 		r.Profile, r.Seed, r.Timeout, strings.Join(r.Nemeses, "+"), strings.Join(r.Workloads, "+"),
 		r.Seconds, r.Operations, r.Rate, r.Grants, r.Forced, r.Losses, r.Needless)
+	if r.Restarts > 0 {
+		fmt.Fprintf(&text, "; %d timely restarts cost %d holds, %d members and %d places of waiters (outlived by %d, %d and %d); pause after them p50, p99: %s",
+			r.Restarts, r.LostThen.Holds, r.LostThen.Members, r.LostThen.Places,
+			r.Outlived.Holds, r.Outlived.Members, r.Outlived.Places, quantiles(r.Pauses))
+	}
 	if r.Invalid != "" {
 		text.WriteString("; INVALID: " + r.Invalid)
 	}

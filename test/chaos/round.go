@@ -103,7 +103,8 @@ func (r *round) begin(ctx context.Context) error {
 	r.conductor.Append(history.Event{Kind: history.Began, Nemesis: strings.Join(r.plan.names(), "+"), Settings: &settings})
 	err := r.stage.Begin(starting, stage.Play{
 		Folder: r.folder, History: r.conductor, Stores: r.stores, Prefix: r.prefix(), Timeout: r.plan.timeout,
-		Seed: r.plan.seed, Workloads: r.plan.workloads,
+		Seed: r.plan.seed, Workloads: r.plan.workloads, Resuming: r.plan.resuming,
+		Callers: r.plan.callers,
 	})
 	if err == nil {
 		err = r.makeSequences(starting)

@@ -122,5 +122,6 @@ func (r *round) result(v judge.Verdict, count int, rate float64) *result {
 		Numbers: v.Numbers, Configuration: v.Configuration, Views: v.Views,
 		Invalid: r.invalid, Unchecked: v.Unchecked, Violations: v.Violations, LostByNaive: r.stage.Stores.Lost(),
 		Guarded: v.Guarded, TooLate: v.TooLate, Delayed: v.Delayed,
+		Restarts: v.Restarts, Outlived: v.Outlived, LostThen: v.Lost, Pauses: v.Pauses,
 	}
 }

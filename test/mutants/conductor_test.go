@@ -24,13 +24,14 @@ type wrong struct {
 	complaint string // a regular expression
 }
 
-// wrongs are go-zookeeper's own lock, a sidecar that takes an answer for a proof, and sidecars that pass a lock on under a frozen
-// caller. The first two are shown where a server is cut off from the others, and long holders are attached to it.
+// wrongs are go-zookeeper's own lock, a sidecar that takes an answer for a proof, sidecars that pass a lock on under a frozen
+// caller, and one that forgets who waited when it is replaced. The first two are shown where a server is cut off from the others, and long holders are attached to it.
 var wrongs = []wrong{
 	{arguments: []string{"-client", "zklock"}, nemesis: "N1", workload: "W[13]", complaint: "were both sure of"},
 	{mutant: "V1", nemesis: "N1", workload: "W[13]", complaint: "were both sure of"},
 	{mutant: "E1", nemesis: "N19", workload: "W[139]", complaint: "how the first lost it: LEASE_CLOSED"},
 	{mutant: "E2", nemesis: "N20", workload: "W[139]", complaint: "how the first lost it: LOCK_(BROKEN|REVOKED)"},
+	{mutant: "Y9", nemesis: "N22", workload: "W[13]", complaint: "took another place"},
 }
 
 // What is known to be wrong must not get through a few rounds of faults on a real ensemble either.

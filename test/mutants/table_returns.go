@@ -38,4 +38,18 @@ var returns = []Mutant{
 			Complaint: "what had to happen has not happened|for longer than was told",
 		}},
 	},
+	{
+		ID: "Y8", Bug: "a sidecar takes the state of one that is only frozen",
+		Catchers: []Catcher{inTheJournal("TestADirectoryIsOneProcessesAndNobodyElseReadsIt").saying("<nil>")},
+	},
+	{
+		ID: "Y9", Bug: "who waits takes another place, at the end of the line, when its sidecar is replaced",
+		Catchers: []Catcher{{Package: "service", Test: "TestWhoWaitsComesBackToItsOwnPlace", Complaint: "a wait"}},
+	},
+	{
+		ID: "Y10", Bug: "a sidecar that is stopped to hand over ends what its callers come back to in that moment",
+		Catchers: []Catcher{{
+			Package: "service", Test: "TestASidecarThatStopsDoesNotEndWhatIsComeBackTo", Complaint: "a hold: the sidecar is stopping",
+		}},
+	},
 }

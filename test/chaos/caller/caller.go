@@ -38,6 +38,7 @@ type Order struct {
 	Address   string        `json:"address"`   // and where
 	Lending   string        `json:"lending"`   // and where those who open leases that others hold with
 	Borrowing string        `json:"borrowing"` // and the others
+	Resumes   bool          `json:"resumes"`   // whether what the library has outlives the sidecar's process
 	Operators string        `json:"operators"` // where the sidecar listens for operators
 	Locks     string        `json:"locks"`     // Sidekeeper or ZKLock
 	Servers   []string      `json:"servers"`   // of the ensemble, for ZKLock
@@ -45,6 +46,7 @@ type Order struct {
 	Histories string        `json:"histories"` // directory
 	Prefix    string        `json:"prefix"`    // of all names
 	Timeout   time.Duration `json:"timeout"`   // of sessions
+	Ahead     time.Duration `json:"ahead"`     // by which the clock of histories is ahead of CLOCK_MONOTONIC
 	Seed      uint64        `json:"seed"`
 	Workloads []string      `json:"workloads"` // names of Workloads
 }

@@ -43,7 +43,7 @@ func (c *caller) with(ctx context.Context, name string, options sidekeeper.LockO
 
 // acquire returns nil if the lock was not granted.
 func (c *caller) acquire(ctx context.Context, name string, options sidekeeper.LockOptions) *hold {
-	op := c.begin(history.Event{Kind: history.Called, Lock: name, Mode: modes[options.Mode]})
+	op := c.begin(history.Event{Kind: history.Called, Lock: name, Mode: modes[options.Mode], Resumes: c.order.Resumes})
 	options.Owner = history.Owner(c.order.Client, op)
 	options.OnQueued = func(queued sidekeeper.Queued) {
 		c.note(op, history.Event{Kind: history.Queued, Position: queued.Position})

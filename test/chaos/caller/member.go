@@ -26,7 +26,7 @@ func comeAndGo(ctx context.Context, c *caller) {
 // attend is a member for a while. Whoever fills the slot of a client that was killed waits until its members are gone.
 func (c *caller) attend(ctx context.Context) bool {
 	group, member := c.name("group"), fmt.Sprintf("%d-%d", c.order.Slot, c.index)
-	op := c.begin(history.Event{Kind: history.Joining, Group: group, Member: member})
+	op := c.begin(history.Event{Kind: history.Joining, Group: group, Member: member, Resumes: c.order.Resumes})
 	options := sidekeeper.JoinOptions{
 		Owner: history.Owner(c.order.Client, op), OnConflict: sidekeeper.WaitForMember,
 		OnSuspended: func(time.Duration) { c.note(op, history.Event{Kind: history.Suspended}) },

@@ -23,6 +23,10 @@ type Event struct {
 	Kind   Kind    `json:"kind"`
 	// Sidecar is the number of the one the operation goes through, with a kind that begins an operation.
 	Sidecar int `json:"sidecar,omitempty"`
+	// Resumes says that the operation outlives that sidecar's process, with a kind that begins one.
+	Resumes bool `json:"resumes,omitempty"`
+	// Repeats says that the caller's library may begin it anew, at the end of the line, if its lease is over.
+	Repeats bool `json:"repeats,omitempty"`
 
 	Lock     string  `json:"lock,omitempty"`
 	Mode     Mode    `json:"mode,omitempty"`
@@ -77,7 +81,7 @@ const (
 
 // Kinds about locks.
 const (
-	// Called begins an Acquire: Lock, Mode, Sidecar.
+	// Called begins an Acquire: Lock, Mode, Sidecar, Resumes.
 	Called Kind = "called"
 	// Queued says that the caller has to wait: Position.
 	Queued Kind = "queued"
@@ -140,7 +144,7 @@ const (
 
 // Kinds about membership. Its operations end with Ended; Watching begins a watch.
 const (
-	// Joining begins a Join: Group, Member, Sidecar.
+	// Joining begins a Join: Group, Member, Sidecar, Resumes.
 	Joining Kind = "joining"
 	// Joined says that Join has returned: Incarnation.
 	Joined Kind = "joined"
@@ -159,6 +163,12 @@ const (
 	// Killed says that a process is dead: Target; From is when it was still alive. A client's number is not used again; a
 	// sidecar's may be.
 	Killed Kind = "killed"
+	// Restarted says that another process of a sidecar listens where one was that had to cost no lease, so soon did it follow: Target; From
+	// is when the one before was still alive.
+	Restarted Kind = "restarted"
+	// Doubled says what became of a process that was started in the place of a sidecar that was only frozen: Target; Outcome is Denied if it
+	// ended by itself, and OK if it served.
+	Doubled Kind = "doubled"
 	// Exempted is written before a hold is ended by somebody who will not wait until its time is over: Lock, Token.
 	Exempted Kind = "exempted"
 	// Slept says that a machine has slept for longer than any lease lasts, though nobody else has noticed: Target, its sidecar.

@@ -26,6 +26,8 @@ type evidence struct {
 	dying      map[string]history.Instant   // by target: when it was last known to live
 	exempted   map[exempt]history.Instant   // the first time
 	slept      map[string][]history.Instant // by target
+	restarts   []restart
+	doubled    []*history.Event
 	fired      []int64
 	clocks     clocks
 	log        *txnlog.Log
@@ -115,6 +117,10 @@ func (e *evidence) note(event *history.Event) {
 		e.exempted[hold] = cmp.Or(e.exempted[hold], event.At)
 	case history.Slept:
 		e.slept[event.Target] = append(e.slept[event.Target], event.At)
+	case history.Restarted:
+		e.restarts = append(e.restarts, restart{target: event.Target, from: event.From, to: event.At})
+	case history.Doubled:
+		e.doubled = append(e.doubled, event)
 	case history.Fired:
 		e.fired = append(e.fired, event.Count)
 	case history.Quiet:

@@ -18,7 +18,9 @@ func checkFairness(e *evidence, v *Verdict) {
 	for _, lock := range slices.Sorted(maps.Keys(locks)) {
 		var spans []span
 		for _, a := range locks[lock] {
-			if queued := a.first(history.Queued); a.granted != nil && queued != nil {
+			if queued := a.first(history.Queued); a.beganAnew() {
+				continue
+			} else if a.granted != nil && queued != nil {
 				spans = append(spans, span{a.At, queued.At, a.granted.Token, a.granted.Token, a.operation})
 			} else if a.granted != nil {
 				spans = append(spans, span{a.At, a.granted.At, a.granted.Token, a.granted.Token, a.operation})

@@ -63,6 +63,29 @@ type Verdict struct {
 	Guarded, TooLate int
 	// Delayed is how many grants came after a hold with a delay that its holder had not given up.
 	Delayed int
+	// Restarts is how often a sidecar was replaced so soon that it had to cost nothing, in rounds in which nothing else went wrong. Outlived is
+	// what its callers had then and kept, added up over all times, and Lost what they lost; Pauses is how long after the new one listened each
+	// holder and member was told that it goes on.
+	Restarts       int
+	Outlived, Lost Standing
+	Pauses         []time.Duration
+}
+
+// A Standing is a number of what stands on leases.
+type Standing struct {
+	Holds   int `json:"holds"`
+	Members int `json:"members"`
+	Places  int `json:"places"` // of those who wait
+}
+
+// All is how many there are.
+func (s Standing) All() int { return s.Holds + s.Members + s.Places }
+
+// Add adds others.
+func (s *Standing) Add(others Standing) {
+	s.Holds += others.Holds
+	s.Members += others.Members
+	s.Places += others.Places
 }
 
 // A Violation is a promise that was not kept.
@@ -88,11 +111,12 @@ const (
 	Losses        Checker = "C10 losses"
 	Guards        Checker = "C13 guards"
 	Delays        Checker = "C14 delays"
+	Restarts      Checker = "C15 restarts"
 )
 
 var checks = []func(*evidence, *Verdict){
 	checkRound, checkTruth, checkBelief, checkEffects, checkTokens, checkFairness, checkLeftovers, checkNumbers, checkConfiguration,
-	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards, checkDelays,
+	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards, checkDelays, checkRestarts,
 }
 
 // Judge looks at a round with all checkers.

@@ -110,6 +110,11 @@ func (e *evidence) sleep(a *attempt) history.Instant {
 
 func sidecarTarget(number int) string { return "sidecar/" + strconv.Itoa(number) }
 
+// beganAnew says whether the caller's library has taken a place with another lease, while the one before may still have to run out.
+func (a *attempt) beganAnew() bool {
+	return a.Repeats && slices.ContainsFunc(a.places, func(p *place) bool { return p.Owner != a.places[0].Owner })
+}
+
 // released says whether the caller let go of what it had been granted.
 func (a *attempt) released() bool { return a.givenUp() != 0 }
 

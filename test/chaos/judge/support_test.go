@@ -147,7 +147,7 @@ func tell(words []string) history.Event {
 // tellers read the words of an event.
 var tellers = map[history.Kind]func(*history.Event, []string){
 	history.Called: func(e *history.Event, w []string) {
-		e.Lock, e.Mode, e.Sidecar = w[0], cmp.Or(history.Mode(w[1]), history.Exclusive), 1
+		e.Lock, e.Mode, e.Sidecar, e.Resumes = w[0], cmp.Or(history.Mode(w[1]), history.Exclusive), 1, true
 	},
 	history.Queued:  func(*history.Event, []string) {},
 	history.Granted: func(e *history.Event, w []string) { e.Token = number(w[0]) },
@@ -190,21 +190,25 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 			e.Group = w[1]
 		}
 	},
-	history.State:    tellChanges,
-	history.Changed:  tellChanges,
-	history.Synced:   func(*history.Event, []string) {},
-	history.Lagging:  func(*history.Event, []string) {},
-	history.Fresh:    func(*history.Event, []string) {},
-	history.Joining:  func(e *history.Event, w []string) { e.Group, e.Member = w[0], w[1] },
-	history.Joined:   func(e *history.Event, w []string) { e.Incarnation = number(w[0]) },
-	history.Seen:     tellView,
-	history.Fault:    func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
-	history.Heal:     func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
-	history.Killed:   func(e *history.Event, w []string) { e.Target, e.From = w[0], at(cmp.Or(w[1], "0")) },
-	history.Exempted: func(e *history.Event, w []string) { e.Lock, e.Token = w[0], number(w[1]) },
-	history.Slept:    func(e *history.Event, w []string) { e.Target = w[0] },
-	history.Fired:    func(e *history.Event, w []string) { e.Count = number(w[0]) },
-	history.Quiet:    func(*history.Event, []string) {},
+	history.State:     tellChanges,
+	history.Changed:   tellChanges,
+	history.Synced:    func(*history.Event, []string) {},
+	history.Lagging:   func(*history.Event, []string) {},
+	history.Fresh:     func(*history.Event, []string) {},
+	history.Joining:   func(e *history.Event, w []string) { e.Group, e.Member, e.Sidecar, e.Resumes = w[0], w[1], 1, true },
+	history.Joined:    func(e *history.Event, w []string) { e.Incarnation = number(w[0]) },
+	history.Seen:      tellView,
+	history.Fault:     func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
+	history.Heal:      func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
+	history.Killed:    func(e *history.Event, w []string) { e.Target, e.From = w[0], at(cmp.Or(w[1], "0")) },
+	history.Suspended: func(*history.Event, []string) {},
+	history.Resumed:   func(*history.Event, []string) {},
+	history.Restarted: func(e *history.Event, w []string) { e.Target, e.From = w[0], at(w[1]) },
+	history.Doubled:   func(e *history.Event, w []string) { e.Target, e.Outcome = w[0], history.Outcome(w[1]) },
+	history.Exempted:  func(e *history.Event, w []string) { e.Lock, e.Token = w[0], number(w[1]) },
+	history.Slept:     func(e *history.Event, w []string) { e.Target = w[0] },
+	history.Fired:     func(e *history.Event, w []string) { e.Count = number(w[0]) },
+	history.Quiet:     func(*history.Event, []string) {},
 }
 
 func tellStore(e *history.Event, w []string) {

@@ -75,4 +75,16 @@ var All = []Nemesis{
 		Name: "N21", About: "a machine that sleeps for longer than its leases last; the ensemble takes no notice",
 		Realm: Sidecars, Long: true, Adjust: withSleep, strike: sleep,
 	},
+	{
+		Name: "N22", About: "a sidecar killed, or stopped so that it hands over, and started again while its leases can be resumed",
+		Realm: Sidecars, Long: true, Resuming: true, strike: restartSoon,
+	},
+	{
+		Name: "N23", About: "a sidecar killed, or stopped so that it hands over, and started again when its leases are over, or about to be",
+		Realm: Sidecars, Forces: true, Resuming: true, strike: restartLate,
+	},
+	{
+		Name: "N24", About: "a sidecar started beside one that is frozen, which goes on then, or is killed",
+		Realm: Sidecars, Forces: true, Resuming: true, strike: startBeside,
+	},
 }

@@ -38,6 +38,8 @@ type Nemesis struct {
 	// Long says that it shows something only where leases, and what lies between two heartbeats, are as long as they are by
 	// default.
 	Long bool
+	// Resuming says that sidecars must keep what leases outlive them by.
+	Resuming bool
 	// Restarts says that it starts servers anew.
 	Restarts bool
 	// Adjust changes the stage that it needs; nil if it needs nothing special.

@@ -47,7 +47,11 @@ func (s *Stage) fill(slot int) error {
 	if err != nil {
 		return err
 	}
-	command := exec.Command(s.options.Caller[0], s.options.Caller[1:]...)
+	program := s.options.Caller
+	if s.play.Callers != nil {
+		program = s.play.Callers[c.Rank()%len(s.play.Callers)]
+	}
+	command := exec.Command(program[0], program[1:]...)
 	command.Stderr = log
 	if c.input, err = command.StdinPipe(); err != nil {
 		return err
@@ -64,16 +68,17 @@ func (s *Stage) clientLog() string { return filepath.Join(s.play.Folder, "client
 func (c *Client) order() caller.Order {
 	play := c.stage.play
 	address := c.Host.Address()
-	if c.Rank() == 0 {
+	overTCP := c.Rank() == 0 && play.Callers == nil
+	if overTCP {
 		address = c.Host.Calls.Address()
 	}
 	return caller.Order{
 		Client: c.Number, Slot: c.Slot, Slots: Slots, Rank: c.Rank(), Lending: c.Host.Lending.Address(), Borrowing: c.borrowing(),
-		Operators: c.Host.Operators(),
-		Sidecar:   c.Host.Number, Address: address,
+		Operators: c.Host.Operators(), Resumes: play.Resuming && !overTCP,
+		Sidecar: c.Host.Number, Address: address,
 		Locks: c.stage.options.Locks, Servers: c.Host.Servers(), Stores: c.stage.storesAddress(),
 		Histories: play.Folder, Prefix: play.Prefix, Timeout: play.Timeout,
-		Seed: play.Seed + uint64(c.Number), Workloads: play.Workloads,
+		Ahead: history.Ahead(), Seed: play.Seed + uint64(c.Number), Workloads: play.Workloads,
 	}
 }
 

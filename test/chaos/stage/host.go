@@ -102,10 +102,13 @@ const startPatience = 30 * time.Second
 // Start starts the sidecar, and returns when it listens.
 func (h *Host) Start() error {
 	said := newAnnouncements("listening on ")
-	started, err := h.launch(said)
+	started, metrics, err := h.launch(said)
 	if err != nil {
 		return err
 	}
+	h.mu.Lock()
+	h.sidecar, h.metrics = started, metrics
+	h.mu.Unlock()
 	addresses, err := said.await(listeners, startPatience, started.Exited())
 	if err != nil {
 		return fmt.Errorf("%s: %w", h.Target(), err)
@@ -120,31 +123,25 @@ func (h *Host) Start() error {
 const listeners = 2
 
 // launch starts the program. Addresses that only this process needs are chosen by it.
-func (h *Host) launch(said io.Writer) (*process.Process, error) {
-	metrics, err := freeAddress()
+func (h *Host) launch(said io.Writer) (started *process.Process, metrics string, err error) {
+	metrics, err = freeAddress()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	log, err := os.OpenFile(h.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	arguments, err := h.command("--metrics-listen=" + metrics)
 	if err != nil {
 		log.Close()
-		return nil, err
+		return nil, "", err
 	}
 	command := exec.Command(arguments[0], arguments[1:]...)
 	command.Stdout, command.Stderr = said, log
 	command.Env = append(os.Environ(), "SIDEKEEPER_TEST_SLEPT="+h.sleptPath())
-	started, err := h.stage.nursery.Start(command, log)
-	if err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.sidecar, h.metrics = started, metrics
-	return started, nil
+	started, err = h.stage.nursery.Start(command, log)
+	return started, metrics, err
 }
 
 // freeAddress is one of the loopback interface that nobody listens on.
@@ -162,7 +159,7 @@ func (h *Host) logPath() string {
 
 func (h *Host) flags() []string {
 	ensemble := h.stage.options.Ensemble
-	return append([]string{
+	flags := []string{
 		"serve",
 		"--listen=" + h.Address(), "--listen=127.0.0.1:0",
 		"--operator-listen=" + h.Operators(),
@@ -170,9 +167,18 @@ func (h *Host) flags() []string {
 		"--tick-time=" + ensemble.TickTime.String(),
 		fmt.Sprint("--sync-limit=", ensemble.SyncLimit),
 		"--session-timeout=" + h.stage.play.Timeout.String(),
-		"--state-dir=" + filepath.Join(h.directory, "state"), "--sigterm=" + []string{"drain", "handover"}[h.Number%2],
-	}, h.stage.options.Flags...)
+	}
+	if h.stage.play.Resuming {
+		flags = append(flags, "--state-dir="+filepath.Join(h.directory, "state"))
+	}
+	if h.HandsOver() {
+		flags = append(flags, "--sigterm=handover")
+	}
+	return append(flags, h.stage.options.Flags...)
 }
+
+// HandsOver says whether the sidecar leaves leases to the next one when it is asked to end: two of three do, if any can.
+func (h *Host) HandsOver() bool { return h.stage.play.Resuming && h.Number%2 == 1 }
 
 // command is what starts the sidecar.
 func (h *Host) command(more ...string) ([]string, error) {
@@ -226,6 +232,42 @@ func (h *Host) AwaitReady(ctx context.Context) error {
 			return fmt.Errorf("%s does not reach the ensemble: %w", h.Target(), errors.Join(context.Cause(ctx), err))
 		}
 	}
+}
+
+// Restart ends the sidecar, at once or in order, and starts another after a while. It notes if that listens so soon that it costs no lease
+// that can be resumed.
+func (h *Host) Restart(ctx context.Context, inOrder bool, away time.Duration) error {
+	alive := history.Now()
+	if inOrder {
+		h.current().End(syscall.SIGTERM)
+	}
+	over := history.Now()
+	h.Kill()
+	Pause(ctx, away)
+	if err := h.Start(); err != nil {
+		return err
+	}
+	kept := h.HandsOver() || h.stage.play.Resuming && !inOrder
+	if kept && history.Now().Since(over) < h.stage.play.Timeout/3 {
+		h.stage.Note(history.Event{Kind: history.Restarted, Target: h.Target(), From: alive})
+	}
+	return h.AwaitReady(ctx)
+}
+
+// Double starts another sidecar in the place of one that is frozen, notes whether it serves, and ends it.
+func (h *Host) Double() error {
+	said := newAnnouncements("listening on ")
+	second, _, err := h.launch(said)
+	if err != nil {
+		return err
+	}
+	event := history.Event{Kind: history.Doubled, Target: h.Target(), Outcome: history.OK}
+	if _, refused := said.await(listeners, startPatience, second.Exited()); refused != nil {
+		event.Outcome = history.Denied
+	}
+	second.Kill()
+	h.stage.Note(event)
+	return nil
 }
 
 // Kill ends the sidecar at once.

@@ -45,6 +45,9 @@ type Play struct {
 	Timeout   time.Duration   // of sessions
 	Seed      uint64
 	Workloads []string
+	Resuming  bool // sidecars keep what leases outlive them by
+	// Callers are the commands of client processes, by rank, where all call over the hosts' sockets; nil for the usual ones.
+	Callers [][]string
 }
 
 // A Stage is built once and played on many times, by one play at a time.
