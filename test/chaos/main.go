@@ -131,7 +131,7 @@ func (s *settings) flags(logged io.Writer) *flag.FlagSet {
 	f.StringVar(&s.out, "out", filepath.Join(os.TempDir(), "chaos"), "directory for the report, and for histories of rounds that showed something")
 	f.StringVar(&s.add, "add", "", "reports of earlier runs to add to this one's, separated by commas: their report.json")
 	f.IntVar(&s.restarts, "restarts", 0, "have each round be this many restarts of sidecars, under callers in several languages, and nothing else")
-	f.StringVar(&s.languages, "languages", strings.Join(languages(), ","), "whose clients the callers use then, with commas between: three processes each")
+	f.StringVar(&s.languages, "languages", strings.Join(languages(), ","), "whose clients they use then, by commas: three processes each")
 	f.BoolVar(&s.keep, "keep", false, "whether to keep the histories and the servers' logs of all rounds")
 	return f
 }

@@ -63,8 +63,8 @@ func (r *result) String() string {
 		r.Profile, r.Seed, r.Timeout, strings.Join(r.Nemeses, "+"), strings.Join(r.Workloads, "+"),
 		r.Seconds, r.Operations, r.Rate, r.Grants, r.Forced, r.Losses, r.Needless)
 	if r.Restarts > 0 {
-		fmt.Fprintf(&text, "; %d timely restarts cost %d holds, %d members and %d places of waiters (outlived by %d, %d and %d); pause after them p50, p99: %s",
-			r.Restarts, r.LostThen.Holds, r.LostThen.Members, r.LostThen.Places,
+		fmt.Fprintf(&text, "; %d timely restarts cost %d holds, %d members and %d places of waiters (outlived by %d, %d and %d)"+
+			"; pause after them p50, p99: %s", r.Restarts, r.LostThen.Holds, r.LostThen.Members, r.LostThen.Places,
 			r.Outlived.Holds, r.Outlived.Members, r.Outlived.Places, quantiles(r.Pauses))
 	}
 	if r.Invalid != "" {

@@ -31,7 +31,7 @@ func (s *settings) drawRestarts(seed uint64, p profile) (plan, error) {
 		seed: seed, profile: p, workloads: []string{caller.Standing}, timeout: p.steady, resuming: true,
 		nemeses: []nemesis.Nemesis{nemesis.Restarting(s.restarts)},
 	}
-	for _, language := range strings.Split(s.languages, ",") {
+	for language := range strings.SplitSeq(s.languages, ",") {
 		command, known := commands[language]
 		if language == ownLanguage {
 			self, err := os.Executable()

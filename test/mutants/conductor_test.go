@@ -25,7 +25,8 @@ type wrong struct {
 }
 
 // wrongs are go-zookeeper's own lock, a sidecar that takes an answer for a proof, sidecars that pass a lock on under a frozen
-// caller, and one that forgets who waited when it is replaced. The first two are shown where a server is cut off from the others, and long holders are attached to it.
+// caller, and one that forgets who waited when it is replaced. The first two are shown where a server is cut off from the others, and long
+// holders are attached to it.
 var wrongs = []wrong{
 	{arguments: []string{"-client", "zklock"}, nemesis: "N1", workload: "W[13]", complaint: "were both sure of"},
 	{mutant: "V1", nemesis: "N1", workload: "W[13]", complaint: "were both sure of"},

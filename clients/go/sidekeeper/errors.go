@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	errorsv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1"
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 )
 
 var (
@@ -155,4 +157,20 @@ func (e *Error) add(detail any) {
 			e.Fields = append(e.Fields, FieldError{violation.GetField(), violation.GetDescription()})
 		}
 	}
+}
+
+// errorOf is what the single call of a request would end with.
+func errorOf(ended *leasev1.Ended) error {
+	if ended.GetCode() == int32(codes.OK) {
+		return io.EOF
+	}
+	told := &Error{
+		Code: codes.Code(ended.GetCode()), Reason: ended.GetReason(),
+		Message:  strings.TrimPrefix(ended.GetMessage(), ended.GetReason()+": "),
+		Metadata: ended.GetMetadata(),
+	}
+	if field := told.Metadata["field"]; field != "" {
+		told.Fields = []FieldError{{field, told.Metadata["rule"]}}
+	}
+	return told
 }

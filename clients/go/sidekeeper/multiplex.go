@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -386,20 +385,4 @@ func (r *request) release(ctx context.Context) error {
 		return nil
 	}
 	return r.over
-}
-
-// errorOf is what the single call of a request would end with.
-func errorOf(ended *leasev1.Ended) error {
-	if ended.GetCode() == int32(codes.OK) {
-		return io.EOF
-	}
-	told := &Error{
-		Code: codes.Code(ended.GetCode()), Reason: ended.GetReason(),
-		Message:  strings.TrimPrefix(ended.GetMessage(), ended.GetReason()+": "),
-		Metadata: ended.GetMetadata(),
-	}
-	if field := told.Metadata["field"]; field != "" {
-		told.Fields = []FieldError{{field, told.Metadata["rule"]}}
-	}
-	return told
 }

@@ -117,16 +117,24 @@ func (e *evidence) note(event *history.Event) {
 		e.exempted[hold] = cmp.Or(e.exempted[hold], event.At)
 	case history.Slept:
 		e.slept[event.Target] = append(e.slept[event.Target], event.At)
-	case history.Restarted:
-		e.restarts = append(e.restarts, restart{target: event.Target, from: event.From, to: event.At})
-	case history.Doubled:
-		e.doubled = append(e.doubled, event)
 	case history.Fired:
 		e.fired = append(e.fired, event.Count)
 	case history.Quiet:
 		e.quiet = event.At
 	case history.Tombstone:
 		e.tombstone = event.Outcome
+	default:
+		e.noteRestart(event)
+	}
+}
+
+// noteRestart takes in an event about a sidecar that is replaced.
+func (e *evidence) noteRestart(event *history.Event) {
+	switch event.Kind {
+	case history.Restarted:
+		e.restarts = append(e.restarts, restart{target: event.Target, from: event.From, to: event.At})
+	case history.Doubled:
+		e.doubled = append(e.doubled, event)
 	}
 }
 

@@ -79,7 +79,7 @@ type Standing struct {
 }
 
 // All is how many there are.
-func (s Standing) All() int { return s.Holds + s.Members + s.Places }
+func (s *Standing) All() int { return s.Holds + s.Members + s.Places }
 
 // Add adds others.
 func (s *Standing) Add(others Standing) {

@@ -18,8 +18,8 @@ type announcements struct {
 	more    chan struct{} // capacity one
 }
 
-func newAnnouncements(beginning string) *announcements {
-	return &announcements{beginning: []byte(beginning), more: make(chan struct{}, 1)}
+func newAnnouncements() *announcements {
+	return &announcements{beginning: []byte("listening on "), more: make(chan struct{}, 1)}
 }
 
 // Write takes in some more.

@@ -8,7 +8,7 @@ import (
 )
 
 func TestAnnouncementsAreTakenFromWholeLines(t *testing.T) {
-	said := newAnnouncements("listening on ")
+	said := newAnnouncements()
 	for _, piece := range []string{"listening", " on unix:///a\nstart", "ed\nlistening on 127.0.0.1:7\nlistening on half"} {
 		if _, err := io.WriteString(said, piece); err != nil {
 			t.Fatal(err)
@@ -23,7 +23,7 @@ func TestAnnouncementsAreTakenFromWholeLines(t *testing.T) {
 func TestAProgramThatEndsAnnouncesNothingMore(t *testing.T) {
 	exited := make(chan struct{})
 	close(exited)
-	if lines, err := newAnnouncements("listening on ").await(1, time.Minute, exited); err == nil {
+	if lines, err := newAnnouncements().await(1, time.Minute, exited); err == nil {
 		t.Errorf("%q", lines)
 	}
 }

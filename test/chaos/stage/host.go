@@ -101,7 +101,7 @@ const startPatience = 30 * time.Second
 
 // Start starts the sidecar, and returns when it listens.
 func (h *Host) Start() error {
-	said := newAnnouncements("listening on ")
+	said := newAnnouncements()
 	started, metrics, err := h.launch(said)
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func (h *Host) Restart(ctx context.Context, inOrder bool, away time.Duration) er
 
 // Double starts another sidecar in the place of one that is frozen, notes whether it serves, and ends it.
 func (h *Host) Double() error {
-	said := newAnnouncements("listening on ")
+	said := newAnnouncements()
 	second, _, err := h.launch(said)
 	if err != nil {
 		return err
