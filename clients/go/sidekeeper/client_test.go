@@ -57,7 +57,7 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrSlowReader, sidekeeper.ErrInternal, sidekeeper.ErrWatchLimit, sidekeeper.ErrMemoryLimit,
 		sidekeeper.ErrPolicyDenied,
 		sidekeeper.ErrQuotaExceeded,
-		sidekeeper.ErrDirectoryTooLarge, sidekeeper.ErrGuardLost,
+		sidekeeper.ErrDirectoryTooLarge, sidekeeper.ErrGuardLost, sidekeeper.ErrDeadlock,
 		sidekeeper.ErrSequenceNotFound, sidekeeper.ErrSequenceExists, sidekeeper.ErrSequenceExhausted,
 		sidekeeper.ErrSequenceMalformed,
 		sidekeeper.ErrMemberExists, sidekeeper.ErrMemberReplaced, sidekeeper.ErrMemberRemoved, sidekeeper.ErrMemberNotFound,
