@@ -32,6 +32,7 @@ var retryable = map[string]func(error) bool{
 	// Those may be done twice; Next skips numbers at worst.
 	leasev1.LeaseService_List_FullMethodName:             isTransient,
 	lockv1.LockService_Get_FullMethodName:                isTransient,
+	lockv1.LockService_Explain_FullMethodName:            isTransient,
 	lockv1.LockService_List_FullMethodName:               isTransient,
 	lockv1.LockService_Revoke_FullMethodName:             isTransient,
 	fencingv1.FencingService_Verify_FullMethodName:       isTransient,
