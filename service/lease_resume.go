@@ -231,7 +231,8 @@ func (m *multiplex) freeAt() time.Time {
 // on it any more, whom the process before may have told over a connection of its own.
 func (m *multiplex) giveUpUnclaimed(left recipes.Standing) {
 	defer m.lease.streams.leave()
-	if recipes.RequestIn(left.Node) == 0 {
+	published := strings.HasPrefix(left.Path, m.leases.services.options.WaitRoot+"/") // on which nobody counts
+	if recipes.RequestIn(left.Node) == 0 && !published {
 		select {
 		case <-after(time.Until(m.freeAt())):
 		case <-m.lease.session.Done():
