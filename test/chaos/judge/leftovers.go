@@ -60,7 +60,7 @@ func (e *evidence) checkPlaces(v *Verdict, a *attempt) {
 		e.checkStall(v, a, a.places[len(a.places)-1])
 	}
 	for i := 1; i < len(a.places); i++ {
-		if before := a.places[i-1]; !a.beganAnew() && !before.Gone.Happened() || before.Gone.Zxid > a.places[i].Made.Zxid {
+		if before := a.places[i-1]; !a.beganAnew() && (!before.Gone.Happened() || before.Gone.Zxid > a.places[i].Made.Zxid) {
 			v.accusef(Leftovers, "%s had two places in the queue of %s at once", a.name(), a.Lock)
 		}
 	}
