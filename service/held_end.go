@@ -36,7 +36,9 @@ func (s *heldStream[P, M]) endHold(ctx context.Context, why error) error {
 	}
 	if s.held {
 		s.recipe.end(why)
-		defer s.place.Disregard()
+	}
+	if place, taken := s.took(); taken { // what is claimed is taken again at once, or never
+		defer place.Disregard()
 	}
 	s.stopTelling(ctx, why)
 	nothing := !s.held && len(s.started.claim.standing) == 0 // is there any more

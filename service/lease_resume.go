@@ -254,7 +254,7 @@ func (s *started) giveUpClaim() {
 		return
 	}
 	defer s.claim.taken()
-	if len(s.claim.standing) > 0 {
+	if s.claim.held() && len(s.claim.standing) > 0 {
 		outlast(s.lease.counting(&tellings{}), s.lease, caller.Of(s.ctx).Left(), s.stopped.closed)
 	}
 	for _, left := range s.claim.standing {
@@ -324,9 +324,11 @@ func (s *heldStream[P, M]) giveUpUnreturned() {
 func (s *Services) handOver(ctx context.Context, timeout time.Duration) error {
 	finishing := time.AfterFunc(timeout, s.drain.finish)
 	defer finishing.Stop()
+	const again = 100 * time.Millisecond
 	for left := s.leases.unresumable(); left != nil; left = s.leases.unresumable() {
 		select {
 		case <-left.gone:
+		case <-after(again): // it may be noted by then
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -98,12 +97,12 @@ func runLock[M any](
 		return err
 	}
 	of := resource{kindLock, params.name.text}
-	if err := services.waiters.enter(of); err != nil {
+	leave, err := services.waiters.enterAll(stream.Context(), of)
+	if err != nil {
 		return err
 	}
 	a := &lockStream[*M]{
-		heldStream: newHeldStream[*recipes.Place](services, stream), params: params, lock: lock, words: words,
-		leaveWaiters: sync.OnceFunc(func() { services.waiters.leave(of) }),
+		heldStream: newHeldStream[*recipes.Place](services, stream), params: params, lock: lock, words: words, leaveWaiters: leave,
 	}
 	a.lock.Delay = params.delay
 	defer a.leaveWaiters()

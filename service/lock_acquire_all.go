@@ -83,7 +83,7 @@ func (l *lockService) AcquireAll(
 	for i, n := range params.names {
 		a.wanted = append(a.wanted, recipes.Wanted{Lock: l.directory.lock(n), Mode: params.modes[i]})
 	}
-	if a.leaveWaiters, err = l.services.waiters.enterAll(of); err != nil {
+	if a.leaveWaiters, err = l.services.waiters.enterAll(stream.Context(), of...); err != nil {
 		return err
 	}
 	defer a.leaveWaiters()

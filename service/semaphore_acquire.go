@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -67,12 +66,12 @@ func (m *semaphoreService) Acquire(
 		return err
 	}
 	of := resource{kindSemaphore, params.name.text}
-	if err := m.services.waiters.enter(of); err != nil {
+	leave, err := m.services.waiters.enterAll(stream.Context(), of)
+	if err != nil {
 		return err
 	}
 	p := &permitsStream{
-		heldStream: newHeldStream[*recipes.Permits](m.services, stream), params: params, semaphore: m.semaphore(params.name),
-		leaveWaiters: sync.OnceFunc(func() { m.services.waiters.leave(of) }),
+		heldStream: newHeldStream[*recipes.Permits](m.services, stream), params: params, semaphore: m.semaphore(params.name), leaveWaiters: leave,
 	}
 	defer p.leaveWaiters()
 	return p.run(stream.Context(), heldRecipe[*semaphorev1.AcquireResponse]{

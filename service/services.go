@@ -11,6 +11,7 @@ package service
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -232,18 +233,23 @@ type waiterLimit struct {
 	waiting map[resource]int
 }
 
-func (c *waiterLimit) enter(of resource) error {
+func (c *waiterLimit) enter(of resource, most int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waiting[of] >= c.most {
-		return limited(errWaiterLimit, "max-waiters", c.most)
+	if c.waiting[of] >= most {
+		return limited(errWaiterLimit, "max-waiters", most)
 	}
 	c.waiting[of]++
 	return nil
 }
 
-// enterAll enters for each or for none. Whoever enters calls leave, once or more.
-func (c *waiterLimit) enterAll(all []resource) (leave func(), err error) {
+// enterAll enters for each or for none. Whoever enters calls leave, once or more. Who stood there before the sidecar was started is not
+// refused.
+func (c *waiterLimit) enterAll(ctx context.Context, all ...resource) (leave func(), err error) {
+	most := c.most
+	if startedOf(ctx).claimed().goesOn() {
+		most = math.MaxInt
+	}
 	entered := all[:0:0]
 	leave = sync.OnceFunc(func() {
 		for _, of := range entered {
@@ -251,7 +257,7 @@ func (c *waiterLimit) enterAll(all []resource) (leave func(), err error) {
 		}
 	})
 	for _, of := range all {
-		if err := c.enter(of); err != nil {
+		if err := c.enter(of, most); err != nil {
 			leave()
 			return nil, err
 		}

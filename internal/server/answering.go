@@ -28,10 +28,12 @@ func (a *answering) await(most time.Duration) {
 	quiet, end := time.Now().Add(moment), time.Now().Add(most)
 	for at := range looks.C {
 		switch {
-		case at.After(end), at.After(quiet):
+		case at.After(end):
 			return
 		case a.underWay.Load() > 0:
 			quiet = at.Add(moment)
+		case at.After(quiet):
+			return
 		}
 	}
 }

@@ -123,6 +123,21 @@ func TestAShortWaitDoesNotEndAHoldThatComesBack(t *testing.T) {
 	same(t, "the hold", again.GetHoldId(), r.held.GetHoldId())
 }
 
+// Who stood there before the restart is not refused for those who wait.
+func TestWhoComesBackIsNoWaiterTooMany(t *testing.T) {
+	e := ensembleOf(t, quickTick)
+	with := quick(e)
+	r := newReturning(t, with, startSidecar(t, with), asAsked, "--max-waiters=1")
+	second, id := r.killed.carries(t)
+	waits := second.start(t, 1, r.name)
+	second.queued(t, 1)
+	fresh := restarted(t, r.killed, r.begin)
+	behind := fresh.resumes(t, id, &leasev1.Claim{Start: waits})
+	behind.queued(t, 1)
+	back := fresh.resumes(t, r.id, heldClaim(r.start, r.held))
+	same(t, "the hold", back.granted(t, 1).GetHoldId(), r.held.GetHoldId())
+}
+
 // The caller of a hold that was broken while its sidecar was away is told so before anything on which it could count for it.
 func TestACallerIsToldWhatItHasLostBeforeItIsToldOfItsLease(t *testing.T) {
 	e := ensembleOf(t, quickTick)
