@@ -83,6 +83,10 @@ export class LockHeldError extends SidekeeperError {
   override readonly reason = "LOCK_HELD";
 }
 
+export class DeadlockError extends SidekeeperError {
+  override readonly reason = "DEADLOCK";
+}
+
 export class LockKindMismatchError extends SidekeeperError {
   override readonly reason = "LOCK_KIND_MISMATCH";
 }
@@ -261,6 +265,7 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["ENSEMBLE_DENIED", EnsembleDeniedError],
   ["WAIT_TIMEOUT", WaitTimeoutError],
   ["LOCK_HELD", LockHeldError],
+  ["DEADLOCK", DeadlockError],
   ["LOCK_KIND_MISMATCH", LockKindMismatchError],
   ["ALREADY_CONTENDING", AlreadyContendingError],
   ["FENCING_TOKEN_MISMATCH", FencingTokenMismatchError],

@@ -15,6 +15,7 @@ __all__ = [
     "AlreadyContendingError",
     "CandidateNotFoundError",
     "ConnectionLimitError",
+    "DeadlockError",
     "DirectoryTooLargeError",
     "EnsembleDeniedError",
     "EnsembleUnreachableError",
@@ -150,6 +151,10 @@ class WaitTimeoutError(SidekeeperError, TimeoutError):
 
 class LockHeldError(SidekeeperError):
     reason = "LOCK_HELD"
+
+
+class DeadlockError(SidekeeperError):
+    reason = "DEADLOCK"
 
 
 class LockKindMismatchError(SidekeeperError):

@@ -177,7 +177,8 @@ final class Deeds {
   }
 
   private static List<WantedLock> locks(Step step) {
-    return ((List<?>) step.get("locks")).stream().map(name -> new WantedLock((String) name)).toList();
+    return ((List<?>) step.get("locks"))
+        .stream().map(name -> new WantedLock((String) name)).toList();
   }
 
   private LocksOptions options(Step step, Stage.Pending pending) {
@@ -266,9 +267,7 @@ final class Deeds {
           step, job, () -> client.withLocks(locks(step), options, locks -> work.call()));
     } else {
       stage.background(
-          step,
-          job,
-          () -> client.withLock(step.text("lock"), options(step), lock -> work.call()));
+          step, job, () -> client.withLock(step.text("lock"), options(step), lock -> work.call()));
     }
   }
 
