@@ -11,9 +11,9 @@ COPY clients/go/go.mod clients/go/go.sum clients/go/
 COPY tools/sbom tools/sbom
 RUN go mod download && go mod download -modfile=tools/sbom/go.mod
 
-# With .git, from which the binary knows its revision.
+# With .git, from which the binary knows its revision, and without the pages of traces that gRPC brings and the sidecar does not serve.
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=true -ldflags='-s -w' -o /out/sidekeeper ./cmd/sidekeeper
+RUN CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -buildvcs=true -ldflags='-s -w' -o /out/sidekeeper ./cmd/sidekeeper
 RUN go tool -modfile=tools/sbom/go.mod cyclonedx-gomod bin -json -std -noserial -output /out/sbom.json /out/sidekeeper
 RUN mkdir -p -m 0750 /out/run
 
