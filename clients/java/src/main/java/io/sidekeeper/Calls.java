@@ -9,6 +9,7 @@ import io.grpc.Status;
 import io.sidekeeper.errors.EnsembleUnreachableException;
 import io.sidekeeper.errors.SidekeeperException;
 import io.sidekeeper.errors.Told;
+import java.nio.channels.ClosedChannelException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
@@ -77,7 +78,18 @@ final class Calls {
   }
 
   private SidekeeperException failure(Status status, Metadata trailers) {
-    return closed ? closed() : SidekeeperException.of(explained(status), trailers);
+    return closed ? closed() : SidekeeperException.of(explained(broken(status)), trailers);
+  }
+
+  /**
+   * Gives a call whose connection was closed under it the code of a broken connection: gRPC has
+   * UNKNOWN where it was closed before the call was written.
+   */
+  static Status broken(Status status) {
+    return status.getCode() == Status.Code.UNKNOWN
+            && status.getCause() instanceof ClosedChannelException closed
+        ? Status.UNAVAILABLE.withDescription(status.getDescription()).withCause(closed)
+        : status;
   }
 
   /** Says where no sidecar was reached, and why not, in place of gRPC's "io exception". */
