@@ -42,8 +42,9 @@ var (
 func Sessions(ctx context.Context, ensemble Ensemble, settings Settings) (all []Session, unheard []string, _ error) {
 	s := &sessions{ensemble: ensemble, known: map[string]*Session{}}
 	for _, server := range settings.Servers {
-		s.ask(ctx, server, "cons", func(answer string) { s.connections(server, answer) })
-		s.ask(ctx, server, "dump", s.dump)
+		if s.ask(ctx, server, "cons", func(answer string) { s.connections(server, answer) }) {
+			s.ask(ctx, server, "dump", s.dump)
+		}
 	}
 	if s.heard == 0 {
 		return nil, nil, s.silence()
@@ -63,8 +64,9 @@ func WatchesOf(ctx context.Context, ensemble Ensemble, settings Settings) (all [
 	s := &sessions{ensemble: ensemble, known: map[string]*Session{}}
 	watchers := map[string]map[string]bool{}
 	for _, server := range settings.Servers {
-		s.ask(ctx, server, "cons", func(answer string) { s.connections(server, answer) })
-		s.ask(ctx, server, "wchp", func(answer string) { s.watches(answer, watchers) })
+		if s.ask(ctx, server, "cons", func(answer string) { s.connections(server, answer) }) {
+			s.ask(ctx, server, "wchp", func(answer string) { s.watches(answer, watchers) })
+		}
 	}
 	if s.heard == 0 {
 		return nil, nil, s.silence()
@@ -93,17 +95,20 @@ func (s *sessions) silence() error {
 	return fmt.Errorf("no server tells of its sessions: %s", strings.Join(s.unheard, "; "))
 }
 
-func (s *sessions) ask(ctx context.Context, server, word string, read func(answer string)) {
+// ask asks a server, and says whether it answers at all.
+func (s *sessions) ask(ctx context.Context, server, word string, read func(answer string)) (answers bool) {
 	answer, err := s.ensemble.Ask(ctx, server, word)
 	switch {
 	case errors.Is(err, zookeeper.ErrSilent):
 		s.unheard = append(s.unheard, fmt.Sprintf("%s does not answer %#q: allow it in 4lw.commands.whitelist", server, word))
 	case err != nil:
 		s.unheard = append(s.unheard, fmt.Sprintf("%s does not answer: %v", server, err))
+		return false
 	default:
 		s.heard++
 		read(answer)
 	}
+	return true
 }
 
 func (s *sessions) session(id string) *Session {
