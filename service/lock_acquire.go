@@ -1,7 +1,9 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -61,10 +63,10 @@ func parseLockDelay(request *lockv1.AcquireRequest, mode recipes.Mode) (time.Dur
 type lockStream[M any] struct {
 	*heldStream[*recipes.Place, M]
 
-	params       acquireParams
-	lock         recipes.Lock
-	words        lockWords[M]
-	leaveWaiters func()
+	params acquireParams
+	lock   recipes.Lock
+	words  lockWords[M]
+	wait   *wait
 
 	granted *recipes.Hold // when it is its turn
 	hold    *hold
@@ -97,15 +99,15 @@ func runLock[M any](
 		return err
 	}
 	of := resource{kindLock, params.name.text}
-	leave, err := services.waiters.enterAll(stream.Context(), of)
+	entered, err := services.waiters.enter(stream.Context(), of)
 	if err != nil {
 		return err
 	}
 	a := &lockStream[*M]{
-		heldStream: newHeldStream[*recipes.Place](services, stream), params: params, lock: lock, words: words, leaveWaiters: leave,
+		heldStream: newHeldStream[*recipes.Place](services, stream), params: params, lock: lock, words: words, wait: entered,
 	}
 	a.lock.Delay = params.delay
-	defer a.leaveWaiters()
+	defer a.wait.leave()
 	return a.run(stream.Context(), heldRecipe[*M]{
 		heldParams: params.heldParams, resource: of,
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
@@ -143,7 +145,7 @@ var acquireWords = lockWords[*lockv1.AcquireResponse]{
 
 // awaitTurn takes a place and returns when it is granted.
 func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
-	defer a.leaveWaiters()
+	defer a.wait.leave()
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for the lock")
 	defer span.End()
 	ctx, stopDetecting := a.detectDeadlock(ctx)
@@ -166,6 +168,9 @@ func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
 	for err == nil && a.granted == nil {
 		err = a.outwait(ctx, a.lookAtQueue(ctx, &news))
 	}
+	if errors.Is(err, recipes.ErrKindMismatch) {
+		return cmp.Or(a.leaveQueue(ctx), err) // before the caller hears of it: others behind it would be refused on account of it
+	}
 	return err
 }
 
@@ -178,13 +183,18 @@ func (a *lockStream[M]) join(ctx context.Context, about recipes.About) (*recipes
 	return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
 }
 
-// stepBack gives the place up and takes the last one.
-func (a *lockStream[M]) stepBack(ctx context.Context) error {
+// leaveQueue gives the place up.
+func (a *lockStream[M]) leaveQueue(ctx context.Context) error {
 	_, err := await(ctx, a.heldStream, func(ctx context.Context) (left struct{}, _ error) {
 		a.place.Leave(ctx)
 		return left, nil
 	})
-	if err != nil {
+	return err
+}
+
+// stepBack gives the place up and takes the last one.
+func (a *lockStream[M]) stepBack(ctx context.Context) error {
+	if err := a.leaveQueue(ctx); err != nil {
 		return err
 	}
 	return a.take(ctx, func(about recipes.About) (*recipes.Place, error) { return a.join(ctx, about) })

@@ -58,9 +58,9 @@ func parseAcquireAll(request *lockv1.AcquireAllRequest) (params acquireAllParams
 type locksStream struct {
 	*heldStream[*recipes.Places, *lockv1.AcquireAllResponse]
 
-	params       acquireAllParams
-	wanted       []recipes.Wanted
-	leaveWaiters func()
+	params acquireAllParams
+	wanted []recipes.Wanted
+	wait   *wait
 
 	granted bool
 	hold    *hold
@@ -83,10 +83,10 @@ func (l *lockService) AcquireAll(
 	for i, n := range params.names {
 		a.wanted = append(a.wanted, recipes.Wanted{Lock: l.directory.lock(n), Mode: params.modes[i]})
 	}
-	if a.leaveWaiters, err = l.services.waiters.enterAll(stream.Context(), of...); err != nil {
+	if a.wait, err = l.services.waiters.enter(stream.Context(), of...); err != nil {
 		return err
 	}
-	defer a.leaveWaiters()
+	defer a.wait.leave()
 	return a.run(stream.Context(), heldRecipe[*lockv1.AcquireAllResponse]{
 		heldParams: params.heldParams, resource: of[0], also: of[1:],
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
@@ -113,7 +113,7 @@ func requestedLocks(asked request) *lockv1.AcquireAllResponse {
 
 // awaitTurn takes a place in each queue and returns when all are granted.
 func (a *locksStream) awaitTurn(ctx context.Context) error {
-	defer a.leaveWaiters()
+	defer a.wait.leave()
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for the locks")
 	defer span.End()
 	a.services.options.Events.WaitBegun()

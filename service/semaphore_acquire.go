@@ -46,9 +46,9 @@ func parsePermits(request *semaphorev1.AcquireRequest) (params permitsParams, er
 type permitsStream struct {
 	*heldStream[*recipes.Permits, *semaphorev1.AcquireResponse]
 
-	params       permitsParams
-	semaphore    recipes.Semaphore
-	leaveWaiters func()
+	params    permitsParams
+	semaphore recipes.Semaphore
+	wait      *wait
 
 	granted recipes.PermitsTurn
 	hold    *hold
@@ -66,14 +66,14 @@ func (m *semaphoreService) Acquire(
 		return err
 	}
 	of := resource{kindSemaphore, params.name.text}
-	leave, err := m.services.waiters.enterAll(stream.Context(), of)
+	entered, err := m.services.waiters.enter(stream.Context(), of)
 	if err != nil {
 		return err
 	}
 	p := &permitsStream{
-		heldStream: newHeldStream[*recipes.Permits](m.services, stream), params: params, semaphore: m.semaphore(params.name), leaveWaiters: leave,
+		heldStream: newHeldStream[*recipes.Permits](m.services, stream), params: params, semaphore: m.semaphore(params.name), wait: entered,
 	}
-	defer p.leaveWaiters()
+	defer p.wait.leave()
 	return p.run(stream.Context(), heldRecipe[*semaphorev1.AcquireResponse]{
 		heldParams: params.heldParams, resource: of,
 		awaitTurn: p.awaitTurn, begin: p.begin, look: p.look,
@@ -100,7 +100,7 @@ func requestedPermits(asked request) *semaphorev1.AcquireResponse {
 
 // awaitTurn takes a place and returns when the permits are granted.
 func (p *permitsStream) awaitTurn(ctx context.Context) error {
-	defer p.leaveWaiters()
+	defer p.wait.leave()
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for permits")
 	defer span.End()
 	p.services.options.Events.WaitBegun()

@@ -233,44 +233,45 @@ type waiterLimit struct {
 	waiting map[resource]int
 }
 
-func (c *waiterLimit) enter(of resource, most int) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.waiting[of] >= most {
-		return limited(errWaiterLimit, "max-waiters", most)
-	}
-	c.waiting[of]++
-	return nil
+// A wait is a caller's for all of these. Whoever enters leaves, once or more.
+type wait struct {
+	limit *waiterLimit
+	all   []resource
+	once  sync.Once
 }
 
-// enterAll enters for each or for none. Whoever enters calls leave, once or more. Who stood there before the sidecar was started is not
-// refused.
-func (c *waiterLimit) enterAll(ctx context.Context, all ...resource) (leave func(), err error) {
+// enter enters for each or for none. Who stood there before the sidecar was started is not refused.
+func (c *waiterLimit) enter(ctx context.Context, all ...resource) (*wait, error) {
 	most := c.most
 	if startedOf(ctx).claimed().goesOn() {
 		most = math.MaxInt
 	}
-	entered := all[:0:0]
-	leave = sync.OnceFunc(func() {
-		for _, of := range entered {
-			c.leave(of)
-		}
-	})
-	for _, of := range all {
-		if err := c.enter(of, most); err != nil {
-			leave()
-			return nil, err
-		}
-		entered = append(entered, of)
-	}
-	return leave, nil
-}
-
-func (c *waiterLimit) leave(of resource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting[of]--
-	if c.waiting[of] == 0 {
-		delete(c.waiting, of)
+	for entered, of := range all {
+		if c.waiting[of] >= most {
+			c.leave(all[:entered])
+			return nil, limited(errWaiterLimit, "max-waiters", most)
+		}
+		c.waiting[of]++
+	}
+	return &wait{limit: c, all: all}, nil
+}
+
+func (w *wait) leave() {
+	w.once.Do(func() {
+		w.limit.mu.Lock()
+		defer w.limit.mu.Unlock()
+		w.limit.leave(w.all)
+	})
+}
+
+// leave leaves for each. The lock is held.
+func (c *waiterLimit) leave(all []resource) {
+	for _, of := range all {
+		c.waiting[of]--
+		if c.waiting[of] == 0 {
+			delete(c.waiting, of)
+		}
 	}
 }

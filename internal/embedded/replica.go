@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // A Replica is what one server of several knows: the tree, the sessions, and the clients attached to it with their
@@ -78,6 +80,9 @@ func (r *Replica) Stat(path string) (Stat, bool) {
 	}
 	return n.Describe(), true
 }
+
+// Read gives a node.
+func (r *Replica) Read(path string) (recipes.Node, error) { return r.server.ensemble.tree.Read(path) }
 
 // Paths lists all nodes in order.
 func (r *Replica) Paths() []string {

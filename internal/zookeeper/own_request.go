@@ -46,8 +46,8 @@ type batch struct {
 
 // size is how long the requests are, with what stands before each.
 func (b *batch) size() (sum int) {
-	for _, request := range b.requests {
-		sum += frameLength + headerBytes + len(request.body)
+	for i := range b.requests { // not copies: see send
+		sum += frameLength + headerBytes + len(b.requests[i].body)
 	}
 	return sum
 }

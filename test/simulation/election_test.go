@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 )
@@ -124,7 +126,8 @@ func (r *runner) transfer() {
 	switch {
 	case err == nil:
 		r.total.transfers.Add(1)
-		if at := slices.Index(r.owners(), session); at > 1 && !r.race.uncertain {
+		owners, yields := r.standing(to)
+		if at := slices.Index(owners, session); at > 1 && yields && !r.race.uncertain {
 			r.accusef("the leader is asked to yield to %s, who is %d behind it", to, at)
 		}
 	case errors.Is(err, recipes.ErrNoCandidate):
@@ -136,20 +139,30 @@ func (r *runner) transfer() {
 	}
 }
 
-// owners are the sessions of those that stand, in order, as it is committed.
-func (r *runner) owners() (owners []int64) {
-	type place struct{ czxid, owner int64 }
+// standing are the sessions of those that stand, in order, as it is committed, and whether the leader is asked to yield to that candidate: it is
+// not if the candidate led by then, which may still step back for an earlier one.
+func (r *runner) standing(to string) (owners []int64, yields bool) {
+	type place struct {
+		name string
+		embedded.Stat
+	}
 	var places []place
 	for _, name := range r.Names(election.Path) {
 		if stat, there := r.Stat(election.Path + "/" + name); there {
-			places = append(places, place{stat.Czxid, stat.Owner})
+			places = append(places, place{name, stat})
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.czxid, b.czxid) })
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.Czxid, b.Czxid) })
 	for _, of := range places {
-		owners = append(owners, of.owner)
+		owners = append(owners, of.Owner)
 	}
-	return owners
+	return owners, len(places) > 0 && r.yields(places[0].name, to)
+}
+
+// yields says whether a leader is asked to yield to that candidate.
+func (r *runner) yields(leader, to string) bool {
+	node, err := r.Read(election.Path + "/" + leader)
+	return err == nil && bytes.Contains(node.Data, fmt.Appendf(nil, `"to":%q`, to))
 }
 
 // visit campaigns, leads and leaves. A patient visitor does not go before it has led.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // leader is the server that leads a quorum, or nil.
@@ -81,6 +82,13 @@ func (e *Ensemble) Stat(path string) (embedded.Stat, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.truth.Stat(path)
+}
+
+// Read reads a node as it is committed.
+func (e *Ensemble) Read(path string) (recipes.Node, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.truth.Read(path)
 }
 
 // Owned are the nodes that live with a session, as they are committed.
