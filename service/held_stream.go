@@ -184,7 +184,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 		}
 		return err
 	default:
-		if s.lease, err = s.services.leases.find(s.caller, s.recipe.leaseID); err != nil {
+		if s.lease, err = s.services.leases.find(ctx, s.recipe.leaseID); err != nil {
 			return err
 		}
 	}
@@ -304,6 +304,7 @@ func (s *heldStream[P, M]) meaning(err error) error {
 func (s *heldStream[P, M]) keep(ctx context.Context) error {
 	announcement, first := s.recipe.begin(ctx)
 	s.held = true
+	s.started.settle()
 	s.connectivity = &connectivity{} // which the lease's stream tells
 	if s.started == nil {
 		s.connectivity = newConnectivity(s.lease.session)
