@@ -59,10 +59,7 @@ var returns = []Mutant{
 	},
 	{
 		ID: "Y11", Bug: "what was held before a restart, and ends before it is held again, keeps its place for nobody",
-		Catchers: []Catcher{{
-			Package: "test/endtoend", Test: "TestAHoldThatIsBrokenWhileItsSidecarIsAwayEndsWhenItIsBack",
-			Complaint: "granted before the holder has acknowledged",
-		}},
+		Catchers: []Catcher{whoReturns("TestAClaimThatIsNotHeldAgainEndsAsAHold", "its place is gone before its end is acknowledged")},
 	},
 	{
 		ID: "Y12", Bug: "a place that is kept for who may count on it after a restart, though it is not held again, can end the lease",
