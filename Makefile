@@ -147,6 +147,10 @@ pictures: build ## Take the pictures of docs/ anew, of a real sidecar; it takes 
 	go -C tools/pictures build -o ../../bin/pictures .
 	bin/pictures
 
+.PHONY: site
+site: ## Make a site of the documents, which can be searched, in bin/site; it takes Python and npm
+	tools/site/build
+
 .PHONY: conductor
 conductor: build
 	@tools/need python # for the second judge
