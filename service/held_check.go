@@ -70,7 +70,7 @@ func (s *Services) findHold(ctx context.Context, kind, field, id string) (*hold,
 	if err := parseID(field, id); err != nil {
 		return nil, nil, err
 	}
-	found, ended, ok, err := lookUp(ctx, s.leases.returns, &s.holds, id, "")
+	found, ended, ok, err := lookUp(ctx, s.leases.returns, &s.holds, id, digest{})
 	if err != nil {
 		return nil, nil, err
 	}

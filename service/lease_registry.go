@@ -240,7 +240,7 @@ func (l *leases) lookUp(ctx context.Context, id string) (*lease, *tombstone, err
 	if err := parseID("lease_id", id); err != nil {
 		return nil, nil, err
 	}
-	found, past, ok, err := lookUp(ctx, l.returns, &l.ids, id, digestOf(id).full())
+	found, past, ok, err := lookUp(ctx, l.returns, &l.ids, id, digestOf(id))
 	if err == nil && !ok {
 		err = errLeaseNotFound
 	}

@@ -44,17 +44,24 @@ func (r *returns) enter(identity string) (leave func()) {
 }
 
 // mayFollow says whether a caller may come back to the lease with this key, or with none, to any.
-func (r *returns) mayFollow(key, identity string) bool {
+func (r *returns) mayFollow(key digest, identity string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock() // also for the journal: what is taken out of it was entered here before
-	return r.undecided[identity] > 0 || r.kept != nil && r.kept.Awaits(key, identity)
+	if r.undecided[identity] > 0 || r.kept == nil {
+		return r.undecided[identity] > 0
+	}
+	lease := ""
+	if key != (digest{}) {
+		lease = key.full()
+	}
+	return r.kept.Awaits(lease, identity)
 }
 
 // betweenLooks is what passes between two looks for what may come back.
 const betweenLooks = 20 * time.Millisecond
 
 // lookUp finds what a caller names by an id, or how it ended. While it may be about to come back, it waits.
-func lookUp[T any](ctx context.Context, r *returns, ids *idRegistry[T], id, key string) (live T, ended *tombstone, ok bool, err error) {
+func lookUp[T any](ctx context.Context, r *returns, ids *idRegistry[T], id string, key digest) (live T, ended *tombstone, ok bool, err error) {
 	identity := caller.Of(ctx).Identity
 	for {
 		more := r.mayFollow(key, identity) // before the look: what has come back by then is found
