@@ -149,7 +149,7 @@ func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
 	ctx, stopDetecting := a.detectDeadlock(ctx)
 	defer stopDetecting()
 	a.services.options.Events.WaitBegun()
-	defer func() { a.services.options.Events.WaitEnded(a.granted != nil, time.Since(a.began)) }()
+	defer func() { a.services.options.Events.WaitEnded(a.params.name.text, a.granted != nil, time.Since(a.began)) }()
 	err := a.take(ctx, func(about recipes.About) (*recipes.Place, error) {
 		if claimed := a.started.claimed(); claimed != nil {
 			place, err := rejoined(a.heldStream, about, first(a.lock.Rejoin))

@@ -117,7 +117,7 @@ func (a *locksStream) awaitTurn(ctx context.Context) error {
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for the locks")
 	defer span.End()
 	a.services.options.Events.WaitBegun()
-	defer func() { a.services.options.Events.WaitEnded(a.granted, time.Since(a.began)) }()
+	defer func() { a.services.options.Events.WaitEnded(a.params.names[0].text, a.granted, time.Since(a.began)) }()
 	err := a.take(ctx, func(about recipes.About) (*recipes.Places, error) {
 		if a.started.claimed() != nil {
 			places, err := rejoined(a.heldStream, about, a.rejoin)

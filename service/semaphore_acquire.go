@@ -104,7 +104,9 @@ func (p *permitsStream) awaitTurn(ctx context.Context) error {
 	ctx, span := tracerOf(ctx).Start(ctx, "wait for permits")
 	defer span.End()
 	p.services.options.Events.WaitBegun()
-	defer func() { p.services.options.Events.WaitEnded(p.granted.Granted, time.Since(p.began)) }()
+	defer func() {
+		p.services.options.Events.WaitEnded(p.params.name.text, p.granted.Granted, time.Since(p.began))
+	}()
 	if err := p.lookAtLimit(ctx); err != nil {
 		return err
 	}

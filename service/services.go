@@ -69,8 +69,8 @@ type Events interface {
 	LeaseOpened()
 	LeaseEnded(reason string, lasted time.Duration) // `CLOSED` or a reason of errors.proto
 	WaitBegun()
-	WaitEnded(granted bool, waited time.Duration)
-	HoldEnded(reason string, held time.Duration) // `RELEASED` or a reason of errors.proto
+	WaitEnded(name string, granted bool, waited time.Duration) // of the lock or semaphore; of several locks, the first that was asked for
+	HoldEnded(reason string, held time.Duration)               // `RELEASED` or a reason of errors.proto
 	MemberJoined()
 	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
 	NumbersIssued(ordering string, count int64)      // `STRICT` or `RELAXED`
@@ -213,18 +213,18 @@ func orElse[T comparable](setting *T, otherwise T) {
 
 type noEvents struct{}
 
-func (noEvents) LeaseOpened()                      {}
-func (noEvents) LeaseEnded(string, time.Duration)  {}
-func (noEvents) WaitBegun()                        {}
-func (noEvents) WaitEnded(bool, time.Duration)     {}
-func (noEvents) HoldEnded(string, time.Duration)   {}
-func (noEvents) MemberJoined()                     {}
-func (noEvents) MemberEnded(string, time.Duration) {}
-func (noEvents) NumbersIssued(string, int64)       {}
-func (noEvents) SequenceWritten(string)            {}
-func (noEvents) KeyWatchBegun()                    {}
-func (noEvents) KeyWatchEnded()                    {}
-func (noEvents) NodesWatched(int)                  {}
+func (noEvents) LeaseOpened()                          {}
+func (noEvents) LeaseEnded(string, time.Duration)      {}
+func (noEvents) WaitBegun()                            {}
+func (noEvents) WaitEnded(string, bool, time.Duration) {}
+func (noEvents) HoldEnded(string, time.Duration)       {}
+func (noEvents) MemberJoined()                         {}
+func (noEvents) MemberEnded(string, time.Duration)     {}
+func (noEvents) NumbersIssued(string, int64)           {}
+func (noEvents) SequenceWritten(string)                {}
+func (noEvents) KeyWatchBegun()                        {}
+func (noEvents) KeyWatchEnded()                        {}
+func (noEvents) NodesWatched(int)                      {}
 
 // A waiterLimit counts the callers that wait for each lock or semaphore through this sidecar.
 type waiterLimit struct {

@@ -31,36 +31,48 @@ func Parse(file string, content []byte, actions []Action, brokenRule func(name s
 	if err != nil {
 		return nil, err
 	}
-	fields, err := p.fields(root, "the policy", "rules", "limits")
+	fields, err := p.fields(root, "the policy", "rules", "limits", "classes")
 	if err != nil {
 		return nil, err
 	}
-	list, err := p.list(fields, root, "rules", "rules")
-	if err != nil {
-		return nil, err
+	if fields["rules"] == nil {
+		return nil, p.broken(root, "rules", "missing", "required")
 	}
 	policy := &Policy{}
-	for i, node := range list {
-		rule, err := p.rule(node, fmt.Sprintf("rules[%d]", i))
-		if err != nil {
-			return nil, err
-		}
-		policy.rules = append(policy.rules, rule)
+	if policy.rules, err = entries(p, fields, "rules", p.rule); err != nil {
+		return nil, err
 	}
-	if fields["limits"] == nil {
-		return policy, nil
+	if policy.limits, err = entries(p, fields, "limits", p.limiting); err != nil {
+		return nil, err
 	}
-	if list, err = p.list(fields, root, "limits", "limits"); err != nil {
+	if policy.classes, err = entries(p, fields, "classes", p.class); err != nil {
+		return nil, err
+	}
+	if len(policy.classes) > mostClasses {
+		return nil, p.broken(fields["classes"], "classes", fmt.Sprintf("of %d", len(policy.classes)), fmt.Sprintf("at most %d", mostClasses))
+	}
+	return policy, nil
+}
+
+// entries are those of a list; none if there is no such field.
+func entries[T any](
+	p parser, fields map[string]*yaml.Node, name string, parse func(node *yaml.Node, at string) (T, error),
+) (all []T, err error) {
+	if fields[name] == nil {
+		return nil, nil
+	}
+	list, err := p.list(fields, nil, name, name)
+	if err != nil {
 		return nil, err
 	}
 	for i, node := range list {
-		entry, err := p.limiting(node, fmt.Sprintf("limits[%d]", i))
+		one, err := parse(node, fmt.Sprintf("%s[%d]", name, i))
 		if err != nil {
 			return nil, err
 		}
-		policy.limits = append(policy.limits, entry)
+		all = append(all, one)
 	}
-	return policy, nil
+	return all, nil
 }
 
 // document is the one YAML document of a file.

@@ -11,6 +11,12 @@
 //	limits:
 //	  - identities: ["uid:1000"]
 //	    leases: 50
+//
+// And it names classes of locks, by which metrics tell them apart:
+//
+//	classes:
+//	  - name: checkout
+//	    prefixes: ["shop/orders", "shop/stock"]
 package policy
 
 import (
@@ -27,10 +33,12 @@ type Action struct {
 	Takes    []string // further actions that it takes: a rule that allows it allows these
 }
 
-// A Policy is rules and limits. It is not modified.
+// A Policy is rules, limits and classes. It is not modified.
 type Policy struct {
 	rules  []rule
 	limits []limiting
+
+	classes []class
 }
 
 // A rule allows some callers some actions on some names.
@@ -84,7 +92,7 @@ func matches(pattern, identity string) bool {
 func (r rule) covers(identity, name string) bool {
 	return len(r.prefixes) == 0 || slices.ContainsFunc(r.prefixes, func(pattern string) bool {
 		prefix, ok := r.filled(pattern, identity)
-		return ok && (name == prefix || strings.HasPrefix(name, prefix+"/"))
+		return ok && under(prefix, name)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -356,4 +357,18 @@ func TestAStreamsHandlerNeverSeesADeniedRequest(t *testing.T) {
 		return nil
 	})
 	same(t, "answer", outcomeOf(err), denied)
+}
+
+func TestWaitsAreCountedForTheClassThatThePolicyInForceNames(t *testing.T) {
+	t.Parallel()
+	s := newPolicyScene(t, "rules: []\nclasses: [{name: checkout, prefixes: [shop]}]")
+	s.metrics.WaitEnded("shop/orders", true, time.Second)
+	s.metrics.WaitEnded("batch", false, time.Second)
+	for _, want := range []string{
+		`sidekeeper_wait_seconds_count{class="checkout",granted="yes"} 1`, `sidekeeper_wait_seconds_count{class="default",granted="no"} 1`,
+	} {
+		if text := scrape(s.metrics); !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
 }

@@ -22,6 +22,7 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 	calls    *grpcprometheus.ServerMetrics
+	classOf  func(name string) string // nil without a policy
 
 	leases, holds, waiters  prometheus.Gauge
 	leaseTime, holdTime     prometheus.Histogram
@@ -60,7 +61,7 @@ func NewMetrics() *Metrics {
 		waiters:        f.gauge("waiters", "Callers waiting for a lock."),
 		leaseTime:      f.histogram("lease_seconds", "Lifetime of leases that have ended.", longTimes),
 		holdTime:       f.histogram("hold_seconds", "Duration of holds that have ended.", longTimes),
-		waitTime:       f.histograms("wait_seconds", "How long callers waited for a lock.", longTimes, "granted"),
+		waitTime:       f.histograms("wait_seconds", "How long callers waited for a lock.", longTimes, "granted", "class"),
 		leaseLosses:    f.counters("lease_losses_total", "Leases that ended without their caller asking, by reason.", "reason"),
 		holdLosses:     f.counters("hold_losses_total", "Holds that ended without their caller asking, by reason.", "reason"),
 		members:        f.gauge("members", "Members of groups that have joined through this sidecar."),
@@ -107,13 +108,17 @@ func (m *Metrics) LeaseEnded(reason string, lasted time.Duration) {
 func (m *Metrics) WaitBegun() { m.waiters.Inc() }
 
 // WaitEnded implements Events.
-func (m *Metrics) WaitEnded(granted bool, waited time.Duration) {
+func (m *Metrics) WaitEnded(name string, granted bool, waited time.Duration) {
 	m.waiters.Dec()
+	class := policy.DefaultClass
+	if m.classOf != nil {
+		class = m.classOf(name)
+	}
 	if !granted {
-		m.waitTime.WithLabelValues("no").Observe(waited.Seconds())
+		m.waitTime.WithLabelValues("no", class).Observe(waited.Seconds())
 		return
 	}
-	m.waitTime.WithLabelValues("yes").Observe(waited.Seconds())
+	m.waitTime.WithLabelValues("yes", class).Observe(waited.Seconds())
 	m.holds.Inc()
 }
 
@@ -196,9 +201,9 @@ func (f factory) histogram(name, help string, buckets []float64) prometheus.Hist
 	return f.NewHistogram(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets})
 }
 
-func (f factory) histograms(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
+func (f factory) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return f.NewHistogramVec(
-		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, []string{label})
+		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
 // refused counts what a caller was told, and of which limit of its own.

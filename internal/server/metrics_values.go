@@ -56,6 +56,6 @@ func (m *Metrics) begin() {
 		m.requestTime.WithLabelValues(operation)
 	}
 	for _, granted := range []string{"no", "yes"} {
-		m.waitTime.WithLabelValues(granted)
+		m.waitTime.WithLabelValues(granted, policy.DefaultClass)
 	}
 }

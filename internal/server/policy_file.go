@@ -44,3 +44,11 @@ func openPolicy(name string, log, audit *zap.Logger, refused func(bool), applied
 	log.Info("policy in force", zap.String("file", name), zap.Int("rules", file.Last().Size()))
 	return file, nil
 }
+
+// follow has limits and metrics go by the newest policy, if there is one.
+func (o Options) follow(file *policyFile) {
+	if file != nil {
+		o.Limits.Follow(file.Last)
+		o.Metrics.classOf = func(name string) string { return file.Last().Class(name) }
+	}
+}

@@ -172,9 +172,7 @@ func (s *Server) open() (err error) {
 	if s.policy, err = openPolicy(s.options.Policy, s.options.Log, s.options.Audit, s.options.Metrics.policyRefused, applied); err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
-	if s.policy != nil {
-		s.options.Limits.Follow(s.policy.Last)
-	}
+	s.options.follow(s.policy)
 	return errors.Join(s.openCallers(), s.openHTTP(), s.openOperators(), s.openMetrics(), s.openAdmin())
 }
 

@@ -59,8 +59,8 @@ func (s *screen) size() (width, height int) {
 func (s *screen) show(state *service.State) {
 	s.state = state
 	width, height := s.size()
-	v := newView(s.arrangement.of(state), width)
-	v.arrangement = s.arrangement
+	v := newView(state, width)
+	v.state, v.arrangement = s.arrangement.of(state), s.arrangement
 	v.skip = s.skipped
 	s.shown = v.lines(height)
 	s.skipped, s.page = min(s.skipped, v.last), v.page

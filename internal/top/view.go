@@ -21,11 +21,12 @@ type view struct {
 	last   int  // the largest skip that changes anything, since lines
 	page   int  // the largest number of rows of a table that is too long, since lines
 
-	arrangement arrangement // of what is in the state
+	arrangement arrangement     // of what is in the state
+	circle      map[string]bool // leases that wait in one, by number
 }
 
 func newView(state *service.State, width int) *view {
-	return &view{state: state, width: width, colors: width > 0}
+	return &view{state: state, width: width, colors: width > 0, circle: inCircle(state.Locks)}
 }
 
 // A level is how much a line matters.
@@ -143,7 +144,11 @@ func (v *view) locks() table {
 				holder += fmt.Sprintf(" and %d more", others)
 			}
 		}
-		t.rows = append(t.rows, row{levelNone, []string{show.Printable(lock.Name), holder, by, held, token, waiterWords(lock.Waiters)}})
+		waiting, as := waiterWords(lock.Waiters), levelNone
+		if v.isInCircle(lock.Holders) && v.isInCircle(lock.Waiters) {
+			waiting, as = "CIRCLE, "+waiting, levelBad
+		}
+		t.rows = append(t.rows, row{as, []string{show.Printable(lock.Name), holder, by, held, token, waiting}})
 	}
 	return t
 }

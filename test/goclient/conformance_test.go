@@ -45,6 +45,7 @@ type step struct {
 	Within, After, For               float64
 	Wait, Grace, TTL                 *float64
 	SuspensionGrace                  *float64 `yaml:"suspension grace"`
+	DetectDeadlock                   bool     `yaml:"detect deadlock"`
 	Lock, Lease, Mode, Owner         string
 	Sequence                         string
 	First, Last                      int64
@@ -349,7 +350,7 @@ func (s *stage) lockOptions(of step) sidekeeper.LockOptions {
 	case "write":
 		options.Mode = sidekeeper.Write
 	}
-	options.Lease = s.lease(of)
+	options.Lease, options.DetectDeadlock = s.lease(of), of.DetectDeadlock
 	options.OnQueued = func(queued sidekeeper.Queued) { s.locked(func() { s.positions[of.As] = queued.Position }) }
 	options.OnRevocation = func(asked sidekeeper.Revocation) { s.locked(func() { s.revocations[of.As] = asked }) }
 	return options

@@ -158,26 +158,34 @@ func TestThePageKeepsTheRulesOfAccessibility(t *testing.T) {
 	s.wait(client, "orders", "standby")
 	_, err := client.Config().Put(t.Context(), "shop/limit", []byte("250"))
 	must(t, err)
-	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
-	must(t, err)
 	b := s.open()
+	b.inEachShape(func(shape string) {
+		for _, shown := range []string{"locks", "config"} {
+			b.choose(shown)
+			b.do(chromedp.WaitVisible(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery),
+				chromedp.Click(`.grid[role="grid"] .space .row`, chromedp.ByQuery),
+				chromedp.WaitVisible("#detail h3, #detail dd", chromedp.ByQuery))
+			b.obeys(shown + shape)
+		}
+		b.choose("locks")
+		b.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery), chromedp.WaitVisible("#detail .danger", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector("#detail .danger").click()`, nil))
+		b.obeys("the dialog" + shape)
+		b.do(chromedp.Click("#ask-no", chromedp.ByQuery))
+	})
+}
+
+// inEachShape looks at the page in either colours and widths, in none of which anything is cut off.
+func (b *tab) inEachShape(look func(shape string)) {
+	b.t.Helper()
+	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
+	must(b.t, err)
 	b.do(chromedp.Evaluate(string(axe), nil))
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{360, 1200} {
 			b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}),
 				chromedp.EmulateViewport(width, 800))
-			for _, shown := range []string{"locks", "config"} {
-				b.choose(shown)
-				b.do(chromedp.WaitVisible(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery),
-					chromedp.Click(`.grid[role="grid"] .space .row`, chromedp.ByQuery),
-					chromedp.WaitVisible("#detail h3, #detail dd", chromedp.ByQuery))
-				b.obeys(fmt.Sprint(shown, " ", scheme, " ", width))
-			}
-			b.choose("locks")
-			b.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery), chromedp.WaitVisible("#detail .danger", chromedp.ByQuery), chromedp.Evaluate(`document.querySelector("#detail .danger").click()`, nil))
-			b.obeys(fmt.Sprint("the dialog ", scheme, " ", width))
-			b.do(chromedp.Click("#ask-no", chromedp.ByQuery))
-			same(t, fmt.Sprint("what is cut off at ", width), evaluate[int](b, `document.documentElement.scrollWidth - innerWidth`), 0)
+			look(fmt.Sprint(" ", scheme, " ", width))
+			same(b.t, fmt.Sprint("what is cut off at ", width), evaluate[int](b, `document.documentElement.scrollWidth - innerWidth`), 0)
 		}
 	}
 }
@@ -224,6 +232,68 @@ func TestOtherPagesAndWhoeverHasNoTokenGetNothing(t *testing.T) {
 	rebound := strings.Replace(s.origin(), "127.0.0.1", "rebound.test", 1)
 	b.do(chromedp.Navigate(rebound + "/"))
 	same(t, "a name that points here", strings.Contains(b.text(), "use localhost"), true)
+}
+
+// explanation has the page see what else there is to see of who waits for whom, of whatever sidecar.
+const explanation = `
+const real = window.fetch;
+window.fetch = async (url, options) => String(url).endsWith("/Explain") ? Response.json({incomplete: true, locks: [
+	{name: "orders", holders: [{contender: {owner: "here", fencingToken: "1", age: "70s"}, lease: "0000000a", waitsFor: ["stock", "\u202e"], suspended: true}],
+		waiters: [{contender: {owner: "there", fencingToken: "2", age: "5s"}}, {contender: {foreign: true, fencingToken: "3", age: "4s"}}],
+		waitersOmitted: 7, usualHold: {holds: 3, median: "3s", longest: "4200s"}},
+	{name: "stock"},
+]}) : real(url, options);
+`
+
+func TestTheDetailsOfALockShowAllThatIsKnownOfWhoWaits(t *testing.T) {
+	s := newStage(t)
+	s.hold(s.client(), "orders", "here")
+	b := newTab(t, chromedp.WindowSize(1600, 900))
+	b.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument("{" + explanation + "}").Do(ctx)
+		return err
+	}), chromedp.Navigate(s.console))
+	b.shows("orders")
+	b.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery))
+	b.shows("There is more than is shown.")
+	b.shows("orders is usually held for 3.0 s, at most 1 h 10 min")
+	b.shows("7 more wait for orders")
+	same(t, "who is there", evaluate[string](b, `[...document.querySelectorAll("#detail section .space .row")]
+		.map((row) => [...row.children].map((cell) => cell.textContent).join("|").replace(/\|\d[^|]*s\|/, "|AGE|")).join(" / ")`),
+		`orders|holds|here|AGE|stock, \u{202e}|suspended / orders|waits|there|AGE||at another sidecar / orders|waits|–|AGE||another client`)
+	same(t, "errors", strings.Join(b.errors, "\n"), "")
+}
+
+func TestTheDetailsOfALockShowACircleForAsLongAsItLasts(t *testing.T) {
+	s := newStage(t)
+	client, ctx := s.client(), t.Context()
+	leases := map[string]*sidekeeper.Lease{}
+	for owner, first := range map[string]string{"alice": "apples", "bob": "bread"} {
+		lease, err := client.OpenLease(ctx, sidekeeper.LeaseOptions{Owner: owner})
+		must(t, err)
+		_, err = client.Acquire(ctx, first, sidekeeper.LockOptions{Lease: lease, Owner: owner})
+		must(t, err)
+		leases[owner] = lease
+	}
+	for owner, second := range map[string]string{"alice": "bread", "bob": "apples"} {
+		go func() { _, _ = client.Acquire(ctx, second, sidekeeper.LockOptions{Lease: leases[owner], Owner: owner}) }()
+	}
+	b := s.open()
+	b.shows("apples")
+	b.do(chromedp.Click(`.grid[role="grid"] .space .row:not(.none)`, chromedp.ByQuery))
+	b.shows("None of them goes on")
+	text := b.text()
+	if !regexp.MustCompile(`CIRCLE: (alice \(lease [0-9a-f]{8}\) waits for bread|bob \(lease [0-9a-f]{8}\) waits for apples), (alice|bob) \(`).MatchString(text) {
+		t.Errorf("the page does not show who is in the circle:\n%s", text)
+	}
+	same(t, "who is marked", evaluate[string](b, `[...document.querySelectorAll("#detail section .space .row")]
+		.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent).join("|").replace(/ \(.*/, "")).sort().join(" / ")`),
+		"apples|holds, CIRCLE|alice / apples|waits, CIRCLE|bob / bread|holds, CIRCLE|bob / bread|waits, CIRCLE|alice")
+	b.inEachShape(func(shape string) { b.obeys("a circle" + shape) })
+	must(t, leases["alice"].Close(ctx))
+	b.do(chromedp.Poll(`!document.body.innerText.includes("CIRCLE")`, nil))
+	b.shows("apples is usually held for")
+	same(t, "errors", strings.Join(b.errors, "\n"), "")
 }
 
 // crowd has the page see ten thousand locks, and one that a thousand wait for and that changes twice a second, of whatever sidecar.

@@ -129,7 +129,7 @@ class Stage:
     # What to do.
 
     def lock_options(self, step: Step) -> aio.LockOptions:
-        options: aio.LockOptions = {"owner": step.get("owner", "")}
+        options: aio.LockOptions = {"owner": step.get("owner", ""), "detect_deadlock": step.get("detect deadlock", False)}
         if "mode" in step:
             options["mode"] = sidekeeper.Mode[step["mode"].upper()]
         if "wait" in step:

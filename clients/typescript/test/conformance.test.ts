@@ -54,6 +54,7 @@ interface Step {
   readonly grace?: number | bigint;
   readonly ttl?: number | bigint;
   readonly "suspension grace"?: number | bigint;
+  readonly "detect deadlock"?: boolean;
   readonly lock?: string;
   readonly lease?: string;
   readonly mode?: Mode;
@@ -241,6 +242,7 @@ class Stage {
       ...(step.wait === undefined ? {} : { wait: Number(step.wait) }),
       ...(lease instanceof Lease ? { lease } : {}),
       owner: step.owner ?? "",
+      detectDeadlock: step["detect deadlock"] ?? false,
       onRevocation: (asked) => this.revocations.set(step.as ?? "", asked),
     };
   }

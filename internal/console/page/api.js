@@ -53,6 +53,19 @@ export async function listed(method, request, field, tell) {
   return all;
 }
 
+const shortest = 2000; // milliseconds between two questions
+const patience = 10; // times as long as an answer took it is not asked for again
+
+// again does a task again and again for as long as it is wanted. While nobody sees the page, it does nothing.
+export async function again(wanted, task) {
+  while (wanted()) {
+    const begun = performance.now();
+    if (document.visibilityState === "visible") await task();
+    const rest = Math.max(shortest, patience * (performance.now() - begun));
+    await new Promise((resolve) => { setTimeout(resolve, rest); });
+  }
+}
+
 // watch tells each message of a stream until it ends, which it says by an error, or by returning.
 export async function watch(method, request, tell, signal) {
   const text = new TextEncoder().encode(JSON.stringify(request));

@@ -3,6 +3,7 @@ import { Refusal, watch } from "./api.js";
 import { ask } from "./ask.js";
 import { breakHold, revoke } from "./kinds.js";
 import { List } from "./list.js";
+import { explain } from "./why.js";
 import { element, stamped, visible, who } from "./words.js";
 
 const place = document.getElementById("detail");
@@ -24,13 +25,14 @@ export function open(kind, row, left) {
   const signal = stop.signal;
   const content = element("div", {});
   const status = element("p", { role: "status", class: "quiet" }, "loading");
+  const more = kind.explained ? [explain(row.name, signal)] : [];
   place.replaceChildren(
     element("div", { class: "bar" }, element("h2", { tabindex: "-1" }, visible(row.name)),
-      element("button", { type: "button", onclick: () => { close(); left(); } }, "Close")), status, content);
+      element("button", { type: "button", onclick: () => { close(); left(); } }, "Close")), status, content, ...more);
   place.hidden = false;
   place.querySelector("h2").focus();
   follow(kind, row, shower(kind, row, content), status, signal);
-  const older = setInterval(() => content.dispatchEvent(new Event("older")), pause);
+  const older = setInterval(() => [content, ...more].forEach((one) => one.dispatchEvent(new Event("older"))), pause);
   signal.addEventListener("abort", () => clearInterval(older));
 }
 

@@ -15,7 +15,7 @@ export const revoke = (name, reason, grace) => call(`${lock}/Revoke`, { name, re
 const name = { title: "name", className: "name", text: (row) => visible(row.name), sort: (row) => row.name };
 const mode = (one) => ({ MODE_READ: "read", MODE_WRITE: "write" })[one.mode] ?? "";
 const token = (one) => one.fencingToken ?? one.token ?? "";
-const notes = (one) => [one.foreign && "another client", one.revocationRequested && "asked to release", pairs(one.metadata)].filter(Boolean).join(", ");
+export const notes = (one) => [one.foreign && "another client", one.revocationRequested && "asked to release", pairs(one.metadata)].filter(Boolean).join(", ");
 
 // What a page of locks does not say is asked for as it is seen.
 const views = new Map();
@@ -68,7 +68,7 @@ export const kinds = [
       { title: "for", className: "number wide", text: (row) => (holders(row)[0] ? age(holders(row)[0]) : "") },
       { title: "waiting", className: "number wide", text: (row) => (viewOf(row) ? (viewOf(row).waiters ?? []).length + (viewOf(row).waitersOmitted ?? 0) : "") },
     ],
-    seen: seenLock, mayBreak: true,
+    seen: seenLock, mayBreak: true, explained: true,
     watch: (row) => [`${lock}/Watch`, { name: row.name }],
     parts: (view) => [
       { title: "Holders", rows: view.holders ?? [], columns: contenders, breakable: true },

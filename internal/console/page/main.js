@@ -1,5 +1,5 @@
 // The page: tabs, the list of one kind, its search, and how all of it follows what happens.
-import { call, hasToken, own, Refusal } from "./api.js";
+import { again, call, hasToken, own, Refusal } from "./api.js";
 import { close, open } from "./detail.js";
 import { kinds as plain } from "./kinds.js";
 import { List } from "./list.js";
@@ -12,8 +12,7 @@ const kinds = [plain[0], waits, ...plain.slice(1), state];
 let kind, list, rows;
 let asked = 0; // which answer is the newest
 
-const shortest = 2000; // milliseconds between two listings
-const patience = 10; // times as long as a listing took it is not asked for again
+const shortest = 2000; // milliseconds between two looks at the health, and at how old things are
 
 function select(next) {
   close();
@@ -64,24 +63,19 @@ function show(some) {
   $("count").textContent = words === "" ? all : `${found.length.toLocaleString("en")} of ${all}`;
 }
 
-// refresh lists again and again, as long as nothing else was chosen. While nobody sees the page, it asks nothing.
-async function refresh(mine) {
-  while (mine === asked) {
-    const begun = performance.now();
-    if (document.visibilityState === "visible") {
-      try {
-        const early = rows === undefined && ((some) => { if (mine === asked) show(some); });
-        const listed = await kind.list(early || undefined);
-        if (mine !== asked) return;
-        rows = listed;
-        show(rows);
-      } catch (error) {
-        if (mine === asked) $("count").textContent = error instanceof Refusal ? error.message : "no answer";
-      }
+// refresh lists again and again, as long as nothing else was chosen.
+function refresh(mine) {
+  again(() => mine === asked, async () => {
+    try {
+      const early = rows === undefined && ((some) => { if (mine === asked) show(some); });
+      const listed = await kind.list(early || undefined);
+      if (mine !== asked) return;
+      rows = listed;
+      show(rows);
+    } catch (error) {
+      if (mine === asked) $("count").textContent = error instanceof Refusal ? error.message : "no answer";
     }
-    const rest = Math.max(shortest, patience * (performance.now() - begun));
-    await new Promise((resolve) => { setTimeout(resolve, rest); });
-  }
+  });
 }
 
 function contact(words, level) {

@@ -53,6 +53,7 @@ class Lock(Leased):
             owner=options.get("owner", ""),
             metadata=options.get("metadata"),
             lock_delay=duration(options.get("lock_delay")),
+            detect_deadlock=options.get("detect_deadlock", False),
         )
         return await self._open(request, attempt)
 

@@ -95,6 +95,10 @@ class CommonLockOptions(TypedDict, total=False):
     lock_delay: float
     """For how many seconds nobody is granted the lock after this hold, unless it is released: at most 60, and not with READ. In this time
     what the holder has sent before arrives, for resources that cannot compare fencing tokens. By default none."""
+    detect_deadlock: bool
+    """Whether to raise DeadlockError if `lease` waits in a circle: for a lock whose holder waits for another one, and so on, until one
+    waits for a lock of `lease`. Of those that ask, the one that began to wait last is told, within three seconds. Set it where nothing else
+    goes on with the lease meanwhile: it counts as one caller. Without a lease it does nothing."""
     on_queued: Callable[[Queued], object]
     """Called when the caller has to wait, and whenever its position changes."""
     on_suspended: Callable[[float], object]

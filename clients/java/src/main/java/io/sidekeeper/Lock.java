@@ -70,7 +70,8 @@ public final class Lock extends Excluding<AcquireRequest, AcquireResponse> {
             .setMode(Wire.mode(options.mode()))
             .setOwner(options.owner())
             .putAllMetadata(options.metadata())
-            .setLeaseId(leaseId());
+            .setLeaseId(leaseId())
+            .setDetectDeadlock(options.detectDeadlock());
     if (wait != null) {
       request.setWaitTimeout(Wire.duration(wait));
     }

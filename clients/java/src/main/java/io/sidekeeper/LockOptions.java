@@ -19,6 +19,11 @@ import org.jspecify.annotations.Nullable;
  * @param lockDelay for how long nobody is granted the lock after this hold, unless it is released:
  *     at most a minute, and not with {@link Mode#READ}; in this time what the holder has sent
  *     before arrives, for resources that cannot compare fencing tokens; null for none
+ * @param detectDeadlock whether to refuse with DEADLOCK if the lease waits in a circle: for a lock
+ *     whose holder waits for another one, and so on, until one waits for a lock of the lease; of
+ *     those that ask, the one that began to wait last is told, within three seconds; set it where
+ *     nothing else goes on with the lease meanwhile: it counts as one caller; without a lease it
+ *     does nothing
  */
 public record LockOptions(
     Mode mode,
@@ -28,7 +33,8 @@ public record LockOptions(
     Map<String, String> metadata,
     LockListener listener,
     @Nullable Duration suspensionGrace,
-    @Nullable Duration lockDelay) {
+    @Nullable Duration lockDelay,
+    boolean detectDeadlock) {
   private static final LockListener DEAF = new LockListener() {};
 
   /**
@@ -42,6 +48,7 @@ public record LockOptions(
    * @param listener as described above
    * @param suspensionGrace as described above
    * @param lockDelay as described above
+   * @param detectDeadlock as described above
    */
   public LockOptions {
     metadata = Map.copyOf(metadata);
@@ -49,7 +56,7 @@ public record LockOptions(
 
   /** Is exclusive, with a lease of its own, and waits for ever. */
   public LockOptions() {
-    this(Mode.EXCLUSIVE, null, null, "", Map.of(), DEAF, null, null);
+    this(Mode.EXCLUSIVE, null, null, "", Map.of(), DEAF, null, null, false);
   }
 
   /**
@@ -60,7 +67,15 @@ public record LockOptions(
    */
   public LockOptions mode(Mode mode) {
     return new LockOptions(
-        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
+        mode,
+        lease,
+        waitTimeout,
+        owner,
+        metadata,
+        listener,
+        suspensionGrace,
+        lockDelay,
+        detectDeadlock);
   }
 
   /**
@@ -71,7 +86,15 @@ public record LockOptions(
    */
   public LockOptions lease(@Nullable Lease lease) {
     return new LockOptions(
-        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
+        mode,
+        lease,
+        waitTimeout,
+        owner,
+        metadata,
+        listener,
+        suspensionGrace,
+        lockDelay,
+        detectDeadlock);
   }
 
   /**
@@ -82,7 +105,15 @@ public record LockOptions(
    */
   public LockOptions waitTimeout(@Nullable Duration waitTimeout) {
     return new LockOptions(
-        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
+        mode,
+        lease,
+        waitTimeout,
+        owner,
+        metadata,
+        listener,
+        suspensionGrace,
+        lockDelay,
+        detectDeadlock);
   }
 
   /**
@@ -93,7 +124,15 @@ public record LockOptions(
    */
   public LockOptions owner(String owner) {
     return new LockOptions(
-        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
+        mode,
+        lease,
+        waitTimeout,
+        owner,
+        metadata,
+        listener,
+        suspensionGrace,
+        lockDelay,
+        detectDeadlock);
   }
 
   /**
@@ -104,7 +143,15 @@ public record LockOptions(
    */
   public LockOptions metadata(Map<String, String> metadata) {
     return new LockOptions(
-        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
+        mode,
+        lease,
+        waitTimeout,
+        owner,
+        metadata,
+        listener,
+        suspensionGrace,
+        lockDelay,
+        detectDeadlock);
   }
 
   /**
@@ -115,7 +162,15 @@ public record LockOptions(
    */
   public LockOptions listener(LockListener listener) {
     return new LockOptions(
-        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
+        mode,
+        lease,
+        waitTimeout,
+        owner,
+        metadata,
+        listener,
+        suspensionGrace,
+        lockDelay,
+        detectDeadlock);
   }
 
   /**
@@ -126,7 +181,15 @@ public record LockOptions(
    */
   public LockOptions suspensionGrace(@Nullable Duration suspensionGrace) {
     return new LockOptions(
-        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
+        mode,
+        lease,
+        waitTimeout,
+        owner,
+        metadata,
+        listener,
+        suspensionGrace,
+        lockDelay,
+        detectDeadlock);
   }
 
   /**
@@ -137,6 +200,33 @@ public record LockOptions(
    */
   public LockOptions lockDelay(@Nullable Duration lockDelay) {
     return new LockOptions(
-        mode, lease, waitTimeout, owner, metadata, listener, suspensionGrace, lockDelay);
+        mode,
+        lease,
+        waitTimeout,
+        owner,
+        metadata,
+        listener,
+        suspensionGrace,
+        lockDelay,
+        detectDeadlock);
+  }
+
+  /**
+   * Says whether to refuse if the lease waits in a circle.
+   *
+   * @param detectDeadlock as described above
+   * @return the same with this changed
+   */
+  public LockOptions detectDeadlock(boolean detectDeadlock) {
+    return new LockOptions(
+        mode,
+        lease,
+        waitTimeout,
+        owner,
+        metadata,
+        listener,
+        suspensionGrace,
+        lockDelay,
+        detectDeadlock);
   }
 }

@@ -151,7 +151,8 @@ final class Deeds {
         .waitTimeout(step.time("wait"))
         .lease(lease(step))
         .listener(listener)
-        .suspensionGrace(step.time("suspension grace"));
+        .suspensionGrace(step.time("suspension grace"))
+        .detectDeadlock(step.is("detect deadlock"));
   }
 
   private void acquire(Step step) throws Exception {
