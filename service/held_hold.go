@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"math"
 	"time"
@@ -21,6 +22,9 @@ type hold struct {
 	also    []guard       // the others, of one that holds several
 	lease   *lease
 	granted time.Time
+
+	finish func(ctx context.Context) error // what its caller's Done does in the ensemble; nil of what is only released
+	done   *latch                          // closed when that is done
 
 	told     *tellings
 	released *latch        // closed when Release has asked: that the hold ends or, once it has ended, that its place goes
@@ -57,7 +61,7 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 
 // endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
 func (s *Services) endHold(ended *hold, why error) {
-	s.holds.end(ended.key, tombstone{why: why, kind: ended.kind, token: ended.token, released: ended.released, gone: ended.gone})
+	s.holds.end(ended.key, tombstone{why: why, kind: ended.kind, token: ended.token, released: ended.released, gone: ended.gone, done: ended.done})
 	s.held.leave()
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)
