@@ -21,7 +21,7 @@ const MaxItems = 10000
 
 // What the names of a queue's other directories have more than that of the one with its items.
 const (
-	TakenSuffix  = ".taken"  // for each item that is taken a node of its name: Curator's lock path. And a node for each delivery of ours
+	TakenSuffix  = ".taken"  // for each item that is taken a node of its name (Curator's lock path), and one for each delivery of ours
 	TakersSuffix = ".takers" // the queue of those who wait for items
 )
 

@@ -83,7 +83,8 @@ func levelOf(method string, code codes.Code) zapcore.Level {
 func isFrequent(method string) bool {
 	switch method {
 	case lockv1.LockService_Release_FullMethodName, semaphorev1.SemaphoreService_Release_FullMethodName,
-		electionv1.ElectionService_Resign_FullMethodName, queuev1.QueueService_Put_FullMethodName, queuev1.QueueService_Done_FullMethodName, sequencev1.SequenceService_Next_FullMethodName, configv1.ConfigService_Get_FullMethodName:
+		electionv1.ElectionService_Resign_FullMethodName, queuev1.QueueService_Put_FullMethodName, queuev1.QueueService_Done_FullMethodName,
+		sequencev1.SequenceService_Next_FullMethodName, configv1.ConfigService_Get_FullMethodName:
 		return true
 	default:
 		return strings.HasSuffix(method, "/Check")
