@@ -47,6 +47,8 @@ type Change struct {
 	Path    string
 	Data    []byte
 	Version int32 // −1 for any
+
+	Numbered bool // of a node that is made: the ensemble appends a number to its name
 }
 
 // Kind is what a Change does.
@@ -64,6 +66,13 @@ const (
 // the node is Bare; empty data is not nil.
 func Create(path string, data []byte) Change {
 	return Change{Kind: KindCreate, Path: path, Data: data, Version: -1}
+}
+
+// CreateNumbered makes a node as Create does, to whose name the ensemble appends a number of ten digits: one more than the last that it gave out in
+// the directory, or larger. That depends on nothing that its caller has seen: if the reply is lost, the node may be made later, and is one of its own
+// whenever it is asked for again.
+func CreateNumbered(path string, data []byte) Change {
+	return Change{Kind: KindCreate, Path: path, Data: data, Version: -1, Numbered: true}
 }
 
 // Set replaces a node's data if it has this version. ErrNoNode, ErrBadVersion.

@@ -36,6 +36,8 @@ var (
 	errDeadlock          = errors.New("the wait would never end: each waits for a lock of the next, and the last for one of the first")
 	errWaitTimeout       = errors.New("wait_timeout expired")
 	errSemaphoreFull     = errors.New("not enough free permits")
+	errQueueEmpty        = errors.New("no item that is due and that nobody else takes")
+	errDeliveryReturned  = errors.New("the caller ended the stream before it was done: the item is delivered again")
 	errLockHeld          = errors.New("the lock is held by another caller")
 	errAlreadyContending = errors.New("the lease already holds this or waits for it")
 	errLeaseNotFound     = errors.New("no such lease of this caller")
@@ -73,6 +75,9 @@ var answers = []answer{
 	{errWaitTimeout, codes.DeadlineExceeded, errorsv1.Reason_REASON_WAIT_TIMEOUT},
 	{errLockHeld, codes.FailedPrecondition, errorsv1.Reason_REASON_LOCK_HELD},
 	{errSemaphoreFull, codes.FailedPrecondition, errorsv1.Reason_REASON_SEMAPHORE_FULL},
+	{recipes.ErrQueueFull, codes.ResourceExhausted, errorsv1.Reason_REASON_QUEUE_FULL},
+	{errQueueEmpty, codes.FailedPrecondition, errorsv1.Reason_REASON_QUEUE_EMPTY},
+	{errDeliveryReturned, codes.Aborted, errorsv1.Reason_REASON_DELIVERY_RETURNED},
 	{errAlreadyContending, codes.FailedPrecondition, errorsv1.Reason_REASON_ALREADY_CONTENDING},
 	{errLeaseNotFound, codes.NotFound, errorsv1.Reason_REASON_LEASE_NOT_FOUND},
 	{errHoldNotFound, codes.NotFound, errorsv1.Reason_REASON_HOLD_NOT_FOUND},

@@ -21,9 +21,10 @@ const mostGuards = 8
 
 // A guard is a hold that must last for a write to be carried out.
 type guard struct {
-	lock  name
+	lock  name // or queue
 	token int64
 	place recipes.Guard
+	kind  string // kindQueue of a delivery
 }
 
 func (g guard) String() string { return g.lock.text + ":" + strconv.FormatInt(g.token, 10) }
@@ -73,6 +74,9 @@ func (s *Services) guardsOf(ctx context.Context, field string, from *holdv1.Guar
 
 func (s *Services) guardsOfHold(ctx context.Context, field, id string) ([]guard, error) {
 	found, ended, err := s.findHold(ctx, kindLock, field, id)
+	if errors.Is(err, errHoldNotFound) {
+		found, ended, err = s.findHold(ctx, kindQueue, field, id)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -80,7 +84,7 @@ func (s *Services) guardsOfHold(ctx context.Context, field, id string) ([]guard,
 		facts := map[string]string{"fencing_token": strconv.FormatInt(ended.token, 10)}
 		return nil, &detailedError{kind: recipes.ErrGuardLost, facts: facts, text: "the hold has ended with " + endOf(ended.why)}
 	}
-	return append([]guard{{found.name, found.token, found.place}}, found.also...), nil
+	return append([]guard{{found.name, found.token, found.place, found.kind}}, found.also...), nil
 }
 
 // parseTicket is what a ticket says. Its place is not looked for.
@@ -117,6 +121,10 @@ func (s *Services) guardOfTicket(ctx context.Context, field string, ticket *hold
 
 // guardLost says that a guard's hold has ended, and who holds its lock instead.
 func (s *Services) guardLost(ctx context.Context, lost guard) error {
+	if lost.kind == kindQueue {
+		facts := map[string]string{"queue": lost.lock.text, "fencing_token": strconv.FormatInt(lost.token, 10)}
+		return &detailedError{kind: recipes.ErrGuardLost, facts: facts, text: "the delivery from queue " + lost.lock.text + " has ended"}
+	}
 	facts := map[string]string{"lock": lost.lock.text, "fencing_token": strconv.FormatInt(lost.token, 10)}
 	text := "lock " + lost.lock.text + " is not held with fencing token " + facts["fencing_token"]
 	if view, err := s.lockDirectory().lock(lost.lock).View(ctx, s.ensemble); err == nil && len(view.Holders) > 0 {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"math"
 	"time"
@@ -21,6 +22,9 @@ type hold struct {
 	also    []guard       // the others, of one that holds several
 	lease   *lease
 	granted time.Time
+
+	finish func(ctx context.Context) error // what its caller's Done does in the ensemble; nil of what is only released
+	done   *latch                          // closed when that is done
 
 	told     *tellings
 	released *latch        // closed when Release has asked: that the hold ends or, once it has ended, that its place goes
@@ -68,7 +72,7 @@ func (s *Services) endHold(ended *hold, why error) {
 }
 
 func (h *hold) ending(why error) tombstone {
-	return tombstone{why: why, kind: h.kind, token: h.token, released: h.released, gone: h.gone}
+	return tombstone{why: why, kind: h.kind, token: h.token, released: h.released, gone: h.gone, done: h.done}
 }
 
 // forgoHold says that the ensemble has let go of an ended hold's place. If the lease was lost on the way the ensemble has

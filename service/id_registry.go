@@ -48,6 +48,7 @@ type tombstone struct {
 	kind     string // a hold's
 	token    int64  // a hold's
 	released *latch // a hold's
+	done     *latch // of a hold that has one
 }
 
 // enter gives live an id and binds it to identity.

@@ -15,6 +15,7 @@ type resource struct {
 const (
 	kindLock      = "lock"
 	kindSemaphore = "semaphore"
+	kindQueue     = "queue"
 	kindMember    = "member"
 )
 

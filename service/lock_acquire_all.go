@@ -215,7 +215,7 @@ func (a *locksStream) queued(turns []recipes.Turn) *lockv1.AllQueued {
 func (a *locksStream) begin(ctx context.Context) (*lockv1.AcquireAllResponse, nodeState) {
 	granted := &lockv1.AllGranted{}
 	for i, place := range a.place.Guards() {
-		of := guard{a.params.names[i], place.Token, place}
+		of := guard{lock: a.params.names[i], token: place.Token, place: place}
 		granted.Locks = append(granted.Locks, &lockv1.GrantedLock{Name: of.lock.text, FencingToken: of.token})
 		if i == 0 {
 			a.hold = &hold{name: of.lock, token: of.token, place: place}

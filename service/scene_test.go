@@ -21,6 +21,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/recipes"
@@ -49,6 +50,7 @@ type callers struct {
 	elections  electionv1.ElectionServiceClient
 
 	sequences sequencev1.SequenceServiceClient
+	queues    queuev1.QueueServiceClient
 }
 
 // A sceneEnsemble opens sessions and keeps them for the test to play with.
@@ -171,6 +173,7 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 		LockServiceClient: lockv1.NewLockServiceClient(connection), leases: leasev1.NewLeaseServiceClient(connection),
 		groups: membershipv1.NewMembershipServiceClient(connection), semaphores: semaphorev1.NewSemaphoreServiceClient(connection),
 		elections: electionv1.NewElectionServiceClient(connection), sequences: sequencev1.NewSequenceServiceClient(connection),
+		queues: queuev1.NewQueueServiceClient(connection),
 	}
 	return stubs.carried(s.t)
 }

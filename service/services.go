@@ -24,6 +24,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -39,6 +40,7 @@ type Options struct {
 	SequenceRoot   string                    // where sequences lie; "/sidekeeper/sequences"
 	GroupRoot      string                    // where groups lie; "/sidekeeper/groups"
 	SemaphoreRoot  string                    // where semaphores lie; "/sidekeeper/semaphores"
+	QueueRoot      string                    // where queues lie; "/sidekeeper/queues"
 	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
 	WaitRoot       string                    // where leases publish what they wait for; "/sidekeeper/waits"
 	SessionTimeout time.Duration             // of leases that ask for none; Break assumes it of others'; 15 s
@@ -69,7 +71,7 @@ type Events interface {
 	LeaseOpened()
 	LeaseEnded(reason string, lasted time.Duration) // `CLOSED` or a reason of errors.proto
 	WaitBegun()
-	WaitEnded(name string, granted bool, waited time.Duration) // of the lock or semaphore; of several locks, the first that was asked for
+	WaitEnded(name string, granted bool, waited time.Duration) // of the lock, semaphore or queue; of several locks, the first
 	HoldEnded(reason string, held time.Duration)               // `RELEASED` or a reason of errors.proto
 	MemberJoined()
 	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
@@ -129,6 +131,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	lockv1.RegisterLockServiceServer(registrar, &lockService{services: s, directory: s.lockDirectory()})
 	configv1.RegisterConfigServiceServer(registrar, newConfigService(s))
 	semaphorev1.RegisterSemaphoreServiceServer(registrar, &semaphoreService{services: s})
+	queuev1.RegisterQueueServiceServer(registrar, &queueService{services: s})
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
 	electionv1.RegisterElectionServiceServer(registrar, &electionService{services: s})
 	fencingv1.RegisterFencingServiceServer(registrar, &fencingService{services: s})
@@ -187,11 +190,14 @@ func (s *Services) groupDirectory() directory { return directory{root: s.options
 
 func (s *Services) semaphoreDirectory() directory { return directory{root: s.options.SemaphoreRoot} }
 
+func (s *Services) queueDirectory() directory { return directory{root: s.options.QueueRoot} }
+
 func (o Options) orDefaults() Options {
 	orElse(&o.LockRoot, "/sidekeeper/locks")
 	orElse(&o.SequenceRoot, "/sidekeeper/sequences")
 	orElse(&o.GroupRoot, "/sidekeeper/groups")
 	orElse(&o.SemaphoreRoot, "/sidekeeper/semaphores")
+	orElse(&o.QueueRoot, "/sidekeeper/queues")
 	orElse(&o.ConfigRoot, "/sidekeeper/config")
 	orElse(&o.WaitRoot, "/sidekeeper/waits")
 	orElse(&o.SessionTimeout, 15*time.Second)

@@ -81,6 +81,20 @@ var trials = map[string]trial{
 		beside: held, says: `^hold \d+ of reports: ended by its sidecar\n$`,
 	},
 
+	`sidekeeper queue put mail "to: me"`: {silently: true, then: "sidekeeper queue take mail --try | grep -q '^to: me$'"},
+	"sidekeeper queue put mail --priority -1 <letter.json": {
+		before: "echo hello >letter.json", silently: true, then: "sidekeeper queue take mail --try | grep -q '^hello$'",
+	},
+	`sidekeeper queue put mail "to: me, tomorrow" --delay 24h`: {
+		silently: true, then: "sidekeeper queue ls | grep -q '^mail  *1  *0  *1$'",
+	},
+	"sidekeeper queue take mail":                          {before: `sidekeeper queue put mail "to: me"`, says: "^to: me\n$"},
+	`sidekeeper queue take mail --try || echo "no mail"`:  {says: "(?m)^no mail$"},
+	"sidekeeper queue take mail --try":                    {before: `sidekeeper queue put mail "to: me"`, says: "^to: me\n$"},
+	"sidekeeper queue take mail --wait 10s --output json": {before: `sidekeeper queue put mail "to: me"`, says: `"values":\["dG86IG1l"\]`},
+	"sidekeeper queue ls":                                 {before: `sidekeeper queue put mail "to: me"`, says: `(?m)^mail +1 +0 +0$`},
+	"sidekeeper queue ls shop --output json":              {before: `sidekeeper queue put shopping "to: me"`, says: `^\{"queues":\[\],`},
+
 	"sidekeeper semaphore create reports 5": {silently: true, then: "sidekeeper semaphore ls | grep -q '^reports  *5$'"},
 	"sidekeeper semaphore run reports -- ./make-reports --all": {
 		before: "sidekeeper semaphore create reports 5", says: `^reports --all under\s*$`,

@@ -56,6 +56,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newDevCommand(),
 		newLockCommand(reach),
 		newSemaphoreCommand(reach),
+		newQueueCommand(reach),
 		newElectCommand(reach),
 		newMembersCommand(reach),
 		newGroupsCommand(reach),

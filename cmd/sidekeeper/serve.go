@@ -167,6 +167,7 @@ func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metric
 	options := s.service
 	options.LockRoot, options.SequenceRoot = s.place(s.lockRoot, "locks"), s.place(s.sequenceRoot, "sequences")
 	options.GroupRoot, options.ConfigRoot = s.place(s.groupRoot, "groups"), s.place(s.configRoot, "config")
+	options.QueueRoot = s.place(s.queueRoot, "queues")
 	options.SemaphoreRoot, options.WaitRoot = s.place(s.semaphoreRoot, "semaphores"), s.place("", "waits")
 	options.LatchElections = s.elections.String() == "latch"
 	options.NestedLocks = s.lockLayout.String() == "nested"

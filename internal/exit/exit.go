@@ -65,6 +65,7 @@ var exits = []struct {
 	{sidekeeper.ErrGuardLost, Lost},
 	{sidekeeper.ErrLockHeld, NotObtained},
 	{sidekeeper.ErrSemaphoreFull, NotObtained},
+	{sidekeeper.ErrQueueEmpty, NotObtained},
 	{sidekeeper.ErrWaitTimeout, NotObtained},
 	{sidekeeper.ErrMemberExists, NotObtained},
 	{sidekeeper.ErrPreconditionFailed, NotObtained},

@@ -29,6 +29,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/service"
@@ -181,7 +182,7 @@ type asking struct {
 
 // askings are all uses of all methods.
 func askings() []asking {
-	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), electionAskings(), sequenceAskings(), groupAskings(), configAskings())
+	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), electionAskings(), sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
 		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
 		all[i].action = strings.TrimSuffix(strings.TrimPrefix(of, "/")+":"+all[i].action, ":")
@@ -241,6 +242,18 @@ func lockAskings() []asking {
 		}},
 		about(lockv1.LockService_List_FullMethodName, func(n string) *lockv1.ListRequest { return &lockv1.ListRequest{Prefix: n} }),
 		about(lockv1.LockService_Watch_FullMethodName, func(n string) *lockv1.WatchRequest { return &lockv1.WatchRequest{Name: n} }),
+	}
+}
+
+func queueAskings() []asking {
+	return []asking{
+		about(queuev1.QueueService_Put_FullMethodName, func(n string) *queuev1.PutRequest { return &queuev1.PutRequest{Name: n} }),
+		about(queuev1.QueueService_Take_FullMethodName, func(n string) *queuev1.TakeRequest {
+			return &queuev1.TakeRequest{Name: n, WaitTimeout: noTime}
+		}),
+		with(queuev1.QueueService_Check_FullMethodName, &queuev1.CheckRequest{HoldIds: []string{noID}}),
+		with(queuev1.QueueService_Done_FullMethodName, &queuev1.DoneRequest{HoldId: noID}),
+		about(queuev1.QueueService_List_FullMethodName, func(n string) *queuev1.ListRequest { return &queuev1.ListRequest{Prefix: n} }),
 	}
 }
 

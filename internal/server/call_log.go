@@ -15,6 +15,7 @@ import (
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -82,7 +83,8 @@ func levelOf(method string, code codes.Code) zapcore.Level {
 func isFrequent(method string) bool {
 	switch method {
 	case lockv1.LockService_Release_FullMethodName, semaphorev1.SemaphoreService_Release_FullMethodName,
-		electionv1.ElectionService_Resign_FullMethodName, sequencev1.SequenceService_Next_FullMethodName, configv1.ConfigService_Get_FullMethodName:
+		electionv1.ElectionService_Resign_FullMethodName, queuev1.QueueService_Put_FullMethodName, queuev1.QueueService_Done_FullMethodName,
+		sequencev1.SequenceService_Next_FullMethodName, configv1.ConfigService_Get_FullMethodName:
 		return true
 	default:
 		return strings.HasSuffix(method, "/Check")

@@ -23,6 +23,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/gateway"
@@ -198,6 +199,7 @@ func TestOverHTTPNothingIsHeld(t *testing.T) {
 		leasev1.LeaseService_Open_FullMethodName, leasev1.LeaseService_Multiplex_FullMethodName, lockv1.LockService_Acquire_FullMethodName,
 		lockv1.LockService_AcquireAll_FullMethodName, membershipv1.MembershipService_Join_FullMethodName,
 		semaphorev1.SemaphoreService_Acquire_FullMethodName, electionv1.ElectionService_Campaign_FullMethodName,
+		queuev1.QueueService_Take_FullMethodName,
 	})), " "))
 	same(t, "a stream that is not held", slices.Contains(watched, fencingv1.FencingService_Watch_FullMethodName), true)
 

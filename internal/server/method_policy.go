@@ -12,6 +12,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
@@ -61,6 +62,12 @@ var methodPolicies = map[string]methodPolicy{
 	semaphorev1.SemaphoreService_Get_FullMethodName:     {names: nameIn},
 	semaphorev1.SemaphoreService_List_FullMethodName:    {names: prefixIn},
 	semaphorev1.SemaphoreService_Watch_FullMethodName:   {names: nameIn},
+
+	queuev1.QueueService_Put_FullMethodName:   {names: nameIn},
+	queuev1.QueueService_Take_FullMethodName:  {names: nameIn, leased: true},
+	queuev1.QueueService_Check_FullMethodName: {},
+	queuev1.QueueService_Done_FullMethodName:  {},
+	queuev1.QueueService_List_FullMethodName:  {names: prefixIn},
 
 	sequencev1.SequenceService_Create_FullMethodName:    {names: nameIn},
 	sequencev1.SequenceService_Next_FullMethodName:      {names: nameIn},

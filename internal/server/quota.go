@@ -13,6 +13,7 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -81,7 +82,7 @@ func costOf(method string, request any) cost {
 // holding are the methods that open a session of their own where they are given no lease.
 var holding = []string{
 	lockv1.LockService_Acquire_FullMethodName, lockv1.LockService_AcquireAll_FullMethodName, semaphorev1.SemaphoreService_Acquire_FullMethodName,
-	electionv1.ElectionService_Campaign_FullMethodName, membershipv1.MembershipService_Join_FullMethodName,
+	electionv1.ElectionService_Campaign_FullMethodName, membershipv1.MembershipService_Join_FullMethodName, queuev1.QueueService_Take_FullMethodName,
 }
 
 // writesOf is how many writes a request of each method that writes counts as.
@@ -102,6 +103,10 @@ var writesOf = map[string]func(request any) int{
 		return max(1, int(request.(*semaphorev1.AcquireRequest).GetPermits()))
 	},
 	semaphorev1.SemaphoreService_Resize_FullMethodName: once,
+
+	queuev1.QueueService_Put_FullMethodName:  once,
+	queuev1.QueueService_Take_FullMethodName: func(any) int { return 3 }, // among those who wait, of the item and of the delivery
+	queuev1.QueueService_Done_FullMethodName: once,
 
 	sequencev1.SequenceService_Create_FullMethodName:    once,
 	sequencev1.SequenceService_Next_FullMethodName:      ifStrict,

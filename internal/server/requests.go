@@ -13,6 +13,7 @@ import (
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/policy"
@@ -97,6 +98,7 @@ var urgent = []string{
 	lockv1.LockService_Check_FullMethodName, lockv1.LockService_Release_FullMethodName,
 	electionv1.ElectionService_Resign_FullMethodName,
 	semaphorev1.SemaphoreService_Check_FullMethodName, semaphorev1.SemaphoreService_Release_FullMethodName,
+	queuev1.QueueService_Check_FullMethodName, queuev1.QueueService_Done_FullMethodName,
 	leasev1.LeaseService_Check_FullMethodName, leasev1.LeaseService_Close_FullMethodName,
 }
 

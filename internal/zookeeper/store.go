@@ -84,7 +84,11 @@ func (r *reader) operations(changes []recipes.Change) ([]operation, error) {
 func operationOf(change recipes.Change, acl []zk.ACL) operation {
 	switch change.Kind {
 	case recipes.KindCreate:
-		return operation{kind: opCreate, path: change.Path, data: change.Data, acl: acl, number: zk.FlagPersistent}
+		flags := int32(zk.FlagPersistent)
+		if change.Numbered {
+			flags = zk.FlagSequence
+		}
+		return operation{kind: opCreate, path: change.Path, data: change.Data, acl: acl, number: flags}
 	case recipes.KindSet:
 		return operation{kind: opSetData, path: change.Path, data: change.Data, number: change.Version}
 	case recipes.KindDelete:

@@ -75,6 +75,9 @@ var (
 	ErrSemaphoreNotFound    error = reason(errorsv1.Reason_REASON_SEMAPHORE_NOT_FOUND)
 	ErrSemaphoreMalformed   error = reason(errorsv1.Reason_REASON_SEMAPHORE_MALFORMED)
 	ErrSemaphoreFull        error = reason(errorsv1.Reason_REASON_SEMAPHORE_FULL)
+	ErrQueueFull            error = reason(errorsv1.Reason_REASON_QUEUE_FULL)
+	ErrQueueEmpty           error = reason(errorsv1.Reason_REASON_QUEUE_EMPTY)
+	ErrDeliveryReturned     error = reason(errorsv1.Reason_REASON_DELIVERY_RETURNED)
 	ErrTooManyPermits       error = reason(errorsv1.Reason_REASON_TOO_MANY_PERMITS)
 	ErrCandidateNotFound    error = reason(errorsv1.Reason_REASON_CANDIDATE_NOT_FOUND)
 	ErrForeignCandidate     error = reason(errorsv1.Reason_REASON_FOREIGN_CANDIDATE)
@@ -129,6 +132,10 @@ func reasonName(r errorsv1.Reason) string { return strings.TrimPrefix(r.String()
 func ended(reason, message string) *Error {
 	return &Error{Code: codes.Aborted, Reason: reason, Message: message}
 }
+
+// FromStatus makes of an error that a generated stub has returned what a Client returns for it: an *Error, which errors.Is compares with the errors
+// that the sidecar names. It is for services that a Client has no calls for, as QueueService.
+func FromStatus(err error) error { return fromStatus(err) }
 
 // fromStatus makes an *Error of what gRPC returned.
 func fromStatus(err error) error {

@@ -116,8 +116,5 @@ func Patience(validity time.Duration) time.Duration { return askInterval(validit
 // Resolve is what Dial makes of a target.
 func Resolve(target string) (resolved string, local bool, err error) { return resolve(target) }
 
-// FromStatus is what a Client makes of gRPC's errors.
-func FromStatus(err error) error { return fromStatus(err) }
-
 // OnEnd has callback called when the lease ends, before the sidecar learns of it.
 func OnEnd(l *Lease, callback func()) { l.onEnd(callback) }

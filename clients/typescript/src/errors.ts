@@ -239,6 +239,18 @@ export class SemaphoreFullError extends SidekeeperError {
   override readonly reason = "SEMAPHORE_FULL";
 }
 
+export class QueueFullError extends SidekeeperError {
+  override readonly reason = "QUEUE_FULL";
+}
+
+export class QueueEmptyError extends SidekeeperError {
+  override readonly reason = "QUEUE_EMPTY";
+}
+
+export class DeliveryReturnedError extends SidekeeperError {
+  override readonly reason = "DELIVERY_RETURNED";
+}
+
 export class TooManyPermitsError extends SidekeeperError {
   override readonly reason = "TOO_MANY_PERMITS";
 }
@@ -304,6 +316,9 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["SEMAPHORE_NOT_FOUND", SemaphoreNotFoundError],
   ["SEMAPHORE_MALFORMED", SemaphoreMalformedError],
   ["SEMAPHORE_FULL", SemaphoreFullError],
+  ["QUEUE_FULL", QueueFullError],
+  ["QUEUE_EMPTY", QueueEmptyError],
+  ["DELIVERY_RETURNED", DeliveryReturnedError],
   ["TOO_MANY_PERMITS", TooManyPermitsError],
   ["CANDIDATE_NOT_FOUND", CandidateNotFoundError],
   ["FOREIGN_CANDIDATE", ForeignCandidateError],

@@ -86,7 +86,11 @@ func (e *Ensemble) commit(changes []recipes.Change) ([]recipes.Node, error) {
 func apply(t *embedded.Transaction, change recipes.Change) (recipes.Node, error) {
 	switch change.Kind {
 	case recipes.KindCreate:
-		_, _, err := t.Make(change.Path, change.Data, embedded.Persistent)
+		mode := embedded.Persistent
+		if change.Numbered {
+			mode = embedded.PersistentSequential
+		}
+		_, _, err := t.Make(change.Path, change.Data, mode)
 		return recipes.Node{}, err
 	case recipes.KindSet:
 		n, err := t.Set(change.Path, bytes.Clone(change.Data), change.Version)

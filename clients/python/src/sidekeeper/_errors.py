@@ -16,6 +16,7 @@ __all__ = [
     "CandidateNotFoundError",
     "ConnectionLimitError",
     "DeadlockError",
+    "DeliveryReturnedError",
     "DirectoryTooLargeError",
     "EnsembleDeniedError",
     "EnsembleUnreachableError",
@@ -51,6 +52,8 @@ __all__ = [
     "OutcomeUnknownError",
     "PolicyDeniedError",
     "PreconditionFailedError",
+    "QueueEmptyError",
+    "QueueFullError",
     "QuotaExceededError",
     "SemaphoreExistsError",
     "SemaphoreFullError",
@@ -307,6 +310,18 @@ class SemaphoreMalformedError(SidekeeperError):
 
 class SemaphoreFullError(SidekeeperError):
     reason = "SEMAPHORE_FULL"
+
+
+class QueueFullError(SidekeeperError):
+    reason = "QUEUE_FULL"
+
+
+class QueueEmptyError(SidekeeperError):
+    reason = "QUEUE_EMPTY"
+
+
+class DeliveryReturnedError(SidekeeperError):
+    reason = "DELIVERY_RETURNED"
 
 
 class TooManyPermitsError(SidekeeperError):

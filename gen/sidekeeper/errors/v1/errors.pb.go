@@ -266,6 +266,18 @@ const (
 	//
 	// What to do: release the locks of the lease, and acquire all again, with one AcquireAll or in an order that is the same everywhere.
 	Reason_REASON_DEADLOCK Reason = 52
+	// RESOURCE_EXHAUSTED: the queue has as many items as it may have. Nothing was added.
+	//
+	// What to do: put the item later, or have more callers take items.
+	Reason_REASON_QUEUE_FULL Reason = 70
+	// FAILED_PRECONDITION: the queue has no item that is due and that nobody else takes, and the caller does not wait.
+	//
+	// What to do: try later, or wait with a longer wait_timeout.
+	Reason_REASON_QUEUE_EMPTY Reason = 71
+	// ABORTED: the caller has ended the stream of the delivery before it said that it was done. The item is delivered again.
+	//
+	// What to do: take the item again, and call Done while the stream is open.
+	Reason_REASON_DELIVERY_RETURNED Reason = 72
 )
 
 // Enum value maps for Reason.
@@ -324,6 +336,9 @@ var (
 		50: "REASON_CANDIDATE_NOT_FOUND",
 		51: "REASON_FOREIGN_CANDIDATE",
 		52: "REASON_DEADLOCK",
+		70: "REASON_QUEUE_FULL",
+		71: "REASON_QUEUE_EMPTY",
+		72: "REASON_DELIVERY_RETURNED",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -379,6 +394,9 @@ var (
 		"REASON_CANDIDATE_NOT_FOUND":    50,
 		"REASON_FOREIGN_CANDIDATE":      51,
 		"REASON_DEADLOCK":               52,
+		"REASON_QUEUE_FULL":             70,
+		"REASON_QUEUE_EMPTY":            71,
+		"REASON_DELIVERY_RETURNED":      72,
 	}
 )
 
@@ -413,7 +431,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xc1\v\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\x8e\f\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -468,7 +486,10 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x17REASON_TOO_MANY_PERMITS\x101\x12\x1e\n" +
 	"\x1aREASON_CANDIDATE_NOT_FOUND\x102\x12\x1c\n" +
 	"\x18REASON_FOREIGN_CANDIDATE\x103\x12\x13\n" +
-	"\x0fREASON_DEADLOCK\x104B_\n" +
+	"\x0fREASON_DEADLOCK\x104\x12\x15\n" +
+	"\x11REASON_QUEUE_FULL\x10F\x12\x16\n" +
+	"\x12REASON_QUEUE_EMPTY\x10G\x12\x1c\n" +
+	"\x18REASON_DELIVERY_RETURNED\x10HB_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

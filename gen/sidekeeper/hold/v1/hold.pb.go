@@ -100,7 +100,7 @@ type isGuard_Hold interface {
 }
 
 type Guard_HoldId struct {
-	// A hold of the caller's, as Granted told it. One that has ended is refused.
+	// A hold of the caller's, as Granted told it, or a delivery, as QueueService's Delivered did. One that has ended is refused.
 	HoldId string `protobuf:"bytes,1,opt,name=hold_id,json=holdId,proto3,oneof"`
 }
 

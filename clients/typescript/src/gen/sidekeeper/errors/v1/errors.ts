@@ -357,5 +357,23 @@ export enum Reason {
    * What to do: release the locks of the lease, and acquire all again, with one AcquireAll or in an order that is the same everywhere.
    */
   DEADLOCK = 52,
+  /**
+   * QUEUE_FULL - RESOURCE_EXHAUSTED: the queue has as many items as it may have. Nothing was added.
+   *
+   * What to do: put the item later, or have more callers take items.
+   */
+  QUEUE_FULL = 70,
+  /**
+   * QUEUE_EMPTY - FAILED_PRECONDITION: the queue has no item that is due and that nobody else takes, and the caller does not wait.
+   *
+   * What to do: try later, or wait with a longer wait_timeout.
+   */
+  QUEUE_EMPTY = 71,
+  /**
+   * DELIVERY_RETURNED - ABORTED: the caller has ended the stream of the delivery before it said that it was done. The item is delivered again.
+   *
+   * What to do: take the item again, and call Done while the stream is open.
+   */
+  DELIVERY_RETURNED = 72,
   UNRECOGNIZED = -1,
 }

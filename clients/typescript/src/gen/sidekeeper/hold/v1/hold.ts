@@ -21,7 +21,7 @@ export interface Guard {
   /** Required. */
   hold:
     | //
-    /** A hold of the caller's, as Granted told it. One that has ended is refused. */
+    /** A hold of the caller's, as Granted told it, or a delivery, as QueueService's Delivered did. One that has ended is refused. */
     { $case: "holdId"; value: string }
     | //
     /** Somebody's hold, who has handed on its ticket. The caller must be allowed to read the lock (LockService.Get). */

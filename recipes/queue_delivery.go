@@ -1,0 +1,213 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Delivery is an item that a caller has taken, or waits for. Its calls are for one goroutine, but Done and Leave are for any.
+type Delivery struct {
+	Token  int64    // larger than that of every earlier delivery of the item; 0 before the delivery
+	Values [][]byte // what the item holds
+
+	queue   Queue
+	session MemberSession
+	about   About
+	place   *Place             // among those who wait
+	first   bool               // it is the first there
+	item    string             // the name of the item that was taken; empty if none is
+	own     *Place             // the delivery's
+	context context.Context    //nolint:containedctx // ends with the delivery
+	cancel  context.CancelFunc // of context
+	leave   sync.Once
+}
+
+// A Taker is how somebody stands who waits for an item.
+type Taker struct {
+	Delivered bool
+	Position  int             // callers before it
+	Due       time.Time       // when the next one is due, then; zero if none is delayed
+	Changed   <-chan struct{} // closed when it is worth to look again; as the following
+	Marked    <-chan struct{}
+	Asked     Revocation // what is asked of the place, or of the delivery
+}
+
+// Take takes the last place among those who wait for items. It cannot be cancelled. Whoever takes must Leave. A session must not take again
+// from the same queue before it has left.
+func (q Queue) Take(ctx context.Context, session MemberSession, about About) (*Delivery, error) {
+	place, err := q.takers().Join(ctx, session, Exclusive, about)
+	if err != nil {
+		return nil, err
+	}
+	made := &Delivery{queue: q, session: session, about: about, place: place}
+	made.context, made.cancel = context.WithCancel(context.Background())
+	return made, nil
+}
+
+// Look reads how the caller stands, and has an item delivered if its turn has come and there is one. Errors: ErrGone, and those of the
+// session.
+func (d *Delivery) Look(ctx context.Context) (turn Taker, _ error) {
+	if !d.first {
+		seen, err := d.place.Look(ctx)
+		turn = Taker{Position: seen.Position, Changed: seen.Changed, Marked: seen.Marked, Asked: seen.Revocation}
+		if d.first = seen.First; err != nil || !d.first || turn.Asked.Break {
+			return turn, err
+		}
+	}
+	own, marked, err := d.place.watchOwn(ctx)
+	turn = Taker{Marked: marked, Asked: revocationIn(own.Data)}
+	if err != nil || turn.Asked.Break {
+		return turn, err
+	}
+	if d.item == "" {
+		if err := d.lookForItem(ctx, &turn); err != nil || d.item == "" {
+			return turn, err
+		}
+	}
+	return d.deliver(ctx)
+}
+
+// lookForItem takes the first item that is due and that nobody else has.
+func (d *Delivery) lookForItem(ctx context.Context, turn *Taker) error {
+	names, changed, err := d.session.WatchChildren(ctx, d.queue.Path)
+	if names, err = childrenNamed(names, err); err != nil {
+		return err
+	}
+	taken, given, err := d.session.WatchChildren(ctx, d.queue.Path+TakenSuffix)
+	if taken, err = childrenNamed(taken, err); err != nil {
+		return err
+	}
+	for _, of := range readItems(names) {
+		switch due := time.UnixMilli(of.due); {
+		case slices.Contains(taken, of.name):
+		case !due.After(time.Now()):
+			return d.take(ctx, of.name, turn)
+		case turn.Due.IsZero() || due.Before(turn.Due):
+			turn.Due = due
+		}
+	}
+	turn.Changed = whicheverOf(d.context, d.session, []<-chan struct{}{changed, given})
+	return nil
+}
+
+// take takes an item, if that is there in the very transaction. If it is not, or somebody else has it, the reader did not know: it catches up.
+func (d *Delivery) take(ctx context.Context, name string, turn *Taker) error {
+	_, _, err := d.session.Create(ctx, d.queue.taken(name), d.about.encode(), Guard{Path: d.queue.item(name)})
+	switch {
+	case errors.Is(err, ErrExists), errors.Is(err, ErrGuardLost):
+		turn.Changed = closed
+		return d.session.CatchUp(ctx)
+	case err == nil:
+		d.item = name
+		d.session.Disregard(d.queue.taken(name)) // what bounds the validity is the delivery's own place
+	}
+	return err
+}
+
+// deliver reads the item that was taken, and makes the delivery's place. The delivery is the caller's then, with a running validity. It goes on
+// where an earlier one broke off.
+func (d *Delivery) deliver(ctx context.Context) (Taker, error) {
+	again := Taker{Changed: closed}
+	if d.Values == nil {
+		if err := d.read(ctx); err != nil || d.item == "" {
+			return again, err
+		}
+	}
+	if d.own == nil {
+		own, err := d.queue.deliveries().Join(ctx, d.session, Read, d.about)
+		if err != nil {
+			return again, err
+		}
+		d.own = own
+	}
+	node, changed, err := d.own.watchOwn(ctx)
+	if err == nil {
+		err = d.session.Prove(ctx)
+	}
+	if err != nil || isClosed(changed) || isClosed(d.own.Gone()) {
+		return again, err
+	}
+	d.Token = node.Czxid
+	return Taker{Delivered: true, Changed: changed, Asked: revocationIn(node.Data)}, nil
+}
+
+// read reads the item. What the reader shows may be one of the same name that was there before. An item that somebody has removed, who has not
+// taken it, is given up.
+func (d *Delivery) read(ctx context.Context) error {
+	if err := d.session.CatchUp(ctx); err != nil {
+		return err
+	}
+	node, err := d.session.Get(ctx, d.queue.item(d.item))
+	switch {
+	case errors.Is(err, ErrNoNode):
+		d.session.Delete(ctx, d.queue.taken(d.item))
+		d.item = ""
+		return nil
+	case err != nil:
+		return err
+	}
+	d.Values = decodeItem(node.Data)
+	return nil
+}
+
+// LookAgain reads what is asked of a delivery. The channel is closed when it is worth to look again. ErrGone if somebody else has deleted its
+// place; other errors are those of the session, and say nothing about the delivery.
+func (d *Delivery) LookAgain(ctx context.Context) (Revocation, <-chan struct{}, error) {
+	node, changed, err := d.own.watchOwn(ctx)
+	return revocationIn(node.Data), changed, err
+}
+
+// Guard is the delivery as a guard.
+func (d *Delivery) Guard() Guard { return Guard{d.own.path(), d.Token} }
+
+// Done removes the item, while the delivery stands. ErrGuardLost if it does not; ErrOutcomeUnknown if a reply was lost, and asking again is safe.
+func (d *Delivery) Done(ctx context.Context, store Store) error {
+	var failure error
+	for range maxAttempts {
+		_, err := Guarded(store, []Guard{d.Guard()}).Commit(ctx, Delete(d.queue.item(d.item), -1))
+		switch {
+		case errors.Is(err, ErrNoNode): // it was carried out, if a reply was lost
+			return nil
+		case errors.Is(err, ErrGuardLost):
+			return errors.Join(failure, err)
+		case !errors.Is(err, ErrOutcomeUnknown):
+			return err
+		}
+		if failure = err; ctx.Err() != nil {
+			return failure
+		}
+	}
+	return failure
+}
+
+// LeaveQueue lets the next of those who wait have its turn, once the item is delivered. It cannot be cancelled.
+func (d *Delivery) LeaveQueue(ctx context.Context) { d.place.Leave(ctx) }
+
+// Leave gives the item back, unless it is done, and returns when what it made is gone, or the session is. First goes the delivery's place,
+// so that nothing guards a write any more when somebody else takes the item. It cannot be cancelled. Later calls wait for the first.
+func (d *Delivery) Leave(ctx context.Context) {
+	d.leave.Do(func() {
+		if d.own != nil {
+			d.own.Leave(ctx)
+		}
+		if d.item != "" {
+			d.session.Delete(ctx, d.queue.taken(d.item))
+		}
+		d.place.Leave(ctx)
+		d.cancel()
+	})
+}
+
+// Gone is closed when the session finds that somebody else has deleted the place of a delivery.
+func (d *Delivery) Gone() <-chan struct{} { return d.own.Gone() }
+
+// Disregard says that nobody counts on the delivery any more, though it is kept for a while.
+func (d *Delivery) Disregard() {
+	d.place.Disregard()
+	if d.own != nil {
+		d.own.Disregard()
+	}
+}

@@ -1,0 +1,290 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
+)
+
+var mails = recipes.Queue{Path: "/queues/mails"}
+
+// A taker is one delivery and how far it has come: "waiting", what was delivered, or how it has ended.
+type taker struct {
+	*contender
+
+	delivery *recipes.Delivery
+}
+
+// take waits for an item with this session.
+func (w world) take(session *standin.Session) *taker {
+	w.Helper()
+	delivery, err := mails.Take(w.living, session, recipes.About{Owner: "taker"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.living)
+	k := &taker{&contender{session: session, store: session, leave: cancel, over: make(chan struct{}), state: "waiting"}, delivery}
+	go func() {
+		defer close(k.over)
+		defer delivery.Leave(w.living)
+		k.becomes(ending(k.live(ctx)))
+	}()
+	synctest.Wait()
+	return k
+}
+
+func (k *taker) live(ctx context.Context) error {
+	for {
+		turn, err := k.delivery.Look(ctx)
+		if err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+			return err
+		}
+		if err == nil && turn.Delivered {
+			break
+		}
+		due := make(<-chan struct{})
+		if !turn.Due.IsZero() {
+			due = passed(time.Until(turn.Due))
+		}
+		if err == nil {
+			err = recipes.Changes{turn.Changed, turn.Marked, due}.Wait(ctx)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+	}
+	k.delivery.LeaveQueue(ctx)
+	k.becomes(fmt.Sprintf("%s", k.delivery.Values))
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func (w world) putItem(order recipes.Order, values ...string) {
+	w.Helper()
+	for _, value := range values {
+		if err := mails.Put(w.living, w.NewReader(), []byte(value), order, recipes.MaxItems); err != nil {
+			w.Fatal(err)
+		}
+	}
+	synctest.Wait()
+}
+
+// done removes a delivery's item and gives up the delivery.
+func (w world) done(k *taker) {
+	w.Helper()
+	if err := k.delivery.Done(w.living, w.NewReader()); err != nil {
+		w.Error(err)
+	}
+	k.quit()
+}
+
+func (w world) takersAre(want string, takers ...*taker) {
+	w.Helper()
+	synctest.Wait()
+	var states []string
+	for _, k := range takers {
+		states = append(states, k.is())
+	}
+	if got := strings.Join(states, ", "); got != want {
+		w.Fatalf("takers are %s; want %s", got, want)
+	}
+}
+
+// left is what lies in the queue and beside it.
+func (w world) left() string {
+	return fmt.Sprint(len(w.Names(mails.Path)), len(w.Names(mails.Path+recipes.TakenSuffix)), len(w.Names(mails.Path+recipes.TakersSuffix)))
+}
+
+func TestEachItemIsDeliveredToOneCallerInTheOrderOfThePutsAndOfTheCallers(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "a", "b")
+		first, second, third := w.take(w.session()), w.take(w.session()), w.take(w.session())
+		w.takersAre("[a], [b], waiting", first, second, third)
+		fourth := w.take(w.session())
+		w.putItem(recipes.Order{}, "c")
+		w.takersAre("[c], waiting", third, fourth)
+		for _, k := range []*taker{first, second, third} {
+			w.done(k)
+		}
+		fourth.quit()
+		if got := w.left(); got != "0 0 0" {
+			t.Errorf("left behind: %s", got)
+		}
+	})
+}
+
+func TestAnItemThatIsNotDoneIsDeliveredAgainWithALargerToken(t *testing.T) {
+	for name, end := range map[string]func(*taker){
+		"given back": func(k *taker) { k.quit() },
+		"expired":    func(k *taker) { k.session.Expire(); synctest.Wait() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w world) {
+				w.putItem(recipes.Order{}, "a")
+				first, second := w.take(w.session()), w.take(w.session())
+				w.takersAre("[a], waiting", first, second)
+				token := first.delivery.Token
+				end(first)
+				w.takersAre("[a]", second)
+				if second.delivery.Token <= token {
+					t.Errorf("token %d after %d", second.delivery.Token, token)
+				}
+				if err := first.delivery.Done(w.living, w.NewReader()); !errors.Is(err, recipes.ErrGuardLost) {
+					t.Errorf("the first delivery was done with %v", err)
+				}
+				w.takersAre("[a]", second)
+				w.done(second)
+			})
+		})
+	}
+}
+
+func TestSmallerPrioritiesComeFirstAndDelayedItemsWhenTheyAreDue(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{Priority: 7}, "seven")
+		w.putItem(recipes.Order{Due: time.Now().Add(time.Minute)}, "later")
+		w.putItem(recipes.Order{Due: time.Now().Add(10 * time.Second)}, "soon")
+		w.putItem(recipes.Order{}, "plain")
+		w.putItem(recipes.Order{Priority: -1}, "minus one")
+		var all []*taker
+		for range 5 {
+			all = append(all, w.take(w.session()))
+		}
+		w.takersAre("[minus one], [plain], [seven], waiting, waiting", all...)
+		time.Sleep(9 * time.Second)
+		w.takersAre("waiting, waiting", all[3:]...)
+		time.Sleep(2 * time.Second)
+		w.takersAre("[soon], waiting", all[3:]...)
+		time.Sleep(50 * time.Second)
+		w.takersAre("[soon], [later]", all[3:]...)
+	})
+}
+
+func TestAQueueHasNoMoreItemsThanItMay(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "a", "b")
+		if err := mails.Put(w.living, w.NewReader(), nil, recipes.Order{}, 2); !errors.Is(err, recipes.ErrQueueFull) {
+			t.Errorf("the third of two was put with %v", err)
+		}
+		w.done(w.take(w.session()))
+		if err := mails.Put(w.living, w.NewReader(), nil, recipes.Order{}, 2); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Curator makes such names, and several values in one item; whoever else makes an item is not refused.
+func TestItemsOfCuratorAreReadAndWhatIsNoneIsLetAlone(t *testing.T) {
+	inBubble(t, func(w world) {
+		several := "\x00\x01\x00\x01\x01\x00\x00\x00\x01x\x01\x00\x00\x00\x02yz\x02"
+		for name, data := range map[string]string{
+			"queue-0FFFFFFFE0000000001": several, "queue-|an id|0000000003": "raw", "queue-1000000010000000002": "",
+			"queue-": "no item", "queue-x0000000001": "no item", "other": "no item",
+		} {
+			if _, err := w.Create(mails.Path+"/"+name, []byte(data), embedded.Persistent, 0); errors.Is(err, recipes.ErrNoNode) {
+				w.must(w.NewReader().MakeDirectory(w.living, mails.Path))
+				_, err = w.Create(mails.Path+"/"+name, []byte(data), embedded.Persistent, 0)
+				w.must(err)
+			}
+		}
+		w.takersAre("[x yz], [raw], [], waiting", w.take(w.session()), w.take(w.session()), w.take(w.session()), w.take(w.session()))
+	})
+}
+
+func (w world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestAnItemThatACuratorClientHasTakenIsLetAlone(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "a")
+		w.must(w.NewReader().MakeDirectory(w.living, mails.Path+recipes.TakenSuffix))
+		foreign := w.session()
+		_, err := w.Create(mails.Path+recipes.TakenSuffix+"/"+w.Names(mails.Path)[0], nil, embedded.Ephemeral, foreign.ID())
+		w.must(err)
+		k := w.take(w.session())
+		w.takersAre("waiting", k)
+		foreign.Expire()
+		synctest.Wait()
+		w.takersAre("[a]", k)
+	})
+}
+
+// Every request of a delivery may be lost before or after it was carried out, and so may be the answer: the item is delivered, and done once.
+func TestADeliveryGoesOnWhereALostReplyBrokeItOff(t *testing.T) {
+	for _, operation := range []string{"Enqueue", "Create", "Get", "WatchOwn", "Prove", "CatchUp", "WatchChildren", "Commit"} {
+		for _, lost := range []string{"request", "reply"} {
+			t.Run(operation+" "+lost, func(t *testing.T) {
+				inBubble(t, func(w world) {
+					w.putItem(recipes.Order{}, "a")
+					session := w.session()
+					lose := session.Before
+					if lost == "reply" {
+						lose = session.After
+					}
+					if operation != "Enqueue" && (operation != "Create" || lost == "request") { // the session's own: it finds out what became of them
+						lose(once(operation, replyLost))
+					}
+					k := w.take(session)
+					w.takersAre("[a]", k)
+					if err := k.delivery.Done(w.living, session); err != nil {
+						t.Error(err)
+					}
+					k.quit()
+					if got := w.left(); got != "0 0 0" {
+						t.Errorf("left behind: %s", got)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A reader that is late shows an item that was there before under the same name: its value is not the new one's.
+func TestAReaderThatIsLateDeliversNoOlderItemOfTheSameName(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "old")
+		session := w.session()
+		name := w.Names(mails.Path)[0]
+		session.Before(once("Create", func() error {
+			w.must(w.Delete(mails.Path + "/" + name))
+			_, err := w.Create(mails.Path+"/"+name, []byte("new"), embedded.Persistent, 0)
+			return err
+		}))
+		w.takersAre("[new]", w.take(session))
+	})
+}
+
+// What a delivery guards is written only while nobody else can have the item.
+func TestADeliveryGuardsWritesUntilTheItemIsGivenBack(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "a")
+		first := w.take(w.session())
+		guard := first.delivery.Guard()
+		write := func() error {
+			_, err := recipes.Guarded(w.NewReader(), []recipes.Guard{guard}).Commit(w.living, recipes.CreateNumbered("/written", nil))
+			return err
+		}
+		w.must(write())
+		first.quit()
+		second := w.take(w.session())
+		w.takersAre("[a]", second)
+		if err := write(); !errors.Is(err, recipes.ErrGuardLost) {
+			t.Errorf("written with %v while another has the item", err)
+		}
+		if !strings.HasPrefix(guard.Path, mails.Path+recipes.TakenSuffix) {
+			t.Errorf("the place is %s", guard.Path)
+		}
+	})
+}

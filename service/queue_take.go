@@ -1,0 +1,164 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// A deliveryStream is one Take stream: a held stream whose place is one among those who wait for items, and then that of a delivery.
+type deliveryStream struct {
+	*heldStream[*recipes.Delivery, *queuev1.TakeResponse]
+
+	name  name
+	queue recipes.Queue
+	wait  *wait
+
+	once     bool // it does not wait at all
+	caughtUp bool // the reader has, for that
+
+	delivered recipes.Taker
+	hold      *hold
+}
+
+// Take tells whoever is one too many among those who wait so before a session is opened for it.
+func (q *queueService) Take(request *queuev1.TakeRequest, stream grpc.ServerStreamingServer[queuev1.TakeResponse]) error {
+	asked, err := parseQueue(request.GetName())
+	if err != nil {
+		return err
+	}
+	params, err := parseHeld(request)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	of := resource{kindQueue, asked.text}
+	entered, err := q.services.waiters.enter(stream.Context(), of)
+	if err != nil {
+		return err
+	}
+	d := &deliveryStream{
+		heldStream: newHeldStream[*recipes.Delivery](q.services, stream), name: asked, queue: q.queue(asked), wait: entered,
+		once: params.wait != nil && *params.wait == 0,
+	}
+	if d.once {
+		params.wait = nil
+	}
+	defer d.wait.leave()
+	return d.run(stream.Context(), heldRecipe[*queuev1.TakeResponse]{
+		heldParams: params, resource: of, again: d.again,
+		awaitTurn: d.awaitTurn, begin: d.begin, look: d.look,
+		removed: errLockBroken, revoked: errLockRevoked,
+		end:       func(why error) { d.services.endHold(d.hold, why) },
+		gone:      func() { d.services.forgoHold(d.hold) },
+		suspended: suspendedDelivery, resumed: resumedDelivery, requested: requestedDelivery,
+	})
+}
+
+func suspendedDelivery(remaining time.Duration) *queuev1.TakeResponse {
+	suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
+	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Suspended{Suspended: suspended}}
+}
+
+func resumedDelivery() *queuev1.TakeResponse {
+	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Resumed{Resumed: &holdv1.Resumed{}}}
+}
+
+func requestedDelivery(asked request) *queuev1.TakeResponse {
+	event := &holdv1.RevocationRequested{RequestedBy: asked.by, Reason: asked.reason, Grace: asked.grace()}
+	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_RevocationRequested{RevocationRequested: event}}
+}
+
+// again waits for a delivery of the same lease that is given back: the node of an item that is taken bears the item's name.
+func (d *deliveryStream) again(leaving bool) error {
+	if leaving {
+		return nil
+	}
+	return &detailedError{kind: errAlreadyContending, facts: map[string]string{"name": d.name.text}}
+}
+
+// awaitTurn takes a place and returns when an item is delivered.
+func (d *deliveryStream) awaitTurn(ctx context.Context) error {
+	defer d.wait.leave()
+	ctx, span := tracerOf(ctx).Start(ctx, "wait for an item")
+	defer span.End()
+	d.services.options.Events.WaitBegun()
+	defer func() { d.services.options.Events.WaitEnded(d.name.text, d.delivered.Delivered, time.Since(d.began)) }()
+	err := d.take(ctx, func(about recipes.About) (*recipes.Delivery, error) { return d.queue.Take(ctx, d.lease.session, about) })
+	news := queueNews[*queuev1.TakeResponse]{box: d.box}
+	for err == nil && !d.delivered.Delivered {
+		err = d.outwait(ctx, d.lookAtQueue(ctx, &news))
+	}
+	return err
+}
+
+// lookAtQueue has an item delivered if there is one. Otherwise it tells the caller how it stands and returns when it is worth to look again.
+func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queuev1.TakeResponse]) error {
+	turn, err := await(ctx, d.heldStream, d.place.Look)
+	switch {
+	case err != nil:
+		return err
+	case turn.Asked.Break:
+		return errLockBroken
+	case turn.Delivered:
+		d.delivered = turn
+		return nil
+	case isClosed(turn.Changed):
+		return nil
+	case d.once && !d.caughtUp: // what the reader shows may be late
+		d.caughtUp = true
+		_, err := await(ctx, d.heldStream, func(ctx context.Context) (struct{}, error) { return struct{}{}, d.services.ensemble.CatchUp(ctx) })
+		return err
+	case d.once && !d.mayGetItem(ctx, turn):
+		return errQueueEmpty
+	}
+	rank := turn.Position + 1
+	var due <-chan struct{} // an item
+	if !turn.Due.IsZero() {
+		due = after(time.Until(turn.Due) + time.Millisecond)
+	}
+	for {
+		telling := news.due(rank)
+		err := d.pause(ctx, telling, turn.Changed, turn.Marked, due)
+		if err != nil || !isClosed(telling) {
+			return err
+		}
+		queued := &queuev1.Queued{Position: int32(turn.Position)}
+		news.tell(rank, queued, func() *queuev1.TakeResponse {
+			return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Queued{Queued: queued}}
+		})
+	}
+}
+
+// mayGetItem says whether there seem to be enough items for one who does not wait: then those before it are about to take theirs.
+func (d *deliveryStream) mayGetItem(ctx context.Context, turn recipes.Taker) bool {
+	state, err := await(ctx, d.heldStream, func(ctx context.Context) (recipes.QueueState, error) {
+		return d.queue.State(ctx, d.services.ensemble)
+	})
+	return err == nil && turn.Position > 0 && turn.Position < state.Items-state.Taken-state.Delayed
+}
+
+// begin makes a hold of the delivery, and lets the next of those who wait have its turn.
+func (d *deliveryStream) begin(ctx context.Context) (*queuev1.TakeResponse, nodeState) {
+	d.hold = &hold{name: d.name, token: d.place.Token, place: d.place.Guard(), done: newLatch()}
+	d.hold.finish = func(ctx context.Context) error { return d.place.Done(ctx, d.services.ensemble) }
+	id := d.beginHold(d.hold)
+	go d.place.LeaveQueue(context.WithoutCancel(ctx)) // ends with the session at the latest
+	delivered := &queuev1.Delivered{HoldId: id, FencingToken: d.place.Token, Values: d.place.Values}
+	return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Delivered{Delivered: delivered}}, d.asks(d.delivered.Asked, d.delivered.Changed)
+}
+
+// look asks what is asked of the delivery.
+func (d *deliveryStream) look(ctx context.Context) (nodeState, error) {
+	revocation, changed, err := d.place.LookAgain(ctx)
+	return d.asks(revocation, changed), err
+}
