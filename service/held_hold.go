@@ -19,6 +19,7 @@ type hold struct {
 	token   int64
 	place   recipes.Guard // of what may guard writes
 	also    []guard       // the others, of one that holds several
+	round   recipes.Round // of those who hold together, where they also end together
 	lease   *lease
 	granted time.Time
 
@@ -57,7 +58,7 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 
 // endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
 func (s *Services) endHold(ended *hold, why error) {
-	s.holds.end(ended.key, tombstone{why: why, kind: ended.kind, token: ended.token, released: ended.released, gone: ended.gone})
+	s.holds.end(ended.key, tombstone{why: why, kind: ended.kind, token: ended.token, released: ended.released, gone: ended.gone, round: ended.round})
 	s.held.leave()
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"sync"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 const (
@@ -48,6 +50,7 @@ type tombstone struct {
 	kind     string // a hold's
 	token    int64  // a hold's
 	released *latch // a hold's
+	round    recipes.Round
 }
 
 // enter gives live an id and binds it to identity.

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
@@ -39,6 +40,7 @@ type Options struct {
 	SequenceRoot   string                    // where sequences lie; "/sidekeeper/sequences"
 	GroupRoot      string                    // where groups lie; "/sidekeeper/groups"
 	SemaphoreRoot  string                    // where semaphores lie; "/sidekeeper/semaphores"
+	BarrierRoot    string                    // where barriers lie; "/sidekeeper/barriers"
 	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
 	WaitRoot       string                    // where leases publish what they wait for; "/sidekeeper/waits"
 	SessionTimeout time.Duration             // of leases that ask for none; Break assumes it of others'; 15 s
@@ -129,6 +131,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	lockv1.RegisterLockServiceServer(registrar, &lockService{services: s, directory: s.lockDirectory()})
 	configv1.RegisterConfigServiceServer(registrar, newConfigService(s))
 	semaphorev1.RegisterSemaphoreServiceServer(registrar, &semaphoreService{services: s})
+	barrierv1.RegisterBarrierServiceServer(registrar, &barrierService{services: s})
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
 	electionv1.RegisterElectionServiceServer(registrar, &electionService{services: s})
 	fencingv1.RegisterFencingServiceServer(registrar, &fencingService{services: s})
@@ -192,6 +195,7 @@ func (o Options) orDefaults() Options {
 	orElse(&o.SequenceRoot, "/sidekeeper/sequences")
 	orElse(&o.GroupRoot, "/sidekeeper/groups")
 	orElse(&o.SemaphoreRoot, "/sidekeeper/semaphores")
+	orElse(&o.BarrierRoot, "/sidekeeper/barriers")
 	orElse(&o.ConfigRoot, "/sidekeeper/config")
 	orElse(&o.WaitRoot, "/sidekeeper/waits")
 	orElse(&o.SessionTimeout, 15*time.Second)
@@ -226,7 +230,7 @@ func (noEvents) KeyWatchBegun()                    {}
 func (noEvents) KeyWatchEnded()                    {}
 func (noEvents) NodesWatched(int)                  {}
 
-// A waiterLimit counts the callers that wait for each lock or semaphore through this sidecar.
+// A waiterLimit counts the callers that wait for each lock, semaphore or double barrier through this sidecar.
 type waiterLimit struct {
 	most    int
 	mu      sync.Mutex

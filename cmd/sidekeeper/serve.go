@@ -168,6 +168,7 @@ func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metric
 	options.LockRoot, options.SequenceRoot = s.place(s.lockRoot, "locks"), s.place(s.sequenceRoot, "sequences")
 	options.GroupRoot, options.ConfigRoot = s.place(s.groupRoot, "groups"), s.place(s.configRoot, "config")
 	options.SemaphoreRoot, options.WaitRoot = s.place(s.semaphoreRoot, "semaphores"), s.place("", "waits")
+	options.BarrierRoot = s.place(s.barrierRoot, "barriers")
 	options.LatchElections = s.elections.String() == "latch"
 	options.NestedLocks = s.lockLayout.String() == "nested"
 	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -97,6 +98,7 @@ var urgent = []string{
 	lockv1.LockService_Check_FullMethodName, lockv1.LockService_Release_FullMethodName,
 	electionv1.ElectionService_Resign_FullMethodName,
 	semaphorev1.SemaphoreService_Check_FullMethodName, semaphorev1.SemaphoreService_Release_FullMethodName,
+	barrierv1.BarrierService_Leave_FullMethodName,
 	leasev1.LeaseService_Check_FullMethodName, leasev1.LeaseService_Close_FullMethodName,
 }
 
