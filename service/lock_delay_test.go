@@ -89,6 +89,7 @@ func TestAHoldOfALeaseOfItsOwnLeavesNoDelayWhenItsHolderLetsGo(t *testing.T) {
 		},
 	} {
 		letGo(s.hold(s.callers, delay(time.Minute)))
+		waitUntil(t, func() bool { return s.contenders("orders") == 0 })
 	}
 	s.hold(s.callers, delay(time.Minute))
 }

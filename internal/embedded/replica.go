@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // A Replica is what one server of several knows: the tree, the sessions, and the clients attached to it with their
@@ -81,8 +79,14 @@ func (r *Replica) Stat(path string) (Stat, bool) {
 	return n.Describe(), true
 }
 
-// Read gives a node.
-func (r *Replica) Read(path string) (recipes.Node, error) { return r.server.ensemble.tree.Read(path) }
+// Data gives a node's data; none if it is missing.
+func (r *Replica) Data(path string) []byte {
+	n, err := r.server.ensemble.tree.Find(path)
+	if err != nil {
+		return nil
+	}
+	return bytes.Clone(n.data)
+}
 
 // Paths lists all nodes in order.
 func (r *Replica) Paths() []string {

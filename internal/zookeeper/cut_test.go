@@ -63,7 +63,7 @@ func cutIn(l *link.Link, way int, opcode link.Opcode, dir string, times int) *li
 	return cut(func(f link.Frame) bool { return match(f) && strings.HasPrefix(f.Path(), dir+"/") }, times)
 }
 
-// guard is the place of a session of the outsider's below a directory.
+// guard is the place of a session of the outsider's below a directory. Another place keeps the ensemble from deleting what is empty.
 func (o outsider) guard(dir string) recipes.Guard {
 	o.Helper()
 	holder, err := o.Open(o.Context(), 0)
@@ -71,11 +71,13 @@ func (o outsider) guard(dir string) recipes.Guard {
 		o.Fatal(err)
 	}
 	o.Cleanup(func() { holder.Close(context.Background()) })
-	place, err := holder.Enqueue(o.Context(), dir+"/locks", "-lock-", nil)
-	if err != nil {
-		o.Fatal(err)
+	var places [2]recipes.Enqueued
+	for i := range places {
+		if places[i], err = holder.Enqueue(o.Context(), dir+"/locks", "-lock-", nil); err != nil {
+			o.Fatal(err)
+		}
 	}
-	return recipes.Guard{Path: dir + "/locks/" + place.Name}
+	return recipes.Guard{Path: dir + "/locks/" + places[1].Name}
 }
 
 // testGuardedCuts has the guard of a member go while a session does not know what became of the joining. Whoever was made before is a member,

@@ -161,8 +161,7 @@ func (r *runner) standing(to string) (owners []int64, yields bool) {
 
 // yields says whether a leader is asked to yield to that candidate.
 func (r *runner) yields(leader, to string) bool {
-	node, err := r.Read(election.Path + "/" + leader)
-	return err == nil && bytes.Contains(node.Data, fmt.Appendf(nil, `"to":%q`, to))
+	return bytes.Contains(r.Data(election.Path+"/"+leader), fmt.Appendf(nil, `"to":%q`, to))
 }
 
 // visit campaigns, leads and leaves. A patient visitor does not go before it has led.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/embedded"
-	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // leader is the server that leads a quorum, or nil.
@@ -84,11 +83,11 @@ func (e *Ensemble) Stat(path string) (embedded.Stat, bool) {
 	return e.truth.Stat(path)
 }
 
-// Read reads a node as it is committed.
-func (e *Ensemble) Read(path string) (recipes.Node, error) {
+// Data are a node's as they are committed.
+func (e *Ensemble) Data(path string) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.truth.Read(path)
+	return e.truth.Data(path)
 }
 
 // Owned are the nodes that live with a session, as they are committed.
