@@ -56,6 +56,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newDevCommand(),
 		newLockCommand(reach),
 		newSemaphoreCommand(reach),
+		newBarrierCommand(reach),
 		newElectCommand(reach),
 		newMembersCommand(reach),
 		newGroupsCommand(reach),
