@@ -58,7 +58,9 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 
 // endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
 func (s *Services) endHold(ended *hold, why error) {
-	s.holds.end(ended.key, tombstone{why: why, kind: ended.kind, token: ended.token, released: ended.released, gone: ended.gone, round: ended.round})
+	s.holds.end(ended.key, tombstone{
+		why: why, kind: ended.kind, token: ended.token, released: ended.released, gone: ended.gone, round: ended.round,
+	})
 	s.held.leave()
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)
