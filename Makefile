@@ -59,7 +59,7 @@ test-go:
 	go test -race -p 1 -timeout 30m $(SERVERS)
 
 .PHONY: kube-test
-kube-test: ## Test the Helm chart, the injector and elections of controllers on a real API server of Kubernetes, which it builds once; then it takes four minutes
+kube-test: ## Test the Helm chart, the injector, a pod whose sidecar is restarted and elections of controllers on a real API server of Kubernetes, which it builds once; then it takes four minutes
 	go test -race -count=1 -v -tags kube -timeout 60m ./test/kube
 	go -C tools/controllers test -count=1 -v -tags kube -timeout 3h -run TestNoWriteOfAnOldLeader .
 
@@ -146,6 +146,10 @@ browser: build ## Test the console in Chromium, with the rules of accessibility
 pictures: build ## Take the pictures of docs/ anew, of a real sidecar; it takes Chromium, and what `make python` prepares
 	go -C tools/pictures build -o ../../bin/pictures .
 	bin/pictures
+
+.PHONY: site
+site: ## Make a site of the documents, which can be searched, in bin/site; it takes Python and npm
+	tools/site/build
 
 .PHONY: conductor
 conductor: build

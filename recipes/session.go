@@ -9,6 +9,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -22,6 +23,8 @@ var (
 	ErrDenied = errors.New("denied by the ensemble's access control")
 	// ErrUnreachable means that the ensemble does not answer; nothing was sent.
 	ErrUnreachable = errors.New("ensemble unreachable")
+	// ErrRestored means that the ensemble's state is older than it was, so that fencing tokens would repeat; nothing was sent.
+	ErrRestored = fmt.Errorf("%w: restored from an older state, so that fencing tokens would repeat", ErrUnreachable)
 	// ErrOutcomeUnknown means that a reply was lost and what became of the request cannot be found out.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 	// ErrSessionEnded means that the session has ended, so that nothing it owned is owned any more.

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc"
 
 	devv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/dev/v1"
-	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
 // Faults are what an ensemble for development and tests can be made to do.
@@ -88,7 +87,7 @@ func (d *devService) ExpireLease(ctx context.Context, request *devv1.ExpireLease
 func (d *devService) named(ctx context.Context, request *devv1.ExpireLeaseRequest) ([]*lease, error) {
 	switch which := request.GetLeases().(type) {
 	case *devv1.ExpireLeaseRequest_LeaseId:
-		found, err := d.services.leases.find(caller.Of(ctx), which.LeaseId)
+		found, err := d.services.leases.find(ctx, which.LeaseId)
 		return []*lease{found}, err
 	case *devv1.ExpireLeaseRequest_Lock:
 		return d.holders(which.Lock)

@@ -119,6 +119,7 @@ var answers = []answer{
 	{recipes.ErrDenied, codes.PermissionDenied, errorsv1.Reason_REASON_ENSEMBLE_DENIED},
 	{recipes.ErrOutcomeUnknown, codes.Aborted, errorsv1.Reason_REASON_OUTCOME_UNKNOWN},
 	{recipes.ErrGuardLost, codes.FailedPrecondition, errorsv1.Reason_REASON_GUARD_LOST},
+	{recipes.ErrRestored, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},
 	{recipes.ErrUnreachable, codes.Unavailable, errorsv1.Reason_REASON_ENSEMBLE_UNREACHABLE},
 	{context.Canceled, codes.Canceled, errorsv1.Reason_REASON_UNSPECIFIED},
 	{context.DeadlineExceeded, codes.DeadlineExceeded, errorsv1.Reason_REASON_UNSPECIFIED},

@@ -70,7 +70,10 @@ func (s *Services) findHold(ctx context.Context, kind, field, id string) (*hold,
 	if err := parseID(field, id); err != nil {
 		return nil, nil, err
 	}
-	found, ended, ok := s.holds.find(id, caller.Of(ctx).Identity)
+	found, ended, ok, err := lookUp(ctx, s.leases.returns, &s.holds, id, "")
+	if err != nil {
+		return nil, nil, err
+	}
 	if !ok || ended == nil && found.kind != kind || ended != nil && ended.kind != kind {
 		return nil, nil, errHoldNotFound
 	}

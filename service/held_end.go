@@ -36,6 +36,8 @@ func (s *heldStream[P, M]) endHold(ctx context.Context, why error) error {
 	}
 	if s.held {
 		s.recipe.end(why)
+	} else {
+		s.started.endClaim(why)
 	}
 	if place, taken := s.took(); taken { // what is claimed is taken again at once, or never
 		defer place.Disregard()

@@ -58,9 +58,7 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 
 // endHold is the end of a hold as far as its caller is concerned; why is nil if it gave the hold up.
 func (s *Services) endHold(ended *hold, why error) {
-	s.holds.end(ended.key, tombstone{
-		why: why, kind: ended.kind, token: ended.token, released: ended.released, gone: ended.gone, round: ended.round,
-	})
+	s.holds.end(ended.key, ended.ending(why))
 	s.held.leave()
 	s.options.Events.HoldEnded(endOf(why), time.Since(ended.granted))
 	s.audit.ended(ended, why)
@@ -68,6 +66,10 @@ func (s *Services) endHold(ended *hold, why error) {
 		s.options.Log.Info(ended.kind+" lost", zap.Stringer("name", ended.name), zap.Stringer("hold", ended.key),
 			zap.String(leaseWord, ended.lease.logID), zap.Int64("fencing_token", ended.token), zap.String("reason", endOf(why)))
 	}
+}
+
+func (h *hold) ending(why error) tombstone {
+	return tombstone{why: why, kind: h.kind, token: h.token, released: h.released, gone: h.gone, round: h.round}
 }
 
 // forgoHold says that the ensemble has let go of an ended hold's place. If the lease was lost on the way the ensemble has

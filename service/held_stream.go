@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -146,7 +147,11 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	caller.AfterStatus(ctx, func() { s.giveUp(ctx) })
 	defer func() { s.settle(ctx, err) }() // also after a panic
 	err = errInterrupted
-	err = s.meaning(recipe.awaitTurn(waiting))
+	err = recipe.awaitTurn(waiting)
+	if errors.Is(err, recipes.ErrKindMismatch) && !s.counts() {
+		err = cmp.Or(s.leave(waiting), err) // before the caller hears of it: others behind it would be refused on account of it
+	}
+	err = s.meaning(err)
 	if err != nil {
 		return err
 	}
@@ -184,7 +189,7 @@ func (s *heldStream[P, M]) takeLease(ctx context.Context) (err error) {
 		}
 		return err
 	default:
-		if s.lease, err = s.services.leases.find(s.caller, s.recipe.leaseID); err != nil {
+		if s.lease, err = s.services.leases.find(ctx, s.recipe.leaseID); err != nil {
 			return err
 		}
 	}
@@ -229,6 +234,15 @@ func (s *heldStream[P, M]) take(ctx context.Context, join func(recipes.About) (P
 		return err
 	}
 	s.place, err = s.taking.wait()
+	return err
+}
+
+// leave gives the place up that the stream took.
+func (s *heldStream[P, M]) leave(ctx context.Context) error {
+	_, err := await(ctx, s, func(ctx context.Context) (left struct{}, _ error) {
+		s.place.Leave(ctx)
+		return left, nil
+	})
 	return err
 }
 
@@ -304,6 +318,7 @@ func (s *heldStream[P, M]) meaning(err error) error {
 func (s *heldStream[P, M]) keep(ctx context.Context) error {
 	announcement, first := s.recipe.begin(ctx)
 	s.held = true
+	s.started.settle()
 	s.connectivity = &connectivity{} // which the lease's stream tells
 	if s.started == nil {
 		s.connectivity = newConnectivity(s.lease.session)

@@ -66,9 +66,24 @@ func (r *idRegistry[T]) enter(identity string, live T) (id string, key digest) {
 
 // enterAs gives live an id that it had before, unless that is in use.
 func (r *idRegistry[T]) enterAs(id, identity string, live T) (key digest, ok bool) {
-	key = digestOf(id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.enterLocked(id, identity, live)
+}
+
+// enterEnded remembers how something has ended under an id that it had before, unless that is in use.
+func (r *idRegistry[T]) enterEnded(id, identity string, how tombstone) (key digest, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var nothing T
+	if key, ok = r.enterLocked(id, identity, nothing); ok {
+		r.endLocked(key, how)
+	}
+	return key, ok
+}
+
+func (r *idRegistry[T]) enterLocked(id, identity string, live T) (key digest, ok bool) {
+	key = digestOf(id)
 	if r.entries == nil {
 		r.entries, r.past = map[digest]*entry[T]{}, map[string][]*entry[T]{}
 	}
@@ -97,6 +112,10 @@ func (r *idRegistry[T]) find(id, identity string) (live T, ended *tombstone, ok 
 func (r *idRegistry[T]) end(key digest, how tombstone) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.endLocked(key, how)
+}
+
+func (r *idRegistry[T]) endLocked(key digest, how tombstone) {
 	gone := r.entries[key]
 	if gone == nil || gone.ended != nil {
 		return

@@ -223,7 +223,7 @@ func (s *leaseStream[M]) tellConnectivity(ctx context.Context, suspended bool) {
 }
 
 func (l *leaseService) Check(ctx context.Context, request *leasev1.CheckRequest) (*leasev1.CheckResponse, error) {
-	found, err := l.services.leases.find(caller.Of(ctx), request.GetLeaseId())
+	found, err := l.services.leases.find(ctx, request.GetLeaseId())
 	if err != nil {
 		return nil, err
 	}
@@ -235,12 +235,12 @@ func (l *leaseService) Check(ctx context.Context, request *leasev1.CheckRequest)
 }
 
 func (l *leaseService) Close(ctx context.Context, request *leasev1.CloseRequest) (*leasev1.CloseResponse, error) {
-	if err := parseID("lease_id", request.GetLeaseId()); err != nil {
+	if err := l.comeBackToClose(ctx, request.GetLeaseId()); err != nil {
 		return nil, err
 	}
-	found, ended, ok := l.services.leases.ids.find(request.GetLeaseId(), caller.Of(ctx).Identity)
-	if !ok {
-		return nil, errLeaseNotFound
+	found, ended, err := l.services.leases.lookUp(ctx, request.GetLeaseId())
+	if err != nil {
+		return nil, err
 	}
 	if ended == nil {
 		found.close(caller.Of(ctx))

@@ -269,6 +269,9 @@ func (s *started) run(method string, handle grpc.StreamHandler) {
 	told := sync.OnceFunc(s.telling.Done)
 	defer told()
 	err := caller.PassageOf(s.ctx)(method, &innerStream{ctx: ctx}, handle)
+	if s.claim.held() && !s.claim.inHand {
+		s.endClaim(err)
+	}
 	asked := s.asked.Load()
 	if !asked {
 		select {

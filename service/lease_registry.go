@@ -138,6 +138,7 @@ type leases struct {
 	ids      idRegistry[*lease] // those that have an id
 	sessions openCount          // those that have not finished, and those that are being opened
 	shares   *caller.Shares     // of them, by identity
+	returns  *returns
 
 	mu     sync.Mutex
 	open   map[*lease]struct{}
@@ -145,7 +146,10 @@ type leases struct {
 }
 
 func newLeases(options Options, ensemble Ensemble, drain *drain) *leases {
-	return &leases{options: options, ensemble: ensemble, drain: drain, open: map[*lease]struct{}{}, shares: caller.NewShares(options.LeaseShare)}
+	return &leases{
+		options: options, ensemble: ensemble, drain: drain, open: map[*lease]struct{}{}, shares: caller.NewShares(options.LeaseShare),
+		returns: newReturns(options.Resumption, drain),
+	}
 }
 
 // begin opens a session and makes a lease of it. Whoever begins a lease must end and finish it.
@@ -219,19 +223,28 @@ func (l *leases) openSession(ctx context.Context, open func(context.Context) (Se
 }
 
 // find returns the caller's open lease with this id, or why there is none.
-func (l *leases) find(from caller.Caller, id string) (*lease, error) {
-	if err := parseID("lease_id", id); err != nil {
-		return nil, err
-	}
-	found, past, ok := l.ids.find(id, from.Identity)
+func (l *leases) find(ctx context.Context, id string) (*lease, error) {
+	found, past, err := l.lookUp(ctx, id)
 	switch {
-	case !ok:
-		return nil, errLeaseNotFound
+	case err != nil:
+		return nil, err
 	case past != nil:
 		return nil, past.why
 	}
-	found.isKnownTo(from)
+	found.isKnownTo(caller.Of(ctx))
 	return found, nil
+}
+
+// lookUp returns the caller's lease with this id, or how it has ended.
+func (l *leases) lookUp(ctx context.Context, id string) (*lease, *tombstone, error) {
+	if err := parseID("lease_id", id); err != nil {
+		return nil, nil, err
+	}
+	found, past, ok, err := lookUp(ctx, l.returns, &l.ids, id, digestOf(id).full())
+	if err == nil && !ok {
+		err = errLeaseNotFound
+	}
+	return found, past, err
 }
 
 // finish lets go of all that the lease owns, when the streams that stood on it have left it: nobody counts on what they had

@@ -39,10 +39,13 @@ type claim struct {
 	standing []recipes.Standing // its nodes: permits have several
 	session  ReturnedSession
 	shared   time.Time // when nobody counts any more who asked the process before over a connection of its own; zero if nobody did
+	permits  bool      // it is for permits
 
 	decided *latch // closed when its nodes are the request's again, or it has been told why not
 	inHand  bool   // the request's stream lets go of its nodes
 	taken   func() // called when that is so, or they are gone
+	settled func() // called when it is held again or has ended, or if it never was held
+	ended   *hold  // as which it has ended that was not held again
 }
 
 // held says whether the caller says that it was granted.
@@ -127,8 +130,15 @@ func (m *multiplex) resume(request *leasev1.Resume) (goOn func() (decide func())
 	if err := m.stream.SendHeader(metadata.MD{}); err != nil {
 		return nil, err
 	}
+	leave := m.leases.services.leases.returns.enter(caller.Of(m.ctx).Identity)
 	standing, session, err := m.comeBack(id)
-	return func() func() { return m.goOn(claims, standing, session) }, err
+	if err != nil {
+		leave()
+	}
+	return func() func() {
+		defer leave()
+		return m.goOn(claims, standing, session)
+	}, err
 }
 
 // goOn goes on with what is claimed, each with its node, and lets go of the rest. The lease is not finished before both are in hand. It returns
@@ -138,7 +148,11 @@ func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, s
 	for _, asked := range claims {
 		made := &claim{
 			token: asked.GetToken(), holdID: asked.GetHoldId(), session: session, shared: m.shared,
-			decided: newLatch(), taken: sync.OnceFunc(m.lease.streams.leave),
+			permits: asked.GetStart().GetAcquirePermits() != nil,
+			decided: newLatch(), taken: sync.OnceFunc(m.lease.streams.leave), settled: func() {},
+		}
+		if made.held() {
+			made.settled = m.awaitHold()
 		}
 		made.standing, standing = split(standing, asked)
 		m.lease.streams.enter(math.MaxInt)
@@ -245,12 +259,19 @@ func (m *multiplex) giveUpUnclaimed(left recipes.Standing) {
 func (s *started) decide() {
 	if s.claim != nil {
 		s.claim.decided.close()
+		s.claim.settled()
 	}
 }
 
 // giveUpClaim lets go of what is claimed by a request that was refused before its stream had it in hand.
 func (s *started) giveUpClaim() {
-	if s.claim == nil || s.claim.inHand {
+	switch {
+	case s.claim == nil:
+		return
+	case s.claim.ended != nil:
+		defer s.leases.services.forgoHold(s.claim.ended)
+	}
+	if s.claim.inHand {
 		return
 	}
 	defer s.claim.taken()

@@ -1,9 +1,7 @@
 package service
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -168,9 +166,6 @@ func (a *lockStream[M]) awaitTurn(ctx context.Context) error {
 	for err == nil && a.granted == nil {
 		err = a.outwait(ctx, a.lookAtQueue(ctx, &news))
 	}
-	if errors.Is(err, recipes.ErrKindMismatch) {
-		return cmp.Or(a.leaveQueue(ctx), err) // before the caller hears of it: others behind it would be refused on account of it
-	}
 	return err
 }
 
@@ -183,18 +178,9 @@ func (a *lockStream[M]) join(ctx context.Context, about recipes.About) (*recipes
 	return a.lock.Join(ctx, a.lease.session, a.params.mode, about)
 }
 
-// leaveQueue gives the place up.
-func (a *lockStream[M]) leaveQueue(ctx context.Context) error {
-	_, err := await(ctx, a.heldStream, func(ctx context.Context) (left struct{}, _ error) {
-		a.place.Leave(ctx)
-		return left, nil
-	})
-	return err
-}
-
 // stepBack gives the place up and takes the last one.
 func (a *lockStream[M]) stepBack(ctx context.Context) error {
-	if err := a.leaveQueue(ctx); err != nil {
+	if err := a.leave(ctx); err != nil {
 		return err
 	}
 	return a.take(ctx, func(about recipes.About) (*recipes.Place, error) { return a.join(ctx, about) })

@@ -64,6 +64,7 @@ func TestADelayFollowsEveryEndButTheHoldersOwn(t *testing.T) {
 			}
 			once := &lockv1.AcquireRequest{Name: "orders", WaitTimeout: lasting(0)}
 			s.acquire(s.others, once).sees("FailedPrecondition LOCK_HELD")
+			waitUntil(t, func() bool { return s.contenders("orders") == 0 })
 			began := time.Now()
 			waiter := s.acquire(s.others, next)
 			waiter.sees("queued 0")

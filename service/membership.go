@@ -140,7 +140,7 @@ func (m *membershipService) Update(
 	from := caller.Of(ctx)
 	var with *lease
 	if request.GetLeaseId() != "" {
-		if with, err = m.services.leases.find(from, request.GetLeaseId()); err != nil {
+		if with, err = m.services.leases.find(ctx, request.GetLeaseId()); err != nil {
 			return nil, err
 		}
 	}

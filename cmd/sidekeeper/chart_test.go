@@ -75,25 +75,30 @@ func valueName(flagName string) string {
 func settingsAsValues() string {
 	var text strings.Builder
 	for _, each := range settingsOfTheChart() {
-		_, help := pflag.UnquoteUsage(each)
-		if first, _, _ := strings.Cut(help, " "); first == strings.ToLower(first) { // no name of the ensemble's
-			help = strings.ToUpper(help[:1]) + help[1:]
-		}
-		fmt.Fprintf(&text, "  # %s", help)
-		if value := defaultOf(each); value != "" {
-			fmt.Fprintf(&text, " (%s)", strings.Trim(value, "`"))
-		}
-		own := chartDefaults[each.Name]
-		fmt.Fprintln(&text, strings.TrimRight(". "+own.why, " "))
-		fmt.Fprintf(&text, "  %s: %q\n", valueName(each.Name), own.value)
+		fmt.Fprintf(&text, "  # %s\n", told(each))
+		fmt.Fprintf(&text, "  %s: %q\n", valueName(each.Name), chartDefaults[each.Name].value)
 	}
 	return text.String()
+}
+
+// told is what the chart says of a flag.
+func told(each *pflag.Flag) string {
+	_, help := pflag.UnquoteUsage(each)
+	if first, _, _ := strings.Cut(help, " "); first == strings.ToLower(first) { // no name of the ensemble's
+		help = strings.ToUpper(help[:1]) + help[1:]
+	}
+	if value := defaultOf(each); value != "" {
+		help += fmt.Sprintf(" (%s)", strings.Trim(value, "`"))
+	}
+	return strings.TrimRight(help+". "+chartDefaults[each.Name].why, " ")
 }
 
 func settingsAsSchema() map[string]any {
 	properties := map[string]any{}
 	for _, each := range settingsOfTheChart() {
-		properties[valueName(each.Name)] = schemaOf(each)
+		property := schemaOf(each)
+		property["description"] = told(each)
+		properties[valueName(each.Name)] = property
 	}
 	return properties
 }

@@ -14,27 +14,46 @@ import (
 const configurationPath = "../../docs/configuration.md"
 
 func TestThePageOfTheConfigurationShowsEveryFlagAsItIs(t *testing.T) {
-	written, err := os.ReadFile(configurationPath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(written)
-	for name, wanted := range map[string]string{
+	comparePage(t, configurationPath, map[string]string{
 		"serve":          serveTables(),
 		"read again":     strings.Join(readAgain(), ", ") + ".\n",
 		"dev":            flagTable((&devSettings{}).flags(), nil),
 		"inject-webhook": flagTable((&injection{}).flags(), nil),
 		"validity":       validityTable(),
-	} {
+	})
+}
+
+func TestThePageOfLimitsShowsEverySettingThatIsANumberOrATime(t *testing.T) {
+	numbers := pflag.NewFlagSet("", pflag.ContinueOnError)
+	numbers.SortFlags = false
+	for _, each := range settingGroups {
+		each.of(new(settings).flags()).VisitAll(func(flag *pflag.Flag) {
+			if slices.Contains([]string{"int", "duration", "bytes"}, flag.Value.Type()) {
+				numbers.AddFlag(flag)
+			}
+		})
+	}
+	comparePage(t, "../../docs/limits.md", map[string]string{"settings": flagTable(numbers, rulesByFlag())})
+}
+
+// comparePage compares what stands between the marks of a page with what should.
+func comparePage(t *testing.T, path string, parts map[string]string) {
+	t.Helper()
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(written)
+	for name, wanted := range parts {
 		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->\n"
 		before, rest, begins := strings.Cut(page, begin)
 		_, after, ends := strings.Cut(rest, end)
 		if !begins || !ends {
-			t.Fatalf("%s has no lines %q and %q", configurationPath, begin, end)
+			t.Fatalf("%s has no lines %q and %q", path, begin, end)
 		}
 		page = before + begin + "\n" + wanted + "\n" + end + after
 	}
-	compareOrUpdate(t, configurationPath, string(written), page)
+	compareOrUpdate(t, path, string(written), page)
 }
 
 func TestEverySettingBelongsToOneSubject(t *testing.T) {

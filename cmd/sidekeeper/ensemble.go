@@ -53,7 +53,7 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces
 	serves := len(directories) > 0
 	config.Quotas, config.FollowServers = serves, serves && config.FollowServers
 	config.Directories, config.Auth, config.TLS, config.Log = directories, auth, secure, log
-	config.Observe, config.Late = traces.observer(metrics), metrics.HeartbeatLate
+	config.Observe, config.Late, config.Restored = traces.observer(metrics), metrics.HeartbeatLate, metrics.EnsembleRestored
 	client, err := zookeeper.New(config)
 	return ensemble{client}, err
 }

@@ -15,24 +15,30 @@ import (
 
 // Whatever can be limited, by a flag or in the policy, stands in the one table of limits, and in that of the policy's fields.
 func TestTheTableOfLimitsHasEveryLimit(t *testing.T) {
-	content, err := os.ReadFile("../../docs/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, text, _ := strings.Cut(string(content), "\n## Limits\n")
-	table, _, _ := strings.Cut(text, "\n## ")
-	_, text, _ = strings.Cut(string(content), "\n### Limits in the policy\n")
-	fields, _, _ := strings.Cut(text, "\n## ")
+	table := section(t, "../../docs/limits.md", "## What one caller may have")
+	fields := section(t, "../../docs/security.md", "### Limits in the policy")
 	for _, name := range policy.LimitNames() {
 		if !hasRow(table, "(`"+name+"`)") || !hasRow(fields, "| `"+name+"` |") {
-			t.Errorf("docs/security.md lacks a row of %s", name)
+			t.Errorf("docs/limits.md or docs/security.md lacks a row of %s", name)
 		}
 	}
 	new(settings).flags().VisitAll(func(flag *pflag.Flag) {
 		if (strings.HasPrefix(flag.Name, "max-") || flag.Name == "ephemeral-bytes") && !hasRow(table, "`--"+flag.Name+"`") {
-			t.Errorf("docs/security.md lacks a row of --%s", flag.Name)
+			t.Errorf("docs/limits.md lacks a row of --%s", flag.Name)
 		}
 	})
+}
+
+// section is what stands below a heading of a page, up to the next chapter.
+func section(t *testing.T, path, heading string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(content), "\n"+heading+"\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
 }
 
 func hasRow(table, part string) bool {

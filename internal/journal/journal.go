@@ -197,12 +197,27 @@ func (j *Journal) Claim(key, identity string) (Record, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	found, ok := j.earlier[key]
-	if !ok || found.Identity != identity || time.Since(j.began) > found.Session.Timeout {
+	if !ok || found.Identity != identity || j.isLate(found) {
 		return Record{}, false
 	}
 	delete(j.earlier, key)
 	return found, true
 }
+
+// Awaits says whether a lease may be handed out still: that with this key, or with none, whichever is this caller's.
+func (j *Journal) Awaits(key, identity string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for of, record := range j.earlier {
+		if (key == "" || key == of) && record.Identity == identity && !j.isLate(record) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLate says whether the session has expired if nobody has come back to it.
+func (j *Journal) isLate(record Record) bool { return time.Since(j.began) > record.Session.Timeout }
 
 // Return takes back what was claimed in vain.
 func (j *Journal) Return(key string, record Record) {

@@ -90,6 +90,31 @@ func TestARecordIsHandedOutOnceToItsCaller(t *testing.T) {
 	}
 }
 
+func TestALeaseIsAwaitedForAsLongAsItMayBeHandedOut(t *testing.T) {
+	j, _ := open(t, filepath.Join(t.TempDir(), "state"), scope)
+	made := record(1)
+	made.Session.Timeout = time.Hour
+	write(t, j, "a", made)
+	j, _ = again(t, j)
+	awaited := func(when string, want bool, key, identity string) {
+		t.Helper()
+		if got := j.Awaits(key, identity); got != want {
+			t.Errorf("%s: %t", when, got)
+		}
+	}
+	awaited("the lease", true, "a", "uid:1000")
+	awaited("any lease", true, "", "uid:1000")
+	awaited("another lease", false, "b", "uid:1000")
+	awaited("somebody else's", false, "a", "uid:1001")
+	j.began = j.began.Add(-2 * time.Hour)
+	awaited("after its session has expired", false, "a", "uid:1000")
+	j.began = time.Now()
+	if _, ok := j.Claim("a", "uid:1000"); !ok {
+		t.Error("not handed out")
+	}
+	awaited("once it is handed out", false, "a", "uid:1000")
+}
+
 func TestWhatMayNotBeUsedIsRefusedAndDeleted(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, j *Journal, file string){
 		"torn": func(t *testing.T, _ *Journal, file string) {

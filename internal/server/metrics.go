@@ -18,7 +18,7 @@ import (
 )
 
 // Metrics counts what happens in one sidecar. It is the Events of its services, and takes the ensemble's part through
-// HeartbeatLate and RequestDone. Each Metrics has a registry of its own.
+// HeartbeatLate, EnsembleRestored and RequestDone. Each Metrics has a registry of its own.
 type Metrics struct {
 	registry *prometheus.Registry
 	calls    *grpcprometheus.ServerMetrics
@@ -33,6 +33,7 @@ type Metrics struct {
 	numbers, writes         *prometheus.CounterVec
 	keyWatches, watched     prometheus.Gauge
 	heartbeatsLate          prometheus.Counter
+	restores                prometheus.Counter
 	refusedPolicy           prometheus.Gauge
 	requestTime             *prometheus.HistogramVec
 	requestsLost            *prometheus.CounterVec
@@ -70,6 +71,7 @@ func NewMetrics() *Metrics {
 		keyWatches:     f.gauge("key_watches", "Callers that watch configuration keys."),
 		watched:        f.gauge("watched_nodes", "Nodes watched for callers that watch groups and keys."),
 		heartbeatsLate: f.counter("heartbeats_late_total", "Heartbeats that the ensemble did not answer in time."),
+		restores:       f.counter("ensemble_restores_total", "Times that the ensemble was found to be restored from an older state."),
 		refusedPolicy:  f.gauge("policy_refused", "1 while the policy file is invalid and its last valid version is in force, else 0."),
 		requestTime: f.histograms("zookeeper_request_seconds", "Time until the ensemble answered, by operation.",
 			shortTimes, "operation"),
@@ -161,6 +163,9 @@ func (m *Metrics) lateHeartbeats() (count int) {
 
 // HeartbeatLate counts a heartbeat that the ensemble did not answer in time.
 func (m *Metrics) HeartbeatLate() { m.heartbeatsLate.Inc() }
+
+// EnsembleRestored counts that the ensemble was found to be restored from an older state.
+func (m *Metrics) EnsembleRestored() { m.restores.Inc() }
 
 // RequestDone counts a request to the ensemble that was answered, or whose answer was lost.
 func (m *Metrics) RequestDone(_ context.Context, operation string, took time.Duration, lost bool) {

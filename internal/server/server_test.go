@@ -252,6 +252,7 @@ func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.
 	p.metrics.WaitEnded(true, time.Second)
 	p.metrics.HoldEnded("LEASE_LOST", time.Second)
 	p.metrics.HeartbeatLate()
+	p.metrics.EnsembleRestored()
 	p.metrics.RequestDone(t.Context(), "create", time.Millisecond, false)
 	_, err := lockv1.NewLockServiceClient(p.dial(p.address())).Get(within(t), &lockv1.GetRequest{})
 	must(t, err)
@@ -259,7 +260,8 @@ func TestScrapersSeeMetricsHealthAndReadinessAndProfilesAreElsewhere(t *testing.
 	text := fetched(t, p.where(forMetrics)+"/metrics")
 	for _, want := range []string{
 		"sidekeeper_holds 0\n", "sidekeeper_waiters 0\n", `sidekeeper_hold_losses_total{reason="LEASE_LOST"} 1`,
-		"sidekeeper_heartbeats_late_total 1", `sidekeeper_zookeeper_request_seconds_count{operation="create"} 1`,
+		"sidekeeper_heartbeats_late_total 1", "sidekeeper_ensemble_restores_total 1",
+		`sidekeeper_zookeeper_request_seconds_count{operation="create"} 1`,
 		`sidekeeper_wait_seconds_count{granted="yes"} 1`, `grpc_method="Get",grpc_service="sidekeeper.lock.v1.LockService"`,
 	} {
 		if !strings.Contains(text, want) {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 // A babbler is a server whose answers are decided by bytes: each answer begins with a byte that says of which kind it is, and
 // another that says how many bytes of what follows belong to it. When there are no more, it answers as a server does.
 type babbler struct {
+	zxid atomic.Int64 // of the newest answer
+
 	heartbeats bool          // whether transactions are answered so, too: heartbeats are such
 	regranted  time.Duration // the timeout that a session gets which comes back; 0 is what it asks for
 
@@ -93,7 +96,7 @@ func readFrame(from io.Reader) ([]byte, error) {
 func (b *babbler) answer(to io.Writer, request []byte, first bool) error {
 	kind, content := b.next(request, first)
 	if kind == answerEvent && !first {
-		if _, err := to.Write(framed(header(eventXid, 0), content)); err != nil {
+		if _, err := to.Write(framed(b.header(eventXid, 0), content)); err != nil {
 			return err
 		}
 		kind = answerGood
@@ -125,12 +128,13 @@ func (b *babbler) head(request []byte, first bool, code int32) []byte {
 		}
 		return binary.BigEndian.AppendUint64(head, max(7, binary.BigEndian.Uint64(request[16:])))
 	}
-	return header(int32(binary.BigEndian.Uint32(request)), code)
+	return b.header(int32(binary.BigEndian.Uint32(request)), code)
 }
 
-func header(xid, code int32) []byte {
+// header has a new transaction's number, as if whatever is asked for were one.
+func (b *babbler) header(xid, code int32) []byte {
 	head := binary.BigEndian.AppendUint32(nil, uint32(xid))
-	head = binary.BigEndian.AppendUint64(head, 1)
+	head = binary.BigEndian.AppendUint64(head, uint64(b.zxid.Add(1)))
 	return binary.BigEndian.AppendUint32(head, uint32(code))
 }
 

@@ -39,6 +39,7 @@ type Client struct {
 	servers       *serverList
 	silentServers *silentServers
 	pool          sessionPool
+	shown         highWater
 	crowded       largeDirectories // whose lists are read by the reader alone
 	quotas        *quota.Keeper    // or nil
 	random        *rand.Rand
@@ -95,13 +96,17 @@ func (c *Client) Close() {
 }
 
 // Open opens a session with this timeout, or the configured one if it is 0. It gives up with ErrUnreachable after a
-// third of the timeout, and with ErrConnectionLimit as soon as the servers are seen to refuse it for being one too many.
+// third of the timeout, with ErrConnectionLimit as soon as the servers are seen to refuse it for being one too many, and at once with
+// ErrRestored while the ensemble is older than it was.
 func (c *Client) Open(ctx context.Context, timeout time.Duration) (*Session, error) {
 	if timeout == 0 {
 		timeout = c.config.SessionTimeout
 	}
 	if err := c.config.safe(timeout); err != nil {
 		return nil, err
+	}
+	if c.shown.restored.Load() {
+		return nil, recipes.ErrRestored // which the reader finds out to be over
 	}
 	return c.open(ctx, timeout, false)
 }

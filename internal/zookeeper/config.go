@@ -49,6 +49,8 @@ type Config struct {
 	Observe Observer // told of each request to the ensemble, or nil
 	Late    func()   // told of each heartbeat that is late, or nil
 
+	Restored func() // told when the ensemble is found to be restored from an older state, or nil
+
 	// The world around; nil for the real one.
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Clock  func() time.Duration // goes on while the machine is suspended
@@ -93,6 +95,9 @@ func (c *Config) complete() error {
 	}
 	if c.Late == nil {
 		c.Late = func() {}
+	}
+	if c.Restored == nil {
+		c.Restored = func() {}
 	}
 	c.completeWorld()
 	var err error

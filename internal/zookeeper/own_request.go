@@ -40,6 +40,7 @@ type ownRequest struct {
 // the connection's reader, or by whoever ends the connection.
 type batch struct {
 	requests []ownRequest
+	known    int64        // the newest state that was known when they were sent
 	left     atomic.Int32 // requests without an answer
 	answered chan struct{}
 }
@@ -67,6 +68,7 @@ func (w *wire) send(b *batch) bool {
 	if w.session.fenced.Load() || !w.welcomed.Load() {
 		return false
 	}
+	b.known = w.session.client.shown.zxid.Load()
 	first, ok := w.askOwn(b)
 	if !ok {
 		return false
@@ -126,6 +128,7 @@ func (w *wire) askOwn(b *batch) (before int32, ok bool) {
 // answerOwn hands the answer to a request of our own to whoever asked.
 func (w *wire) answerOwn(due question, reply []byte) {
 	w.session.sawZxid(int64(binary.BigEndian.Uint64(reply[4:])))
+	w.session.compare(due, reply)
 	if code := int32(binary.BigEndian.Uint32(reply[12:])); code != 0 {
 		due.batch.take(due.own, nil, libraryError(code))
 	} else {

@@ -86,6 +86,7 @@ func (r *report) markdown(out io.Writer) {
 	r.violations(out)
 	r.invalid(out)
 	r.played(out)
+	fmt.Fprintf(out, "\n%d rounds, %d grants and %d guarded writes judged: %s\n", t.rounds, t.grants, t.guarded, verdict)
 }
 
 // rule says when a round counts, for two processors that others use as well.

@@ -78,7 +78,7 @@ func TestTheReportNamesWhatToLookInto(t *testing.T) {
 	reportOf(cleanRound, invalidRound, violatedRound).markdown(&page)
 	for _, want := range []string{
 		"# Chaos: 1 violations in 3 rounds", "| N1 | 2 |", "| none: two were sure at once | 1 |", "| 0s to 50ms | 2 |",
-		"C2 belief: two were sure", "`again`", "nothing happened",
+		"C2 belief: two were sure", "`again`", "nothing happened", "guarded writes judged: 1 violations\n",
 	} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &page)

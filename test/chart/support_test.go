@@ -81,13 +81,15 @@ func compareOrUpdate(t *testing.T, path, wanted string) {
 // valueFiles are the values that the chart is tested with, by name.
 func valueFiles(t *testing.T) map[string]string {
 	t.Helper()
-	paths, err := fs.Glob(os.DirFS(chart), "tests/values/*.yaml")
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no values to test with: ", err)
-	}
 	files := map[string]string{}
-	for _, path := range paths {
-		files[strings.TrimSuffix(filepath.Base(path), ".yaml")] = filepath.Join(chart, path)
+	for _, pattern := range []string{"tests/values/*.yaml", "examples/*.yaml"} {
+		paths, err := fs.Glob(os.DirFS(chart), pattern)
+		if err != nil || len(paths) == 0 {
+			t.Fatal("no values to test with: ", err)
+		}
+		for _, path := range paths {
+			files[strings.TrimSuffix(filepath.Base(path), ".yaml")] = filepath.Join(chart, path)
+		}
 	}
 	return files
 }

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,19 +12,68 @@ import (
 
 const kubernetesDocument = root + "/docs/kubernetes.md"
 
-func TestTheDocumentTellsEveryValue(t *testing.T) {
+func TestTheDocumentsTellEveryValue(t *testing.T) {
 	const mark = "<!-- values -->\n"
-	document := read(t, kubernetesDocument)
-	parts := strings.Split(document, mark)
-	if len(parts) != 3 {
-		t.Fatalf("%s has %d marks %q, not two", kubernetesDocument, len(parts)-1, strings.TrimSpace(mark))
+	table := "| value | default | meaning |\n|---|---|---|\n" + strings.Join(rows(t, "", values(t)), "")
+	for _, path := range []string{kubernetesDocument, chart + "/README.md"} {
+		parts := strings.Split(read(t, path), mark)
+		if len(parts) != 3 {
+			t.Fatalf("%s has %d marks %q, not two", path, len(parts)-1, strings.TrimSpace(mark))
+		}
+		compareOrUpdate(t, path, parts[0]+mark+table+mark+parts[2])
 	}
+}
+
+// The schema says of each value what the comment above it says, for editors that show it. What it says of the settings comes from their flags.
+func TestTheSchemaDescribesEveryValue(t *testing.T) {
+	path := chart + "/values.schema.json"
+	var schema map[string]any
+	if err := json.Unmarshal([]byte(read(t, path)), &schema); err != nil {
+		t.Fatal(err)
+	}
+	describe(t, "", schema, values(t))
+	var wanted bytes.Buffer
+	encoder := json.NewEncoder(&wanted)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(schema); err != nil {
+		t.Fatal(err)
+	}
+	compareOrUpdate(t, path, wanted.String())
+}
+
+// describe writes the comments of values into their schema.
+func describe(t *testing.T, path string, schema map[string]any, values *yaml.Node) {
+	t.Helper()
+	for i := 0; i < len(values.Content); i += 2 {
+		name, value := values.Content[i], values.Content[i+1]
+		property, known := schema["properties"].(map[string]any)[name.Value].(map[string]any)
+		if !known {
+			t.Fatalf("the schema does not know %s%s", path, name.Value)
+		}
+		if comment := commentOf(name); comment != "" && path != "settings." {
+			property["description"] = comment
+		}
+		if hasComments(value) {
+			describe(t, path+name.Value+".", property, value)
+		}
+	}
+}
+
+// values are the chart's, with their comments.
+func values(t *testing.T) *yaml.Node {
+	t.Helper()
 	var values yaml.Node
 	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.yaml")), &values); err != nil {
 		t.Fatal(err)
 	}
-	table := "| value | default | meaning |\n|---|---|---|\n" + strings.Join(rows(t, "", values.Content[0]), "")
-	compareOrUpdate(t, kubernetesDocument, parts[0]+mark+table+mark+parts[2])
+	return values.Content[0]
+}
+
+// commentOf is what stands above a value, in one line.
+func commentOf(name *yaml.Node) string {
+	text := strings.NewReplacer("<settings>", "", "</settings>", "", "#", " ").Replace(name.HeadComment)
+	return strings.Join(strings.Fields(text), " ")
 }
 
 // rows tell the values below a path, each by the comment above it. What has comments inside is told by its parts.
@@ -37,8 +87,7 @@ func rows(t *testing.T, path string, values *yaml.Node) []string {
 			told = append(told, rows(t, place, value)...)
 			continue
 		}
-		comment := strings.Join(strings.Fields(strings.ReplaceAll(name.HeadComment, "#", " ")), " ")
-		comment = strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(comment, "<settings>", ""), "</settings>", ""))
+		comment := commentOf(name)
 		if comment == "" {
 			t.Errorf("values.yaml says nothing of %s", place)
 		}

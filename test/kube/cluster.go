@@ -230,6 +230,9 @@ func (c *Cluster) Do(ctx context.Context, method, path string, body, result any)
 	}
 	request.Header.Set("Authorization", "Bearer "+c.Token)
 	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/strategic-merge-patch+json") // as kubectl sends it
+	}
 	request.Header.Set("Accept", "application/json, */*")
 	response, err := c.http.Do(request)
 	if err != nil {

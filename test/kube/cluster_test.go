@@ -15,7 +15,7 @@ import (
 
 // Every object of every rendering is shown to the API server, which knows all fields and what may be in them.
 func TestTheAPIServerAcceptsEveryRendering(t *testing.T) {
-	for _, name := range []string{"sidekeeper", "zookeeper"} {
+	for _, name := range []string{"sidekeeper", "zookeeper", "shop", "cart"} {
 		do(t, http.MethodPost, "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": name}})
 	}
 	paths, err := filepath.Glob(root + "/helm/sidekeeper/tests/golden/*.yaml")

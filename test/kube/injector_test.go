@@ -152,7 +152,7 @@ func (r *release) start(t *testing.T) *injector {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	command := exec.Command(sidekeeper, arguments...)
+	command := exec.Command(program, arguments...)
 	command.Stdout, command.Stderr = writer, each.log
 	if each.process, err = r.nursery.Start(command, writer); err != nil {
 		t.Fatal(err)

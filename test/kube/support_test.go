@@ -25,12 +25,15 @@ const root = "../.."
 
 // What all tests share.
 var (
-	cluster    *Cluster
-	sidekeeper string // the program
-	helmPath   string
+	cluster  *Cluster
+	program  string // ours
+	helmPath string
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(shopVariable) != "" {
+		os.Exit(shop(os.Args[1:]))
+	}
 	os.Exit(func() int {
 		folder, err := os.MkdirTemp("", "kube")
 		if err != nil {
@@ -53,8 +56,8 @@ func TestMain(m *testing.M) {
 
 // prepare builds the program, starts the cluster and makes what a controller manager would have made.
 func prepare(folder string) (err error) {
-	sidekeeper = filepath.Join(folder, "sidekeeper")
-	if output, err := exec.Command("go", "build", "-o", sidekeeper, root+"/cmd/sidekeeper").CombinedOutput(); err != nil {
+	program = filepath.Join(folder, "sidekeeper")
+	if output, err := exec.Command("go", "build", "-o", program, root+"/cmd/sidekeeper").CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, output)
 	}
 	if helmPath, err = toolchain.Program(context.Background(), "helm"); err != nil {
@@ -131,6 +134,25 @@ func inTime(t *testing.T, try func() error) {
 	t.Helper()
 	if err := eventually(t.Context(), try); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// receive fails the test unless something comes within a minute.
+func receive[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case got := <-from:
+		return got
+	case <-time.After(time.Minute):
+		t.Fatalf("waited in vain for %s", what)
+		panic("unreachable")
 	}
 }
 

@@ -21,4 +21,18 @@ var fences = []Mutant{
 			Package: "clients/go/sidekeeper", Test: "TestTheTicketsOfAContextAreThoseOfWhoExcludesOthers", Complaint: "read: ",
 		}},
 	},
+	{
+		ID: "W20", Bug: "an ensemble that was restored from an older state is reported, and grants its tokens again all the same",
+		Catchers: []Catcher{{
+			Package: "test/simulation", Test: "TestAnEnsembleThatIsRestoredIsFoundUnaskedAndGrantsNoTokenAgain",
+			Complaint: "session goes on|it is ready|opened|token",
+		}},
+	},
+	{
+		ID: "W21", Bug: "a session believes a restored ensemble if it has seen nothing newer itself, whatever its sidecar has seen",
+		Catchers: []Catcher{{
+			Package: "test/simulation", Test: "TestAnEnsembleThatIsRestoredIsFoundUnaskedAndGrantsNoTokenAgain",
+			Complaint: "found 0 times|session goes on|it is ready",
+		}},
+	},
 }

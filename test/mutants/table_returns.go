@@ -3,6 +3,11 @@ package mutants
 // inTheJournal is a test of what is kept of leases that may be resumed.
 func inTheJournal(test string) Catcher { return Catcher{Package: "internal/journal", Test: test} }
 
+// whoReturns is a test of who comes back to a lease after a restart.
+func whoReturns(test, complaint string) Catcher {
+	return Catcher{Package: "service", Test: test, Complaint: complaint}
+}
+
 // returns are the mutants of leases that outlive their sidecar.
 var returns = []Mutant{
 	{
@@ -51,5 +56,25 @@ var returns = []Mutant{
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestASidecarThatStopsDoesNotEndWhatIsComeBackTo", Complaint: "a hold: the sidecar is stopping",
 		}},
+	},
+	{
+		ID: "Y11", Bug: "what was held before a restart, and ends before it is held again, keeps its place for nobody",
+		Catchers: []Catcher{whoReturns("TestAClaimThatIsNotHeldAgainEndsAsAHold", "its place is gone before its end is acknowledged")},
+	},
+	{
+		ID: "Y12", Bug: "a place that is kept for who may count on it after a restart, though it is not held again, can end the lease",
+		Catchers: []Catcher{whoReturns("TestAPlaceThatIsNotHeldAgainBoundsTheLeaseNoLonger", "its place bounds the lease still")},
+	},
+	{
+		ID: "Y13", Bug: "what was held before a restart is ended as a wait is when the sidecar stops before it is held again",
+		Catchers: []Catcher{whoReturns("TestASidecarThatStopsLetsItsCallersHoldWhatIsAboutToComeBack", "1 ended 10 SIDECAR_STOPPING")},
+	},
+	{
+		ID: "Y14", Bug: "the id of a hold that ended in a restart leads to nothing, so that its end cannot be acknowledged",
+		Catchers: []Catcher{whoReturns("TestAClaimThatIsNotHeldAgainEndsAsAHold", "Check: got .NotFound HOLD_NOT_FOUND")},
+	},
+	{
+		ID: "Y15", Bug: "who asks for a hold before it is held again after a restart is told that there is none",
+		Catchers: []Catcher{whoReturns("TestWhoAsksForWhatIsAboutToComeBackIsAnsweredWhenItHas", "before the lease is resumed: got .NotFound")},
 	},
 }

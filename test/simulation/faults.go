@@ -1,6 +1,11 @@
 package simulation
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/embedded"
+)
 
 // change does something to the ensemble from outside of its events.
 func (e *Ensemble) change(do func()) {
@@ -17,6 +22,25 @@ func (e *Ensemble) Start(server int) {
 	e.change(func() {
 		if s := e.servers[server]; s.role == down {
 			s.start()
+		}
+	})
+}
+
+// Backup is how many transactions have been committed: what a copy of the servers' disks holds.
+func (e *Ensemble) Backup() (transactions int) {
+	e.change(func() { transactions = len(e.order) })
+	return transactions
+}
+
+// Restore puts such a copy in the place of the servers' disks, which must be down.
+func (e *Ensemble) Restore(transactions int) {
+	e.change(func() {
+		e.order, e.truth = slices.Clip(e.order[:transactions]), embedded.NewReplica()
+		for _, each := range e.order {
+			each.apply(e.truth)
+		}
+		for _, s := range e.servers {
+			s.restore(e.order)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func (r *refuser) dialer(dial dialer) dialer {
 	}
 }
 
-// A refused is a connection whose server is asked whether there is a root in place of what is refused. So answers keep their order.
+// A refused is a connection whose server is asked for something else in place of what is refused. So answers keep their order.
 type refused struct {
 	net.Conn
 	by      *refuser
@@ -113,11 +113,19 @@ func (c *refused) writeOne(frame []byte) error {
 		c.mu.Unlock()
 	}
 	if is && code != codeLost {
-		frame = binary.BigEndian.AppendUint32([]byte{0, 0, 0, 14}, xid)
-		frame = append(frame, 0, 0, 0, kindExists, 0, 0, 0, 1, '/', 0)
+		frame = standIn(xid, code)
 	}
 	_, err := c.Conn.Write(frame)
 	return err
+}
+
+// standIn asks whether there is a root, or, for a verdict that takes a transaction, for the deletion of what is not there.
+func standIn(xid uint32, code int32) []byte {
+	if code != codeNoAuth {
+		return append(binary.BigEndian.AppendUint32([]byte{0, 0, 0, 14}, xid), 0, 0, 0, kindExists, 0, 0, 0, 1, '/', 0)
+	}
+	frame := append(binary.BigEndian.AppendUint32([]byte{0, 0, 0, 18}, xid), 0, 0, 0, kindDelete, 0, 0, 0, 2, '/', '?')
+	return binary.BigEndian.AppendUint32(frame, 0)
 }
 
 func (c *refused) Read(buffer []byte) (int, error) {

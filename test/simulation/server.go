@@ -98,6 +98,14 @@ func (s *server) die() {
 	s.due = 0
 }
 
+// restore puts a log in the place of what the disk of a server that is down holds.
+func (s *server) restore(log []*entry) {
+	s.log, s.committed, s.applied, s.replica = log, len(log), len(log), embedded.NewReplica()
+	for _, each := range log {
+		each.apply(s.replica)
+	}
+}
+
 // resign ends whatever part the server plays in a quorum: it closes its connections, to clients too, and looks for another
 // leader.
 func (s *server) resign() {

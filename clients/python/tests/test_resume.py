@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import shutil
 import subprocess
@@ -112,6 +113,20 @@ async def test_what_stands_on_a_lease_and_locks_without_one_outlive_their_sideca
             await (await waiting).release()
             await lock.release()
             assert (await rival.acquire("held", wait=5)).fencing_token > lock.fencing_token
+
+
+async def test_asyncio_has_nothing_to_complain_of_when_a_sidecar_is_restarted(resuming: Resuming) -> None:
+    complaints: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
+    async with aio.Client(resuming.address) as client, await client.open_lease() as lease:
+        for _ in range(2):
+            resuming.kill()
+            await until(lambda: lease.suspended)
+            resuming.start()
+            await until(lambda: not lease.suspended)
+    gc.collect()
+    await asyncio.sleep(0.1)
+    assert complaints == []
 
 
 async def test_a_lock_that_is_released_while_its_sidecar_is_away_is_free_when_that_is_confirmed(resuming: Resuming) -> None:

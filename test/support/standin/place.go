@@ -117,6 +117,16 @@ func (e *Ensemble) own(s *Session, path string) (gone <-chan struct{}) {
 	return p.gone
 }
 
+// Adopt implements recipes.Adopter: from now on whoever has come back to the session is told of what becomes of the node.
+func (s *Session) Adopt(standing recipes.Standing, _ bool) (gone <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause != nil {
+		return nil, s.cause
+	}
+	return s.ensemble().own(s, standing.Path), nil
+}
+
 // bytesOf is the length of all paths a session owns.
 func (e *Ensemble) bytesOf(session int64) int {
 	total := 0

@@ -32,7 +32,7 @@ var (
 	causeUnproven = fmt.Errorf("%w: it can no longer prove itself", recipes.ErrSessionEnded)
 )
 
-var _ recipes.MemberSession = (*Session)(nil)
+var _ recipes.Adopter = (*Session)(nil)
 
 // OpenSession opens a session with a reader of its own, which is suspended together with it. The timeout is brought
 // into the ensemble's range.

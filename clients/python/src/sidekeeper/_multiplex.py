@@ -66,6 +66,7 @@ class Multiplex:
         finally:
             if message is None:
                 self._stream = None  # which keeps gRPC
+                self._end_sending()
                 self.alive = self._broken is not None
         if message is None:
             return None
@@ -137,6 +138,7 @@ class Multiplex:
             if time.monotonic() > until:
                 return self._suspended()
         self.alive, self._stream = False, None
+        self._end_sending()
         raise why
 
     def _stops_may_be_done(self) -> None:
@@ -146,6 +148,7 @@ class Multiplex:
 
     async def _try_to_come_back(self) -> None:
         claims = [request.claim() for request in self._requests.values()]
+        self._end_sending()
         self._unsent = asyncio.Queue()  # what was unsent is among the claims, or follows
         self._send(resume=lease_pb2.Resume(lease_id=self._lease_id, claims=claims))
         for request in self._requests.values():
@@ -165,6 +168,10 @@ class Multiplex:
 
     def close(self) -> None:
         """Has the sidecar close the lease when it has taken what was sent before."""
+        self._end_sending()
+
+    def _end_sending(self) -> None:
+        """Ends the generator of what is sent: gRPC leaves it waiting when a stream has broken, and one that waits cannot be closed."""
         self._unsent.put_nowait(None)
 
     def cancel(self) -> None:

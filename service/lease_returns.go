@@ -1,0 +1,126 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/journal"
+)
+
+// The returns are what callers may be about to come back to from before the sidecar was started. A caller asks for a lease or a hold by its id
+// also over other connections than that on which it comes back, and perhaps sooner. It is not told that there is none before that is certain.
+type returns struct {
+	kept  *journal.Journal // nil if nothing is kept
+	drain *drain
+
+	mu        sync.Mutex
+	undecided map[string]int // by identity: leases that are being resumed, and claims to hold that are neither held again nor ended
+}
+
+func newReturns(of *Resumption, drain *drain) *returns {
+	made := &returns{drain: drain, undecided: map[string]int{}}
+	if of != nil {
+		made.kept = of.Journal
+	}
+	return made
+}
+
+// enter says that a caller is about to come back to something. leave must be called when it has, or has not.
+func (r *returns) enter(identity string) (leave func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.undecided[identity]++
+	return sync.OnceFunc(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.undecided[identity]--; r.undecided[identity] == 0 {
+			delete(r.undecided, identity)
+		}
+	})
+}
+
+// mayFollow says whether a caller may come back to the lease with this key, or with none, to any.
+func (r *returns) mayFollow(key, identity string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock() // also for the journal: what is taken out of it was entered here before
+	return r.undecided[identity] > 0 || r.kept != nil && r.kept.Awaits(key, identity)
+}
+
+// betweenLooks is what passes between two looks for what may come back.
+const betweenLooks = 20 * time.Millisecond
+
+// lookUp finds what a caller names by an id, or how it ended. While it may be about to come back, it waits.
+func lookUp[T any](ctx context.Context, r *returns, ids *idRegistry[T], id, key string) (live T, ended *tombstone, ok bool, err error) {
+	identity := caller.Of(ctx).Identity
+	for {
+		more := r.mayFollow(key, identity) // before the look: what has come back by then is found
+		live, ended, ok = ids.find(id, identity)
+		if ok || !more {
+			return live, ended, ok, nil
+		}
+		select {
+		case <-after(betweenLooks):
+		case <-r.drain.notice:
+			return live, nil, false, errStopping
+		case <-ctx.Done():
+			return live, nil, false, context.Cause(ctx)
+		}
+	}
+}
+
+// awaitHold says that something is about to be held again, or to end: to whoever asks for it, and to a sidecar that stops.
+func (m *multiplex) awaitHold() (settled func()) {
+	services := m.leases.services
+	services.held.enter(math.MaxInt)
+	leave := services.leases.returns.enter(m.lease.identity)
+	return sync.OnceFunc(func() {
+		services.held.leave()
+		leave()
+	})
+}
+
+// settle says that what was claimed is held again, or has ended.
+func (s *started) settle() {
+	if claimed := s.claimed(); claimed != nil {
+		claimed.settled()
+	}
+}
+
+// endClaim ends a claim to hold that is not held again as a hold ends: who asks by its id is told why, and acknowledges it.
+func (s *started) endClaim(why error) {
+	defer s.claim.settled()
+	if s.claim.holdID == "" { // a member
+		return
+	}
+	kind := kindLock
+	if s.claim.permits {
+		kind = kindSemaphore
+	}
+	ended := &hold{kind: kind, token: s.claim.token, lease: s.lease, released: s.stopped, gone: make(chan struct{})}
+	var is bool
+	if ended.key, is = s.leases.services.holds.enterEnded(s.claim.holdID, s.lease.identity, ended.ending(why)); is {
+		s.claim.ended = ended
+	}
+}
+
+// comeBackToClose comes back to a lease of the process before that its caller closes instead of resuming it, and has it end as one that is
+// resumed without a claim. It does nothing if there is no such lease.
+func (l *leaseService) comeBackToClose(ctx context.Context, id string) error {
+	m := &multiplex{leases: l, ctx: ctx}
+	standing, session, err := m.comeBack(id)
+	switch {
+	case errors.Is(err, errLeaseNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	m.goOn(nil, standing, session)
+	m.lease.close(caller.Of(ctx))
+	l.services.leases.ids.end(m.lease.key, tombstone{why: m.lease.lost(), gone: m.lease.gone})
+	go l.services.leases.finish(context.WithoutCancel(ctx), m.lease) // whose session a sidecar that stops waits for
+	return nil
+}
