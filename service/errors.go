@@ -98,6 +98,7 @@ var answers = []answer{
 	{recipes.ErrExhausted, codes.OutOfRange, errorsv1.Reason_REASON_SEQUENCE_EXHAUSTED},
 	{recipes.ErrMalformed, codes.FailedPrecondition, errorsv1.Reason_REASON_SEQUENCE_MALFORMED},
 	{recipes.ErrFell, codes.FailedPrecondition, errorsv1.Reason_REASON_SEQUENCE_MALFORMED},
+	{recipes.ErrBarrierInUse, codes.FailedPrecondition, errorsv1.Reason_REASON_NAME_IS_DIRECTORY},
 	{recipes.ErrForeignChildren, codes.FailedPrecondition, errorsv1.Reason_REASON_NAME_IS_DIRECTORY},
 	{recipes.ErrMemberExists, codes.AlreadyExists, errorsv1.Reason_REASON_MEMBER_EXISTS},
 	{recipes.ErrReplaced, codes.Aborted, errorsv1.Reason_REASON_MEMBER_REPLACED},

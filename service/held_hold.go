@@ -20,6 +20,7 @@ type hold struct {
 	token   int64
 	place   recipes.Guard // of what may guard writes
 	also    []guard       // the others, of one that holds several
+	round   recipes.Round // of those who hold together, where they also end together
 	lease   *lease
 	granted time.Time
 
@@ -72,7 +73,7 @@ func (s *Services) endHold(ended *hold, why error) {
 }
 
 func (h *hold) ending(why error) tombstone {
-	return tombstone{why: why, kind: h.kind, token: h.token, released: h.released, gone: h.gone, done: h.done}
+	return tombstone{why: why, kind: h.kind, token: h.token, released: h.released, gone: h.gone, done: h.done, round: h.round}
 }
 
 // forgoHold says that the ensemble has let go of an ended hold's place. If the lease was lost on the way the ensemble has

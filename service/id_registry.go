@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"sync"
 	"time"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 const (
@@ -49,6 +51,7 @@ type tombstone struct {
 	token    int64  // a hold's
 	released *latch // a hold's
 	done     *latch // of a hold that has one
+	round    recipes.Round
 }
 
 // enter gives live an id and binds it to identity.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -204,11 +205,14 @@ func (m *multiplex) handlerOf(request *leasev1.Start) (method string, handle grp
 	case *leasev1.Start_Campaign:
 		elections := &electionService{services: services}
 		return electionv1.ElectionService_Campaign_FullMethodName, handling(of.Campaign, elections.Campaign), nil
+	case *leasev1.Start_Enter:
+		barriers := &barrierService{services: services}
+		return barrierv1.BarrierService_Enter_FullMethodName, handling(of.Enter, barriers.Enter), nil
 	case *leasev1.Start_Join:
 		members := &membershipService{services: services}
 		return membershipv1.MembershipService_Join_FullMethodName, handling(of.Join, members.Join), nil
 	}
-	return "", nil, invalid("start.request", "", "acquire, acquire_all, acquire_permits, campaign or join")
+	return "", nil, invalid("start.request", "", "acquire, acquire_all, acquire_permits, campaign, enter or join")
 }
 
 // handling is a call whose request has come already.
@@ -317,6 +321,8 @@ func (s *started) event(of any) *leasev1.MultiplexResponse {
 		event.Event = &leasev1.Event_AcquirePermits{AcquirePermits: of}
 	case *electionv1.CampaignResponse:
 		event.Event = &leasev1.Event_Campaign{Campaign: of}
+	case *barrierv1.EnterResponse:
+		event.Event = &leasev1.Event_Enter{Enter: of}
 	case *membershipv1.JoinResponse:
 		event.Event = &leasev1.Event_Join{Join: of}
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -209,7 +210,8 @@ func begin[M any](
 	request.event = func(event *leasev1.Event) {
 		c.mu.Lock()
 		request.holds = request.holds || event.GetAcquire().GetGranted() != nil || event.GetJoin().GetJoined() != nil ||
-			event.GetAcquirePermits().GetGranted() != nil || event.GetAcquireAll().GetGranted() != nil || event.GetCampaign().GetElected() != nil
+			event.GetAcquirePermits().GetGranted() != nil || event.GetAcquireAll().GetGranted() != nil || event.GetCampaign().GetElected() != nil ||
+			event.GetEnter().GetEntered() != nil
 		c.mu.Unlock()
 		made.add(eventIn(event), nil)
 	}
@@ -362,6 +364,28 @@ func (e carriedElections) Campaign(
 		})
 }
 
+type carriedBarriers struct {
+	barrierv1.BarrierServiceClient
+	carriers *carriers
+}
+
+func (b carriedBarriers) Enter(
+	ctx context.Context, request *barrierv1.EnterRequest, options ...grpc.CallOption,
+) (grpc.ServerStreamingClient[barrierv1.EnterResponse], error) {
+	on := b.carriers.of(request.GetLeaseId())
+	if on == nil {
+		return b.BarrierServiceClient.Enter(ctx, request, options...)
+	}
+	request.LeaseId = ""
+	return begin(ctx, on, &leasev1.Start{Request: &leasev1.Start_Enter{Enter: request}}, (*leasev1.Event).GetEnter,
+		func(m *leasev1.MultiplexResponse) *barrierv1.EnterResponse {
+			if of := m.GetSuspended(); of != nil {
+				return suspendedEntry(of.GetRemaining().AsDuration())
+			}
+			return resumedEntry()
+		})
+}
+
 // carried has what these callers begin on a lease stand on its stream, with the flag.
 func (c callers) carried(t *testing.T) callers {
 	t.Helper()
@@ -372,6 +396,7 @@ func (c callers) carried(t *testing.T) callers {
 	c.LockServiceClient = carriedLocks{c.LockServiceClient, all}
 	c.groups = carriedGroups{c.groups, all}
 	c.semaphores = carriedSemaphores{c.semaphores, all}
+	c.barriers = carriedBarriers{c.barriers, all}
 	c.elections = carriedElections{c.elections, all}
 	c.leases = all
 	return c

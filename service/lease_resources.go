@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A resource is what a lease can have: a lock, permits, or a place in a group.
+// A resource is what a lease can have: a lock, permits, or a place in a group or at a double barrier.
 type resource struct {
 	kind string
 	name string
@@ -17,6 +17,7 @@ const (
 	kindSemaphore = "semaphore"
 	kindQueue     = "queue"
 	kindMember    = "member"
+	kindBarrier   = "barrier"
 )
 
 // A possession is what a lease has of a resource.

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -48,6 +49,7 @@ type callers struct {
 
 	semaphores semaphorev1.SemaphoreServiceClient
 	elections  electionv1.ElectionServiceClient
+	barriers   barrierv1.BarrierServiceClient
 
 	sequences sequencev1.SequenceServiceClient
 	queues    queuev1.QueueServiceClient
@@ -172,6 +174,7 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 	stubs := callers{
 		LockServiceClient: lockv1.NewLockServiceClient(connection), leases: leasev1.NewLeaseServiceClient(connection),
 		groups: membershipv1.NewMembershipServiceClient(connection), semaphores: semaphorev1.NewSemaphoreServiceClient(connection),
+		barriers:  barrierv1.NewBarrierServiceClient(connection),
 		elections: electionv1.NewElectionServiceClient(connection), sequences: sequencev1.NewSequenceServiceClient(connection),
 		queues: queuev1.NewQueueServiceClient(connection),
 	}

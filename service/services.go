@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
@@ -41,6 +42,7 @@ type Options struct {
 	GroupRoot      string                    // where groups lie; "/sidekeeper/groups"
 	SemaphoreRoot  string                    // where semaphores lie; "/sidekeeper/semaphores"
 	QueueRoot      string                    // where queues lie; "/sidekeeper/queues"
+	BarrierRoot    string                    // where barriers lie; "/sidekeeper/barriers"
 	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
 	WaitRoot       string                    // where leases publish what they wait for; "/sidekeeper/waits"
 	SessionTimeout time.Duration             // of leases that ask for none; Break assumes it of others'; 15 s
@@ -71,7 +73,7 @@ type Events interface {
 	LeaseOpened()
 	LeaseEnded(reason string, lasted time.Duration) // `CLOSED` or a reason of errors.proto
 	WaitBegun()
-	WaitEnded(name string, granted bool, waited time.Duration) // of the lock, semaphore or queue; of several locks, the first
+	WaitEnded(name string, granted bool, waited time.Duration) // of what is waited for; of several locks, the first
 	HoldEnded(reason string, held time.Duration)               // `RELEASED` or a reason of errors.proto
 	MemberJoined()
 	MemberEnded(reason string, lasted time.Duration) // `LEFT` or a reason of errors.proto
@@ -132,6 +134,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	configv1.RegisterConfigServiceServer(registrar, newConfigService(s))
 	semaphorev1.RegisterSemaphoreServiceServer(registrar, &semaphoreService{services: s})
 	queuev1.RegisterQueueServiceServer(registrar, &queueService{services: s})
+	barrierv1.RegisterBarrierServiceServer(registrar, &barrierService{services: s})
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
 	electionv1.RegisterElectionServiceServer(registrar, &electionService{services: s})
 	fencingv1.RegisterFencingServiceServer(registrar, &fencingService{services: s})
@@ -198,6 +201,7 @@ func (o Options) orDefaults() Options {
 	orElse(&o.GroupRoot, "/sidekeeper/groups")
 	orElse(&o.SemaphoreRoot, "/sidekeeper/semaphores")
 	orElse(&o.QueueRoot, "/sidekeeper/queues")
+	orElse(&o.BarrierRoot, "/sidekeeper/barriers")
 	orElse(&o.ConfigRoot, "/sidekeeper/config")
 	orElse(&o.WaitRoot, "/sidekeeper/waits")
 	orElse(&o.SessionTimeout, 15*time.Second)
@@ -232,7 +236,7 @@ func (noEvents) KeyWatchBegun()                        {}
 func (noEvents) KeyWatchEnded()                        {}
 func (noEvents) NodesWatched(int)                      {}
 
-// A waiterLimit counts the callers that wait for each lock or semaphore through this sidecar.
+// A waiterLimit counts the callers that wait for each lock, semaphore or double barrier through this sidecar.
 type waiterLimit struct {
 	most    int
 	mu      sync.Mutex

@@ -40,6 +40,7 @@ func (s *settings) rules() []rule {
 		{"group-root", s.groupRoot, s.groupRoot == "" || isNodePath(s.groupRoot), nodePathRule},
 		{"semaphore-root", s.semaphoreRoot, s.semaphoreRoot == "" || isNodePath(s.semaphoreRoot), nodePathRule},
 		{"queue-root", s.queueRoot, s.queueRoot == "" || isNodePath(s.queueRoot), nodePathRule},
+		{"barrier-root", s.barrierRoot, s.barrierRoot == "" || isNodePath(s.barrierRoot), nodePathRule},
 		{"config-root", s.configRoot, s.configRoot == "" || isNodePath(s.configRoot), nodePathRule},
 		{"tick-time", s.ensemble.TickTime, s.ensemble.TickTime > 0, positiveRule},
 		{"sync-limit", s.ensemble.SyncLimit, s.ensemble.SyncLimit > 0, positiveRule},

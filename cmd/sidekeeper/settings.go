@@ -43,6 +43,7 @@ type settings struct {
 	groupRoot     string
 	semaphoreRoot string
 	queueRoot     string
+	barrierRoot   string
 	configRoot    string
 	lockLayout    choice
 	elections     choice
@@ -94,6 +95,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&s.groupRoot, "group-root", "", "`path` of the groups, to share them with other clients; empty for groups below the root")
 	f.StringVar(&s.semaphoreRoot, "semaphore-root", "", "`path` of the semaphores, to share them with other clients; empty for semaphores below the root")
 	f.StringVar(&s.queueRoot, "queue-root", "", "`path` of the queues, to share them with other clients; empty for queues below the root")
+	f.StringVar(&s.barrierRoot, "barrier-root", "", "`path` of the barriers, to share them with other clients; empty for barriers below the root")
 	f.StringVar(&s.configRoot, "config-root", "", "`path` of the configuration, to share it with other clients; empty for config below the root")
 	f.Var(choose(&s.elections, "selector", "latch"), "election-layout", "how the places of candidates are named: as those of locks and of Curator's LeaderSelector (selector), or as those of its LeaderLatch (latch)")
 	f.Var(choose(&s.lockLayout, "flat", "nested"), "lock-layout", "how lock names with slashes are stored: as one node (flat), or as directories that other clients created (nested)")
@@ -230,7 +232,7 @@ var settingGroups = []settingGroup{
 	}},
 	{"Leases", []string{"session-timeout", "heartbeat", "proof", "state-dir"}},
 	{"Storage paths", []string{
-		"root", "lock-root", "sequence-root", "group-root", "semaphore-root", "queue-root", "config-root", "lock-layout", "election-layout", "acl",
+		"root", "lock-root", "sequence-root", "group-root", "semaphore-root", "queue-root", "barrier-root", "config-root", "lock-layout", "election-layout", "acl",
 	}},
 	{"Limits", []string{
 		"max-leases", "max-waiters", "max-watched", "max-children", "max-streams", "max-connections", "max-memory", "ephemeral-bytes",

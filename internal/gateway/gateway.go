@@ -43,9 +43,10 @@ func New(services []string, connection Connection) http.Handler {
 	return mux
 }
 
-// Refuses says whether a method is not for HTTP: a held stream, which is every stream but those that only watch, or one in both directions.
+// Refuses says whether a method is not for HTTP: a held stream, which is every stream but those that only watch or wait, or one in both
+// directions.
 func Refuses(method protoreflect.MethodDescriptor) bool {
-	return method.IsStreamingClient() || method.IsStreamingServer() && method.Name() != "Watch"
+	return method.IsStreamingClient() || method.IsStreamingServer() && method.Name() != "Watch" && method.Name() != "Wait"
 }
 
 // errHeld is why.

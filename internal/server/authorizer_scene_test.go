@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
@@ -182,7 +183,7 @@ type asking struct {
 
 // askings are all uses of all methods.
 func askings() []asking {
-	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), electionAskings(), sequenceAskings(), groupAskings(), configAskings())
+	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), electionAskings(), sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
 		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
 		all[i].action = strings.TrimSuffix(strings.TrimPrefix(of, "/")+":"+all[i].action, ":")
@@ -254,6 +255,24 @@ func queueAskings() []asking {
 		with(queuev1.QueueService_Check_FullMethodName, &queuev1.CheckRequest{HoldIds: []string{noID}}),
 		with(queuev1.QueueService_Done_FullMethodName, &queuev1.DoneRequest{HoldId: noID}),
 		about(queuev1.QueueService_List_FullMethodName, func(n string) *queuev1.ListRequest { return &queuev1.ListRequest{Prefix: n} }),
+	}
+}
+
+func barrierAskings() []asking {
+	return []asking{
+		about(barrierv1.BarrierService_Set_FullMethodName, func(n string) *barrierv1.SetRequest {
+			return &barrierv1.SetRequest{Name: n}
+		}),
+		about(barrierv1.BarrierService_Remove_FullMethodName, func(n string) *barrierv1.RemoveRequest {
+			return &barrierv1.RemoveRequest{Name: n}
+		}),
+		about(barrierv1.BarrierService_Wait_FullMethodName, func(n string) *barrierv1.WaitRequest {
+			return &barrierv1.WaitRequest{Name: n}
+		}),
+		about(barrierv1.BarrierService_Enter_FullMethodName, func(n string) *barrierv1.EnterRequest {
+			return &barrierv1.EnterRequest{Name: n, Size: 1}
+		}),
+		with(barrierv1.BarrierService_Leave_FullMethodName, &barrierv1.LeaveRequest{HoldId: noID}),
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -200,6 +201,7 @@ func TestOverHTTPNothingIsHeld(t *testing.T) {
 		lockv1.LockService_AcquireAll_FullMethodName, membershipv1.MembershipService_Join_FullMethodName,
 		semaphorev1.SemaphoreService_Acquire_FullMethodName, electionv1.ElectionService_Campaign_FullMethodName,
 		queuev1.QueueService_Take_FullMethodName,
+		barrierv1.BarrierService_Enter_FullMethodName,
 	})), " "))
 	same(t, "a stream that is not held", slices.Contains(watched, fencingv1.FencingService_Watch_FullMethodName), true)
 

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
@@ -68,6 +69,12 @@ var methodPolicies = map[string]methodPolicy{
 	queuev1.QueueService_Check_FullMethodName: {},
 	queuev1.QueueService_Done_FullMethodName:  {},
 	queuev1.QueueService_List_FullMethodName:  {names: prefixIn},
+
+	barrierv1.BarrierService_Set_FullMethodName:    {names: nameIn},
+	barrierv1.BarrierService_Remove_FullMethodName: {names: nameIn},
+	barrierv1.BarrierService_Wait_FullMethodName:   {names: nameIn},
+	barrierv1.BarrierService_Enter_FullMethodName:  {names: nameIn, leased: true},
+	barrierv1.BarrierService_Leave_FullMethodName:  {},
 
 	sequencev1.SequenceService_Create_FullMethodName:    {names: nameIn},
 	sequencev1.SequenceService_Next_FullMethodName:      {names: nameIn},

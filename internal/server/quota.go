@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/proto"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -83,6 +84,7 @@ func costOf(method string, request any) cost {
 var holding = []string{
 	lockv1.LockService_Acquire_FullMethodName, lockv1.LockService_AcquireAll_FullMethodName, semaphorev1.SemaphoreService_Acquire_FullMethodName,
 	electionv1.ElectionService_Campaign_FullMethodName, membershipv1.MembershipService_Join_FullMethodName, queuev1.QueueService_Take_FullMethodName,
+	barrierv1.BarrierService_Enter_FullMethodName,
 }
 
 // writesOf is how many writes a request of each method that writes counts as.
@@ -107,6 +109,10 @@ var writesOf = map[string]func(request any) int{
 	queuev1.QueueService_Put_FullMethodName:  once,
 	queuev1.QueueService_Take_FullMethodName: func(any) int { return 3 }, // among those who wait, of the item and of the delivery
 	queuev1.QueueService_Done_FullMethodName: once,
+
+	barrierv1.BarrierService_Set_FullMethodName:    once,
+	barrierv1.BarrierService_Remove_FullMethodName: once,
+	barrierv1.BarrierService_Enter_FullMethodName:  once,
 
 	sequencev1.SequenceService_Create_FullMethodName:    once,
 	sequencev1.SequenceService_Next_FullMethodName:      ifStrict,

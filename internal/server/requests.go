@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
@@ -99,6 +100,7 @@ var urgent = []string{
 	electionv1.ElectionService_Resign_FullMethodName,
 	semaphorev1.SemaphoreService_Check_FullMethodName, semaphorev1.SemaphoreService_Release_FullMethodName,
 	queuev1.QueueService_Check_FullMethodName, queuev1.QueueService_Done_FullMethodName,
+	barrierv1.BarrierService_Leave_FullMethodName,
 	leasev1.LeaseService_Check_FullMethodName, leasev1.LeaseService_Close_FullMethodName,
 }
 

@@ -261,7 +261,7 @@ func (r *request) open() (receive func() error, err error) {
 func (r *request) hear(event *leasev1.Event) {
 	if r != nil {
 		granted, permits, joined := event.GetAcquire().GetGranted(), event.GetAcquirePermits().GetGranted(), event.GetJoin().GetJoined()
-		elected, all := event.GetCampaign().GetElected(), event.GetAcquireAll().GetGranted()
+		elected, all, entered := event.GetCampaign().GetElected(), event.GetAcquireAll().GetGranted(), event.GetEnter().GetEntered()
 		switch {
 		case granted != nil:
 			r.begun, r.holdID, r.token = true, granted.GetHoldId(), granted.GetFencingToken()
@@ -271,6 +271,8 @@ func (r *request) hear(event *leasev1.Event) {
 			r.begun, r.holdID, r.token = true, permits.GetHoldId(), permits.GetToken()
 		case elected != nil:
 			r.begun, r.holdID, r.token = true, elected.GetHoldId(), elected.GetTicket().GetFencingToken()
+		case entered != nil:
+			r.begun, r.holdID, r.token = true, entered.GetHoldId(), entered.GetToken()
 		case joined != nil:
 			r.begun, r.token = true, joined.GetIncarnation()
 		}

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
@@ -43,6 +44,7 @@ var retryable = map[string]func(error) bool{
 	semaphorev1.SemaphoreService_Resize_FullMethodName:   isTransient,
 	semaphorev1.SemaphoreService_Get_FullMethodName:      isTransient,
 	semaphorev1.SemaphoreService_List_FullMethodName:     isTransient,
+	barrierv1.BarrierService_Set_FullMethodName:          isTransient,
 	sequencev1.SequenceService_Next_FullMethodName:       isTransient,
 	sequencev1.SequenceService_Get_FullMethodName:        isTransient,
 	sequencev1.SequenceService_List_FullMethodName:       isTransient,
@@ -53,6 +55,7 @@ var retryable = map[string]func(error) bool{
 	configv1.ConfigService_Get_FullMethodName:            isTransient,
 	configv1.ConfigService_List_FullMethodName:           isTransient,
 	// Those may not, and are only made again where the sidecar says that nothing was done.
+	barrierv1.BarrierService_Remove_FullMethodName:   wasNotSent,
 	sequencev1.SequenceService_Create_FullMethodName: wasNotSent,
 	sequencev1.SequenceService_Delete_FullMethodName: wasNotSent,
 	configv1.ConfigService_Put_FullMethodName:        wasNotSent,
@@ -62,11 +65,11 @@ var retryable = map[string]func(error) bool{
 
 func wasNotSent(err error) bool { return errors.Is(err, ErrEnsembleUnreachable) }
 
-// bounded gives a call a deadline that has none.
+// bounded gives a call a deadline that has none, unless it waits for others.
 func bounded(
 	ctx context.Context, method string, request, reply any, connection *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	if _, has := ctx.Deadline(); !has {
+	if _, has := ctx.Deadline(); !has && method != barrierv1.BarrierService_Leave_FullMethodName {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, CallTimeout)
 		defer cancel()

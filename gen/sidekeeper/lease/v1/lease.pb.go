@@ -10,6 +10,7 @@
 package leasev1
 
 import (
+	v14 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	v13 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	v1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	v11 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
@@ -606,9 +607,9 @@ type Claim struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. As it was sent.
 	Start *Start `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
-	// For a lock or permits that were granted, or leadership: the hold, which keeps the id.
+	// For a lock or permits that were granted, leadership, or a double barrier that was entered: the hold, which keeps the id.
 	HoldId string `protobuf:"bytes,2,opt,name=hold_id,json=holdId,proto3" json:"hold_id,omitempty"`
-	// For a lock or leadership, its fencing token; for permits, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
+	// For a lock or leadership, its fencing token; for permits or an entry, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
 	// the request ends.
 	Token         int64 `protobuf:"varint,3,opt,name=token,proto3" json:"token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -680,6 +681,7 @@ type Start struct {
 	//	*Start_AcquirePermits
 	//	*Start_Campaign
 	//	*Start_AcquireAll
+	//	*Start_Enter
 	Request       isStart_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -774,6 +776,15 @@ func (x *Start) GetAcquireAll() *v1.AcquireAllRequest {
 	return nil
 }
 
+func (x *Start) GetEnter() *v14.EnterRequest {
+	if x != nil {
+		if x, ok := x.Request.(*Start_Enter); ok {
+			return x.Enter
+		}
+	}
+	return nil
+}
+
 type isStart_Request interface {
 	isStart_Request()
 }
@@ -803,6 +814,11 @@ type Start_AcquireAll struct {
 	AcquireAll *v1.AcquireAllRequest `protobuf:"bytes,6,opt,name=acquire_all,json=acquireAll,proto3,oneof"`
 }
 
+type Start_Enter struct {
+	// A place at a double barrier.
+	Enter *v14.EnterRequest `protobuf:"bytes,7,opt,name=enter,proto3,oneof"`
+}
+
 func (*Start_Acquire) isStart_Request() {}
 
 func (*Start_Join) isStart_Request() {}
@@ -812,6 +828,8 @@ func (*Start_AcquirePermits) isStart_Request() {}
 func (*Start_Campaign) isStart_Request() {}
 
 func (*Start_AcquireAll) isStart_Request() {}
+
+func (*Start_Enter) isStart_Request() {}
 
 // Stop gives up what a request waits for or holds, as Release or cancelling its single call would. `ended` follows when its place is
 // gone from the ensemble. After an `ended` that was not asked for, it acknowledges that end, and nothing follows: the caller no
@@ -1078,6 +1096,7 @@ type Event struct {
 	//	*Event_AcquirePermits
 	//	*Event_Campaign
 	//	*Event_AcquireAll
+	//	*Event_Enter
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1172,6 +1191,15 @@ func (x *Event) GetAcquireAll() *v1.AcquireAllResponse {
 	return nil
 }
 
+func (x *Event) GetEnter() *v14.EnterResponse {
+	if x != nil {
+		if x, ok := x.Event.(*Event_Enter); ok {
+			return x.Enter
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -1201,6 +1229,11 @@ type Event_AcquireAll struct {
 	AcquireAll *v1.AcquireAllResponse `protobuf:"bytes,6,opt,name=acquire_all,json=acquireAll,proto3,oneof"`
 }
 
+type Event_Enter struct {
+	// At a double barrier.
+	Enter *v14.EnterResponse `protobuf:"bytes,7,opt,name=enter,proto3,oneof"`
+}
+
 func (*Event_Acquire) isEvent_Event() {}
 
 func (*Event_Join) isEvent_Event() {}
@@ -1210,6 +1243,8 @@ func (*Event_AcquirePermits) isEvent_Event() {}
 func (*Event_Campaign) isEvent_Event() {}
 
 func (*Event_AcquireAll) isEvent_Event() {}
+
+func (*Event_Enter) isEvent_Event() {}
 
 // Ended says that a request has ended, with the status that its single stream would end with. It is sent before the place of what has
 // ended is given up, unless the caller itself has given it up; nothing about the request follows it.
@@ -1820,7 +1855,7 @@ var File_sidekeeper_lease_v1_lease_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\xd9\x01\n" +
+	"\x1fsidekeeper/lease/v1/lease.proto\x12\x13sidekeeper.lease.v1\x1a\x1egoogle/protobuf/duration.proto\x1a#sidekeeper/barrier/v1/barrier.proto\x1a%sidekeeper/election/v1/election.proto\x1a\x1dsidekeeper/lock/v1/lock.proto\x1a)sidekeeper/membership/v1/membership.proto\x1a'sidekeeper/semaphore/v1/semaphore.proto\"\xd9\x01\n" +
 	"\vOpenRequest\x12+\n" +
 	"\x03ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12J\n" +
@@ -1853,7 +1888,7 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05Claim\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.sidekeeper.lease.v1.StartR\x05start\x12\x17\n" +
 	"\ahold_id\x18\x02 \x01(\tR\x06holdId\x12\x14\n" +
-	"\x05token\x18\x03 \x01(\x03R\x05token\"\x93\x03\n" +
+	"\x05token\x18\x03 \x01(\x03R\x05token\"\xd0\x03\n" +
 	"\x05Start\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12>\n" +
@@ -1862,7 +1897,8 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x0facquire_permits\x18\x04 \x01(\v2'.sidekeeper.semaphore.v1.AcquireRequestH\x00R\x0eacquirePermits\x12E\n" +
 	"\bcampaign\x18\x05 \x01(\v2'.sidekeeper.election.v1.CampaignRequestH\x00R\bcampaign\x12H\n" +
 	"\vacquire_all\x18\x06 \x01(\v2%.sidekeeper.lock.v1.AcquireAllRequestH\x00R\n" +
-	"acquireAllB\t\n" +
+	"acquireAll\x12;\n" +
+	"\x05enter\x18\a \x01(\v2#.sidekeeper.barrier.v1.EnterRequestH\x00R\x05enterB\t\n" +
 	"\arequest\"%\n" +
 	"\x04Stop\x12\x1d\n" +
 	"\n" +
@@ -1877,7 +1913,7 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x05ended\x18\x05 \x01(\v2\x1a.sidekeeper.lease.v1.EndedH\x00R\x05ended\x128\n" +
 	"\achecked\x18\x06 \x01(\v2\x1c.sidekeeper.lease.v1.CheckedH\x00R\acheckedB\n" +
 	"\n" +
-	"\bresponse\"\x96\x03\n" +
+	"\bresponse\"\xd4\x03\n" +
 	"\x05Event\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12?\n" +
@@ -1886,7 +1922,8 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"\x0facquire_permits\x18\x04 \x01(\v2(.sidekeeper.semaphore.v1.AcquireResponseH\x00R\x0eacquirePermits\x12F\n" +
 	"\bcampaign\x18\x05 \x01(\v2(.sidekeeper.election.v1.CampaignResponseH\x00R\bcampaign\x12I\n" +
 	"\vacquire_all\x18\x06 \x01(\v2&.sidekeeper.lock.v1.AcquireAllResponseH\x00R\n" +
-	"acquireAllB\a\n" +
+	"acquireAll\x12<\n" +
+	"\x05enter\x18\a \x01(\v2$.sidekeeper.barrier.v1.EnterResponseH\x00R\x05enterB\a\n" +
 	"\x05event\"\xab\x02\n" +
 	"\x05Ended\x12\x1d\n" +
 	"\n" +
@@ -1994,11 +2031,13 @@ var file_sidekeeper_lease_v1_lease_proto_goTypes = []any{
 	(*v12.AcquireRequest)(nil),    // 30: sidekeeper.semaphore.v1.AcquireRequest
 	(*v13.CampaignRequest)(nil),   // 31: sidekeeper.election.v1.CampaignRequest
 	(*v1.AcquireAllRequest)(nil),  // 32: sidekeeper.lock.v1.AcquireAllRequest
-	(*v1.AcquireResponse)(nil),    // 33: sidekeeper.lock.v1.AcquireResponse
-	(*v11.JoinResponse)(nil),      // 34: sidekeeper.membership.v1.JoinResponse
-	(*v12.AcquireResponse)(nil),   // 35: sidekeeper.semaphore.v1.AcquireResponse
-	(*v13.CampaignResponse)(nil),  // 36: sidekeeper.election.v1.CampaignResponse
-	(*v1.AcquireAllResponse)(nil), // 37: sidekeeper.lock.v1.AcquireAllResponse
+	(*v14.EnterRequest)(nil),      // 33: sidekeeper.barrier.v1.EnterRequest
+	(*v1.AcquireResponse)(nil),    // 34: sidekeeper.lock.v1.AcquireResponse
+	(*v11.JoinResponse)(nil),      // 35: sidekeeper.membership.v1.JoinResponse
+	(*v12.AcquireResponse)(nil),   // 36: sidekeeper.semaphore.v1.AcquireResponse
+	(*v13.CampaignResponse)(nil),  // 37: sidekeeper.election.v1.CampaignResponse
+	(*v1.AcquireAllResponse)(nil), // 38: sidekeeper.lock.v1.AcquireAllResponse
+	(*v14.EnterResponse)(nil),     // 39: sidekeeper.barrier.v1.EnterResponse
 }
 var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	27, // 0: sidekeeper.lease.v1.OpenRequest.ttl:type_name -> google.protobuf.Duration
@@ -2020,43 +2059,45 @@ var file_sidekeeper_lease_v1_lease_proto_depIdxs = []int32{
 	30, // 16: sidekeeper.lease.v1.Start.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireRequest
 	31, // 17: sidekeeper.lease.v1.Start.campaign:type_name -> sidekeeper.election.v1.CampaignRequest
 	32, // 18: sidekeeper.lease.v1.Start.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllRequest
-	3,  // 19: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
-	4,  // 20: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
-	5,  // 21: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
-	13, // 22: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
-	14, // 23: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
-	15, // 24: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
-	33, // 25: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
-	34, // 26: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
-	35, // 27: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
-	36, // 28: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
-	37, // 29: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
-	25, // 30: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
-	27, // 31: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
-	27, // 32: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
-	27, // 33: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
-	22, // 34: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
-	26, // 35: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
-	0,  // 36: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
-	27, // 37: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
-	27, // 38: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
-	27, // 39: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
-	23, // 40: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
-	1,  // 41: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
-	6,  // 42: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
-	16, // 43: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
-	18, // 44: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
-	20, // 45: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
-	2,  // 46: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
-	12, // 47: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
-	17, // 48: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
-	19, // 49: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
-	21, // 50: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
-	46, // [46:51] is the sub-list for method output_type
-	41, // [41:46] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	33, // 19: sidekeeper.lease.v1.Start.enter:type_name -> sidekeeper.barrier.v1.EnterRequest
+	3,  // 20: sidekeeper.lease.v1.MultiplexResponse.opened:type_name -> sidekeeper.lease.v1.Opened
+	4,  // 21: sidekeeper.lease.v1.MultiplexResponse.suspended:type_name -> sidekeeper.lease.v1.Suspended
+	5,  // 22: sidekeeper.lease.v1.MultiplexResponse.resumed:type_name -> sidekeeper.lease.v1.Resumed
+	13, // 23: sidekeeper.lease.v1.MultiplexResponse.event:type_name -> sidekeeper.lease.v1.Event
+	14, // 24: sidekeeper.lease.v1.MultiplexResponse.ended:type_name -> sidekeeper.lease.v1.Ended
+	15, // 25: sidekeeper.lease.v1.MultiplexResponse.checked:type_name -> sidekeeper.lease.v1.Checked
+	34, // 26: sidekeeper.lease.v1.Event.acquire:type_name -> sidekeeper.lock.v1.AcquireResponse
+	35, // 27: sidekeeper.lease.v1.Event.join:type_name -> sidekeeper.membership.v1.JoinResponse
+	36, // 28: sidekeeper.lease.v1.Event.acquire_permits:type_name -> sidekeeper.semaphore.v1.AcquireResponse
+	37, // 29: sidekeeper.lease.v1.Event.campaign:type_name -> sidekeeper.election.v1.CampaignResponse
+	38, // 30: sidekeeper.lease.v1.Event.acquire_all:type_name -> sidekeeper.lock.v1.AcquireAllResponse
+	39, // 31: sidekeeper.lease.v1.Event.enter:type_name -> sidekeeper.barrier.v1.EnterResponse
+	25, // 32: sidekeeper.lease.v1.Ended.metadata:type_name -> sidekeeper.lease.v1.Ended.MetadataEntry
+	27, // 33: sidekeeper.lease.v1.Ended.retry_delay:type_name -> google.protobuf.Duration
+	27, // 34: sidekeeper.lease.v1.Checked.valid_for:type_name -> google.protobuf.Duration
+	27, // 35: sidekeeper.lease.v1.CheckResponse.valid_for:type_name -> google.protobuf.Duration
+	22, // 36: sidekeeper.lease.v1.ListResponse.leases:type_name -> sidekeeper.lease.v1.Lease
+	26, // 37: sidekeeper.lease.v1.Lease.metadata:type_name -> sidekeeper.lease.v1.Lease.MetadataEntry
+	0,  // 38: sidekeeper.lease.v1.Lease.state:type_name -> sidekeeper.lease.v1.State
+	27, // 39: sidekeeper.lease.v1.Lease.age:type_name -> google.protobuf.Duration
+	27, // 40: sidekeeper.lease.v1.Lease.valid_for:type_name -> google.protobuf.Duration
+	27, // 41: sidekeeper.lease.v1.Lease.ttl:type_name -> google.protobuf.Duration
+	23, // 42: sidekeeper.lease.v1.Lease.possessions:type_name -> sidekeeper.lease.v1.Possession
+	1,  // 43: sidekeeper.lease.v1.LeaseService.Open:input_type -> sidekeeper.lease.v1.OpenRequest
+	6,  // 44: sidekeeper.lease.v1.LeaseService.Multiplex:input_type -> sidekeeper.lease.v1.MultiplexRequest
+	16, // 45: sidekeeper.lease.v1.LeaseService.Check:input_type -> sidekeeper.lease.v1.CheckRequest
+	18, // 46: sidekeeper.lease.v1.LeaseService.Close:input_type -> sidekeeper.lease.v1.CloseRequest
+	20, // 47: sidekeeper.lease.v1.LeaseService.List:input_type -> sidekeeper.lease.v1.ListRequest
+	2,  // 48: sidekeeper.lease.v1.LeaseService.Open:output_type -> sidekeeper.lease.v1.OpenResponse
+	12, // 49: sidekeeper.lease.v1.LeaseService.Multiplex:output_type -> sidekeeper.lease.v1.MultiplexResponse
+	17, // 50: sidekeeper.lease.v1.LeaseService.Check:output_type -> sidekeeper.lease.v1.CheckResponse
+	19, // 51: sidekeeper.lease.v1.LeaseService.Close:output_type -> sidekeeper.lease.v1.CloseResponse
+	21, // 52: sidekeeper.lease.v1.LeaseService.List:output_type -> sidekeeper.lease.v1.ListResponse
+	48, // [48:53] is the sub-list for method output_type
+	43, // [43:48] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_lease_v1_lease_proto_init() }
@@ -2082,6 +2123,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Start_AcquirePermits)(nil),
 		(*Start_Campaign)(nil),
 		(*Start_AcquireAll)(nil),
+		(*Start_Enter)(nil),
 	}
 	file_sidekeeper_lease_v1_lease_proto_msgTypes[11].OneofWrappers = []any{
 		(*MultiplexResponse_Opened)(nil),
@@ -2097,6 +2139,7 @@ func file_sidekeeper_lease_v1_lease_proto_init() {
 		(*Event_AcquirePermits)(nil),
 		(*Event_Campaign)(nil),
 		(*Event_AcquireAll)(nil),
+		(*Event_Enter)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from sidekeeper.barrier.v1 import barrier_pb2 as _barrier_pb2
 from sidekeeper.election.v1 import election_pb2 as _election_pb2
 from sidekeeper.lock.v1 import lock_pb2 as _lock_pb2
 from sidekeeper.membership.v1 import membership_pb2 as _membership_pb2
@@ -103,20 +104,22 @@ class Claim(_message.Message):
     def __init__(self, start: _Optional[_Union[Start, _Mapping]] = ..., hold_id: _Optional[str] = ..., token: _Optional[int] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ("request_id", "acquire", "join", "acquire_permits", "campaign", "acquire_all")
+    __slots__ = ("request_id", "acquire", "join", "acquire_permits", "campaign", "acquire_all", "enter")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     ACQUIRE_FIELD_NUMBER: _ClassVar[int]
     JOIN_FIELD_NUMBER: _ClassVar[int]
     ACQUIRE_PERMITS_FIELD_NUMBER: _ClassVar[int]
     CAMPAIGN_FIELD_NUMBER: _ClassVar[int]
     ACQUIRE_ALL_FIELD_NUMBER: _ClassVar[int]
+    ENTER_FIELD_NUMBER: _ClassVar[int]
     request_id: int
     acquire: _lock_pb2.AcquireRequest
     join: _membership_pb2.JoinRequest
     acquire_permits: _semaphore_pb2.AcquireRequest
     campaign: _election_pb2.CampaignRequest
     acquire_all: _lock_pb2.AcquireAllRequest
-    def __init__(self, request_id: _Optional[int] = ..., acquire: _Optional[_Union[_lock_pb2.AcquireRequest, _Mapping]] = ..., join: _Optional[_Union[_membership_pb2.JoinRequest, _Mapping]] = ..., acquire_permits: _Optional[_Union[_semaphore_pb2.AcquireRequest, _Mapping]] = ..., campaign: _Optional[_Union[_election_pb2.CampaignRequest, _Mapping]] = ..., acquire_all: _Optional[_Union[_lock_pb2.AcquireAllRequest, _Mapping]] = ...) -> None: ...
+    enter: _barrier_pb2.EnterRequest
+    def __init__(self, request_id: _Optional[int] = ..., acquire: _Optional[_Union[_lock_pb2.AcquireRequest, _Mapping]] = ..., join: _Optional[_Union[_membership_pb2.JoinRequest, _Mapping]] = ..., acquire_permits: _Optional[_Union[_semaphore_pb2.AcquireRequest, _Mapping]] = ..., campaign: _Optional[_Union[_election_pb2.CampaignRequest, _Mapping]] = ..., acquire_all: _Optional[_Union[_lock_pb2.AcquireAllRequest, _Mapping]] = ..., enter: _Optional[_Union[_barrier_pb2.EnterRequest, _Mapping]] = ...) -> None: ...
 
 class Stop(_message.Message):
     __slots__ = ("request_id",)
@@ -147,20 +150,22 @@ class MultiplexResponse(_message.Message):
     def __init__(self, opened: _Optional[_Union[Opened, _Mapping]] = ..., suspended: _Optional[_Union[Suspended, _Mapping]] = ..., resumed: _Optional[_Union[Resumed, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., checked: _Optional[_Union[Checked, _Mapping]] = ...) -> None: ...
 
 class Event(_message.Message):
-    __slots__ = ("request_id", "acquire", "join", "acquire_permits", "campaign", "acquire_all")
+    __slots__ = ("request_id", "acquire", "join", "acquire_permits", "campaign", "acquire_all", "enter")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     ACQUIRE_FIELD_NUMBER: _ClassVar[int]
     JOIN_FIELD_NUMBER: _ClassVar[int]
     ACQUIRE_PERMITS_FIELD_NUMBER: _ClassVar[int]
     CAMPAIGN_FIELD_NUMBER: _ClassVar[int]
     ACQUIRE_ALL_FIELD_NUMBER: _ClassVar[int]
+    ENTER_FIELD_NUMBER: _ClassVar[int]
     request_id: int
     acquire: _lock_pb2.AcquireResponse
     join: _membership_pb2.JoinResponse
     acquire_permits: _semaphore_pb2.AcquireResponse
     campaign: _election_pb2.CampaignResponse
     acquire_all: _lock_pb2.AcquireAllResponse
-    def __init__(self, request_id: _Optional[int] = ..., acquire: _Optional[_Union[_lock_pb2.AcquireResponse, _Mapping]] = ..., join: _Optional[_Union[_membership_pb2.JoinResponse, _Mapping]] = ..., acquire_permits: _Optional[_Union[_semaphore_pb2.AcquireResponse, _Mapping]] = ..., campaign: _Optional[_Union[_election_pb2.CampaignResponse, _Mapping]] = ..., acquire_all: _Optional[_Union[_lock_pb2.AcquireAllResponse, _Mapping]] = ...) -> None: ...
+    enter: _barrier_pb2.EnterResponse
+    def __init__(self, request_id: _Optional[int] = ..., acquire: _Optional[_Union[_lock_pb2.AcquireResponse, _Mapping]] = ..., join: _Optional[_Union[_membership_pb2.JoinResponse, _Mapping]] = ..., acquire_permits: _Optional[_Union[_semaphore_pb2.AcquireResponse, _Mapping]] = ..., campaign: _Optional[_Union[_election_pb2.CampaignResponse, _Mapping]] = ..., acquire_all: _Optional[_Union[_lock_pb2.AcquireAllResponse, _Mapping]] = ..., enter: _Optional[_Union[_barrier_pb2.EnterResponse, _Mapping]] = ...) -> None: ...
 
 class Ended(_message.Message):
     __slots__ = ("request_id", "code", "reason", "message", "metadata", "retry_delay")

@@ -13,6 +13,7 @@ import type {
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { Duration } from "../../../google/protobuf/duration.js";
+import { EnterRequest, EnterResponse } from "../../barrier/v1/barrier.js";
 import { CampaignRequest, CampaignResponse } from "../../election/v1/election.js";
 import { AcquireAllRequest, AcquireAllResponse, AcquireRequest, AcquireResponse } from "../../lock/v1/lock.js";
 import { JoinRequest, JoinResponse } from "../../membership/v1/membership.js";
@@ -148,10 +149,10 @@ export interface Claim {
   start:
     | Start
     | undefined;
-  /** For a lock or permits that were granted, or leadership: the hold, which keeps the id. */
+  /** For a lock or permits that were granted, leadership, or a double barrier that was entered: the hold, which keeps the id. */
   holdId: string;
   /**
-   * For a lock or leadership, its fencing token; for permits, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
+   * For a lock or leadership, its fencing token; for permits or an entry, their token; for a member that has joined, its incarnation. 0 otherwise. If what was granted is gone,
    * the request ends.
    */
   token: bigint;
@@ -178,6 +179,9 @@ export interface Start {
     | //
     /** Several locks at once. */
     { $case: "acquireAll"; value: AcquireAllRequest }
+    | //
+    /** A place at a double barrier. */
+    { $case: "enter"; value: EnterRequest }
     | undefined;
 }
 
@@ -249,6 +253,9 @@ export interface Event {
     | //
     /** To several locks. */
     { $case: "acquireAll"; value: AcquireAllResponse }
+    | //
+    /** At a double barrier. */
+    { $case: "enter"; value: EnterResponse }
     | undefined;
 }
 
@@ -1106,6 +1113,9 @@ export const Start: MessageFns<Start> = {
       case "acquireAll":
         AcquireAllRequest.encode(message.request.value, writer.uint32(50).fork()).join();
         break;
+      case "enter":
+        EnterRequest.encode(message.request.value, writer.uint32(58).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1171,6 +1181,14 @@ export const Start: MessageFns<Start> = {
             message.request = { $case: "acquireAll", value: AcquireAllRequest.decode(reader, reader.uint32()) };
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.request = { $case: "enter", value: EnterRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1217,6 +1235,12 @@ export const Start: MessageFns<Start> = {
       case "acquireAll": {
         if (object.request?.value !== undefined && object.request?.value !== null) {
           message.request = { $case: "acquireAll", value: AcquireAllRequest.fromPartial(object.request.value) };
+        }
+        break;
+      }
+      case "enter": {
+        if (object.request?.value !== undefined && object.request?.value !== null) {
+          message.request = { $case: "enter", value: EnterRequest.fromPartial(object.request.value) };
         }
         break;
       }
@@ -1518,6 +1542,9 @@ export const Event: MessageFns<Event> = {
       case "acquireAll":
         AcquireAllResponse.encode(message.event.value, writer.uint32(50).fork()).join();
         break;
+      case "enter":
+        EnterResponse.encode(message.event.value, writer.uint32(58).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1583,6 +1610,14 @@ export const Event: MessageFns<Event> = {
             message.event = { $case: "acquireAll", value: AcquireAllResponse.decode(reader, reader.uint32()) };
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.event = { $case: "enter", value: EnterResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1629,6 +1664,12 @@ export const Event: MessageFns<Event> = {
       case "acquireAll": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "acquireAll", value: AcquireAllResponse.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "enter": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "enter", value: EnterResponse.fromPartial(object.event.value) };
         }
         break;
       }

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/supervise"
+)
+
+func newBarrierCommand(reach *reach) *cobra.Command {
+	command := &cobra.Command{
+		Use: "barrier", Short: "Hold callers back until a barrier is removed, and run commands that begin and end together",
+		Args: cobra.NoArgs, RunE: showHelp,
+	}
+	command.AddCommand(
+		newBarrierSetCommand(reach),
+		newBarrierRemoveCommand(reach),
+		newBarrierWaitCommand(reach),
+		newBarrierEnterCommand(reach),
+	)
+	return command
+}
+
+func newBarrierSetCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "set NAME", Short: "Set a barrier", Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, args []string) error {
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				return client.SetBarrier(ctx, args[0])
+			})
+		},
+	}
+}
+
+func newBarrierRemoveCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "rm NAME", Short: "Remove a barrier", Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, args []string) error {
+			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
+				return client.RemoveBarrier(ctx, args[0])
+			})
+		},
+	}
+}
+
+func newBarrierWaitCommand(reach *reach) *cobra.Command {
+	var wait time.Duration
+	command := &cobra.Command{
+		Use: "wait NAME", Short: "Wait until a barrier is removed", Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(command *cobra.Command, args []string) error {
+			if wait < 0 {
+				return exit.UsageError(errors.New("durations cannot be negative"))
+			}
+			set := false
+			err := reach.callWithin(command.Context(), cmp.Or(wait, math.MaxInt64), reach.address,
+				func(ctx context.Context, client *sidekeeper.Client) error {
+					return client.AwaitBarrier(ctx, args[0], func() { set = true })
+				})
+			if err != nil && set && wait > 0 && exit.Code(err) == exit.Unreachable {
+				return exit.With(exit.NotObtained, fmt.Errorf("the barrier %s is set still: %w", args[0], err))
+			}
+			return err
+		},
+	}
+	command.Flags().DurationVar(&wait, "wait", 0, "maximum time to wait (default: no limit)")
+	return command
+}
+
+// A barrierEnter runs one command inside a double barrier.
+type barrierEnter struct {
+	claim   supervise.Entry
+	command []string
+	wait    time.Duration
+}
+
+func newBarrierEnterCommand(reach *reach) *cobra.Command {
+	b := &barrierEnter{}
+	command := &cobra.Command{
+		Use:   "enter NAME SIZE [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command once so many are there, and end when all have ended",
+		Args:  b.takeArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return reach.runUnder(command, &b.claim, b.command)
+		},
+	}
+	flags := command.Flags()
+	flags.DurationVar(&b.wait, "wait", 0, "maximum time to wait for the others before the command begins (default: no limit)")
+	flags.StringVar(&b.claim.Options.Owner, "owner", "", "owner of the entry, for people (default: this host's name and the process ID)")
+	flags.DurationVar(&b.claim.KillGrace, "kill-grace", 0,
+		"time before the end of the validity at which the command gets SIGTERM (default: a third of the validity)")
+	return command
+}
+
+func (b *barrierEnter) takeArguments(command *cobra.Command, args []string) error {
+	if command.ArgsLenAtDash() != 2 || len(args) < 3 {
+		return errors.New("usage: sidekeeper barrier enter NAME SIZE -- COMMAND [ARGUMENT...]")
+	}
+	size, err := strconv.ParseInt(args[1], 10, 32)
+	switch {
+	case err != nil:
+		return fmt.Errorf("SIZE is %q: a number from 1 to 1,000", args[1])
+	case b.wait < 0 || b.claim.KillGrace < 0:
+		return errors.New("durations cannot be negative")
+	}
+	b.claim.Name, b.claim.Size, b.command = args[0], int(size), args[2:]
+	b.claim.Options.Owner = cmp.Or(b.claim.Options.Owner, supervise.DefaultOwner())
+	if b.wait > 0 {
+		b.claim.Options.Wait = &b.wait
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"path"
+)
+
+// ErrBarrierInUse means that callers stand at the double barrier of this name.
+var ErrBarrierInUse = errors.New("callers stand at the double barrier")
+
+// Barrier is a node, at which callers wait for as long as it is there: Curator's DistributedBarrier and kazoo's Barrier. Or it is a double
+// barrier, at which a number of callers begin together and end together: Curator's DistributedDoubleBarrier, kazoo's DoubleBarrier and that of
+// ZooKeeper's manual. See Entrant.
+type Barrier struct {
+	Path string
+}
+
+// Set sets the barrier. It is as good if it is set. ErrBarrierInUse.
+func (b Barrier) Set(ctx context.Context, store Store) error {
+	return b.write(ctx, store, func(found Node, there bool) []Change {
+		set := Create(b.Path, []byte{})
+		switch {
+		case !there:
+			return []Change{set}
+		case found.Bare: // the directory of a double barrier, which the ensemble removes by itself
+			return []Change{Delete(b.Path, found.Version), set}
+		}
+		return nil
+	})
+}
+
+// Remove removes the barrier. It is as good if it is not set. ErrBarrierInUse.
+func (b Barrier) Remove(ctx context.Context, store Store) error {
+	return b.write(ctx, store, func(found Node, there bool) []Change {
+		if !there {
+			return nil
+		}
+		return []Change{Delete(b.Path, found.Version)}
+	})
+}
+
+// write has done to the barrier's node, as it is, what changes says, until that is nothing.
+func (b Barrier) write(ctx context.Context, store Store, changes func(found Node, there bool) []Change) error {
+	var failure error
+	for range maxAttempts {
+		if err := store.CatchUp(ctx); err != nil {
+			return errors.Join(failure, err)
+		}
+		found, err := store.Get(ctx, b.Path)
+		if err != nil && !errors.Is(err, ErrNoNode) {
+			return errors.Join(failure, err)
+		}
+		wanted := changes(found, err == nil)
+		if wanted == nil {
+			return nil
+		}
+		_, failure = store.Commit(ctx, wanted...)
+		switch {
+		case failure == nil:
+			return nil
+		case errors.Is(failure, ErrNotEmpty):
+			return ErrBarrierInUse
+		case errors.Is(failure, ErrNoNode) && wanted[0].Kind == KindCreate:
+			failure = store.MakeDirectory(ctx, path.Dir(b.Path))
+		}
+		if failure != nil && !isMoved(failure) && !errors.Is(failure, ErrOutcomeUnknown) {
+			return failure
+		}
+	}
+	return failure
+}
+
+// Await returns when the barrier is not set, or was not at a moment since the call. It calls isSet once if it must wait.
+func (b Barrier) Await(ctx context.Context, tree Tree, isSet func()) error {
+	if err := tree.CatchUp(ctx); err != nil {
+		return err
+	}
+	for first := int64(0); ; {
+		node, changed, err := tree.Watch(ctx, b.Path)
+		switch {
+		case errors.Is(err, ErrNoNode), err == nil && first != 0 && node.Czxid != first:
+			return nil
+		case err != nil:
+			return err
+		case first == 0:
+			first = node.Czxid
+			isSet()
+		}
+		if err := until(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// until returns when the channel is closed, or with what ended ctx.
+func until(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

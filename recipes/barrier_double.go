@@ -1,0 +1,262 @@
+package recipes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"sync"
+)
+
+// readyName is the node in a double barrier's directory that opens it.
+const readyName = "ready"
+
+// An Entrant is one caller at a double barrier. Each has an ephemeral node there. Whoever finds as many as are to enter makes the node `ready`,
+// or writes it anew: with that transaction begins a round, of those whose nodes are older. So what a round has left behind whose last caller
+// died lets nobody in.
+//
+// To leave, each deletes its node and waits until the others of its round have. The first of them in the order of names does so last, and
+// deletes `ready` with it: Curator's and kazoo's callers wait for the first. Entrants are for any goroutine.
+type Entrant struct {
+	Token int64 // the transaction that made its node
+
+	barrier Barrier
+	session MemberSession
+	name    string
+	gone    <-chan struct{}
+	leave   sync.Once
+}
+
+// An Entrance is how somebody stands at a double barrier.
+type Entrance struct {
+	Round   Round           // that it is inside with; zero if it waits
+	Present int             // how many stand there, if it waits
+	Changed <-chan struct{} // closed when it is worth to look again
+}
+
+// A Round is those who are inside a double barrier together, as one of them sees them.
+type Round struct {
+	Number int64 // the transaction that has opened the barrier for them
+
+	barrier Barrier
+	own     string
+}
+
+func (b Barrier) ready() string            { return b.child(readyName) }
+func (b Barrier) child(name string) string { return b.Path + "/" + name }
+func (e *Entrant) path() string            { return e.barrier.child(e.name) }
+
+// Join takes a place at the double barrier. It cannot be cancelled. Whoever joins must Leave.
+func (b Barrier) Join(ctx context.Context, session MemberSession, about About) (*Entrant, error) {
+	name := entrantName()
+	node, gone, err := session.Create(ctx, b.child(name), about.encode())
+	if err != nil {
+		return nil, fmt.Errorf("place at the barrier: %w", err)
+	}
+	return &Entrant{Token: node.Czxid, barrier: b, session: session, name: name, gone: gone}, nil
+}
+
+// entrantName is a uuid, as Curator draws them.
+func entrantName() string {
+	bits := make([]byte, 16)
+	_, _ = rand.Read(bits) // never fails: see its documentation
+	bits[6], bits[8] = bits[6]&0x0f|0x40, bits[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", bits[:4], bits[4:6], bits[6:8], bits[8:10], bits[10:])
+}
+
+// Rejoin takes a place again that stood when a process came back to its session. ErrGone if it is no place at this barrier.
+func (b Barrier) Rejoin(session Adopter, standing Standing) (*Entrant, error) {
+	if path.Dir(standing.Path) != b.Path {
+		return nil, ErrGone
+	}
+	gone, err := session.Adopt(standing, true)
+	if err != nil {
+		return nil, err
+	}
+	return &Entrant{Token: standing.Node.Czxid, barrier: b, session: session, name: path.Base(standing.Path), gone: gone}, nil
+}
+
+// Enter finds out whether the caller is inside, and opens the barrier if as many stand there as are to enter. ErrGone if its place is gone;
+// other errors are those of the session and of the store.
+func (e *Entrant) Enter(ctx context.Context, store Store, size int) (entrance Entrance, err error) {
+	ready, changed, err := e.watchReady(ctx)
+	round := Round{ready.Mzxid, e.barrier, e.name}
+	switch {
+	case err != nil:
+		return entrance, err
+	case ready.Mzxid > e.Token:
+		return Entrance{Round: round}, nil
+	}
+	present, err := e.present(ctx)
+	if err != nil {
+		return entrance, err
+	}
+	inside, err := e.barrier.before(ctx, e.session, present, ready.Mzxid)
+	switch {
+	case err != nil:
+		return entrance, err
+	case len(inside) > 0: // it comes late
+		return Entrance{Round: round}, nil
+	case len(present) < size:
+		return Entrance{Present: len(present), Changed: changed}, nil
+	}
+	return Entrance{Present: len(present), Changed: closed}, e.open(ctx, store, ready)
+}
+
+// watchReady reads the node that opens the barrier, zero if there is none, and returns a channel that is closed when that changes.
+func (e *Entrant) watchReady(ctx context.Context) (Node, <-chan struct{}, error) {
+	node, changed, err := e.session.Watch(ctx, e.barrier.ready())
+	if errors.Is(err, ErrNoNode) {
+		_, changed, err = e.session.WatchChildren(ctx, e.barrier.ready())
+		if err == nil { // made meanwhile
+			return Node{}, closed, nil
+		}
+	}
+	if errors.Is(err, ErrNoNode) {
+		return Node{}, changed, nil
+	}
+	return node, changed, err
+}
+
+// present lists those who stand at the barrier, itself among them. A reader that has not heard of it yet is made to.
+func (e *Entrant) present(ctx context.Context) ([]string, error) {
+	names, err := e.barrier.present(ctx, e.session)
+	if err == nil && !slices.Contains(names, e.name) {
+		if err = e.session.CatchUp(ctx); err == nil {
+			names, err = e.barrier.present(ctx, e.session)
+		}
+	}
+	if err == nil && !slices.Contains(names, e.name) {
+		err = ErrGone
+	}
+	return names, err
+}
+
+// present lists those who stand at the barrier, in the order of names.
+func (b Barrier) present(ctx context.Context, tree Tree) ([]string, error) {
+	listed, err := tree.Children(ctx, b.Path)
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return nil, err
+	}
+	names := slices.DeleteFunc(slices.Clone(listed), func(name string) bool { return name == readyName })
+	slices.Sort(names)
+	return names, nil
+}
+
+// before are those of the names whose nodes are older than a transaction; none if that is 0.
+func (b Barrier) before(ctx context.Context, tree Tree, names []string, transaction int64) ([]string, error) {
+	if transaction == 0 {
+		return nil, nil
+	}
+	older := make([]string, len(names))
+	err := EachOf(len(names), func(i int) error {
+		node, err := tree.Get(ctx, b.child(names[i]))
+		if err == nil && node.Czxid < transaction {
+			older[i] = names[i]
+		}
+		if errors.Is(err, ErrNoNode) {
+			err = nil
+		}
+		return err
+	})
+	return slices.DeleteFunc(older, func(name string) bool { return name == "" }), err
+}
+
+// open begins a round, unless somebody else has, or the entrant's place is gone. ready is as it was read.
+func (e *Entrant) open(ctx context.Context, store Store, ready Node) error {
+	begin := Create(e.barrier.ready(), []byte{})
+	if ready.Czxid != 0 {
+		begin = Set(e.barrier.ready(), []byte{}, ready.Version)
+	}
+	_, err := store.Commit(ctx, Check(e.path(), -1), begin)
+	if err == nil || isMoved(err) || errors.Is(err, ErrOutcomeUnknown) {
+		return e.session.CatchUp(ctx)
+	}
+	return err
+}
+
+// Look says whether the place stands. The channel is closed when it is worth to look again. ErrGone if somebody else deleted it; other
+// errors are those of the session, and say nothing about the place.
+func (e *Entrant) Look(ctx context.Context) (<-chan struct{}, error) {
+	for _, late := range []bool{true, false} { // the reader may be
+		_, changed, seen, err := e.session.WatchOwn(ctx, e.path())
+		if err == nil {
+			seen() // nobody asks an entrant for its end
+		}
+		if !errors.Is(err, ErrNoNode) {
+			return changed, err
+		}
+		if err := e.session.CatchUp(ctx); late && err != nil {
+			return nil, err
+		}
+	}
+	return nil, ErrGone
+}
+
+// AwaitTurn returns when the caller may leave its place: at once, unless that is the first of the round, which is left last.
+func (r Round) AwaitTurn(ctx context.Context, tree Tree) error {
+	inside, err := r.inside(ctx, tree)
+	if err != nil || len(inside) == 0 || inside[0] != r.own {
+		return err
+	}
+	return r.awaitGone(ctx, tree, inside[1:])
+}
+
+// AwaitOthers returns when nobody else of the round stands at the barrier.
+func (r Round) AwaitOthers(ctx context.Context, tree Tree) error {
+	inside, err := r.inside(ctx, tree)
+	if err != nil {
+		return err
+	}
+	return r.awaitGone(ctx, tree, slices.DeleteFunc(inside, func(name string) bool { return name == r.own }))
+}
+
+// inside are those of the round who stand at the barrier, in the order of names.
+func (r Round) inside(ctx context.Context, tree Tree) ([]string, error) {
+	if err := tree.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	present, err := r.barrier.present(ctx, tree)
+	if err != nil {
+		return nil, err
+	}
+	return r.barrier.before(ctx, tree, present, r.Number)
+}
+
+// awaitGone returns when none of the names stands. They are never given again.
+func (r Round) awaitGone(ctx context.Context, tree Tree, names []string) error {
+	for _, name := range names {
+		_, changed, err := tree.Watch(ctx, r.barrier.child(name))
+		for err == nil {
+			if err = until(ctx, changed); err == nil {
+				_, changed, err = tree.Watch(ctx, r.barrier.child(name))
+			}
+		}
+		if !errors.Is(err, ErrNoNode) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close has the last who leaves take with it what opens the barrier, so that nobody comes between the two. If that fails, it is only left.
+func (e *Entrant) Close(ctx context.Context, store Store) {
+	present, err := e.barrier.present(ctx, e.session)
+	if err == nil && slices.Equal(present, []string{e.name}) {
+		_, _ = store.Commit(ctx, Delete(e.path(), -1), Delete(e.barrier.ready(), -1))
+	}
+}
+
+// Leave gives the place up, and returns when its node or the session is gone. It cannot be cancelled, since it is done for callers that have
+// gone themselves. Later calls wait for the first.
+func (e *Entrant) Leave(ctx context.Context) {
+	e.leave.Do(func() { e.session.Delete(ctx, e.path()) })
+}
+
+// Disregard says that nobody counts on the place any more, though it is kept for a while.
+func (e *Entrant) Disregard() { e.session.Disregard(e.path()) }
+
+// Gone is closed when the session finds that somebody else deleted the node. Look finds it sooner.
+func (e *Entrant) Gone() <-chan struct{} { return e.gone }

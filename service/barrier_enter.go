@@ -1,0 +1,157 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// mostEntrants bounds how many enter a double barrier together: each reads the nodes of all when it leaves.
+const mostEntrants = 1000
+
+// entranceParams is an EnterRequest whose fields are in order.
+type entranceParams struct {
+	heldParams
+
+	name name
+	size int
+}
+
+func parseEntrance(request *barrierv1.EnterRequest) (params entranceParams, err error) {
+	if params.name, err = parseName("name", request.GetName()); err != nil {
+		return params, err
+	}
+	if params.size = int(request.GetSize()); params.size < 1 || params.size > mostEntrants {
+		return params, invalid("size", fmt.Sprint(params.size), fmt.Sprintf("from 1 to %d", mostEntrants))
+	}
+	params.heldParams, err = parseHeld(request)
+	if err == nil && params.wait != nil && *params.wait == 0 {
+		err = invalid("wait_timeout", "0s", "more than 0, or omitted")
+	}
+	return params, err
+}
+
+// An entranceStream is one Enter stream: a held stream whose place is one at a double barrier, and whose turn comes when enough stand there.
+type entranceStream struct {
+	*heldStream[*recipes.Entrant, *barrierv1.EnterResponse]
+
+	params  entranceParams
+	barrier recipes.Barrier
+	wait    *wait
+
+	entered recipes.Entrance
+	hold    *hold
+}
+
+// Enter tells whoever is one too many so before a session is opened for it.
+func (b *barrierService) Enter(request *barrierv1.EnterRequest, stream grpc.ServerStreamingServer[barrierv1.EnterResponse]) error {
+	params, err := parseEntrance(request)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	of := resource{kindBarrier, params.name.text}
+	waits, err := b.services.waiters.enter(stream.Context(), of)
+	if err != nil {
+		return err
+	}
+	e := &entranceStream{
+		heldStream: newHeldStream[*recipes.Entrant](b.services, stream), params: params, barrier: b.barrier(params.name), wait: waits,
+	}
+	defer e.wait.leave()
+	return e.run(stream.Context(), heldRecipe[*barrierv1.EnterResponse]{
+		heldParams: params.heldParams, resource: of,
+		awaitTurn: e.awaitTurn, begin: e.begin, look: e.look,
+		removed:   errLockBroken,
+		end:       func(why error) { e.services.endHold(e.hold, why) },
+		letGo:     func(ctx context.Context) { e.place.Close(ctx, e.services.ensemble) },
+		gone:      func() { e.services.forgoHold(e.hold) },
+		suspended: suspendedEntry, resumed: resumedEntry,
+	})
+}
+
+func suspendedEntry(remaining time.Duration) *barrierv1.EnterResponse {
+	suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
+	return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Suspended{Suspended: suspended}}
+}
+
+func resumedEntry() *barrierv1.EnterResponse {
+	return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Resumed{Resumed: &holdv1.Resumed{}}}
+}
+
+// awaitTurn takes a place and returns when enough stand at the barrier.
+func (e *entranceStream) awaitTurn(ctx context.Context) error {
+	defer e.wait.leave()
+	ctx, span := tracerOf(ctx).Start(ctx, "wait at barrier")
+	defer span.End()
+	e.services.options.Events.WaitBegun()
+	defer func() { e.services.options.Events.WaitEnded(e.params.name.text, e.entered.Round.Number != 0, time.Since(e.began)) }()
+	err := e.take(ctx, func(about recipes.About) (*recipes.Entrant, error) {
+		if e.started.claimed() != nil {
+			entrant, err := rejoined(e.heldStream, about, first(e.rejoin))
+			if err != nil || entrant != nil {
+				return entrant, err
+			}
+		}
+		return e.barrier.Join(ctx, e.lease.session, about)
+	})
+	for err == nil && e.entered.Round.Number == 0 {
+		err = e.outwait(ctx, e.lookAtBarrier(ctx))
+	}
+	return err
+}
+
+func (e *entranceStream) rejoin(session recipes.Adopter, standing recipes.Standing, _ recipes.About) (*recipes.Entrant, error) {
+	return e.barrier.Rejoin(session, standing)
+}
+
+// lookAtBarrier asks whether enough stand at the barrier. Otherwise it tells the caller how many do and returns when it is worth to look again.
+func (e *entranceStream) lookAtBarrier(ctx context.Context) error {
+	seen, err := await(ctx, e.heldStream, func(ctx context.Context) (recipes.Entrance, error) {
+		seen, err := e.place.Enter(ctx, e.services.ensemble, e.params.size)
+		if err == nil && seen.Round.Number != 0 {
+			err = e.lease.session.Prove(ctx)
+		}
+		return seen, err
+	})
+	switch {
+	case err != nil:
+		return err
+	case seen.Round.Number != 0:
+		e.entered = seen
+		return nil
+	case isClosed(seen.Changed):
+		return nil
+	case e.started.claimed().held():
+		return errLockBroken // what opened the barrier was removed by hand
+	}
+	e.box.put(topicPlace, func() (*barrierv1.EnterResponse, bool) {
+		waiting := &barrierv1.Waiting{Present: int32(seen.Present)}
+		return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Waiting{Waiting: waiting}}, true
+	})
+	return e.pause(ctx, seen.Changed)
+}
+
+// begin makes a hold of the place. The first look is due soon.
+func (e *entranceStream) begin(context.Context) (*barrierv1.EnterResponse, nodeState) {
+	e.hold = &hold{name: e.params.name, token: e.place.Token, round: e.entered.Round}
+	id := e.beginHold(e.hold)
+	entered := &barrierv1.Entered{HoldId: id, Token: e.place.Token, Round: e.entered.Round.Number}
+	return &barrierv1.EnterResponse{Event: &barrierv1.EnterResponse_Entered{Entered: entered}}, nodeState{}
+}
+
+// look asks whether the place still stands.
+func (e *entranceStream) look(ctx context.Context) (nodeState, error) {
+	changed, err := e.place.Look(ctx)
+	return nodeState{changed: changed}, err
+}
