@@ -95,7 +95,9 @@ func (e *entranceStream) awaitTurn(ctx context.Context) error {
 	ctx, span := tracerOf(ctx).Start(ctx, "wait at barrier")
 	defer span.End()
 	e.services.options.Events.WaitBegun()
-	defer func() { e.services.options.Events.WaitEnded(e.params.name.text, e.entered.Round.Number != 0, time.Since(e.began)) }()
+	defer func() {
+		e.services.options.Events.WaitEnded(e.params.name.text, e.entered.Round.Number != 0, time.Since(e.began))
+	}()
 	err := e.take(ctx, func(about recipes.About) (*recipes.Entrant, error) {
 		if e.started.claimed() != nil {
 			entrant, err := rejoined(e.heldStream, about, first(e.rejoin))
