@@ -26,8 +26,8 @@ const (
 )
 
 // Queue is a queue of items, of which each is delivered to one caller at a time, until one says that it is done. It is Curator's
-// DistributedQueue with a lock path, and its DistributedPriorityQueue and DistributedDelayQueue. An item is a node that stays; whoever takes it makes an
-// ephemeral node of the same name in another directory, deletes the item once it is done, and then that node.
+// DistributedQueue with a lock path, and its DistributedPriorityQueue and DistributedDelayQueue. An item is a node that stays; whoever takes it
+// makes an ephemeral node of the same name in another directory, deletes the item once it is done, and then that node.
 //
 // Those of ours who wait for items stand in the queue of a mutex, at TakersSuffix, and the first alone looks for an item, so that one that
 // comes wakes one of them. Besides, each delivery of ours has a node whose name is never used again, made after the item was taken and
@@ -52,7 +52,7 @@ type Order struct {
 func (o Order) prefix() string {
 	switch {
 	case !o.Due.IsZero():
-		return fmt.Sprintf("queue-|%08X|", o.Due.UnixMilli())
+		return fmt.Sprintf("queue-|%08X|", o.Due.UnixMilli()) //nolint:forbidigo // as Curator's consumers read it
 	case o.Priority < 0:
 		return fmt.Sprintf("queue-0%08X", uint32(o.Priority))
 	case o.Priority > 0:
@@ -93,7 +93,8 @@ func parseItem(name string) (of item, ok bool) {
 
 // compareItems is the order of items. Numbers may have wrapped around.
 func compareItems(a, b item) int {
-	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.due, b.due), cmp.Compare(a.number-b.number, 0), strings.Compare(a.name, b.name))
+	earlier := cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.due, b.due), cmp.Compare(a.number-b.number, 0))
+	return cmp.Or(earlier, strings.Compare(a.name, b.name))
 }
 
 // readItems picks the items out of a directory's children, and sorts them.
@@ -174,7 +175,7 @@ func (q Queue) State(ctx context.Context, tree Tree) (state QueueState, _ error)
 		switch {
 		case slices.Contains(taken, of.name):
 			state.Taken++
-		case of.due > time.Now().UnixMilli():
+		case of.due > time.Now().UnixMilli(): //nolint:forbidigo // as Curator's consumers do
 			state.Delayed++
 		}
 	}

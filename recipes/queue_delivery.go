@@ -163,7 +163,8 @@ func (d *Delivery) LookAgain(ctx context.Context) (Revocation, <-chan struct{}, 
 // Guard is the delivery as a guard.
 func (d *Delivery) Guard() Guard { return Guard{d.own.path(), d.Token} }
 
-// Done removes the item, while the delivery stands. ErrGuardLost if it does not; ErrOutcomeUnknown if a reply was lost, and asking again is safe.
+// Done removes the item, while the delivery stands. ErrGuardLost if it does not; ErrOutcomeUnknown if a reply was lost, and asking again is
+// safe.
 func (d *Delivery) Done(ctx context.Context, store Store) error {
 	var failure error
 	for range maxAttempts {

@@ -68,9 +68,9 @@ func Create(path string, data []byte) Change {
 	return Change{Kind: KindCreate, Path: path, Data: data, Version: -1}
 }
 
-// CreateNumbered makes a node as Create does, to whose name the ensemble appends a number of ten digits: one more than the last that it gave out in
-// the directory, or larger. That depends on nothing that its caller has seen: if the reply is lost, the node may be made later, and is one of its own
-// whenever it is asked for again.
+// CreateNumbered makes a node as Create does, to whose name the ensemble appends a number of ten digits: one more than the last that it gave
+// out in the directory, or larger. That depends on nothing that its caller has seen: if the reply is lost, the node may be made later, and is
+// one of its own whenever it is asked for again.
 func CreateNumbered(path string, data []byte) Change {
 	return Change{Kind: KindCreate, Path: path, Data: data, Version: -1, Numbered: true}
 }

@@ -185,7 +185,8 @@ func TestADelayedItemIsDeliveredWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	put := time.Now()
-	s.putItem(&queuev1.PutRequest{Name: "mail", Value: []byte("soon"), Order: &queuev1.PutRequest_Delay{Delay: durationpb.New(200 * time.Millisecond)}})
+	delay := &queuev1.PutRequest_Delay{Delay: durationpb.New(200 * time.Millisecond)}
+	s.putItem(&queuev1.PutRequest{Name: "mail", Value: []byte("soon"), Order: delay})
 	s.take(s.callers, &queuev1.TakeRequest{Name: "mail"}).comesTo("delivered [soon]")
 	if took := time.Since(put); took < 200*time.Millisecond {
 		t.Errorf("delivered after %v", took)

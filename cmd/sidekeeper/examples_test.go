@@ -95,8 +95,10 @@ var trials = map[string]trial{
 	"sidekeeper queue ls":                                 {before: `sidekeeper queue put mail "to: me"`, says: `(?m)^mail +1 +0 +0$`},
 	"sidekeeper queue ls shop --output json":              {before: `sidekeeper queue put shopping "to: me"`, says: `^\{"queues":\[\],`},
 
-	"sidekeeper barrier set migration":                                        {silently: true, then: "! sidekeeper barrier wait migration --wait 100ms"},
-	"sidekeeper barrier rm migration":                                         {before: "sidekeeper barrier set migration", silently: true, then: "sidekeeper barrier wait migration"},
+	"sidekeeper barrier set migration": {silently: true, then: "! sidekeeper barrier wait migration --wait 100ms"},
+	"sidekeeper barrier rm migration": {
+		before: "sidekeeper barrier set migration", silently: true, then: "sidekeeper barrier wait migration",
+	},
 	"sidekeeper barrier wait migration":                                       {silently: true},
 	"sidekeeper barrier wait migration --wait 10m":                            {silently: true},
 	"sidekeeper barrier enter load-test 1 -- ./make-reports --all":            {says: `^ --all under\s*$`},

@@ -92,7 +92,8 @@ func newQueueTakeCommand(reach *reach) *cobra.Command {
 	var wait time.Duration
 	var try bool
 	command := &cobra.Command{
-		Use: "take NAME", Short: "Take an item from a queue, show it and remove it", Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "take NAME", Short: "Take an item from a queue, show it and remove it",
+		Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			request := &queuev1.TakeRequest{Name: args[0], Owner: supervise.DefaultOwner()}
 			switch waits := command.Flags().Changed("wait"); {

@@ -30,18 +30,22 @@ func (s *settings) check() error {
 	return nil
 }
 
+// pathRules are those of the paths that may be elsewhere than below the root.
+func (s *settings) pathRules() (rules []rule) {
+	for _, each := range []struct{ flag, path string }{
+		{"lock-root", s.lockRoot}, {"sequence-root", s.sequenceRoot}, {"group-root", s.groupRoot}, {"semaphore-root", s.semaphoreRoot},
+		{"queue-root", s.queueRoot}, {"barrier-root", s.barrierRoot}, {"config-root", s.configRoot},
+	} {
+		rules = append(rules, rule{each.flag, each.path, each.path == "" || isNodePath(each.path), nodePathRule})
+	}
+	return rules
+}
+
 func (s *settings) rules() []rule {
 	rules := []rule{
 		{"listen", s.server.Listen, len(s.server.Listen) > 0, "at least one client listen address is required"},
 		{"zookeeper", s.ensemble.Servers, len(s.ensemble.Servers) > 0, "the ensemble's servers, as host:port,…, are required"},
 		{"root", s.root, isNodePath(s.root), nodePathRule},
-		{"lock-root", s.lockRoot, s.lockRoot == "" || isNodePath(s.lockRoot), nodePathRule},
-		{"sequence-root", s.sequenceRoot, s.sequenceRoot == "" || isNodePath(s.sequenceRoot), nodePathRule},
-		{"group-root", s.groupRoot, s.groupRoot == "" || isNodePath(s.groupRoot), nodePathRule},
-		{"semaphore-root", s.semaphoreRoot, s.semaphoreRoot == "" || isNodePath(s.semaphoreRoot), nodePathRule},
-		{"queue-root", s.queueRoot, s.queueRoot == "" || isNodePath(s.queueRoot), nodePathRule},
-		{"barrier-root", s.barrierRoot, s.barrierRoot == "" || isNodePath(s.barrierRoot), nodePathRule},
-		{"config-root", s.configRoot, s.configRoot == "" || isNodePath(s.configRoot), nodePathRule},
 		{"tick-time", s.ensemble.TickTime, s.ensemble.TickTime > 0, positiveRule},
 		{"sync-limit", s.ensemble.SyncLimit, s.ensemble.SyncLimit > 0, positiveRule},
 		{"tick-time", s.ensemble.TickTime, s.ensemble.TickTime <= time.Hour, "at most 1h"},

@@ -106,7 +106,9 @@ func (s *Sidecar) connect(options Options) (err error) {
 		TickTime:       Tick,
 		SyncLimit:      syncLimit,
 		Heartbeat:      heartbeat,
-		Directories:    []string{root, root + "/locks", root + "/sequences", root + "/groups", root + "/semaphores", root + "/queues", root + "/barriers", root + "/config"},
+		Directories: []string{
+			root, root + "/locks", root + "/sequences", root + "/groups", root + "/semaphores", root + "/queues", root + "/barriers", root + "/config",
+		},
 		Log:            options.Log,
 		Observe:        s.metrics.RequestDone,
 		Late:           s.metrics.HeartbeatLate,

@@ -183,7 +183,8 @@ type asking struct {
 
 // askings are all uses of all methods.
 func askings() []asking {
-	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), electionAskings(), sequenceAskings(), groupAskings(), configAskings())
+	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), electionAskings(),
+		sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
 		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
 		all[i].action = strings.TrimSuffix(strings.TrimPrefix(of, "/")+":"+all[i].action, ":")

@@ -83,8 +83,8 @@ func costOf(method string, request any) cost {
 // holding are the methods that open a session of their own where they are given no lease.
 var holding = []string{
 	lockv1.LockService_Acquire_FullMethodName, lockv1.LockService_AcquireAll_FullMethodName, semaphorev1.SemaphoreService_Acquire_FullMethodName,
-	electionv1.ElectionService_Campaign_FullMethodName, membershipv1.MembershipService_Join_FullMethodName, queuev1.QueueService_Take_FullMethodName,
-	barrierv1.BarrierService_Enter_FullMethodName,
+	electionv1.ElectionService_Campaign_FullMethodName, membershipv1.MembershipService_Join_FullMethodName,
+	queuev1.QueueService_Take_FullMethodName, barrierv1.BarrierService_Enter_FullMethodName,
 }
 
 // writesOf is how many writes a request of each method that writes counts as.

@@ -87,6 +87,17 @@ func (c *Config) complete() error {
 	if c.EphemeralBytes == 0 {
 		c.EphemeralBytes = defaultEphemeralBytes
 	}
+	c.completeListeners()
+	c.completeWorld()
+	var err error
+	if c.acl, err = c.parseACL(); err != nil {
+		return err
+	}
+	return c.safe(c.SessionTimeout)
+}
+
+// completeListeners has nobody told where nobody is given.
+func (c *Config) completeListeners() {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
@@ -99,12 +110,6 @@ func (c *Config) complete() error {
 	if c.Restored == nil {
 		c.Restored = func() {}
 	}
-	c.completeWorld()
-	var err error
-	if c.acl, err = c.parseACL(); err != nil {
-		return err
-	}
-	return c.safe(c.SessionTimeout)
 }
 
 // completeWorld takes the real world for what is not given.
