@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
@@ -92,6 +94,9 @@ func TestBarriersAreSharedWithCuratorAndKazoo(t *testing.T) {
 			come := slices.Concat(gateOrder[first:], gateOrder[:first])
 			t.Run("together "+strings.Join(come, ", "), func(t *testing.T) { comeAndGo(t, gates, come) })
 		}
+		session := s.look(t)
+		t.Run("kazoo leaves and it is opened again", func(t *testing.T) { openAgain(t, session, gates) })
+		t.Run("a round has left something behind", func(t *testing.T) { comeWhereOneHasLeft(t, session, gates) })
 	})
 }
 
@@ -120,6 +125,51 @@ func comeAndGo(t *testing.T, gates map[string]listener, come []string) {
 	for range 3 {
 		oneAfterTheOther(t, gates, come, "enter", path, len(gates))
 		oneAfterTheOther(t, gates, leave, "leave")
+	}
+}
+
+// openAgain has a double barrier opened once more after kazoo's caller has begun to leave, as ours do that have not seen it open.
+func openAgain(t *testing.T, session *zk.Conn, gates map[string]listener) {
+	t.Helper()
+	ours, kazoos := gates["ours"], gates["kazoo's"]
+	both := map[string]listener{"ours": ours, "kazoo's": kazoos}
+	for range 4 { // in half of them it is kazoo's that comes first in the order of names
+		path := fmt.Sprint(barrierRoot, "double-", contentions.Add(1))
+		for _, each := range both {
+			expect(t, each, "asked", "enter", path, len(both))
+		}
+		allDone(t, both)
+		expect(t, kazoos, "asked", "leave")
+		awaitRemoved(t, session, path+"/ready")
+		_, err := session.Create(path+"/ready", []byte{}, 0, zk.WorldACL(zk.PermAll))
+		must(t, err)
+		expect(t, ours, "asked", "leave")
+		allDone(t, both)
+	}
+}
+
+// comeWhereOneHasLeft has callers come where `ready` stands: kazoo's waits for one that is made, Curator's goes by it, and ours do not.
+func comeWhereOneHasLeft(t *testing.T, session *zk.Conn, gates map[string]listener) {
+	t.Helper()
+	path := fmt.Sprint(barrierRoot, "double-", contentions.Add(1))
+	for _, left := range []string{path, path + "/ready"} {
+		_, err := session.Create(left, []byte{}, 0, zk.WorldACL(zk.PermAll))
+		must(t, err)
+	}
+	expect(t, gates["kazoo's"], "asked", "enter", path, len(gates)+2) // more than it ever counts, which is `ready`, too
+	for i, name := range []string{"ours", "another of ours"} {
+		expect(t, gates[name], "asked", "enter", path, len(gates))
+		awaitPlaces(t, session, path, i+3)
+	}
+	allWait(t, gates, []string{"kazoo's", "ours", "another of ours"})
+	expect(t, gates["curator's"], "asked", "enter", path, len(gates))
+	for _, name := range []string{"curator's", "ours", "another of ours"} {
+		expect(t, gates[name], "done", "done", patience.Milliseconds())
+	}
+	allWait(t, gates, []string{"kazoo's"})
+	for _, name := range []string{"ours", "another of ours"} {
+		gate, _ := gates[name].(*gate)
+		must(t, gate.entry.Release(t.Context()))
 	}
 }
 
