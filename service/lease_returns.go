@@ -2,11 +2,11 @@ package service
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync"
 	"time"
 
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
 )
@@ -97,37 +97,26 @@ func (s *started) settle() {
 	}
 }
 
+// kindOf is of which kind the hold is that a request begins.
+func kindOf(of *leasev1.Start) string {
+	switch {
+	case of.GetAcquirePermits() != nil:
+		return kindSemaphore
+	case of.GetEnter() != nil:
+		return kindBarrier
+	}
+	return kindLock
+}
+
 // endClaim ends a claim to hold that is not held again as a hold ends: who asks by its id is told why, and acknowledges it.
 func (s *started) endClaim(why error) {
 	defer s.claim.settled()
 	if s.claim.holdID == "" { // a member
 		return
 	}
-	kind := kindLock
-	if s.claim.permits {
-		kind = kindSemaphore
-	}
-	ended := &hold{kind: kind, token: s.claim.token, lease: s.lease, released: s.stopped, gone: make(chan struct{})}
+	ended := &hold{kind: s.claim.kind, token: s.claim.token, lease: s.lease, released: s.stopped, gone: make(chan struct{})}
 	var is bool
 	if ended.key, is = s.leases.services.holds.enterEnded(s.claim.holdID, s.lease.identity, ended.ending(why)); is {
 		s.claim.ended = ended
 	}
-}
-
-// comeBackToClose comes back to a lease of the process before that its caller closes instead of resuming it, and has it end as one that is
-// resumed without a claim. It does nothing if there is no such lease.
-func (l *leaseService) comeBackToClose(ctx context.Context, id string) error {
-	m := &multiplex{leases: l, ctx: ctx}
-	standing, session, err := m.comeBack(id)
-	switch {
-	case errors.Is(err, errLeaseNotFound):
-		return nil
-	case err != nil:
-		return err
-	}
-	m.goOn(nil, standing, session)
-	m.lease.close(caller.Of(ctx))
-	l.services.leases.ids.end(m.lease.key, tombstone{why: m.lease.lost(), gone: m.lease.gone})
-	go l.services.leases.finish(context.WithoutCancel(ctx), m.lease) // whose session a sidecar that stops waits for
-	return nil
 }
