@@ -60,7 +60,7 @@ func (b Barrier) write(ctx context.Context, store Store, changes func(found Node
 		case failure == nil:
 			return nil
 		case errors.Is(failure, ErrNotEmpty):
-			return ErrBarrierInUse
+			failure = b.clear(ctx, store)
 		case errors.Is(failure, ErrNoNode) && wanted[0].Kind == KindCreate:
 			failure = store.MakeDirectory(ctx, path.Dir(b.Path))
 		}
@@ -69,6 +69,26 @@ func (b Barrier) write(ctx context.Context, store Store, changes func(found Node
 		}
 	}
 	return failure
+}
+
+// clear removes what a round has left behind at a double barrier. ErrBarrierInUse if callers stand there.
+func (b Barrier) clear(ctx context.Context, store Store) error {
+	if err := store.CatchUp(ctx); err != nil {
+		return err
+	}
+	ready, err := store.Get(ctx, b.ready()) // before the list: who has entered since has written it anew
+	if errors.Is(err, ErrNoNode) {
+		return ErrBarrierInUse
+	}
+	names, listing := store.Children(ctx, b.Path)
+	switch {
+	case err != nil || listing != nil:
+		return errors.Join(err, listing)
+	case len(names) != 1 || names[0] != readyName:
+		return ErrBarrierInUse
+	}
+	_, err = store.Commit(ctx, Delete(b.ready(), ready.Version))
+	return err
 }
 
 // Await returns when the barrier is not set, or was not at a moment since the call. It calls isSet once if it must wait.

@@ -83,12 +83,12 @@ func (b Barrier) Rejoin(session Adopter, standing Standing) (*Entrant, error) {
 // other errors are those of the session and of the store.
 func (e *Entrant) Enter(ctx context.Context, store Store, size int) (entrance Entrance, err error) {
 	ready, changed, err := e.watchReady(ctx)
-	round := Round{ready.Mzxid, e.barrier, e.name}
 	switch {
 	case err != nil:
 		return entrance, err
 	case ready.Mzxid > e.Token:
-		return Entrance{Round: round}, nil
+		_, err = e.Look(ctx) // the place may be gone
+		return Entrance{Round: Round{ready.Mzxid, e.barrier, e.name}}, err
 	}
 	present, err := e.present(ctx)
 	if err != nil {
@@ -98,10 +98,8 @@ func (e *Entrant) Enter(ctx context.Context, store Store, size int) (entrance En
 	switch {
 	case err != nil:
 		return entrance, err
-	case len(inside) > 0: // it comes late
-		return Entrance{Round: round}, nil
-	case len(present) < size:
-		entrance = Entrance{Present: len(present), Changed: changed}
+	case len(inside) > 0, len(present) < size: // who comes late is of the next round: if it joined this one, the next would begin without its knowing
+		entrance = Entrance{Present: len(present) - len(inside), Changed: changed}
 		if ready.Czxid != 0 {
 			entrance.Others, err = e.watchOthers(ctx, present)
 		}
@@ -276,6 +274,7 @@ func (r Round) awaitGone(ctx context.Context, tree Tree, those []attendant) erro
 // Close has the last of Sidekeeper's who leaves take with it what opens the barrier, so that nobody comes between the two. Curator's and
 // kazoo's callers do not need it once they have heard of it, and kazoo's first waits for its end, too. If that fails, it is only left.
 func (e *Entrant) Close(ctx context.Context, store Store) {
+	ctx = context.WithoutCancel(ctx) // its caller may have gone
 	if e.isLast(ctx) {
 		_, _ = store.Commit(ctx, Delete(e.path(), -1), Delete(e.barrier.ready(), -1))
 	}

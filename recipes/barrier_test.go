@@ -340,16 +340,52 @@ func (w world) openByHand() {
 	}
 }
 
-func TestWhoComesLateJoinsThoseInside(t *testing.T) {
+func TestWhoComesLateIsOfTheNextRound(t *testing.T) {
 	inBubble(t, func(w world) {
 		first, second := w.visits(2), w.visits(2)
 		late := w.visits(2)
-		late.want(t, "inside")
+		late.want(t, "waits")
 		first.leaving()
 		second.leaving()
 		first.want(t, "left") // nobody waits for who came late
+		late.want(t, "waits")
+		next := w.visits(2)
+		late.want(t, "inside")
+		next.want(t, "inside")
 		late.leaving()
+		next.leaving()
 		late.want(t, "left")
+	})
+}
+
+// Who dies inside and comes back is one step ahead of nobody.
+func TestWhoDiesInsideAndComesBackStaysInStep(t *testing.T) {
+	inBubble(t, func(w world) {
+		dies, other := w.visits(2), w.visits(2)
+		dies.session.Expire()
+		again := w.visits(2)
+		again.want(t, "waits")
+		other.leaving()
+		other.want(t, "left")
+		again.want(t, "waits")
+		w.visits(2).want(t, "inside")
+		again.want(t, "inside")
+	})
+}
+
+func TestWhatARoundHasLeftBehindKeepsNobodyFromSettingABarrier(t *testing.T) {
+	inBubble(t, func(w world) {
+		only := w.visits(1)
+		only.want(t, "inside")
+		only.session.Expire()
+		synctest.Wait()
+		store := w.NewReader()
+		w.must(gate.Set(w.living, store))
+		w.must(gate.Remove(w.living, store))
+		w.visits(2).want(t, "waits")
+		if err := gate.Remove(w.living, store); !errors.Is(err, recipes.ErrBarrierInUse) {
+			t.Error(err)
+		}
 	})
 }
 
