@@ -266,6 +266,25 @@ func TestAReaderThatIsLateDeliversNoOlderItemOfTheSameName(t *testing.T) {
 	})
 }
 
+// A reader that is late still shows an item that another caller is done with.
+func TestAnItemThatAnotherIsDoneWithIsNotDelivered(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "a")
+		session := w.session()
+		session.Before(once("Create", func() error {
+			session.Reader().Lag()
+			return w.Delete(mails.Path + "/" + w.Names(mails.Path)[0])
+		}))
+		k := w.take(session)
+		session.Reader().KeepUp()
+		w.takersAre("waiting", k)
+		k.quit()
+		if got := w.left(); got != "0 0 0" {
+			t.Errorf("left behind: %s", got)
+		}
+	})
+}
+
 // What a delivery guards is written only while nobody else can have the item.
 func TestADeliveryGuardsWritesUntilTheItemIsGivenBack(t *testing.T) {
 	inBubble(t, func(w world) {
