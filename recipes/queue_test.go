@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -177,6 +178,33 @@ func TestAQueueHasNoMoreItemsThanItMay(t *testing.T) {
 		w.done(w.take(w.session()))
 		if err := mails.Put(w.living, w.NewReader(), nil, recipes.Order{}, 2); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A consumer of Curator's would hear of nothing more, if the ensemble removed a queue that is empty.
+func TestAQueueThatIsEmptyStays(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "a")
+		w.done(w.take(w.session()))
+		w.Reap()
+		w.Reap()
+		for _, directory := range []string{mails.Path, mails.Path + recipes.TakenSuffix} {
+			if _, err := w.Read(directory); err != nil {
+				t.Errorf("%s: %v", directory, err)
+			}
+		}
+	})
+}
+
+func TestNamesOfItemsSortAsCuratorsConsumersTakeThem(t *testing.T) {
+	inBubble(t, func(w world) {
+		for _, priority := range []int32{0, 7, -1, -9} {
+			w.putItem(recipes.Order{Priority: priority, Ranked: true}, "x")
+		}
+		want := []string{"queue-0FFFFFFF70000000003", "queue-0FFFFFFFF0000000002", "queue-1000000000000000000", "queue-1000000070000000001"}
+		if got := slices.Sorted(slices.Values(w.Names(mails.Path))); !slices.Equal(got, want) {
+			t.Errorf("items are %q, want %q", got, want)
 		}
 	})
 }
