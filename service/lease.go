@@ -235,9 +235,6 @@ func (l *leaseService) Check(ctx context.Context, request *leasev1.CheckRequest)
 }
 
 func (l *leaseService) Close(ctx context.Context, request *leasev1.CloseRequest) (*leasev1.CloseResponse, error) {
-	if err := l.comeBackToClose(ctx, request.GetLeaseId()); err != nil {
-		return nil, err
-	}
 	found, ended, err := l.services.leases.lookUp(ctx, request.GetLeaseId())
 	if err != nil {
 		return nil, err

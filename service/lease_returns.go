@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync"
 	"time"
@@ -112,22 +111,4 @@ func (s *started) endClaim(why error) {
 	if ended.key, is = s.leases.services.holds.enterEnded(s.claim.holdID, s.lease.identity, ended.ending(why)); is {
 		s.claim.ended = ended
 	}
-}
-
-// comeBackToClose comes back to a lease of the process before that its caller closes instead of resuming it, and has it end as one that is
-// resumed without a claim. It does nothing if there is no such lease.
-func (l *leaseService) comeBackToClose(ctx context.Context, id string) error {
-	m := &multiplex{leases: l, ctx: ctx}
-	standing, session, err := m.comeBack(id)
-	switch {
-	case errors.Is(err, errLeaseNotFound):
-		return nil
-	case err != nil:
-		return err
-	}
-	m.goOn(nil, standing, session)
-	m.lease.close(caller.Of(ctx))
-	l.services.leases.ids.end(m.lease.key, tombstone{why: m.lease.lost(), gone: m.lease.gone})
-	go l.services.leases.finish(context.WithoutCancel(ctx), m.lease) // whose session a sidecar that stops waits for
-	return nil
 }

@@ -243,17 +243,3 @@ func TestASidecarThatStopsLetsItsCallersHoldWhatIsAboutToComeBack(t *testing.T) 
 	r.must(r.stream.CloseSend())
 	r.must(<-drained)
 }
-
-// A caller that closes its lease while its sidecar is away comes back to nothing.
-func TestALeaseThatNobodyResumesIsClosedByItsCaller(t *testing.T) {
-	t.Parallel()
-	r := newReturning(t, false, false)
-	_, err := r.leases.Close(r.context(), &leasev1.CloseRequest{LeaseId: earlierLease})
-	r.must(err)
-	same(t, "contenders", r.contenders("orders"), 0)
-	<-r.session.Done()
-	_, err = r.leases.Close(r.context(), &leasev1.CloseRequest{LeaseId: earlierLease})
-	r.must(err)
-	r.comesBack("orders")
-	r.sees("NotFound LEASE_NOT_FOUND")
-}

@@ -33,8 +33,13 @@ func (s *settings) check() error {
 // pathRules are those of the paths that may be elsewhere than below the root.
 func (s *settings) pathRules() (rules []rule) {
 	for _, each := range []struct{ flag, path string }{
-		{"lock-root", s.lockRoot}, {"sequence-root", s.sequenceRoot}, {"group-root", s.groupRoot}, {"semaphore-root", s.semaphoreRoot},
-		{"queue-root", s.queueRoot}, {"barrier-root", s.barrierRoot}, {"config-root", s.configRoot},
+		{"lock-root", s.lockRoot},
+		{"sequence-root", s.sequenceRoot},
+		{"group-root", s.groupRoot},
+		{"semaphore-root", s.semaphoreRoot},
+		{"queue-root", s.queueRoot},
+		{"barrier-root", s.barrierRoot},
+		{"config-root", s.configRoot},
 	} {
 		rules = append(rules, rule{each.flag, each.path, each.path == "" || isNodePath(each.path), nodePathRule})
 	}
@@ -81,7 +86,7 @@ func (s *settings) rules() []rule {
 	for _, server := range s.ensemble.Servers {
 		rules = append(rules, rule{"zookeeper", server, isHostPort(server), serverRule})
 	}
-	return rules
+	return append(rules, s.pathRules()...)
 }
 
 // maxDuration is longer than anybody means, and short enough to reckon with.

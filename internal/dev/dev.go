@@ -109,9 +109,9 @@ func (s *Sidecar) connect(options Options) (err error) {
 		Directories: []string{
 			root, root + "/locks", root + "/sequences", root + "/groups", root + "/semaphores", root + "/queues", root + "/barriers", root + "/config",
 		},
-		Log:            options.Log,
-		Observe:        s.metrics.RequestDone,
-		Late:           s.metrics.HeartbeatLate,
+		Log:     options.Log,
+		Observe: s.metrics.RequestDone,
+		Late:    s.metrics.HeartbeatLate,
 	})
 	return err
 }

@@ -174,8 +174,16 @@ func documentedFamilies(t *testing.T) map[string]family {
 	return families
 }
 
-// documentedLabels reads `label`: `value`, `value`, or labels without values.
+// documentedLabels reads `label`: `value`, `value`; `label`: `value`, or labels without values.
 func documentedLabels(text string) map[string][]string {
+	labels := map[string][]string{}
+	for part := range strings.SplitSeq(text, ";") {
+		maps.Copy(labels, documentedValues(part))
+	}
+	return labels
+}
+
+func documentedValues(text string) map[string][]string {
 	labels := map[string][]string{}
 	names, values, valued := strings.Cut(text, ":")
 	for _, name := range documentWord.FindAllStringSubmatch(names, -1) {

@@ -133,8 +133,8 @@ func ended(reason, message string) *Error {
 	return &Error{Code: codes.Aborted, Reason: reason, Message: message}
 }
 
-// FromStatus makes of an error that a generated stub has returned what a Client returns for it: an *Error, which errors.Is compares with the errors
-// that the sidecar names. It is for services that a Client has no calls for, as QueueService.
+// FromStatus makes of an error that a generated stub has returned what a Client returns for it: an *Error, which errors.Is compares with the
+// errors that the sidecar names. It is for services that a Client has no calls for, as QueueService.
 func FromStatus(err error) error { return fromStatus(err) }
 
 // fromStatus makes an *Error of what gRPC returned.
