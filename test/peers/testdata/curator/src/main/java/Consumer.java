@@ -25,7 +25,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  *                     is closed. It takes no items
  * consume KIND PATH   opened: it takes items
  * put ITEM ORDER      put: with a priority, or milliseconds of delay, or neither if the queue is plain
- * taken               the items that were taken, in that order
+ * taken               the items that were taken, in that order; one that is called endless is never done
  * </pre>
  */
 public final class Consumer implements QueueConsumer<String>, QueueSerializer<String> {
@@ -33,14 +33,14 @@ public final class Consumer implements QueueConsumer<String>, QueueSerializer<St
     private QueueBase<String> queue;
     private final List<String> taken = new CopyOnWriteArrayList<>();
 
-    private Consumer(String servers) throws InterruptedException {
-        client = CuratorFrameworkFactory.newClient(servers, 20_000, 20_000, new ExponentialBackoffRetry(100, 5));
+    private Consumer(String servers, int timeout) throws InterruptedException {
+        client = CuratorFrameworkFactory.newClient(servers, timeout, timeout, new ExponentialBackoffRetry(100, 5));
         client.start();
         client.blockUntilConnected();
     }
 
     public static void main(String[] arguments) throws Exception {
-        Consumer consumer = new Consumer(arguments[0]);
+        Consumer consumer = new Consumer(arguments[0], Integer.parseInt(arguments[1]));
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             System.out.println(consumer.answer(line.split(" ")));
@@ -50,8 +50,11 @@ public final class Consumer implements QueueConsumer<String>, QueueSerializer<St
     }
 
     @Override
-    public void consumeMessage(String item) {
+    public void consumeMessage(String item) throws InterruptedException {
         taken.add(item);
+        if (item.equals("endless")) {
+            Thread.sleep(Long.MAX_VALUE);
+        }
     }
 
     @Override
