@@ -89,7 +89,9 @@ func parseItem(name string) (of item, ok bool) {
 		of.priority = int32(uint32(priority))
 		return of, of.priority < 0 == (found[1] == "0")
 	}
-	of.due, _ = strconv.ParseInt(found[3], 16, 64) // 0 of an id
+	if due, err := strconv.ParseInt(found[3], 16, 64); err == nil { // else it is an id
+		of.due = due
+	}
 	return of, true
 }
 
@@ -187,16 +189,25 @@ func (q Queue) State(ctx context.Context, tree Tree) (state QueueState, _ error)
 		return state, err
 	}
 	taken, err := childrenNamed(tree.Children(ctx, q.Path+TakenSuffix))
+	others := setOf(taken)
 	for _, of := range readItems(names) {
 		state.Items++
 		switch {
-		case slices.Contains(taken, of.name):
+		case others[of.name]:
 			state.Taken++
 		case of.due > time.Now().UnixMilli(): //nolint:forbidigo // as Curator's consumers do
 			state.Delayed++
 		}
 	}
 	return state, err
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 // childrenNamed are a list's names; none of a node that is missing.

@@ -3,8 +3,8 @@ package recipes
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,6 +19,8 @@ type Delivery struct {
 	place   *Place             // among those who wait
 	first   bool               // it is the first there
 	item    string             // the name of the item that was taken; empty if none is
+	czxid   int64              // of the item
+	doubted atomic.Bool        // whether it has been removed is not known
 	own     *Place             // the delivery's
 	context context.Context    //nolint:containedctx // ends with the delivery
 	cancel  context.CancelFunc // of context
@@ -80,9 +82,10 @@ func (d *Delivery) lookForItem(ctx context.Context, turn *Taker) error {
 	if taken, err = childrenNamed(taken, err); err != nil {
 		return err
 	}
+	others := setOf(taken)
 	for _, of := range readItems(names) {
 		switch due := time.UnixMilli(of.due); {
-		case slices.Contains(taken, of.name):
+		case others[of.name]:
 		case !due.After(time.Now()):
 			return d.take(ctx, of.name, turn)
 		case turn.Due.IsZero() || due.Before(turn.Due):
@@ -149,7 +152,7 @@ func (d *Delivery) read(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	d.Values = decodeItem(node.Data)
+	d.Values, d.czxid = decodeItem(node.Data), node.Czxid
 	return nil
 }
 
@@ -168,20 +171,41 @@ func (d *Delivery) Guard() Guard { return Guard{d.own.path(), d.Token} }
 func (d *Delivery) Done(ctx context.Context, store Store) error {
 	var failure error
 	for range maxAttempts {
-		_, err := Guarded(store, []Guard{d.Guard()}).Commit(ctx, Delete(d.queue.item(d.item), -1))
-		switch {
-		case errors.Is(err, ErrNoNode): // it was carried out, if a reply was lost
-			return nil
-		case errors.Is(err, ErrGuardLost):
-			return errors.Join(failure, err)
-		case !errors.Is(err, ErrOutcomeUnknown):
+		if removed, err := d.isRemoved(ctx, store); removed || err != nil {
 			return err
 		}
+		_, err := Guarded(store, []Guard{d.Guard()}).Commit(ctx, Delete(d.queue.item(d.item), -1))
+		switch {
+		case err == nil, errors.Is(err, ErrNoNode): // it was carried out, if a reply was lost
+			return nil
+		case !errors.Is(err, ErrOutcomeUnknown):
+			return errors.Join(failure, err)
+		}
+		d.doubted.Store(true)
 		if failure = err; ctx.Err() != nil {
 			return failure
 		}
 	}
 	return failure
+}
+
+// isRemoved says, where a reply was lost, whether the item is gone: another of its name may be there, since names are given again in a queue
+// that was empty for so long that the ensemble has removed it.
+func (d *Delivery) isRemoved(ctx context.Context, store Store) (bool, error) {
+	if !d.doubted.Load() {
+		return false, nil
+	}
+	if err := store.CatchUp(ctx); err != nil {
+		return false, errors.Join(ErrOutcomeUnknown, err)
+	}
+	node, err := store.Get(ctx, d.queue.item(d.item))
+	switch {
+	case errors.Is(err, ErrNoNode):
+		return true, nil
+	case err != nil:
+		return false, errors.Join(ErrOutcomeUnknown, err)
+	}
+	return node.Czxid != d.czxid, nil
 }
 
 // LeaveQueue lets the next of those who wait have its turn, once the item is delivered. It cannot be cancelled.

@@ -279,6 +279,27 @@ func TestADeliveryGoesOnWhereALostReplyBrokeItOff(t *testing.T) {
 	}
 }
 
+// An item that comes after another was removed may have its name, where the ensemble has removed the empty queue meanwhile.
+func TestWhoIsDoneAgainRemovesNoItemThatCameSince(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "old")
+		session := w.session()
+		k := w.take(session)
+		w.takersAre("[old]", k)
+		name := w.Names(mails.Path)[0]
+		session.After(once("Commit", func() error {
+			_, err := w.Create(mails.Path+"/"+name, []byte("new"), embedded.Persistent, 0)
+			w.must(err)
+			return recipes.ErrOutcomeUnknown
+		}))
+		w.must(k.delivery.Done(w.living, session))
+		k.quit()
+		if got := w.left(); got != "1 0 0" {
+			t.Errorf("left behind: %s", got)
+		}
+	})
+}
+
 // A reader that is late shows an item that was there before under the same name: its value is not the new one's.
 func TestAReaderThatIsLateDeliversNoOlderItemOfTheSameName(t *testing.T) {
 	inBubble(t, func(w world) {

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -149,7 +148,7 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	err = errInterrupted
 	err = recipe.awaitTurn(waiting)
 	if errors.Is(err, recipes.ErrKindMismatch) && !s.counts() {
-		err = cmp.Or(s.leave(waiting), err) // before the caller hears of it: others behind it would be refused on account of it
+		_ = s.leave(waiting) // before the caller hears of it: others behind it would be refused on account of it
 	}
 	err = s.meaning(err)
 	if err != nil {

@@ -39,7 +39,7 @@ type claim struct {
 	standing []recipes.Standing // its nodes: permits have several
 	session  ReturnedSession
 	shared   time.Time // when nobody counts any more who asked the process before over a connection of its own; zero if nobody did
-	permits  bool      // it is for permits
+	kind     string    // of the hold
 
 	decided *latch // closed when its nodes are the request's again, or it has been told why not
 	inHand  bool   // the request's stream lets go of its nodes
@@ -148,7 +148,7 @@ func (m *multiplex) goOn(claims []*leasev1.Claim, standing []recipes.Standing, s
 	for _, asked := range claims {
 		made := &claim{
 			token: asked.GetToken(), holdID: asked.GetHoldId(), session: session, shared: m.shared,
-			permits: asked.GetStart().GetAcquirePermits() != nil,
+			kind:    kindOf(asked.GetStart()),
 			decided: newLatch(), taken: sync.OnceFunc(m.lease.streams.leave), settled: func() {},
 		}
 		if made.held() {
@@ -242,11 +242,11 @@ func (m *multiplex) freeAt() time.Time {
 }
 
 // giveUpUnclaimed lets go of what nobody claims: at once if its caller has come back without claiming it, and otherwise when nobody counts
-// on it any more, whom the process before may have told over a connection of its own.
+// on it any more, whom the process before may have told, or has told, over a connection of its own.
 func (m *multiplex) giveUpUnclaimed(left recipes.Standing) {
 	defer m.lease.streams.leave()
 	published := strings.HasPrefix(left.Path, m.leases.services.options.WaitRoot+"/") // on which nobody counts
-	if recipes.RequestIn(left.Node) == 0 && !published {
+	if (recipes.RequestIn(left.Node) == 0 || !m.shared.IsZero()) && !published {
 		select {
 		case <-after(time.Until(m.freeAt())):
 		case <-m.lease.session.Done():
@@ -285,11 +285,14 @@ func (s *started) giveUpClaim() {
 
 // remove deletes a node of the session's that nobody has adopted.
 func (m *multiplex) remove(left recipes.Standing) {
-	if strings.HasPrefix(left.Path, m.leases.services.options.GroupRoot+"/") {
-		m.lease.session.Delete(m.ctx, left.Path)
-	} else {
-		m.lease.session.Dequeue(m.ctx, left.Path)
+	options := m.leases.services.options
+	for _, root := range []string{options.GroupRoot, options.QueueRoot, options.BarrierRoot} { // where names may be given again
+		if strings.HasPrefix(left.Path, root+"/") {
+			m.lease.session.Delete(m.ctx, left.Path)
+			return
+		}
 	}
+	m.lease.session.Dequeue(m.ctx, left.Path)
 }
 
 // rejoined takes the place again that a request has; none, and no error, if it waits and has none.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 	"github.com/sidekeeper/sidekeeper/internal/journal"
 )
@@ -96,17 +97,24 @@ func (s *started) settle() {
 	}
 }
 
+// kindOf is of which kind the hold is that a request begins.
+func kindOf(of *leasev1.Start) string {
+	switch {
+	case of.GetAcquirePermits() != nil:
+		return kindSemaphore
+	case of.GetEnter() != nil:
+		return kindBarrier
+	}
+	return kindLock
+}
+
 // endClaim ends a claim to hold that is not held again as a hold ends: who asks by its id is told why, and acknowledges it.
 func (s *started) endClaim(why error) {
 	defer s.claim.settled()
 	if s.claim.holdID == "" { // a member
 		return
 	}
-	kind := kindLock
-	if s.claim.permits {
-		kind = kindSemaphore
-	}
-	ended := &hold{kind: kind, token: s.claim.token, lease: s.lease, released: s.stopped, gone: make(chan struct{})}
+	ended := &hold{kind: s.claim.kind, token: s.claim.token, lease: s.lease, released: s.stopped, gone: make(chan struct{})}
 	var is bool
 	if ended.key, is = s.leases.services.holds.enterEnded(s.claim.holdID, s.lease.identity, ended.ending(why)); is {
 		s.claim.ended = ended

@@ -124,6 +124,8 @@ func (q *queueService) remove(ctx context.Context, of *hold) error {
 	switch {
 	case err == nil:
 		of.done.close()
+	case errors.Is(err, recipes.ErrGuardLost) && isClosed(of.done.closed): // by another call
+		return nil
 	case errors.Is(err, recipes.ErrGuardLost) && !errors.Is(err, recipes.ErrOutcomeUnknown):
 		return cmp.Or(of.lease.lost(), errLockBroken)
 	}

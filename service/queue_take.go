@@ -124,20 +124,21 @@ func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queue
 	rank := turn.Position + 1
 	var due <-chan struct{} // an item
 	if !turn.Due.IsZero() {
-		due = after(time.Until(turn.Due) + time.Millisecond)
+		due = after(min(time.Until(turn.Due), longestLook) + time.Millisecond)
 	}
-	for {
-		telling := news.due(rank)
-		err := d.pause(ctx, telling, turn.Changed, turn.Marked, due)
-		if err != nil || !isClosed(telling) {
-			return err
-		}
+	telling := news.due(rank)
+	err = d.pause(ctx, telling, turn.Changed, turn.Marked, due)
+	if err == nil && isClosed(telling) {
 		queued := &queuev1.Queued{Position: int32(turn.Position)}
 		news.tell(rank, queued, func() *queuev1.TakeResponse {
 			return &queuev1.TakeResponse{Event: &queuev1.TakeResponse_Queued{Queued: queued}}
 		})
 	}
+	return err
 }
+
+// longestLook is after how long an item that is not due is looked at again, at the latest: the clock by which it is due may be set.
+const longestLook = time.Minute
 
 // mayGetItem says whether there seem to be enough items for one who does not wait: then those before it are about to take theirs.
 func (d *deliveryStream) mayGetItem(ctx context.Context, turn recipes.Taker) bool {

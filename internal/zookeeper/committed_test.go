@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
 // What stands for a heartbeat is a transaction that was committed, sent and answered on the present connection.
@@ -23,8 +25,9 @@ func TestOnlyWhatProvesASessionStandsForAHeartbeat(t *testing.T) {
 		{name: "a deletion of a parent", operation: "delete", err: zk.ErrNotEmpty, counts: true},
 		{name: "a change", operation: "setData", counts: true},
 		{name: "a change of another version", operation: "setData", err: zk.ErrBadVersion, counts: true},
-		{name: "a change that is denied", operation: "setData", err: zk.ErrNoAuth, counts: true},
+		{name: "a change that is denied, perhaps by the server alone", operation: "setData", err: zk.ErrNoAuth},
 		{name: "several at once", operation: "multi", counts: true},
+		{name: "several at once, of which one is denied", operation: "multi", err: &recipes.Refusal{Err: recipes.ErrDenied}, counts: true},
 		{name: "a read", operation: "exists"},
 		{name: "a read of what is not there", operation: "exists", err: zk.ErrNoNode},
 		{name: "a list", operation: "getChildren"},

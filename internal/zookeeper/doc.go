@@ -24,7 +24,8 @@
 //
 // Any transaction of the session counts as a heartbeat that was sent and answered on the present connection, whatever it asks for, once a
 // quorum has committed it: it was answered that it was carried out, or with one of the verdicts that the leader puts into its order (NoNode,
-// NodeExists, NotEmpty, BadVersion, NoAuth); not that it was throttled, nor that the session has moved or expired. And it counts only if
+// NodeExists, NotEmpty, BadVersion); not that it was throttled, nor that the session has moved or expired, nor NoAuth, which servers may
+// answer by themselves (enableEagerACLCheck), but for a part of a multi. And it counts only if
 // it was sent after the one that counts before it was answered: two that were under way together show no more than one of them. As
 // request i counts whatever was answered, reads among them. So a session that is used sends no heartbeats.
 //

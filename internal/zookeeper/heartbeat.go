@@ -140,14 +140,15 @@ func (s *Session) sendHeartbeat(checks []check) (answer, error) {
 	return told, err
 }
 
-// isCommitted says whether an answer to a transaction shows that it was committed, with whatever verdict.
+// isCommitted says whether an answer to a transaction shows that it was committed, with whatever verdict. That it is denied shows nothing, unless
+// it was a part of a multi: a server whose zookeeper.enableEagerACLCheck is set denies the others by itself.
 func isCommitted(err error) bool {
 	if err == nil {
 		return true
 	}
 	for _, verdict := range []error{
 		recipes.ErrNoNode, recipes.ErrExists, recipes.ErrNotEmpty, recipes.ErrBadVersion, recipes.ErrDenied,
-		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth,
+		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion,
 	} {
 		if errors.Is(err, verdict) {
 			return true

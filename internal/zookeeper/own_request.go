@@ -17,7 +17,8 @@ import (
 
 // What leases ask for, heartbeats above all, and whatever is written goes out as requests of our own, which travel over the library's
 // connection under numbers that the library does not reach. A session uses none twice, as the library does not either: a server takes a
-// transaction that is committed for what it is asked under the same number by the same session, over whatever connection. Their answers are
+// transaction that is committed for what it is asked under the same number by the same session, over whatever connection; one that is come back
+// to begins anywhere among them. Their answers are
 // taken out before the library sees them. So a request takes one write and one wake-up.
 const firstOwnXid = 1 << 30
 
@@ -128,10 +129,13 @@ func (w *wire) askOwn(b *batch) (before int32, ok bool) {
 // answerOwn hands the answer to a request of our own to whoever asked.
 func (w *wire) answerOwn(due question, reply []byte) {
 	w.session.sawZxid(int64(binary.BigEndian.Uint64(reply[4:])))
-	w.session.compare(due, reply)
-	if code := int32(binary.BigEndian.Uint32(reply[12:])); code != 0 {
+	believed := w.session.compare(due, reply)
+	switch code := int32(binary.BigEndian.Uint32(reply[12:])); {
+	case !believed:
+		due.batch.take(due.own, nil, zk.ErrConnectionClosed)
+	case code != 0:
 		due.batch.take(due.own, nil, libraryError(code))
-	} else {
+	default:
 		due.batch.take(due.own, bytes.Clone(reply[replyHead:]), nil)
 	}
 }

@@ -40,16 +40,16 @@ var transactionKinds = map[int32]bool{
 	opCreate: true, opCreate2: true, opCreateContainer: true, opDelete: true, opSetData: true, opMulti: true,
 }
 
-// compare ends the session before anybody learns of the answer to a request, if that is a transaction no newer than what had been
-// shown when it was sent.
-func (s *Session) compare(due question, reply []byte) {
+// compare ends the session if the answer to a request is of a transaction that is no newer than what had been shown when it was sent. It returns
+// whether the answer may be believed.
+func (s *Session) compare(due question, reply []byte) (believed bool) {
 	zxid, code := int64(binary.BigEndian.Uint64(reply[4:])), int32(binary.BigEndian.Uint32(reply[12:]))
 	if s.client.shown.rise(zxid) {
 		s.log.Warn("the ensemble has caught up with the state that it had before it was restored", zap.Int64("zxid", zxid))
 	}
 	known := due.batch.known
-	if zxid > known || !transactionKinds[due.kind] || code != 0 && !isCommitted(libraryError(code)) {
-		return
+	if zxid > known || zxid <= 0 || s.proof.static || !transactionKinds[due.kind] || code != 0 && !isCommitted(libraryError(code)) {
+		return true
 	}
 	if !s.client.shown.restored.Swap(true) {
 		s.log.Error("the ensemble was restored from an older state: nothing is granted until its transactions, and with them fencing tokens, "+
@@ -57,4 +57,5 @@ func (s *Session) compare(due question, reply []byte) {
 		s.client.config.Restored()
 	}
 	s.lose(errRestored)
+	return false
 }

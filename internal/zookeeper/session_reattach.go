@@ -51,7 +51,8 @@ func (c *Client) Reattach(ctx context.Context, key recipes.SessionKey) (*Session
 	s := c.newSession(key.Timeout, false)
 	s.id = key.ID
 	copy(s.password[:], key.Password)
-	s.doubtful.Store(true) // nobody knows what else was asked of it
+	s.doubtful.Store(true)                          // nobody knows what else was asked of it,
+	s.ownAsked.Store(int32(s.client.upTo(1 << 30))) // nor under which numbers
 	if err := s.begin(ctx); err != nil {
 		return nil, nil, err
 	}
