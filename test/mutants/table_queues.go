@@ -5,7 +5,7 @@ var queues = []Mutant{
 	{
 		ID: "N1", Bug: "an item is taken as the reader shows it, without a check in the transaction: one that is done is delivered again",
 		Catchers: []Catcher{{
-			Package: "recipes", Test: "TestAnItemThatAnotherIsDoneWithIsNotDelivered", Complaint: "takers are [a]; want waiting",
+			Package: "recipes", Test: "TestAnItemThatAnotherIsDoneWithIsNotDelivered", Complaint: `takers are \[a\]; want waiting`,
 		}},
 	},
 	{
