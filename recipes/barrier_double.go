@@ -33,7 +33,8 @@ type Entrant struct {
 type Entrance struct {
 	Round   Round           // that it is inside with; zero if it waits
 	Present int             // how many stand there, if it waits
-	Changed <-chan struct{} // closed when it is worth to look again
+	Changed <-chan struct{} // closed when it is worth to look again; as the following
+	Others  <-chan struct{} // nil unless a round has left `ready` behind: Curator's callers who come then do not touch it
 }
 
 // A Round is those who are inside a double barrier together, as one of them sees them.
@@ -100,9 +101,22 @@ func (e *Entrant) Enter(ctx context.Context, store Store, size int) (entrance En
 	case len(inside) > 0: // it comes late
 		return Entrance{Round: round}, nil
 	case len(present) < size:
-		return Entrance{Present: len(present), Changed: changed}, nil
+		entrance = Entrance{Present: len(present), Changed: changed}
+		if ready.Czxid != 0 {
+			entrance.Others, err = e.watchOthers(ctx, present)
+		}
+		return entrance, err
 	}
 	return Entrance{Present: len(present), Changed: closed}, e.open(ctx, store, ready)
+}
+
+// watchOthers returns a channel that is closed when others stand at the barrier than those who are present.
+func (e *Entrant) watchOthers(ctx context.Context, present []string) (<-chan struct{}, error) {
+	listed, changed, err := e.session.WatchChildren(ctx, e.barrier.Path)
+	if errors.Is(err, ErrNoNode) || err == nil && !slices.Equal(entrants(listed), present) {
+		return closed, nil
+	}
+	return changed, err
 }
 
 // watchReady reads the node that opens the barrier, zero if there is none, and returns a channel that is closed when that changes.
@@ -140,28 +154,39 @@ func (b Barrier) present(ctx context.Context, tree Tree) ([]string, error) {
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return nil, err
 	}
+	return entrants(listed), nil
+}
+
+// entrants are the names of those who stand at a barrier, in their order.
+func entrants(listed []string) []string {
 	names := slices.DeleteFunc(slices.Clone(listed), func(name string) bool { return name == readyName })
 	slices.Sort(names)
-	return names, nil
+	return names
+}
+
+// An attendant is somebody at a double barrier.
+type attendant struct {
+	name string
+	ours bool // it is a caller of Sidekeeper's
 }
 
 // before are those of the names whose nodes are older than a transaction; none if that is 0.
-func (b Barrier) before(ctx context.Context, tree Tree, names []string, transaction int64) ([]string, error) {
+func (b Barrier) before(ctx context.Context, tree Tree, names []string, transaction int64) ([]attendant, error) {
 	if transaction == 0 {
 		return nil, nil
 	}
-	older := make([]string, len(names))
+	older := make([]attendant, len(names))
 	err := EachOf(len(names), func(i int) error {
 		node, err := tree.Get(ctx, b.child(names[i]))
 		if err == nil && node.Czxid < transaction {
-			older[i] = names[i]
+			older[i] = attendant{names[i], isOurs(node.Data)}
 		}
 		if errors.Is(err, ErrNoNode) {
 			err = nil
 		}
 		return err
 	})
-	return slices.DeleteFunc(older, func(name string) bool { return name == "" }), err
+	return slices.DeleteFunc(older, func(a attendant) bool { return a.name == "" }), err
 }
 
 // open begins a round, unless somebody else has, or the entrant's place is gone. ready is as it was read.
@@ -195,11 +220,18 @@ func (e *Entrant) Look(ctx context.Context) (<-chan struct{}, error) {
 	return nil, ErrGone
 }
 
-// AwaitTurn returns when the caller may leave its place: at once, unless that is the first of the round, which is left last.
+// AwaitTurn returns when the caller may leave its place: at once, unless that is the first of the round, which is left last, or the first of
+// Sidekeeper's, which is left after the others of Sidekeeper's, so that one of them is the last: see Close.
 func (r Round) AwaitTurn(ctx context.Context, tree Tree) error {
 	inside, err := r.inside(ctx, tree)
-	if err != nil || len(inside) == 0 || inside[0] != r.own {
+	if err != nil || len(inside) == 0 {
 		return err
+	}
+	if inside[0].name != r.own {
+		inside = slices.DeleteFunc(inside, func(a attendant) bool { return !a.ours })
+	}
+	if len(inside) == 0 || inside[0].name != r.own {
+		return nil
 	}
 	return r.awaitGone(ctx, tree, inside[1:])
 }
@@ -210,11 +242,11 @@ func (r Round) AwaitOthers(ctx context.Context, tree Tree) error {
 	if err != nil {
 		return err
 	}
-	return r.awaitGone(ctx, tree, slices.DeleteFunc(inside, func(name string) bool { return name == r.own }))
+	return r.awaitGone(ctx, tree, slices.DeleteFunc(inside, func(a attendant) bool { return a.name == r.own }))
 }
 
 // inside are those of the round who stand at the barrier, in the order of names.
-func (r Round) inside(ctx context.Context, tree Tree) ([]string, error) {
+func (r Round) inside(ctx context.Context, tree Tree) ([]attendant, error) {
 	if err := tree.CatchUp(ctx); err != nil {
 		return nil, err
 	}
@@ -225,13 +257,13 @@ func (r Round) inside(ctx context.Context, tree Tree) ([]string, error) {
 	return r.barrier.before(ctx, tree, present, r.Number)
 }
 
-// awaitGone returns when none of the names stands. They are never given again.
-func (r Round) awaitGone(ctx context.Context, tree Tree, names []string) error {
-	for _, name := range names {
-		_, changed, err := tree.Watch(ctx, r.barrier.child(name))
+// awaitGone returns when none of those stands. Their names are never given again.
+func (r Round) awaitGone(ctx context.Context, tree Tree, those []attendant) error {
+	for _, each := range those {
+		_, changed, err := tree.Watch(ctx, r.barrier.child(each.name))
 		for err == nil {
 			if err = until(ctx, changed); err == nil {
-				_, changed, err = tree.Watch(ctx, r.barrier.child(name))
+				_, changed, err = tree.Watch(ctx, r.barrier.child(each.name))
 			}
 		}
 		if !errors.Is(err, ErrNoNode) {
@@ -241,12 +273,24 @@ func (r Round) awaitGone(ctx context.Context, tree Tree, names []string) error {
 	return nil
 }
 
-// Close has the last who leaves take with it what opens the barrier, so that nobody comes between the two. If that fails, it is only left.
+// Close has the last of Sidekeeper's who leaves take with it what opens the barrier, so that nobody comes between the two. Curator's and
+// kazoo's callers do not need it once they have heard of it, and kazoo's first waits for its end, too. If that fails, it is only left.
 func (e *Entrant) Close(ctx context.Context, store Store) {
-	present, err := e.barrier.present(ctx, e.session)
-	if err == nil && slices.Equal(present, []string{e.name}) {
+	if e.isLast(ctx) {
 		_, _ = store.Commit(ctx, Delete(e.path(), -1), Delete(e.barrier.ready(), -1))
 	}
+}
+
+// isLast says whether nobody else of Sidekeeper's stands at the barrier.
+func (e *Entrant) isLast(ctx context.Context) bool {
+	present, err := e.barrier.present(ctx, e.session)
+	for _, name := range present {
+		node, err := e.session.Get(ctx, e.barrier.child(name))
+		if err != nil && !errors.Is(err, ErrNoNode) || name != e.name && isOurs(node.Data) {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // Leave gives the place up, and returns when its node or the session is gone. It cannot be cancelled, since it is done for callers that have

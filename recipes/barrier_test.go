@@ -199,7 +199,7 @@ func (v *visitor) visit(living, inside context.Context, size int) error {
 			return err
 		}
 		if v.round = seen.Round; v.round.Number == 0 {
-			if err := wait(living, seen.Changed, nil); err != nil {
+			if err := wait(living, seen.Changed, seen.Others); err != nil {
 				return err
 			}
 		}
@@ -283,6 +283,63 @@ func TestARoundWhoseLastCallerDiedLetsNobodyIn(t *testing.T) {
 	})
 }
 
+// Curator's callers that find `ready` do not touch it.
+func TestWhoeverComesLastWhereARoundHasLeftSomethingOpensTheBarrier(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.visits(1).session.Expire()
+		first, second := w.visits(3), w.visits(3)
+		first.want(t, "waits")
+		w.stranger("curator")
+		first.want(t, "inside")
+		second.want(t, "inside")
+		if first.round.Number != second.round.Number {
+			t.Errorf("round %d and round %d", first.round.Number, second.round.Number)
+		}
+	})
+}
+
+// kazoo's first waits for what is last in the order of names, and that is `ready` if it was made after kazoo's callers had deleted it.
+func TestTheLastOfOursLeavesNothingThatKazoosFirstWaitsFor(t *testing.T) {
+	inBubble(t, func(w world) {
+		first, second := w.inOrder(3)
+		kazoo := w.stranger("0")
+		w.openByHand()
+		first.want(t, "inside")
+		first.leaving()
+		first.want(t, "leaving")
+		if names := w.Names(gate.Path); len(names) != 4 {
+			t.Errorf("the first of ours has left before the last: there remain %q", names)
+		}
+		second.leaving()
+		second.want(t, "leaving")
+		if names := w.Names(gate.Path); !slices.Equal(names, []string{"0"}) {
+			t.Errorf("when ours have left there remain %q", names)
+		}
+		kazoo.Expire()
+		first.want(t, "left")
+		second.want(t, "left")
+	})
+}
+
+// stranger has a caller of another library stand at the double barrier, where others do.
+func (w world) stranger(name string) *standin.Session {
+	w.Helper()
+	session := w.session()
+	if _, err := w.Create(gate.Path+"/"+name, nil, embedded.Ephemeral, session.ID()); err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
+	return session
+}
+
+// openByHand makes `ready`, as other libraries do.
+func (w world) openByHand() {
+	w.Helper()
+	if _, err := w.Create(gate.Path+"/ready", nil, embedded.Persistent, 0); err != nil {
+		w.Fatal(err)
+	}
+}
+
 func TestWhoComesLateJoinsThoseInside(t *testing.T) {
 	inBubble(t, func(w world) {
 		first, second := w.visits(2), w.visits(2)
@@ -298,7 +355,7 @@ func TestWhoComesLateJoinsThoseInside(t *testing.T) {
 
 func TestWhoComesBackAtOnceDoesNotKeepOthersFromLeaving(t *testing.T) {
 	inBubble(t, func(w world) {
-		fast, slow := w.inOrder()
+		fast, slow := w.inOrder(2)
 		reader := slow.session.Reader()
 		slow.leaving()
 		slow.want(t, "leaving")
@@ -379,33 +436,28 @@ func TestAnEntrantSeesThatItsNodeWasDeleted(t *testing.T) {
 func TestForeignCallersAreCountedAtADoubleBarrierAndOpenIt(t *testing.T) {
 	inBubble(t, func(w world) {
 		first := w.visits(3)
-		foreign := w.session()
-		for _, name := range []string{"a", "b"} {
-			if _, err := w.Create(gate.Path+"/"+name, nil, embedded.Ephemeral, foreign.ID()); err != nil {
-				w.Fatal(err)
-			}
-		}
+		strangers := []*standin.Session{w.stranger("a"), w.stranger("b")}
 		first.want(t, "waits")
-		if _, err := w.Create(gate.Path+"/ready", nil, embedded.Persistent, 0); err != nil {
-			w.Fatal(err)
-		}
+		w.openByHand()
 		first.want(t, "inside")
 		first.leaving()
 		first.want(t, "leaving")
-		foreign.Expire()
+		for _, each := range strangers {
+			each.Expire()
+		}
 		first.want(t, "left")
 	})
 }
 
-// inOrder is two callers inside, the one with the first name first.
-func (w world) inOrder() (first, second *visitor) {
+// inOrder is two callers, the one with the first name first.
+func (w world) inOrder(size int) (first, second *visitor) {
 	w.Helper()
-	first = w.visits(2)
+	first = w.visits(size)
 	names, err := w.NewReader().Children(w.Context(), gate.Path)
 	if err != nil {
 		w.Fatal(err)
 	}
-	name, second := names[0], w.visits(2)
+	name, second := names[0], w.visits(size)
 	names, err = w.NewReader().Children(w.Context(), gate.Path)
 	if err != nil {
 		w.Fatal(err)
@@ -420,7 +472,7 @@ func (w world) inOrder() (first, second *visitor) {
 func TestTheFirstInTheOrderOfNamesLeavesADoubleBarrierLast(t *testing.T) {
 	for _, firstLeaves := range []bool{true, false} {
 		inBubble(t, func(w world) {
-			first, second := w.inOrder()
+			first, second := w.inOrder(2)
 			leaves, standing := second, 1
 			if firstLeaves {
 				leaves, standing = first, 2

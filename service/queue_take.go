@@ -124,7 +124,7 @@ func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queue
 	rank := turn.Position + 1
 	var due <-chan struct{} // an item
 	if !turn.Due.IsZero() {
-		due = after(min(time.Until(turn.Due), longestLook) + time.Millisecond)
+		due = after(min(time.Until(turn.Due), lookAgain) + time.Millisecond)
 	}
 	telling := news.due(rank)
 	err = d.pause(ctx, telling, turn.Changed, turn.Marked, due)
@@ -137,8 +137,8 @@ func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queue
 	return err
 }
 
-// longestLook is after how long an item that is not due is looked at again, at the latest: the clock by which it is due may be set.
-const longestLook = time.Minute
+// lookAgain is after how long an item that is not due is looked at again, at the latest: the clock by which it is due may be set.
+const lookAgain = time.Minute
 
 // mayGetItem says whether there seem to be enough items for one who does not wait: then those before it are about to take theirs.
 func (d *deliveryStream) mayGetItem(ctx context.Context, turn recipes.Taker) bool {

@@ -140,8 +140,8 @@ func (s *Session) sendHeartbeat(checks []check) (answer, error) {
 	return told, err
 }
 
-// isCommitted says whether an answer to a transaction shows that it was committed, with whatever verdict. That it is denied shows nothing, unless
-// it was a part of a multi: a server whose zookeeper.enableEagerACLCheck is set denies the others by itself.
+// isCommitted says whether an answer to a transaction shows that it was committed, with whatever verdict. That it is denied shows nothing,
+// unless it was a part of a multi: a server whose zookeeper.enableEagerACLCheck is set denies the others by itself.
 func isCommitted(err error) bool {
 	if err == nil {
 		return true

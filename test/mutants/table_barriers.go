@@ -14,4 +14,16 @@ var barriers = []Mutant{
 			Package: "recipes", Test: "TestTheFirstInTheOrderOfNamesLeavesADoubleBarrierLast", Complaint: "1 of 2 nodes stand",
 		}},
 	},
+	{
+		ID: "J3", Bug: "the last of ours leaves what opens a double barrier beside callers of kazoo, whose first waits for its end",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestTheLastOfOursLeavesNothingThatKazoosFirstWaitsFor", Complaint: "when ours have left there remain",
+		}},
+	},
+	{
+		ID: "J4", Bug: "where a round has left what opens a double barrier, ours do not see that a caller of Curator's came last",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestWhoeverComesLastWhereARoundHasLeftSomethingOpensTheBarrier", Complaint: "barrier waits, want inside",
+		}},
+	},
 }

@@ -65,8 +65,13 @@ func (p *peer) kill() {
 	_ = p.command.Process.Kill()
 }
 
-// expect fails the test unless the peer answers so.
-func expect(t *testing.T, to *peer, want string, command ...any) {
+// A listener does what it is told, and answers in one line.
+type listener interface {
+	tell(t *testing.T, command ...any) (answer string)
+}
+
+// expect fails the test unless the answer is this.
+func expect(t *testing.T, to listener, want string, command ...any) {
 	t.Helper()
 	if got := to.tell(t, command...); got != want {
 		t.Fatalf("%v: %s, want %s", command, got, want)
