@@ -84,7 +84,7 @@ java: build ## Check, test and pack the Java client
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/java/check
 
 .PHONY: stubs
-stubs: build ## Make stubs for Ruby and C++ by protoc alone, and acquire a lock through them
+stubs: build ## Make stubs for Ruby and C++ by protoc alone, and acquire a lock and take an item through them
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/bare/check
 
 .PHONY: one-lock

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -45,6 +46,7 @@ func (q Queue) taken(name string) string { return q.Path + TakenSuffix + "/" + n
 // sooner. An item has one of both at most, as Curator has it.
 type Order struct {
 	Priority int32
+	Ranked   bool      // it has a priority, maybe 0: Curator's consumers take those without one before all others
 	Due      time.Time // not delivered before, by the clock of whoever takes it; zero for at once
 }
 
@@ -55,7 +57,7 @@ func (o Order) prefix() string {
 		return fmt.Sprintf("queue-|%08X|", o.Due.UnixMilli()) //nolint:forbidigo // as Curator's consumers read it
 	case o.Priority < 0:
 		return fmt.Sprintf("queue-0%08X", uint32(o.Priority))
-	case o.Priority > 0:
+	case o.Priority > 0 || o.Ranked:
 		return fmt.Sprintf("queue-1%08X", o.Priority)
 	}
 	return "queue-"
@@ -122,11 +124,26 @@ func (q Queue) Put(ctx context.Context, store Store, value []byte, order Order, 
 		if !errors.Is(failure, ErrNoNode) {
 			return failure
 		}
-		if err := store.MakeDirectory(ctx, q.Path); err != nil {
+		if err := q.make(ctx, store); err != nil {
 			return err
 		}
 	}
 	return failure
+}
+
+// make makes the directories of items and of those that are taken. They stay, as Curator's do, whose consumers hear of nothing more, and
+// whose producers lose items, once the ensemble has removed a container that was empty for a while.
+func (q Queue) make(ctx context.Context, store Store) error {
+	if err := store.MakeDirectory(ctx, path.Dir(q.Path)); err != nil {
+		return err
+	}
+	for _, directory := range []string{q.Path + TakenSuffix, q.Path} {
+		_, err := store.Commit(ctx, Create(directory, nil))
+		if err != nil && !errors.Is(err, ErrExists) && !errors.Is(err, ErrOutcomeUnknown) {
+			return err
+		}
+	}
+	return nil
 }
 
 // admit refuses one item more. That the reader is late is no reason.

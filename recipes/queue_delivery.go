@@ -190,7 +190,7 @@ func (d *Delivery) Done(ctx context.Context, store Store) error {
 }
 
 // isRemoved says, where a reply was lost, whether the item is gone: another of its name may be there, since names are given again in a queue
-// that was empty for so long that the ensemble has removed it.
+// whose nodes were removed by hand.
 func (d *Delivery) isRemoved(ctx context.Context, store Store) (bool, error) {
 	if !d.doubted.Load() {
 		return false, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -181,6 +182,33 @@ func TestAQueueHasNoMoreItemsThanItMay(t *testing.T) {
 	})
 }
 
+// A consumer of Curator's would hear of nothing more, if the ensemble removed a queue that is empty.
+func TestAQueueThatIsEmptyStays(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "a")
+		w.done(w.take(w.session()))
+		w.Reap()
+		w.Reap()
+		for _, directory := range []string{mails.Path, mails.Path + recipes.TakenSuffix} {
+			if _, err := w.Read(directory); err != nil {
+				t.Errorf("%s: %v", directory, err)
+			}
+		}
+	})
+}
+
+func TestNamesOfItemsSortAsCuratorsConsumersTakeThem(t *testing.T) {
+	inBubble(t, func(w world) {
+		for _, priority := range []int32{0, 7, -1, -9} {
+			w.putItem(recipes.Order{Priority: priority, Ranked: true}, "x")
+		}
+		want := []string{"queue-0FFFFFFF70000000003", "queue-0FFFFFFFF0000000002", "queue-1000000000000000000", "queue-1000000070000000001"}
+		if got := slices.Sorted(slices.Values(w.Names(mails.Path))); !slices.Equal(got, want) {
+			t.Errorf("items are %q, want %q", got, want)
+		}
+	})
+}
+
 // Curator makes such names, and several values in one item; whoever else makes an item is not refused.
 func TestItemsOfCuratorAreReadAndWhatIsNoneIsLetAlone(t *testing.T) {
 	inBubble(t, func(w world) {
@@ -284,6 +312,25 @@ func TestAReaderThatIsLateDeliversNoOlderItemOfTheSameName(t *testing.T) {
 			return err
 		}))
 		w.takersAre("[new]", w.take(session))
+	})
+}
+
+// A reader that is late still shows an item that another caller is done with.
+func TestAnItemThatAnotherIsDoneWithIsNotDelivered(t *testing.T) {
+	inBubble(t, func(w world) {
+		w.putItem(recipes.Order{}, "a")
+		session := w.session()
+		session.Before(once("Create", func() error {
+			session.Reader().Lag()
+			return w.Delete(mails.Path + "/" + w.Names(mails.Path)[0])
+		}))
+		k := w.take(session)
+		session.Reader().KeepUp()
+		w.takersAre("waiting", k)
+		k.quit()
+		if got := w.left(); got != "0 0 0" {
+			t.Errorf("left behind: %s", got)
+		}
 	})
 }
 

@@ -60,6 +60,7 @@ func parseItem(request *queuev1.PutRequest) (params itemParams, err error) {
 		params.most = recipes.MaxItems
 	}
 	params.order.Priority = request.GetPriority()
+	_, params.order.Ranked = request.GetOrder().(*queuev1.PutRequest_Priority)
 	delay, err := parseDuration("delay", request.GetDelay(), 0, longestWait)
 	if delay != nil && *delay > 0 {
 		params.order.Due = time.Now().Add(*delay)

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +179,16 @@ func TestItemsComeInTheOrderOfTheirPriorities(t *testing.T) {
 	}
 	same(t, "queue", s.queued("mail"), "mail 3 2 1")
 	s.take(s.callers, &queuev1.TakeRequest{Name: "mail", WaitTimeout: durationpb.New(0)}).sees("FailedPrecondition QUEUE_EMPTY")
+}
+
+// Curator's consumers take an item without a priority before all others.
+func TestAPriorityOfZeroIsOne(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.putItem(&queuev1.PutRequest{Name: "mail", Order: &queuev1.PutRequest_Priority{}})
+	s.putItem(&queuev1.PutRequest{Name: "mail"})
+	got := slices.Sorted(slices.Values(s.ensemble.memory.Names("/sidekeeper/queues/mail")))
+	same(t, "items", fmt.Sprint(got), "[queue-0000000001 queue-1000000000000000000]")
 }
 
 // What is due only later is delivered then, without anything else that happens.

@@ -1,0 +1,17 @@
+package mutants
+
+// queues are the mutants of queues of items.
+var queues = []Mutant{
+	{
+		ID: "N1", Bug: "an item is taken as the reader shows it, without a check in the transaction: one that is done is delivered again",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestAnItemThatAnotherIsDoneWithIsNotDelivered", Complaint: `takers are \[a\]; want waiting`,
+		}},
+	},
+	{
+		ID: "N2", Bug: "whoever had an item removes it, also when it is another caller's by now",
+		Catchers: []Catcher{{
+			Package: "recipes", Test: "TestAnItemThatIsNotDoneIsDeliveredAgainWithALargerToken", Complaint: "the first delivery was done with <nil>",
+		}},
+	},
+}
