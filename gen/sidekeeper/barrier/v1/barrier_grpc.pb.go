@@ -69,8 +69,8 @@ type BarrierServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Wait(ctx context.Context, in *WaitRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WaitResponse], error)
 	// Enter waits until as many callers as `size` stand at a double barrier, and enters it with them. It sends `waiting` if it has to wait,
-	// then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside joins
-	// them at once. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
+	// then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside waits
+	// for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
 	// nobody waits for it any more. Leave ends it together with the others. Not idempotent.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the entry as well.
@@ -220,8 +220,8 @@ type BarrierServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Wait(*WaitRequest, grpc.ServerStreamingServer[WaitResponse]) error
 	// Enter waits until as many callers as `size` stand at a double barrier, and enters it with them. It sends `waiting` if it has to wait,
-	// then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside joins
-	// them at once. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
+	// then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside waits
+	// for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
 	// nobody waits for it any more. Leave ends it together with the others. Not idempotent.
 	//
 	// Limit the wait with wait_timeout and set no deadline: a deadline ends the entry as well.

@@ -1032,8 +1032,8 @@ export const BarrierServiceService = {
   },
   /**
    * Enter waits until as many callers as `size` stand at a double barrier, and enters it with them. It sends `waiting` if it has to wait,
-   * then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside joins
-   * them at once. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
+   * then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside waits
+   * for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
    * nobody waits for it any more. Leave ends it together with the others. Not idempotent.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the entry as well.
@@ -1122,8 +1122,8 @@ export interface BarrierServiceServer extends UntypedServiceImplementation {
   wait: handleServerStreamingCall<WaitRequest, WaitResponse>;
   /**
    * Enter waits until as many callers as `size` stand at a double barrier, and enters it with them. It sends `waiting` if it has to wait,
-   * then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside joins
-   * them at once. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
+   * then `entered` once; while the caller is inside it sends `suspended` and `resumed`. Who comes while others are inside waits
+   * for the next round. All callers must state the same size. The caller stands at the barrier until the stream ends, however it ends: then
    * nobody waits for it any more. Leave ends it together with the others. Not idempotent.
    *
    * Limit the wait with wait_timeout and set no deadline: a deadline ends the entry as well.
