@@ -98,7 +98,7 @@ func (e *Entrant) Enter(ctx context.Context, store Store, size int) (entrance En
 	switch {
 	case err != nil:
 		return entrance, err
-	case len(inside) > 0, len(present) < size: // who comes late is of the next round: if it joined this one, the next would begin without its knowing
+	case len(inside) > 0, len(present) < size: // who comes late is of the next round: one that joined this one would be counted for that, too
 		entrance = Entrance{Present: len(present) - len(inside), Changed: changed}
 		if ready.Czxid != 0 {
 			entrance.Others, err = e.watchOthers(ctx, present)
