@@ -60,13 +60,13 @@ func newBarrierWaitCommand(reach *reach) *cobra.Command {
 			if wait < 0 {
 				return exit.UsageError(errors.New("durations cannot be negative"))
 			}
-			set := false
+			set, began := false, time.Now()
 			err := reach.callWithin(command.Context(), cmp.Or(wait, math.MaxInt64), reach.address,
 				func(ctx context.Context, client *sidekeeper.Client) error {
 					return client.AwaitBarrier(ctx, args[0], func() { set = true })
 				})
-			if err != nil && set && wait > 0 && exit.Code(err) == exit.Unreachable {
-				return exit.With(exit.NotObtained, fmt.Errorf("the barrier %s is set still: %w", args[0], err))
+			if err != nil && set && wait > 0 && time.Since(began) >= wait { // else its sidecar has stopped
+				return exit.With(exit.NotObtained, fmt.Errorf("the barrier %s is still set after %v", args[0], wait))
 			}
 			return err
 		},
