@@ -45,6 +45,7 @@ var retryable = map[string]func(error) bool{
 	semaphorev1.SemaphoreService_Get_FullMethodName:      isTransient,
 	semaphorev1.SemaphoreService_List_FullMethodName:     isTransient,
 	barrierv1.BarrierService_Set_FullMethodName:          isTransient,
+	barrierv1.BarrierService_Leave_FullMethodName:        isTransient,
 	sequencev1.SequenceService_Next_FullMethodName:       isTransient,
 	sequencev1.SequenceService_Get_FullMethodName:        isTransient,
 	sequencev1.SequenceService_List_FullMethodName:       isTransient,
