@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -40,7 +41,7 @@ func (s *heldStream[P, M]) endHold(ctx context.Context, why error) error {
 		s.started.endClaim(why)
 	}
 	if place, taken := s.took(); taken { // what is claimed is taken again at once, or never
-		defer place.Disregard()
+		defer s.disregard(place)
 	}
 	s.stopTelling(ctx, why)
 	nothing := !s.held && len(s.started.claim.standing) == 0 // is there any more
@@ -64,6 +65,24 @@ func (s *heldStream[P, M]) giveUp(ctx context.Context) {
 	if s.held && s.recipe.gone != nil {
 		s.recipe.gone()
 	}
+}
+
+// disregard has the place bound the lease's validity no longer: at once if it was held, and else when no call is about to change what it
+// consists of.
+func (s *heldStream[P, M]) disregard(place P) {
+	calls := s.calls
+	if s.held || len(calls) == 0 {
+		place.Disregard()
+		return
+	}
+	answered := run(func() (none struct{}, _ error) {
+		for _, done := range calls {
+			<-done
+		}
+		place.Disregard()
+		return none, nil
+	})
+	s.calls = append(slices.Clone(calls), answered.done)
 }
 
 // took is the place that the stream took last, once that is certain.
