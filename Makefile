@@ -54,9 +54,9 @@ test-go:
 	go -C clients/go test -race ./...
 	go -C clients/go/k8s test ./... # without the race detector, for which all of client-go would be built a second time: `make go` has it
 	go -C tools/controllers test ./...
-	go test -race -timeout 30m $$(go list ./... | grep -vxF "$$(tr ' ' '\n' <<<"$(SERVERS)")")
+	go test -race -timeout 60m $$(go list ./... | grep -vxF "$$(tr ' ' '\n' <<<"$(SERVERS)")")
 	go test -race ./service -multiplexed
-	go test -race -p 1 -timeout 30m $(SERVERS)
+	go test -race -p 1 -timeout 60m $(SERVERS)
 
 .PHONY: kube-test
 kube-test: ## Test the Helm chart, the injector, a pod whose sidecar is restarted and elections of controllers on a real API server of Kubernetes, which it builds once; then it takes four minutes

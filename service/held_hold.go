@@ -49,8 +49,8 @@ func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 	s.services.held.enter(math.MaxInt)
 	s.lease.has(s.recipe.all(), made.token)
 	if claimed := s.started.claimed(); claimed != nil && claimed.token == made.token {
-		if key, ok := s.services.holds.enterAs(claimed.holdID, s.lease.identity, made); ok {
-			made.key = key
+		made.key = digestOf(claimed.holdID)
+		if _, ok := s.services.holds.enterAs(claimed.holdID, s.lease.identity, made); ok {
 			s.services.audit.resumed(made)
 			return claimed.holdID
 		}

@@ -154,12 +154,12 @@ func newLeases(options Options, ensemble Ensemble, drain *drain) *leases {
 
 // begin opens a session and makes a lease of it. Whoever begins a lease must end and finish it.
 func (l *leases) begin(ctx context.Context, from caller.Caller, about recipes.About, timeout time.Duration) (*lease, error) {
-	return l.beginWith(ctx, from, about, func(ctx context.Context) (Session, error) { return l.ensemble.Open(ctx, timeout) })
+	return l.beginWith(ctx, from, about, time.Now(), func(ctx context.Context) (Session, error) { return l.ensemble.Open(ctx, timeout) })
 }
 
-// beginWith makes a lease of the session that open returns.
+// beginWith makes a lease of the session that open returns. It is as old as opened says.
 func (l *leases) beginWith(
-	ctx context.Context, from caller.Caller, about recipes.About, open func(context.Context) (Session, error),
+	ctx context.Context, from caller.Caller, about recipes.About, opened time.Time, open func(context.Context) (Session, error),
 ) (*lease, error) {
 	if err := l.admit(from.Identity); err != nil {
 		return nil, err
@@ -170,12 +170,12 @@ func (l *leases) beginWith(
 		return nil, err
 	}
 	made := &lease{
-		identity: from.Identity, about: about, session: session, opened: time.Now(), drain: l.drain,
+		identity: from.Identity, about: about, session: session, opened: opened, drain: l.drain,
 		ended: make(chan struct{}), gone: make(chan struct{}), resources: map[resource]*possession{},
 		waits: l.options.waits(),
 	}
 	l.mu.Lock()
-	l.serial = max(l.serial+1, made.opened.UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases
+	l.serial = max(l.serial+1, time.Now().UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases
 	made.serial, made.logID = l.serial, logIDOf(l.serial)
 	l.open[made] = struct{}{}
 	l.mu.Unlock()

@@ -210,7 +210,7 @@ func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, er
 	var standing []recipes.Standing
 	var session ReturnedSession
 	about := recipes.About{Owner: record.Owner, Metadata: record.Metadata}
-	made, err := leases.beginWith(m.ctx, from, about, func(ctx context.Context) (_ Session, err error) {
+	made, err := leases.beginWith(m.ctx, from, about, record.Opened, func(ctx context.Context) (_ Session, err error) {
 		session, standing, err = leases.options.Resumption.Reattach(ctx, record.Session)
 		return session, err
 	})
@@ -222,7 +222,7 @@ func (m *multiplex) comeBack(id string) ([]recipes.Standing, ReturnedSession, er
 		kept.Return(key.full(), record)
 		return nil, nil, err
 	}
-	made.id, made.key, made.opened = id, key, record.Opened
+	made.id, made.key = id, key
 	m.lease = made
 	m.keep(record)
 	leases.ids.enterAs(id, made.identity, made) // it is in no use: the record was handed out once

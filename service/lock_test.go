@@ -262,7 +262,7 @@ func TestALeaseThatOwnsTooMuchIsLimited(t *testing.T) {
 func TestADeadlineEndsTheHold(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	ctx, cancel := context.WithTimeout(s.context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(s.context(), 3*time.Second)
 	defer cancel()
 	stream, err := s.Acquire(ctx, &lockv1.AcquireRequest{Name: "orders"})
 	s.must(err)

@@ -281,7 +281,7 @@ func TestMembersStayUntilTheDrainIsOver(t *testing.T) {
 	waiter := s.join(s.callers, &membershipv1.JoinRequest{Member: "a", OnConflict: waits})
 	watch := s.watchGroup(s.callers, "shop")
 	watch.sees("a b: +a +b")
-	drained := s.drain(300 * time.Millisecond)
+	drained := s.drain(3 * time.Second)
 	waiter.sees("Unavailable SIDECAR_STOPPING")
 	watch.sees("Unavailable SIDECAR_STOPPING")
 	same(t, "members", s.inside(), "a b")

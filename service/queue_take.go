@@ -145,7 +145,7 @@ func (d *deliveryStream) mayGetItem(ctx context.Context, turn recipes.Taker) boo
 	state, err := await(ctx, d.heldStream, func(ctx context.Context) (recipes.QueueState, error) {
 		return d.queue.State(ctx, d.services.ensemble)
 	})
-	return err == nil && turn.Position > 0 && turn.Position < state.Items-state.Taken-state.Delayed
+	return err == nil && turn.Position > 0 && turn.Position <= state.Items-state.Taken-state.Delayed
 }
 
 // begin makes a hold of the delivery, and lets the next of those who wait have its turn.

@@ -269,8 +269,8 @@ func (c cancelAtEnd) HoldEnded(string, time.Duration) {
 // The caller's library ends the stream at its deadline; the caller may be frozen, and count on what it was told before.
 func TestADeadlineIsNotTheCallersOwnHand(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 3*time.Second, 300*time.Millisecond })
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	s := newScene(t, func(o *Options) { o.SessionTimeout, o.TickTime = 6*time.Second, 600*time.Millisecond })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	stream, err := s.Acquire(ctx, &lockv1.AcquireRequest{Name: "orders"})
 	s.must(err)

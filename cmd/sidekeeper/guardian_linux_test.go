@@ -44,7 +44,7 @@ func TestNothingOfACommandIsLeftWhenItsGuardianIsKilled(t *testing.T) {
 }
 
 func TestNothingOfACommandOutlivesItsLockWhenItsGuardianIsFrozen(t *testing.T) {
-	const validity = 4 * time.Second
+	const validity = 12 * time.Second
 	revoked := &lockv1.RevocationRequested{Grace: durationpb.New(validity / 2)}
 	for cause, end := range map[string]func(*scripted.Acquire){
 		"broken": func(call *scripted.Acquire) {

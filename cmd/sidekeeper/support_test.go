@@ -157,7 +157,7 @@ func environmentHas(word string) bool {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 func receive[T any](t *testing.T, from <-chan T) T {
 	t.Helper()

@@ -59,7 +59,7 @@ func TestACompressedRequestIsRefused(t *testing.T) {
 
 func TestARequestThatDoesNotComeInTimeEndsAndTakesNothingFromOthers(t *testing.T) {
 	t.Parallel()
-	_, one, other := newTwo(t, func(o *Options) { o.completeWithin = 100 * time.Millisecond })
+	_, one, other := newTwo(t, func(o *Options) { o.completeWithin = time.Second })
 	var ends []<-chan string
 	for i := range 2 * mostIncomplete {
 		method := []string{lockv1.LockService_Get_FullMethodName, lockv1.LockService_Acquire_FullMethodName}[i%2]
@@ -159,7 +159,7 @@ func TestCheckAndReleaseDoNotWaitForIncompleteRequests(t *testing.T) {
 
 func TestAStreamInBothDirectionsMayBeSilentAndTakesNoPlaceOfRequests(t *testing.T) {
 	t.Parallel()
-	p, one, other := newTwo(t, func(o *Options) { o.Reflection, o.completeWithin = true, 100*time.Millisecond })
+	p, one, other := newTwo(t, func(o *Options) { o.Reflection, o.completeWithin = true, time.Second })
 	begin := func(connection *grpc.ClientConn) reflectionpb.ServerReflection_ServerReflectionInfoClient {
 		stream, err := reflectionpb.NewServerReflectionClient(connection).ServerReflectionInfo(within(t))
 		must(t, err)

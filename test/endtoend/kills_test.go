@@ -14,7 +14,7 @@ import (
 // tick, and this machine is busy.
 const (
 	killedTimeout = 2 * time.Second
-	killedLinger  = killedTimeout + 3*quickTick + 500*time.Millisecond
+	killedLinger  = killedTimeout + 3*quickTick + 3*time.Second
 )
 
 func TestNobodyWhoIsKilledLeavesANodeForLongerThanItsSession(t *testing.T) {

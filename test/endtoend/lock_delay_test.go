@@ -54,7 +54,7 @@ func TestALostHoldsDelayIsKeptOnARealEnsemble(t *testing.T) {
 	must(t, got.err)
 	mu.Lock()
 	defer mu.Unlock()
-	if len(told) != 1 || time.Since(told[0]) < delay {
+	if len(told) != 1 || time.Since(told[0]) < delay*9/10 { // noted a moment after it was told
 		t.Errorf("told %v, and granted at %v", told, time.Now())
 	}
 	must(t, got.lock.Release(t.Context()))

@@ -20,7 +20,7 @@ import (
 func TestASidecarThatIsRestartedInItsPlaceIsFoundAgainByItsCallers(t *testing.T) {
 	e := ensembleOf(t, quickTick)
 	with := quick(e)
-	with.flags = []string{"--drain-timeout=2s"}
+	with.flags = []string{"--drain-timeout=10s"}
 	old, other := startSidecar(t, with), startSidecar(t, quick(e))
 	prefix := fmt.Sprint("restart/", now())
 	stubborn, behind := pair(t, old, other, prefix+"-stubborn")
@@ -84,6 +84,8 @@ func TestASidecarThatIsRestartedInItsPlaceIsFoundAgainByItsCallers(t *testing.T)
 	if failed != "" {
 		t.Errorf("the Go client was told %s", failed)
 	}
+	bare.working.Wait()
+	library.working.Wait()
 	for _, wrong := range numbers.wrong {
 		t.Error("a number: ", wrong)
 	}
@@ -168,6 +170,7 @@ func (r *routine) awaitMore(t *testing.T) {
 func refusedToStart(t *testing.T, first *sidecar, with setup) {
 	t.Helper()
 	second := first.serving(t, with)
+	defer time.AfterFunc(patient, func() { second.Process.Kill() }).Stop()
 	output, err := second.CombinedOutput()
 	failed := &exec.ExitError{}
 	if !errors.As(err, &failed) || failed.ExitCode() != 64 || !strings.Contains(string(output), "another process already serves") {

@@ -213,6 +213,8 @@ func TestWhoComesBackGetsWhatIsItsOwnAndNothingElse(t *testing.T) {
 // placeOf is the czxid of the newest place in a lock's queue.
 func placeOf(t *testing.T, direct *zk.Conn, name string) (newest int64) {
 	t.Helper()
+	_, err := direct.Sync(directory(name))
+	must(t, err)
 	children, _, err := direct.Children(directory(name))
 	must(t, err)
 	for _, child := range children {

@@ -116,6 +116,8 @@ func TestWhatACallerHasOutlivesItsSidecar(t *testing.T) {
 // places are the nodes in a lock's directory, with what tells them from others of the same name.
 func places(t *testing.T, direct *zk.Conn, name string) (nodes []string) {
 	t.Helper()
+	_, err := direct.Sync(directory(name))
+	must(t, err)
 	children, _, err := direct.Children(directory(name))
 	must(t, err)
 	for _, child := range children {

@@ -134,6 +134,8 @@ func TestBreakEndsExactlyThatHold(t *testing.T) {
 // firstPlace is the path of the node that is first in a lock's queue.
 func firstPlace(t *testing.T, direct *zk.Conn, name string) string {
 	t.Helper()
+	_, err := direct.Sync(directory(name))
+	must(t, err)
 	names, _, err := direct.Children(directory(name))
 	must(t, err)
 	first := ""

@@ -123,6 +123,8 @@ func TestPermitsOutliveTheirSidecar(t *testing.T) {
 func permitNodes(t *testing.T, direct *zk.Conn, name string) (nodes []string) {
 	t.Helper()
 	directory := path.Join("/sidekeeper/semaphores", name, "leases")
+	_, err := direct.Sync(directory)
+	must(t, err)
 	children, _, err := direct.Children(directory)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil

@@ -173,7 +173,7 @@ func TestAFailedQuestionIsAskedAgain(t *testing.T) {
 		if asked.Add(1) == 2 {
 			return nil, scripted.Status(codes.Internal, "INTERNAL", "a surprise")
 		}
-		return scripted.HoldsValidFor(request, 800*time.Millisecond), nil
+		return scripted.HoldsValidFor(request, 8*time.Second), nil
 	}
 	client := dialWith(t, server) // the clock goes on by itself: nothing tells when the failure has been taken in
 	hold(t, client, server, sidekeeper.LockOptions{})

@@ -40,7 +40,7 @@ func left() []string {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // dial makes a client of the server on a clock that only the test moves.
 func dial(t *testing.T, server *scripted.Server) (*sidekeeper.Client, *sidekeeper.FakeClock) {
