@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from typing import Any
 
+import grpc
 import pytest
 
 import sidekeeper
 from sidekeeper import aio
+from sidekeeper._errors import named
 
 from conftest import PATIENT, Sidecar
 
@@ -23,7 +26,7 @@ async def test_a_wait_at_a_barrier_lasts_no_longer_than_it_may(client: aio.Clien
     await client.set_barrier("migration")
     for wait in (0, 0.2):
         with pytest.raises(sidekeeper.WaitTimeoutError):
-            await client.await_barrier("migration", wait=wait)
+            await asyncio.wait_for(client.await_barrier("migration", wait=wait), PATIENT)
     await client.remove_barrier("migration")
     for wait in (0, PATIENT):
         await client.await_barrier("migration", wait=wait)
@@ -46,8 +49,40 @@ async def test_who_is_cancelled_while_the_others_are_inside_has_left(client: aio
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(one.leave(), 0.2)
     with pytest.raises(sidekeeper.SidekeeperError, match="others may be inside"):
-        await one.leave()
+        await asyncio.wait_for(one.leave(), PATIENT)
     await asyncio.wait_for(other.leave(), PATIENT)
+
+
+class Away:
+    """The service of barriers, which fails so many times before it does what it is asked, or after."""
+
+    def __init__(self, stub: Any, error: sidekeeper.SidekeeperError, times: int, done: bool = False) -> None:
+        self.stub, self.error, self.times, self.done = stub, error, times, done
+
+    async def Leave(self, request: Any, timeout: float | None) -> Any:  # noqa: N802
+        self.times -= 1
+        if self.done or self.times < 0:
+            await self.stub.Leave(request, timeout=timeout)
+        if self.times >= 0:
+            raise self.error
+
+
+UNKNOWN = named("HOLD_NOT_FOUND", "not yet", grpc.StatusCode.NOT_FOUND)
+UNREACHABLE = named("ENSEMBLE_UNREACHABLE", "not yet", grpc.StatusCode.UNAVAILABLE)
+
+
+@pytest.mark.parametrize("error", [UNKNOWN, UNREACHABLE])
+async def test_a_sidecar_is_asked_to_leave_until_it_can(client: aio.Client, error: sidekeeper.SidekeeperError) -> None:
+    entry = await client.enter_barrier("load", 1)
+    entry._stub = Away(entry._stub, error, 2)
+    await asyncio.wait_for(entry.leave(), PATIENT)
+
+
+async def test_a_sidecar_is_not_asked_for_ever_about_an_entry_that_is_over(client: aio.Client) -> None:
+    entry = await client.enter_barrier("load", 1)
+    entry._stub = Away(entry._stub, UNKNOWN, 1000, done=True)
+    with pytest.raises(sidekeeper.HoldNotFoundError):
+        await asyncio.wait_for(entry.leave(), PATIENT)
 
 
 async def test_a_body_waits_for_the_others_unless_it_fails(client: aio.Client) -> None:
