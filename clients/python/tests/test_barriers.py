@@ -88,7 +88,7 @@ async def test_a_sidecar_is_not_asked_for_ever_about_an_entry_that_is_over(clien
 async def test_a_body_waits_for_the_others_unless_it_fails(client: aio.Client) -> None:
     one, other = await enter_two(client, "load")
     with pytest.raises(ZeroDivisionError):
-        async with one:
+        async with asyncio.timeout(PATIENT), one:
             one.check()
             raise ZeroDivisionError
     async with other:
