@@ -111,6 +111,7 @@ class BarriersTest {
     CompletableFuture<Void> waiting =
         client.awaitBarrierAsync("gate", null, () -> told.complete(null));
     got(told);
+    sidecar.kill(); // so that it rests before it waits anew
     client.close();
     assertEquals("the client is closed", failure(waiting).getMessage());
     refused("", () -> client.awaitBarrier("gate"));

@@ -4,6 +4,8 @@ import com.google.protobuf.Any;
 import com.google.protobuf.Duration;
 import com.google.rpc.ErrorInfo;
 import io.grpc.BindableService;
+import io.grpc.Context;
+import io.grpc.Deadline;
 import io.grpc.Server;
 import io.grpc.Status;
 import io.grpc.StatusException;
@@ -64,6 +66,9 @@ final class Scripted implements AutoCloseable {
 
   /** What it answers each Leave with, before it says that all have left. */
   final BlockingQueue<StatusException> refusals = new LinkedBlockingQueue<>();
+
+  /** Until when the client waits for the newest Leave. */
+  volatile @Nullable Deadline leaveTime;
 
   /** With which reason it refuses to open a lease; null if it does not. */
   volatile @Nullable String refusal;
@@ -169,6 +174,7 @@ final class Scripted implements AutoCloseable {
       @Override
       public void leave(LeaveRequest request, StreamObserver<LeaveResponse> told) {
         calls.add("Leave " + request.getHoldId());
+        leaveTime = Objects.requireNonNull(Context.current().getDeadline());
         StatusException refused = refusals.poll();
         if (refused == null) {
           told.onNext(LeaveResponse.getDefaultInstance());
