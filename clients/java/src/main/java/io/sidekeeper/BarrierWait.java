@@ -18,6 +18,7 @@ final class BarrierWait {
   private final Serial events;
   private final Pause pause = new Pause();
   private final CompletableFuture<Void> result = new CompletableFuture<>();
+  private volatile Calls.Open stream = () -> {};
 
   private BarrierWait(Core core, String name, Runnable waiting) {
     this.core = core;
@@ -34,7 +35,11 @@ final class BarrierWait {
     }
     BarrierWait wait = new BarrierWait(core, name, waiting);
     Runnable forget = core.calls.atClose(() -> wait.result.completeExceptionally(Calls.closed()));
-    wait.result.whenComplete((gone, failure) -> forget.run());
+    wait.result.whenComplete(
+        (gone, failure) -> {
+          forget.run();
+          wait.stream.cancel();
+        });
     if (timeout != null) {
       wait.limit(timeout);
     }
@@ -49,22 +54,25 @@ final class BarrierWait {
     result.whenComplete((gone, failure) -> takeBack.run());
   }
 
-  private void begin() {
+  private synchronized void begin() {
     if (result.isDone()) {
       return;
     }
     try {
-      Calls.Open stream =
+      stream =
           core.calls.open(
-              BarrierServiceGrpc.getWaitMethod(),
-              request,
-              false,
-              told -> events.run(waiting),
-              this::ended);
-      result.whenComplete((gone, failure) -> stream.cancel());
+              BarrierServiceGrpc.getWaitMethod(), request, false, told -> hear(), this::ended);
     } catch (SidekeeperException closed) {
       result.completeExceptionally(closed);
     }
+    if (result.isDone()) { // while the stream was opened
+      stream.cancel();
+    }
+  }
+
+  private void hear() {
+    pause.reset();
+    events.run(waiting);
   }
 
   private void ended(@Nullable SidekeeperException failure) {

@@ -152,13 +152,24 @@ class BarrierRestartTest {
     assertEquals(request, sidecar.stopped()); // others do not wait for the caller
   }
 
-  @Test
-  void aClientThatIsClosedLeavesNoMore() throws Exception {
+  private CompletableFuture<Void> leaveInVain() throws InterruptedException {
     for (int i = 0; i < 100; i++) {
       refuse(Status.UNAVAILABLE, "ENSEMBLE_UNREACHABLE");
     }
     CompletableFuture<Void> left = entry.leaveAsync();
     awaitLeave();
+    return left;
+  }
+
+  @Test
+  void whoStopsToWaitForTheOthersGivesTheEntryUp() throws Exception {
+    assertTrue(leaveInVain().cancel(true));
+    assertEquals(request, sidecar.stopped());
+  }
+
+  @Test
+  void aClientThatIsClosedLeavesNoMore() throws Exception {
+    CompletableFuture<Void> left = leaveInVain();
     client.close();
     assertEquals("the client is closed", failure(left).getMessage());
   }

@@ -173,8 +173,8 @@ final class Scripted implements AutoCloseable {
     return new BarrierServiceGrpc.BarrierServiceImplBase() {
       @Override
       public void leave(LeaveRequest request, StreamObserver<LeaveResponse> told) {
+        leaveTime = Context.current().getDeadline();
         calls.add("Leave " + request.getHoldId());
-        leaveTime = Objects.requireNonNull(Context.current().getDeadline());
         StatusException refused = refusals.poll();
         if (refused == null) {
           told.onNext(LeaveResponse.getDefaultInstance());
