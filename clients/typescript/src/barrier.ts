@@ -2,12 +2,12 @@
 
 import { status } from "@grpc/grpc-js";
 
-import { HoldNotFoundError, SidekeeperError } from "./errors.js";
+import { HoldNotFoundError, LostError, SidekeeperError } from "./errors.js";
 import type { BarrierServiceService, EnterRequest, EnterResponse, Entered } from "./gen/sidekeeper/barrier/v1/barrier.js";
 import type { Attempt, Carrier, Streams } from "./held.js";
 import { type Lease, Leased } from "./lease.js";
 import type { Multiplex } from "./multiplex.js";
-import { type Stub, begin, isTransient, listen, repeated, start } from "./transport.js";
+import { ABSENCE_TIMEOUT, type Stub, begin, isTransient, listen, repeated, start } from "./transport.js";
 import { type Labels, duration, seconds } from "./types.js";
 
 type BarrierStub = Stub<typeof BarrierServiceService>;
@@ -65,6 +65,8 @@ export class BarrierEntry extends Leased<EnterRequest, Event, "entered"> {
   /** The same for all who are inside together, and larger than that of all who were inside before. */
   round = 0n;
   private holdId = "";
+  private inside = true;
+  private readonly lostMeanwhile = new AbortController();
 
   /** @internal */
   constructor(
@@ -113,20 +115,40 @@ export class BarrierEntry extends Leased<EnterRequest, Event, "entered"> {
    * Leaves together with the others. For the caller the entry ends at once; when this settles, all who entered with it have left or have lost
    * their leases. While the sidecar or the ensemble is away, it asks again.
    *
-   * Rejects with LostError if the entry was lost before. With a SidekeeperError, or with the signal's reason, the entry has ended for the
-   * caller and the others all the same, but others may be inside. Calling it again has the same outcome.
+   * Rejects with LostError if the entry was lost before or meanwhile. With a SidekeeperError, or with the signal's reason, the entry has ended
+   * for the caller and the others all the same, but others may be inside. Calling it again has the same outcome.
    */
   async leave(signal?: AbortSignal): Promise<void> {
     await this.giveUp(async () => this.leaveWithOthers(signal));
   }
 
-  /** The sidecar knows the entry only some time after it was started again. */
+  /** A sidecar that is frozen says nothing, but the end of the lease does. */
   private async leaveWithOthers(signal: AbortSignal | undefined): Promise<void> {
     const { holdId, stub } = this;
-    const once = async (): Promise<unknown> =>
-      this.kind.streams.during(signal, (resolve, reject) => begin(stub.leave, { holdId }, Infinity, resolve, reject));
-    const mayHeal = (error: unknown): boolean => isTransient(error) || (error instanceof HoldNotFoundError && !this.streamEnded);
-    await repeated(once, mayHeal, Infinity, signal);
+    const stop = AbortSignal.any([this.lostMeanwhile.signal, ...(signal === undefined ? [] : [signal])]);
+    let began = 0;
+    const once = async (): Promise<unknown> => {
+      began = performance.now();
+      return this.kind.streams.during(stop, (resolve, reject) => begin(stub.leave, { holdId }, Infinity, resolve, reject));
+    };
+    let until = 0;
+    const mayHeal = (error: unknown): boolean => {
+      if (began > until) {
+        until = performance.now() + ABSENCE_TIMEOUT * 1000;
+      }
+      // A sidecar that was started again knows the entry only some time later.
+      return this.inside
+        ? isTransient(error) || error instanceof HoldNotFoundError
+        : isTransient(error) && performance.now() < until;
+    };
+    await repeated(once, mayHeal, Infinity, stop);
+  }
+
+  protected override streamEnded(error: SidekeeperError | undefined): void {
+    this.inside = false;
+    if (error !== undefined) {
+      this.lostMeanwhile.abort(new LostError(this.claim.what, error));
+    }
   }
 
   /** Leaves without waiting for the others. After leave it does nothing, and the other way around. Errors as of Lock.release. */

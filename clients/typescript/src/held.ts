@@ -180,8 +180,6 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   protected carrier: Carrier<Event> | undefined;
   private key = "";
   private givingUp: Promise<void> | undefined;
-  /** @internal Whether nothing more is read. */
-  protected streamEnded = false;
   private settle: () => void = () => undefined;
   private readonly read = new Promise<void>((resolve) => {
     this.settle = resolve;
@@ -203,6 +201,9 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
 
   /** Is called with every event, after the core has handled it. */
   protected notice?(event: Event | undefined): void;
+
+  /** @internal Is called when nothing more is read, with the reason if there is one. */
+  protected streamEnded?(error: SidekeeperError | undefined): void;
 
   /** Whether it is proven to be the caller's at this moment. */
   get valid(): boolean {
@@ -279,7 +280,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
           } else {
             this.claim.lose(error);
           }
-          this.streamEnded = true;
+          this.streamEnded?.(error);
           this.settle();
         },
       );

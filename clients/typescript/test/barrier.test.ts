@@ -129,6 +129,13 @@ void test("an entry that was lost is not left", async (t) => {
   await assert.rejects(two.leave(), LostError);
 });
 
+void test("an entry is lost whose sidecar freezes while it is left", async (t) => {
+  const { client, sidecar } = await connected(t);
+  const entry = await client.enterBarrier("start", 1);
+  sidecar.send("SIGSTOP");
+  await assert.rejects(entry.leave(), LostError);
+});
+
 void test("nobody waits for who does not wait for the others", async (t) => {
   const { client } = await connected(t);
   const [one, two] = await inside(client, "start");
@@ -155,7 +162,7 @@ void test("an entry ends with its client", async (t) => {
   const leaving = new Watched(there.leave());
   await client.awaitBarrier("elsewhere");
   other.close();
-  await assert.rejects(leaving.result, SidekeeperError);
+  await assert.rejects(leaving.result, (error) => error instanceof LostError || error instanceof SidekeeperError);
   await here.leave();
 });
 
