@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import threading
 from typing import Any
@@ -45,6 +46,15 @@ async def test_who_does_not_wait_for_the_others_any_more_has_left(client: aio.Cl
 
 
 async def test_who_is_cancelled_while_the_others_are_inside_has_left(client: aio.Client) -> None:
+    complaints: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
+    unheard, other = await enter_two(client, "load")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(unheard.leave(), 0.2)
+    await asyncio.wait_for(other.leave(), PATIENT)
+    del unheard
+    gc.collect()
+    assert complaints == []
     one, other = await enter_two(client, "load")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(one.leave(), 0.2)
@@ -88,7 +98,7 @@ async def test_a_sidecar_is_not_asked_for_ever_about_an_entry_that_is_over(clien
 async def test_a_body_waits_for_the_others_unless_it_fails(client: aio.Client) -> None:
     one, other = await enter_two(client, "load")
     with pytest.raises(ZeroDivisionError):
-        async with one:
+        async with asyncio.timeout(PATIENT), one:
             one.check()
             raise ZeroDivisionError
     async with other:
