@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import threading
 from typing import Any
@@ -45,6 +46,15 @@ async def test_who_does_not_wait_for_the_others_any_more_has_left(client: aio.Cl
 
 
 async def test_who_is_cancelled_while_the_others_are_inside_has_left(client: aio.Client) -> None:
+    complaints: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
+    unheard, other = await enter_two(client, "load")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(unheard.leave(), 0.2)
+    await asyncio.wait_for(other.leave(), PATIENT)
+    del unheard
+    gc.collect()
+    assert complaints == []
     one, other = await enter_two(client, "load")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(one.leave(), 0.2)

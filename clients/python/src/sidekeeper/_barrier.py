@@ -80,6 +80,8 @@ class BarrierEntry(OnLease):
             await self._give_up()
         except asyncio.CancelledError:
             leaving.stop(SidekeeperError(grpc.StatusCode.CANCELLED, "leaving was cancelled: others may be inside"))
+            if self._giving_up is not None:
+                self._giving_up.add_done_callback(_heard)
             raise
 
     async def release(self) -> None:
@@ -127,6 +129,12 @@ class BarrierEntry(OnLease):
             await self.leave()
         else:
             await leave_body(self.release, strictly=False)
+
+
+def _heard(done: asyncio.Task[None]) -> None:
+    """Takes note of an outcome that nobody may ask for, of which asyncio would complain."""
+    if not done.cancelled():
+        done.exception()
 
 
 class _Leaving:
