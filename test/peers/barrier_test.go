@@ -87,7 +87,7 @@ func TestBarriersAreSharedWithCuratorAndKazoo(t *testing.T) {
 		gates := s.gates(t)
 		for _, setter := range gateOrder[:3] {
 			for _, remover := range gateOrder[:3] {
-				t.Run(setter+" is removed by "+remover, func(t *testing.T) { holdBack(t, gates, gates[setter], gates[remover]) })
+				t.Run(setter+" is removed by "+remover, func(t *testing.T) { holdBack(t, s, gates, gates[setter], gates[remover]) })
 			}
 		}
 		for first := range gateOrder {
@@ -100,7 +100,7 @@ func TestBarriersAreSharedWithCuratorAndKazoo(t *testing.T) {
 	})
 }
 
-func holdBack(t *testing.T, gates map[string]listener, setter, remover listener) {
+func holdBack(t *testing.T, s stage, gates map[string]listener, setter, remover listener) {
 	t.Helper()
 	path := fmt.Sprint(barrierRoot, "gate-", contentions.Add(1))
 	for _, each := range gates {
@@ -108,12 +108,28 @@ func holdBack(t *testing.T, gates map[string]listener, setter, remover listener)
 	}
 	allDone(t, gates)
 	expect(t, setter, "set", "set", path)
+	s.awaitEverywhere(t, path)
 	for _, each := range gates {
 		expect(t, each, "asked", "wait", path)
 	}
 	allWait(t, gates, gateOrder)
 	expect(t, remover, "removed", "remove", path)
 	allDone(t, gates)
+}
+
+// awaitEverywhere returns when each server shows a node: the libraries' callers are connected to any of them, and read what that one shows.
+func (s stage) awaitEverywhere(t *testing.T, node string) {
+	t.Helper()
+	for _, server := range s.servers {
+		session := stage{servers: []string{server}}.look(t)
+		_, err := session.Sync(node)
+		must(t, err)
+		shown, _, err := session.Exists(node)
+		must(t, err)
+		if !shown {
+			t.Errorf("server %s does not show %s", server, node)
+		}
+	}
 }
 
 // comeAndGo has all be inside a double barrier together three times, since the order of their names there is drawn by lot.
