@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -104,6 +105,17 @@ def test_nothing_is_left_of_a_sidecar_that_was_closed() -> None:
         closed.client.acquire("orders")
     assert not _folder(closed.address).exists()
     closed.close()
+
+
+def test_a_sidecar_is_closed_while_a_forked_child_lives() -> None:
+    kit = Sidecar()
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(PATIENT * 2,))
+    child.start()
+    began = time.monotonic()
+    kit.close()
+    assert time.monotonic() - began < PATIENT / 2
+    child.kill()
+    child.join()
 
 
 def test_nothing_is_left_of_a_run_that_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,8 +85,9 @@ class Sidecar:
         """Closes the client and stops the sidecar. Locks that others hold are lost. Closing again does nothing."""
         if "client" in self.__dict__:
             self.client.close()
+        self._process.terminate()  # since a forked child may hold its input open
         try:
-            self._process.communicate(timeout=PATIENCE)  # which ends its input
+            self._process.communicate(timeout=PATIENCE)
         except BaseException:
             self._process.kill()
             self._process.communicate()
