@@ -78,7 +78,7 @@ def test_an_operator_ends_a_hold(kit: Sidecar) -> None:
 
 
 def test_a_silence_that_lasts_loses_the_lock() -> None:
-    with Sidecar(session_timeout=2.2) as kit:
+    with Sidecar(session_timeout=6) as kit:
         lock = kit.client.acquire("orders")
         kit.suspend(3600)
         assert lock.wait_should_stop(PATIENT)

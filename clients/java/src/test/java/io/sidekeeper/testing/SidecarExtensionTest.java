@@ -118,7 +118,7 @@ class SidecarExtensionTest {
 
   @Test
   void aSilenceThatLastsLosesTheLock() throws Exception {
-    try (Sidecar sidecar = new Sidecar(Duration.ofMillis(2200))) {
+    try (Sidecar sidecar = new Sidecar(Duration.ofSeconds(6))) {
       Lock lock = sidecar.client().acquire("orders", new LockOptions());
       sidecar.suspend(LONG);
       awaitLost(lock);
