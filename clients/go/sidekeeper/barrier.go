@@ -100,15 +100,16 @@ func (e *BarrierEntry) handle(event *barrierv1.EnterResponse) {
 // Round is the same for all who are inside together, and larger than that of those before.
 func (e *BarrierEntry) Round() int64 { return e.round }
 
-// Leave ends the entry, and returns nil when all who entered with it have left or have lost their leases. Its error wraps ErrLost if the entry
-// was lost before. With any other error it is over for the caller all the same, but others may be inside: also when ctx ends first. Leaving
-// again returns the same. Release leaves without waiting for the others; only one of the two does anything.
+// Leave ends the entry, and returns nil when all who entered with it have left or have lost their leases. It waits for a sidecar that is away
+// as long as the entry's lease lives. Its error wraps ErrLost if the entry was lost before, or before the sidecar has taken it back. With any
+// other error it is over for the caller all the same, but others may be inside: also when ctx ends first. Leaving again returns the same.
+// Release leaves without waiting for the others; only one of the two does anything.
 func (e *BarrierEntry) Leave(ctx context.Context) error {
 	e.releaseOnce.Do(func() {
 		e.end(ErrReleased)
 		err := e.Err()
 		if err == nil {
-			err = e.givenUp(e.leave(ctx))
+			err = e.leave(ctx)
 		}
 		e.releaseResult = err
 		e.cut()
@@ -119,8 +120,28 @@ func (e *BarrierEntry) Leave(ctx context.Context) error {
 	return e.releaseResult
 }
 
-// leave asks the sidecar, which knows the entry only some time after it was started anew.
+// leave asks the sidecar for as long as the entry stands in the ensemble: one that is frozen does not say when that is over, but the end of
+// the lease does.
 func (e *BarrierEntry) leave(ctx context.Context) error {
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	lease, lost := e.request.lease, make(chan error, 2)
+	unlink := lease.onEnd(func() {
+		if !e.request.isGivenUp() {
+			lost <- &loss{e.claim, lease.why()}
+			stop()
+		}
+	})
+	defer unlink()
+	err := e.askToLeave(asking)
+	if err != nil && len(lost) > 0 {
+		return <-lost
+	}
+	return e.givenUp(err)
+}
+
+// askToLeave asks again when the sidecar was away. One that was started anew knows the entry only some time later.
+func (e *BarrierEntry) askToLeave(ctx context.Context) error {
 	for again := (pause{}); ; {
 		_, err := e.client.barriers().Leave(ctx, &barrierv1.LeaveRequest{HoldId: e.id})
 		err = fromStatus(err)
@@ -129,7 +150,8 @@ func (e *BarrierEntry) leave(ctx context.Context) error {
 			return err
 		default:
 		}
-		if !errors.Is(err, ErrHoldNotFound) || rest(ctx, again.grow()) != nil {
+		mayHeal := errors.Is(err, ErrHoldNotFound) || isTransient(err) && !e.client.noRetries
+		if !mayHeal || rest(ctx, again.grow()) != nil {
 			return err
 		}
 	}

@@ -362,6 +362,13 @@ func (r *request) leave() {
 	}
 }
 
+// isGivenUp says whether the sidecar has ended it because the caller asked for that.
+func (r *request) isGivenUp() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Is(r.over, io.EOF)
+}
+
 // stop has the sidecar give up what is waited for or held, or tells it that its end is known.
 func (r *request) stop() {
 	r.stopping.Do(func() {

@@ -25,6 +25,7 @@ public final class BarrierEntry extends Grounded<EnterRequest, EnterResponse> {
   private final String barrier;
   private final BarrierOptions options;
   private final Serial events;
+  private final CompletableFuture<Void> lostMeanwhile = new CompletableFuture<>();
   private String holdId = "";
   private long round;
 
@@ -170,7 +171,7 @@ public final class BarrierEntry extends Grounded<EnterRequest, EnterResponse> {
    *
    * @throws InterruptedException if the thread is interrupted: the entry is released then, and
    *     others may be inside
-   * @throws LostException if it was lost before
+   * @throws LostException if it was lost before, or before the sidecar has taken it back
    * @throws SidekeeperException if the sidecar cannot say that the others have left: then the entry
    *     is over all the same
    */
@@ -198,6 +199,7 @@ public final class BarrierEntry extends Grounded<EnterRequest, EnterResponse> {
                 LeaveRequest.newBuilder().setHoldId(holdId).build(),
                 this::mayStillLeave)
             : CompletableFuture.failedFuture(lost);
+    lostMeanwhile.whenComplete((nothing, why) -> asked.completeExceptionally(why));
     CompletableFuture<Void> left = new CompletableFuture<>();
     asked.whenComplete(
         (all, failure) -> {
@@ -215,6 +217,14 @@ public final class BarrierEntry extends Grounded<EnterRequest, EnterResponse> {
           }
         });
     return left;
+  }
+
+  /** A sidecar that is frozen says nothing, but the end of the lease does. */
+  @Override
+  void ended(@Nullable SidekeeperException failure) {
+    if (failure != null) {
+      lostMeanwhile.completeExceptionally(claim.asLost(failure));
+    }
   }
 
   /** A sidecar that was started anew knows the entry only when its stream has come back. */

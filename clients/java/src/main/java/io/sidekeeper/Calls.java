@@ -343,7 +343,7 @@ final class Calls {
       once.whenComplete(this::take);
       result.whenComplete(
           (reply, failure) -> {
-            if (result.isCancelled()) {
+            if (failure != null) {
               once.cancel(true);
             }
           });

@@ -71,6 +71,9 @@ abstract class HeldStream<Q, R extends Message> extends Held {
   /** Is called when it is granted and valid. */
   void begun() {}
 
+  /** Is called when its stream has ended; with null, as the caller wished. */
+  void ended(@Nullable SidekeeperException failure) {}
+
   /**
    * Opens the stream, and reads it until its end, which is the end of the claim. Completed when it
    * is granted and valid. Each event is heard first.
@@ -160,6 +163,7 @@ abstract class HeldStream<Q, R extends Message> extends Held {
       claim.lose(failure);
     }
     followed.complete(null);
+    ended(failure);
     Kind.GiveUp giveUp = kind.giveUp();
     if (kind.acknowledged() && giveUp != null && !key.isEmpty() && claim.lost() != null) {
       core.acknowledge(key, giveUp);
