@@ -45,6 +45,7 @@ var (
 	ErrOperatorOnly      = errors.New("available only on the operators' listener")
 	errPolicyDenied      = errors.New("denied by the policy")
 	errInvalidField      = errors.New("invalid field")
+	errUnknownKind       = errors.New("this sidecar does not know what is started: it is older than its caller")
 	errLeaseLimit        = errors.New("lease limit reached")
 	errWaiterLimit       = errors.New("waiter limit reached")
 	errStreamLimit       = errors.New("limit of long-lived streams per connection reached")
@@ -64,6 +65,7 @@ type answer struct {
 // answers is every error this service names, and what its caller is told. The first match wins.
 var answers = []answer{
 	{errInvalidField, codes.InvalidArgument, errorsv1.Reason_REASON_INVALID_FIELD},
+	{errUnknownKind, codes.Unimplemented, errorsv1.Reason_REASON_UNSPECIFIED},
 	{errLeaseLost, codes.Aborted, errorsv1.Reason_REASON_LEASE_LOST},
 	{errLeaseClosed, codes.Aborted, errorsv1.Reason_REASON_LEASE_CLOSED},
 	{errLockBroken, codes.Aborted, errorsv1.Reason_REASON_LOCK_BROKEN},

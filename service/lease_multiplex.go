@@ -164,10 +164,7 @@ func (m *multiplex) check(id uint64) {
 
 // start begins a request; of one that was begun before the sidecar was started, claimed is what is left.
 func (m *multiplex) start(request *leasev1.Start, claimed *claim) error {
-	method, handle, err := m.handlerOf(request)
-	if err != nil {
-		return err
-	}
+	method, handle := m.handlerOf(request)
 	id := request.GetRequestId()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,30 +186,30 @@ func errRequestID(id uint64) error {
 	return invalid("request_id", strconv.FormatUint(id, 10), "1 or more, and another one for each request of a lease")
 }
 
-// handlerOf is the single call that does what is started.
-func (m *multiplex) handlerOf(request *leasev1.Start) (method string, handle grpc.StreamHandler, err error) {
+// handlerOf is the single call that does what is started. What a newer client may ask for ends alone: other things stand on the lease.
+func (m *multiplex) handlerOf(request *leasev1.Start) (method string, handle grpc.StreamHandler) {
 	services := m.leases.services
 	switch of := request.GetRequest().(type) {
 	case *leasev1.Start_Acquire:
 		locks := &lockService{services: services, directory: services.lockDirectory()}
-		return lockv1.LockService_Acquire_FullMethodName, handling(of.Acquire, locks.Acquire), nil
+		return lockv1.LockService_Acquire_FullMethodName, handling(of.Acquire, locks.Acquire)
 	case *leasev1.Start_AcquireAll:
 		locks := &lockService{services: services, directory: services.lockDirectory()}
-		return lockv1.LockService_AcquireAll_FullMethodName, handling(of.AcquireAll, locks.AcquireAll), nil
+		return lockv1.LockService_AcquireAll_FullMethodName, handling(of.AcquireAll, locks.AcquireAll)
 	case *leasev1.Start_AcquirePermits:
 		semaphores := &semaphoreService{services: services}
-		return semaphorev1.SemaphoreService_Acquire_FullMethodName, handling(of.AcquirePermits, semaphores.Acquire), nil
+		return semaphorev1.SemaphoreService_Acquire_FullMethodName, handling(of.AcquirePermits, semaphores.Acquire)
 	case *leasev1.Start_Campaign:
 		elections := &electionService{services: services}
-		return electionv1.ElectionService_Campaign_FullMethodName, handling(of.Campaign, elections.Campaign), nil
+		return electionv1.ElectionService_Campaign_FullMethodName, handling(of.Campaign, elections.Campaign)
 	case *leasev1.Start_Enter:
 		barriers := &barrierService{services: services}
-		return barrierv1.BarrierService_Enter_FullMethodName, handling(of.Enter, barriers.Enter), nil
+		return barrierv1.BarrierService_Enter_FullMethodName, handling(of.Enter, barriers.Enter)
 	case *leasev1.Start_Join:
 		members := &membershipService{services: services}
-		return membershipv1.MembershipService_Join_FullMethodName, handling(of.Join, members.Join), nil
+		return membershipv1.MembershipService_Join_FullMethodName, handling(of.Join, members.Join)
 	}
-	return "", nil, invalid("start.request", "", "acquire, acquire_all, acquire_permits, campaign, enter or join")
+	return leasev1.LeaseService_Multiplex_FullMethodName, func(any, grpc.ServerStream) error { return errUnknownKind }
 }
 
 // handling is a call whose request has come already.

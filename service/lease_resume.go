@@ -118,9 +118,6 @@ func (m *multiplex) resume(request *leasev1.Resume) (goOn func() (decide func())
 	}
 	numbers := map[uint64]bool{}
 	for _, asked := range claims {
-		if _, _, err := m.handlerOf(asked.GetStart()); err != nil {
-			return nil, err
-		}
 		number := asked.GetStart().GetRequestId()
 		if number == 0 || numbers[number] {
 			return nil, errRequestID(number)

@@ -99,7 +99,8 @@ class LeaseServiceServicer(object):
         The stream ends with
         OK: closed through Close, or by the end of the sending side.
         INVALID_ARGUMENT (INVALID_FIELD): a message breaks a rule of this stream's own: neither `open` nor `resume` or a second one, a
-        request_id that is 0 or used twice, a request of no kind. What a request itself says wrong ends that request alone.
+        request_id that is 0 or used twice, a message of no kind. What a request itself says wrong ends that request alone, and a `start` of a
+        kind that this sidecar does not know ends so with UNIMPLEMENTED.
         NOT_FOUND (LEASE_NOT_FOUND): after `resume`: no such lease of this caller from before the sidecar's start.
         and with all that Open ends with.
         """
