@@ -83,6 +83,12 @@ typescript: build ## Check, test and pack the TypeScript client
 java: build ## Check, test and pack the Java client
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/java/check
 
+.PHONY: skew
+skew: build ## Play clients of the newest release against the sidecar of now, and the other way around; it takes that commit, and five minutes
+	@tools/need git python
+	[ -e .cache/python/ready ] || { python3 -m venv --clear .cache/python && .cache/python/bin/pip install --quiet --requirement clients/python/requirements-dev.txt && touch .cache/python/ready; }
+	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper PYTHON=$(CURDIR)/.cache/python/bin/python tools/skew
+
 .PHONY: stubs
 stubs: build ## Make stubs for Ruby and C++ by protoc alone, and acquire a lock and take an item through them
 	SIDEKEEPER_PROGRAM=$(CURDIR)/bin/sidekeeper clients/bare/check

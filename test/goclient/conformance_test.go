@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -61,9 +62,15 @@ type step struct {
 	Are                              []string
 }
 
+// What `make skew` has tried: an older sidecar, and what was asked of it then.
+var (
+	given    = flag.String("sidecar", "", "the `program` to play with; empty builds that of this tree")
+	playlist = flag.String("scenarios", "../../clients/conformance/scenarios.yaml", "the `file` with the scenarios")
+)
+
 func TestConformance(t *testing.T) {
 	full.Needs(t, "the sidecar's program, built anew")
-	text, err := os.ReadFile("../../clients/conformance/scenarios.yaml")
+	text, err := os.ReadFile(*playlist)
 	must(t, err)
 	var scenarios []scenario
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -86,15 +93,18 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// buildSidecar builds the program, and makes what sidecars are started with.
+// buildSidecar builds the program unless one is given, and makes what sidecars are started with.
 func buildSidecar(t testing.TB) (program string, nursery *process.Nursery) {
 	t.Helper()
+	nursery = process.NewNursery()
+	t.Cleanup(nursery.Close)
+	if *given != "" {
+		return *given, nursery
+	}
 	program = filepath.Join(t.TempDir(), "sidekeeper")
 	if output, err := exec.Command("go", "build", "-o", program, "../../cmd/sidekeeper").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	nursery = process.NewNursery()
-	t.Cleanup(nursery.Close)
 	return program, nursery
 }
 
