@@ -20,7 +20,7 @@ import (
 
 func newLeasesCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "leases", Short: "List the leases of the sidecar, oldest first", Args: cobra.NoArgs,
+		Use: "leases", Short: "List the leases of the sidecar, oldest first", Args: explained(cobra.NoArgs),
 		RunE: listing(reach, func(client *sidekeeper.Client, ctx context.Context, _ string) iter.Seq2[*sidekeeper.LeaseInfo, error] {
 			return client.Leases(ctx)
 		}, reach.showLeases),
@@ -49,7 +49,7 @@ func leaseRow(lease *leasev1.Lease) []string {
 func newHealthCommand(reach *reach) *cobra.Command {
 	ready := false
 	command := &cobra.Command{
-		Use: "health", Short: "Check whether the sidecar is serving: exits with 0 if so, else with 69", Args: cobra.NoArgs,
+		Use: "health", Short: "Check whether the sidecar is serving: exits with 0 if so, else with 69", Args: explained(cobra.NoArgs),
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, _ []string) (bool, error) {
 			serves, err := client.Alive(ctx)
 			if ready && err == nil {
@@ -85,7 +85,7 @@ type build struct {
 
 func newVersionCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version of this build", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version of this build", Args: explained(cobra.NoArgs),
 		RunE: func(command *cobra.Command, _ []string) error {
 			if reach.json() {
 				return show.JSON(command.OutOrStdout(), thisBuild())

@@ -19,7 +19,7 @@ import (
 func newBarrierCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use: "barrier", Short: "Hold callers back until a barrier is removed, and run commands that begin and end together",
-		Args: cobra.NoArgs, RunE: showHelp,
+		Args: explained(cobra.NoArgs), RunE: showHelp,
 	}
 	command.AddCommand(
 		newBarrierSetCommand(reach),
@@ -32,7 +32,7 @@ func newBarrierCommand(reach *reach) *cobra.Command {
 
 func newBarrierSetCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "set NAME", Short: "Set a barrier", Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "set NAME", Short: "Set a barrier", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
 				return client.SetBarrier(ctx, args[0])
@@ -43,7 +43,7 @@ func newBarrierSetCommand(reach *reach) *cobra.Command {
 
 func newBarrierRemoveCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "rm NAME", Short: "Remove a barrier", Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "rm NAME", Short: "Remove a barrier", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
 				return client.RemoveBarrier(ctx, args[0])
@@ -55,7 +55,7 @@ func newBarrierRemoveCommand(reach *reach) *cobra.Command {
 func newBarrierWaitCommand(reach *reach) *cobra.Command {
 	var wait time.Duration
 	command := &cobra.Command{
-		Use: "wait NAME", Short: "Wait until a barrier is removed", Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "wait NAME", Short: "Wait until a barrier is removed", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			if wait < 0 {
 				return exit.UsageError(errors.New("durations cannot be negative"))

@@ -222,9 +222,10 @@ func TestABadNameIsToldWithItsFieldAndRule(t *testing.T) {
 
 func TestWrongUseIsToldInOneLine(t *testing.T) {
 	for args, said := range map[string]string{
-		"bogus":                              `unknown command "bogus" for "sidekeeper"`,
-		"lock bogus":                         `unknown command "bogus" for "sidekeeper lock"`,
-		"lock show":                          "accepts 1 arg(s), received 0",
+		"bogus": `unknown command "bogus" for "sidekeeper", which has barrier, completion, config, console, dev, doctor, elect, groups, ` +
+			"health, inject-webhook, leases, lock, members, queue, quota, semaphore, seq, serve, top, version",
+		"lock bogus":                         `unknown command "bogus" for "sidekeeper lock", which has break, ls, revoke, run, show, why`,
+		"lock show":                          "usage: sidekeeper lock show NAME",
 		"lock ls --bogus":                    "unknown flag: --bogus",
 		"lock ls -o xml":                     `invalid argument "xml" for "-o, --output" flag: must be one of table|json`,
 		"lock run orders true":               "usage: sidekeeper lock run NAME... -- COMMAND [ARGUMENT...]",

@@ -21,7 +21,7 @@ import (
 func newConfigCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use: "config", Short: "Read, write and watch the configuration, and keep files equal to it",
-		Args: cobra.NoArgs, RunE: showHelp,
+		Args: explained(cobra.NoArgs), RunE: showHelp,
 	}
 	command.AddCommand(
 		newConfigGetCommand(reach),
@@ -40,7 +40,7 @@ func newConfigCommand(reach *reach) *cobra.Command {
 func newConfigGetCommand(reach *reach) *cobra.Command {
 	linearizable := false
 	command := &cobra.Command{
-		Use: "get KEY", Short: "Print a key's value, byte for byte", Args: cobra.ExactArgs(1),
+		Use: "get KEY", Short: "Print a key's value, byte for byte", Args: explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: reach.completeKey,
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Entry, error) {
 			if linearizable {
@@ -63,7 +63,7 @@ func (r *reach) showEntry(to io.Writer, entry sidekeeper.Entry) error {
 
 func newConfigListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List keys", Args: cobra.MaximumNArgs(1), ValidArgsFunction: reach.completeKey,
+		Use: "ls [PREFIX]", Short: "List keys", Args: explained(cobra.MaximumNArgs(1)), ValidArgsFunction: reach.completeKey,
 		RunE: listing(reach, listKeys, reach.showEntries),
 	}
 }

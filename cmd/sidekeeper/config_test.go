@@ -231,7 +231,7 @@ func TestWrongUseOfConfigIsToldInOneLine(t *testing.T) {
 		"sync a b --signal -1:HUP":         `--signal: "-1" is not a process ID`,
 		"sync a b --mode 999":              `invalid argument "999" for "--mode" flag: "999" is not permissions in octal, such as 0660`,
 		"sync a b --mode 0200":             "--mode 0200: the owner must be able to read and write the files, as with 0600",
-		"sync a":                           "accepts 2 arg(s), received 1",
+		"sync a":                           "usage: sidekeeper config sync PREFIX FOLDER",
 	} {
 		stdout, stderr, code := output(t, append([]string{"--address", "/nonexistent", "config"}, strings.Fields(args)...)...)
 		if code != 64 || stdout != "" || stderr != "sidekeeper: "+said+"\n" {

@@ -21,7 +21,7 @@ import (
 func newConfigEditCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "edit KEY", Short: "Edit a key's value in an editor ($VISUAL, else $EDITOR, else vi)",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
+		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			e := &edit{reach: reach, command: command, key: args[0]}
 			return e.run()

@@ -17,7 +17,7 @@ func newConfigExportCommand(reach *reach) *cobra.Command {
 	to, format := "", choice{values: []string{"yaml"}}
 	command := &cobra.Command{
 		Use: "export PREFIX", Short: "Write all keys of a prefix as YAML, or as files",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
+		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			if reach.json() || to != "" && command.Flags().Changed("format") {
 				return exit.UsageError(errors.New("export writes YAML, or with --to files; for JSON there is `config ls --output json`"))
@@ -36,7 +36,7 @@ func newConfigImportCommand(reach *reach) *cobra.Command {
 	i := &configsync.Import{}
 	command := &cobra.Command{
 		Use: "import PREFIX FOLDER|FILE.yaml|-", Short: "Write the keys of a prefix from YAML or from files",
-		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
+		Args: explained(cobra.ExactArgs(2)), ValidArgsFunction: reach.completeKeyThenFile,
 		RunE: func(command *cobra.Command, args []string) error {
 			i.Prefix, i.JSON = prefixOf(args), reach.json()
 			if err := i.Read(command.InOrStdin(), args[1]); err != nil {
@@ -56,7 +56,7 @@ func newConfigSyncCommand(reach *reach) *cobra.Command {
 	s, mode := &configsync.Sync{}, fileMode(0o644)
 	command := &cobra.Command{
 		Use: "sync PREFIX FOLDER", Short: "Keep a folder of files equal to a prefix",
-		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeKeyThenFile,
+		Args: explained(cobra.ExactArgs(2)), ValidArgsFunction: reach.completeKeyThenFile,
 		RunE: func(command *cobra.Command, args []string) error {
 			s.Prefix, s.Folder, s.Mode = prefixOf(args), args[1], fs.FileMode(mode)
 			return reach.follow(command, &s.Sidecar, s.Run)

@@ -17,7 +17,7 @@ func newConfigPutCommand(reach *reach) *cobra.Command {
 	file := ""
 	command := &cobra.Command{
 		Use: "put KEY VALUE | put KEY --file FILE | put KEY -", Short: "Write a key's value",
-		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: reach.completeKey,
+		Args: explained(cobra.RangeArgs(1, 2)), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			if (len(args) == 2) == command.Flags().Changed("file") {
 				return exit.UsageError(errors.New("missing value: give one, or - for standard input, or --file FILE"))
@@ -70,7 +70,7 @@ func newConfigRemoveCommand(reach *reach) *cobra.Command {
 	recursive := false
 	command := &cobra.Command{
 		Use: "rm KEY", Short: "Delete a key, or with --recursive also all keys below it (operators' socket)",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeKey,
+		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeKey,
 		RunE: func(command *cobra.Command, args []string) error {
 			preconditions, err := only.preconditions(command)
 			if err != nil {

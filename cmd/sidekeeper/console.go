@@ -26,7 +26,7 @@ func newConsoleCommand(reach *reach) *cobra.Command {
 	var listen, admin string
 	command := &cobra.Command{
 		Use: "console", Short: "Serve a page about all locks, groups, semaphores, sequences and keys to a browser on this machine",
-		Args: cobra.NoArgs,
+		Args: explained(cobra.NoArgs),
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, stop := untilSignal(command.Context())
 			defer stop()

@@ -16,7 +16,7 @@ import (
 
 func newElectCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
-		Use: "elect", Short: "Run commands as the leader of an election, and see who leads", Args: cobra.NoArgs, RunE: showHelp,
+		Use: "elect", Short: "Run commands as the leader of an election, and see who leads", Args: explained(cobra.NoArgs), RunE: showHelp,
 	}
 	command.AddCommand(newElectRunCommand(reach), newElectObserveCommand(reach), newElectTransferCommand(reach))
 	return command
@@ -24,7 +24,7 @@ func newElectCommand(reach *reach) *cobra.Command {
 
 func newElectObserveCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "observe NAME", Short: "Show who leads an election, now and whenever that changes", Args: cobra.ExactArgs(1),
+		Use: "observe NAME", Short: "Show who leads an election, now and whenever that changes", Args: explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			return watch(reach, command, (*sidekeeper.Client).Observe, args[0], reach.showObservation)
@@ -62,7 +62,7 @@ func newElectTransferCommand(reach *reach) *cobra.Command {
 	var options sidekeeper.TransferOptions
 	var grace time.Duration
 	command := &cobra.Command{
-		Use: "transfer NAME CANDIDATE", Short: "Ask the leader to yield to another candidate", Args: cobra.ExactArgs(2),
+		Use: "transfer NAME CANDIDATE", Short: "Ask the leader to yield to another candidate", Args: explained(cobra.ExactArgs(2)),
 		ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			address := reach.address

@@ -23,7 +23,7 @@ func newGroupsCommand(reach *reach) *cobra.Command {
 
 func newGroupsListCommand(reach *reach, use string) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: "List groups that have members or are permanent", Args: cobra.MaximumNArgs(1),
+		Use: use, Short: "List groups that have members or are permanent", Args: explained(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: reach.completeGroup,
 		RunE:              listing(reach, (*sidekeeper.Client).ListGroups, reach.showGroups),
 	}
@@ -42,7 +42,7 @@ func (r *reach) showGroups(to io.Writer, entries []*sidekeeper.GroupEntry) error
 
 func newGroupsCreateCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "create GROUP", Short: "Create a permanent group", Args: cobra.ExactArgs(1),
+		Use: "create GROUP", Short: "Create a permanent group", Args: explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.call(command.Context(), reach.address, func(ctx context.Context, client *sidekeeper.Client) error {
@@ -57,7 +57,7 @@ func newGroupsRemoveCommand(reach *reach) *cobra.Command {
 	var forceAfter time.Duration
 	command := &cobra.Command{
 		Use: "rm GROUP", Short: "Remove a group; with --force, its members as well (operators' socket)",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
+		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeGroup,
 		RunE: func(command *cobra.Command, args []string) error {
 			if command.Flags().Changed("force-after") {
 				options.ForceAfter = &forceAfter

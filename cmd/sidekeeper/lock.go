@@ -17,7 +17,7 @@ import (
 
 func newLockCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
-		Use: "lock", Short: "Run commands under locks, and manage locks", Args: cobra.NoArgs, RunE: showHelp,
+		Use: "lock", Short: "Run commands under locks, and manage locks", Args: explained(cobra.NoArgs), RunE: showHelp,
 	}
 	command.AddCommand(
 		newLockRunCommand(reach),
@@ -32,7 +32,7 @@ func newLockCommand(reach *reach) *cobra.Command {
 
 func newLockListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the locks that are held or waited for", Args: cobra.MaximumNArgs(1),
+		Use: "ls [PREFIX]", Short: "List the locks that are held or waited for", Args: explained(cobra.MaximumNArgs(1)),
 		RunE: listing(reach, (*sidekeeper.Client).List, reach.showLocks),
 	}
 }
@@ -49,7 +49,7 @@ func newLockShowCommand(reach *reach) *cobra.Command {
 		return client.Get(ctx, args[0])
 	}, reach.showView)
 	command := &cobra.Command{
-		Use: "show NAME", Short: "Show who holds a lock and who waits for it, in order", Args: cobra.ExactArgs(1),
+		Use: "show NAME", Short: "Show who holds a lock and who waits for it, in order", Args: explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			if again {

@@ -18,7 +18,7 @@ import (
 
 func newLockWhyCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "why NAME|LEASE", Short: "Explain who waits for whom, and who waits in a circle", Args: cobra.ExactArgs(1),
+		Use: "why NAME|LEASE", Short: "Explain who waits for whom, and who waits in a circle", Args: explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: reach.completeLock,
 		RunE:              asking(reach, explain, reach.showExplanation),
 	}

@@ -15,7 +15,7 @@ import (
 
 func newMembersCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
-		Use: "members", Short: "Show and watch the members of groups, and run commands as members", Args: cobra.NoArgs,
+		Use: "members", Short: "Show and watch the members of groups, and run commands as members", Args: explained(cobra.NoArgs),
 		RunE: showHelp,
 	}
 	command.AddCommand(newMembersListCommand(reach), newMembersWatchCommand(reach), newMembersJoinCommand(reach))
@@ -24,7 +24,7 @@ func newMembersCommand(reach *reach) *cobra.Command {
 
 func newMembersListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls GROUP", Short: "List the members of a group", Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
+		Use: "ls GROUP", Short: "List the members of a group", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeGroup,
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sidekeeper.GroupView, error) {
 			return client.GetGroup(ctx, args[0])
 		}, reach.showGroup),
@@ -64,7 +64,7 @@ func memberRow(member *membershipv1.Member) []string {
 func newMembersWatchCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "watch GROUP", Short: "Show the members of a group, and then changes",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeGroup,
+		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeGroup,
 		RunE: func(command *cobra.Command, args []string) error {
 			shown := shownGroup{}
 			return watch(reach, command, (*sidekeeper.Client).WatchGroup, args[0], func(to io.Writer, change *sidekeeper.GroupChange) error {

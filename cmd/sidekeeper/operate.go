@@ -16,7 +16,7 @@ func newLockRevokeCommand(reach *reach) *cobra.Command {
 	var options sidekeeper.RevokeOptions
 	var grace time.Duration
 	command := &cobra.Command{
-		Use: "revoke NAME", Short: "Ask the holders of a lock to release it", Args: cobra.ExactArgs(1),
+		Use: "revoke NAME", Short: "Ask the holders of a lock to release it", Args: explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			address := reach.address
@@ -43,7 +43,7 @@ func newLockBreakCommand(reach *reach) *cobra.Command {
 	var forceAfter time.Duration
 	command := &cobra.Command{
 		Use: "break NAME --token N", Short: "End exactly the hold with this fencing token (operators' socket)",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeLock,
+		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeLock,
 		RunE: func(command *cobra.Command, args []string) error {
 			if !command.Flags().Changed("token") {
 				return exit.UsageError(errors.New("--token is required: take it from `sidekeeper lock show " + args[0] + "`"))

@@ -20,7 +20,7 @@ import (
 )
 
 func newQueueCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{Use: "queue", Short: "Put items into queues and take them", Args: cobra.NoArgs, RunE: showHelp}
+	command := &cobra.Command{Use: "queue", Short: "Put items into queues and take them", Args: explained(cobra.NoArgs), RunE: showHelp}
 	command.AddCommand(newQueuePutCommand(reach), newQueueTakeCommand(reach), newQueueListCommand(reach))
 	return command
 }
@@ -49,7 +49,8 @@ type itemPut struct {
 func newQueuePutCommand(reach *reach) *cobra.Command {
 	var of itemPut
 	command := &cobra.Command{
-		Use: "put NAME [VALUE]", Short: "Put an item into a queue", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: cobra.NoFileCompletions,
+		Use: "put NAME [VALUE]", Short: "Put an item into a queue",
+		Args: explained(cobra.RangeArgs(1, 2)), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			request, err := of.request(command, args)
 			if err != nil {
@@ -93,7 +94,7 @@ func newQueueTakeCommand(reach *reach) *cobra.Command {
 	var try bool
 	command := &cobra.Command{
 		Use: "take NAME", Short: "Take an item from a queue, show it and remove it",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			request := &queuev1.TakeRequest{Name: args[0], Owner: supervise.DefaultOwner()}
 			switch waits := command.Flags().Changed("wait"); {
@@ -159,7 +160,7 @@ func (r *reach) showItem(to io.Writer, delivered *queuev1.Delivered) error {
 
 func newQueueListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the queues that have items", Args: cobra.MaximumNArgs(1),
+		Use: "ls [PREFIX]", Short: "List the queues that have items", Args: explained(cobra.MaximumNArgs(1)),
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.queues(func(queues queuev1.QueueServiceClient) error {
 				ctx, cancel := context.WithTimeout(command.Context(), reach.timeout)

@@ -24,7 +24,7 @@ var quotaSettings = []string{
 }
 
 func newQuotaCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{Use: "quota", Short: "Manage the ensemble's quotas", Args: cobra.NoArgs, RunE: showHelp}
+	command := &cobra.Command{Use: "quota", Short: "Manage the ensemble's quotas", Args: explained(cobra.NoArgs), RunE: showHelp}
 	command.AddCommand(newQuotaSetCommand(reach), newQuotaListCommand(reach), newQuotaRemoveCommand(reach))
 	return command
 }
@@ -68,7 +68,9 @@ func (r *reach) onQuotas(
 
 func newQuotaSetCommand(reach *reach) *cobra.Command {
 	limits := quota.Amount{}
-	command := &cobra.Command{Use: "set PATH", Short: "Set the quota of a path in the ensemble, for operators", Args: cobra.ExactArgs(1)}
+	command := &cobra.Command{
+		Use: "set PATH", Short: "Set the quota of a path in the ensemble, for operators", Args: explained(cobra.ExactArgs(1)),
+	}
 	command.Flags().Int64Var(&limits.Nodes, "nodes", quota.None, "maximum number of nodes, the path's own included; -1 for any number")
 	command.Flags().Int64Var(&limits.Bytes, "bytes", quota.None, "maximum number of bytes of their data; -1 for any number")
 	return reach.onQuotas(command, func(ctx context.Context, ensemble ensemble, _ string, args []string) error {
@@ -80,7 +82,9 @@ func newQuotaSetCommand(reach *reach) *cobra.Command {
 }
 
 func newQuotaListCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{Use: "ls [PATH]", Short: "List the ensemble's quotas below the root, or below a path", Args: cobra.MaximumNArgs(1)}
+	command := &cobra.Command{
+		Use: "ls [PATH]", Short: "List the ensemble's quotas below the root, or below a path", Args: explained(cobra.MaximumNArgs(1)),
+	}
 	return reach.onQuotas(command, func(ctx context.Context, ensemble ensemble, root string, args []string) error {
 		quotas, err := quota.Read(ctx, ensemble, append(args, root)[0])
 		if err != nil {
@@ -110,7 +114,9 @@ func (r *reach) showQuotas(to io.Writer, quotas []quota.Quota) error {
 }
 
 func newQuotaRemoveCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{Use: "rm PATH", Short: "Remove the quota of a path in the ensemble, for operators", Args: cobra.ExactArgs(1)}
+	command := &cobra.Command{
+		Use: "rm PATH", Short: "Remove the quota of a path in the ensemble, for operators", Args: explained(cobra.ExactArgs(1)),
+	}
 	return reach.onQuotas(command, func(ctx context.Context, ensemble ensemble, _ string, args []string) error {
 		return quota.Remove(ctx, ensemble, args[0])
 	})

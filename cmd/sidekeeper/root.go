@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +45,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		Short:         "Locks, sequences, membership and configuration on ZooKeeper",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          explained(cobra.NoArgs),
 		RunE:          showHelp,
 		Version:       thisBuild().String(),
 	}
@@ -74,6 +75,25 @@ func newRootCommand(reach *reach) *cobra.Command {
 	)
 	addManuals(root)
 	return root
+}
+
+// explained has a command say what is right when its arguments are not.
+func explained(fit cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		var names []string
+		for _, below := range command.Commands() {
+			if below.IsAvailableCommand() {
+				names = append(names, below.Name())
+			}
+		}
+		switch {
+		case fit(command, args) == nil:
+			return nil
+		case len(names) > 0:
+			return fmt.Errorf("unknown command %q for %q, which has %s", args[0], command.CommandPath(), strings.Join(names, ", "))
+		}
+		return errors.New("usage: " + command.CommandPath() + strings.TrimPrefix(command.Use, command.Name()))
+	}
 }
 
 // showHelp is for commands that only group others.

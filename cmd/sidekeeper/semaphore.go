@@ -17,7 +17,7 @@ import (
 
 func newSemaphoreCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
-		Use: "semaphore", Short: "Run commands while holding permits, and manage semaphores", Args: cobra.NoArgs, RunE: showHelp,
+		Use: "semaphore", Short: "Run commands while holding permits, and manage semaphores", Args: explained(cobra.NoArgs), RunE: showHelp,
 	}
 	command.AddCommand(
 		newSemaphoreRunCommand(reach),
@@ -31,7 +31,7 @@ func newSemaphoreCommand(reach *reach) *cobra.Command {
 
 func newSemaphoreListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the semaphores", Args: cobra.MaximumNArgs(1),
+		Use: "ls [PREFIX]", Short: "List the semaphores", Args: explained(cobra.MaximumNArgs(1)),
 		RunE: listing(reach, (*sidekeeper.Client).ListSemaphores, reach.showSemaphores),
 	}
 }
@@ -49,7 +49,7 @@ func newSemaphoreShowCommand(reach *reach) *cobra.Command {
 		return client.GetSemaphore(ctx, args[0])
 	}, reach.showSemaphore)
 	command := &cobra.Command{
-		Use: "show NAME", Short: "Show who holds permits and who waits for some, in order", Args: cobra.ExactArgs(1),
+		Use: "show NAME", Short: "Show who holds permits and who waits for some, in order", Args: explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: reach.completeSemaphore,
 		RunE: func(command *cobra.Command, args []string) error {
 			if again {
@@ -96,7 +96,7 @@ func (r *reach) completeSemaphore(command *cobra.Command, args []string, begun s
 
 func newSemaphoreCreateCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "create NAME LIMIT", Short: "Create a semaphore with so many permits", Args: cobra.ExactArgs(2),
+		Use: "create NAME LIMIT", Short: "Create a semaphore with so many permits", Args: explained(cobra.ExactArgs(2)),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			limit, err := limitOf(args[1])
@@ -122,7 +122,8 @@ func newSemaphoreResizeCommand(reach *reach) *cobra.Command {
 	var options sidekeeper.ResizeOptions
 	var grace time.Duration
 	command := &cobra.Command{
-		Use: "resize NAME LIMIT", Short: "Change how many permits there are", Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeSemaphore,
+		Use: "resize NAME LIMIT", Short: "Change how many permits there are",
+		Args: explained(cobra.ExactArgs(2)), ValidArgsFunction: reach.completeSemaphore,
 		RunE: func(command *cobra.Command, args []string) error {
 			limit, err := limitOf(args[1])
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 
 func newSequenceCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
-		Use: "seq", Short: "Take numbers from sequences, and manage sequences", Args: cobra.NoArgs, RunE: showHelp,
+		Use: "seq", Short: "Take numbers from sequences, and manage sequences", Args: explained(cobra.NoArgs), RunE: showHelp,
 	}
 	command.AddCommand(
 		newSequenceNextCommand(reach),
@@ -39,7 +39,7 @@ func newSequenceNextCommand(reach *reach) *cobra.Command {
 	var wanted take
 	var command *cobra.Command
 	command = &cobra.Command{
-		Use: "next NAME", Short: "Take the next numbers of a sequence, one on each line", Args: cobra.ExactArgs(1),
+		Use: "next NAME", Short: "Take the next numbers of a sequence, one on each line", Args: explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: reach.completeSequence,
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.Numbers, error) {
 			sequence := client.Sequence(args[0])
@@ -80,7 +80,7 @@ func (r *reach) showNumbers(to io.Writer, numbers sidekeeper.Numbers, hex bool) 
 
 func newSequenceListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the sequences", Args: cobra.MaximumNArgs(1),
+		Use: "ls [PREFIX]", Short: "List the sequences", Args: explained(cobra.MaximumNArgs(1)),
 		RunE: listing(reach, (*sidekeeper.Client).Sequences, reach.showSequences),
 	}
 }

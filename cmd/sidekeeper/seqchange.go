@@ -15,7 +15,7 @@ import (
 
 func newSequenceGetCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "get NAME", Short: "Show the last number that was handed out or reserved", Args: cobra.ExactArgs(1),
+		Use: "get NAME", Short: "Show the last number that was handed out or reserved", Args: explained(cobra.ExactArgs(1)),
 		ValidArgsFunction: reach.completeSequence,
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (sidekeeper.SequenceState, error) {
 			return client.Sequence(args[0]).Get(ctx)
@@ -31,7 +31,7 @@ func (r *reach) showSequence(to io.Writer, state sidekeeper.SequenceState) error
 func newSequenceCreateCommand(reach *reach) *cobra.Command {
 	first := int64(1)
 	command := &cobra.Command{
-		Use: "create NAME", Short: "Create a sequence", Args: cobra.ExactArgs(1),
+		Use: "create NAME", Short: "Create a sequence", Args: explained(cobra.ExactArgs(1)),
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (int64, error) {
 			return client.Sequence(args[0]).Create(ctx, first)
 		}, func(to io.Writer, incarnation int64) error {
@@ -45,7 +45,7 @@ func newSequenceCreateCommand(reach *reach) *cobra.Command {
 func newSequenceAdvanceCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
 		Use: "advance NAME LAST", Short: "Advance a sequence past a number that is already in use (operators' socket)",
-		Args: cobra.ExactArgs(2), ValidArgsFunction: reach.completeSequence,
+		Args: explained(cobra.ExactArgs(2)), ValidArgsFunction: reach.completeSequence,
 		RunE: func(command *cobra.Command, args []string) error {
 			last, err := strconv.ParseInt(args[1], 10, 64)
 			if err != nil {
@@ -64,7 +64,7 @@ func newSequenceAdvanceCommand(reach *reach) *cobra.Command {
 
 func newSequenceRemoveCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "rm NAME", Short: "Delete a sequence", Args: cobra.ExactArgs(1), ValidArgsFunction: reach.completeSequence,
+		Use: "rm NAME", Short: "Delete a sequence", Args: explained(cobra.ExactArgs(1)), ValidArgsFunction: reach.completeSequence,
 		RunE: asking(reach, func(ctx context.Context, client *sidekeeper.Client, args []string) (*sequencev1.DeleteResponse, error) {
 			return &sequencev1.DeleteResponse{}, client.Sequence(args[0]).Delete(ctx)
 		}, func(to io.Writer, done *sequencev1.DeleteResponse) error { return reach.say(to, done, "") }),

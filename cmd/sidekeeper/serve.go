@@ -39,7 +39,7 @@ func newServeCommand() *cobra.Command {
 func newServerCommand(
 	command *cobra.Command, flags *pflag.FlagSet, check func() error, serve func(ctx context.Context, out, logged io.Writer) error,
 ) *cobra.Command {
-	command.Args = cobra.NoArgs
+	command.Args = explained(cobra.NoArgs)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if err := prepare(flags, check); err != nil {
 			return err

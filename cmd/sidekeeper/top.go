@@ -16,7 +16,7 @@ func newTopCommand(reach *reach) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "top",
 		Short: "Show a sidecar's leases, locks, losses and latency live",
-		Args:  cobra.NoArgs,
+		Args:  explained(cobra.NoArgs),
 		RunE: func(command *cobra.Command, _ []string) error {
 			options.Timeout, options.JSON = reach.timeout, reach.json()
 			ctx, stop := untilSignal(command.Context())
