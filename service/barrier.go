@@ -20,7 +20,11 @@ type barrierService struct {
 }
 
 func (b *barrierService) barrier(n name) recipes.Barrier {
-	return recipes.Barrier{Path: directory{root: b.services.options.BarrierRoot}.flat(n)}
+	return recipes.Barrier{Path: b.directory().flat(n)}
+}
+
+func (b *barrierService) directory() directory {
+	return directory{root: b.services.options.BarrierRoot}
 }
 
 func (b *barrierService) Set(ctx context.Context, request *barrierv1.SetRequest) (*barrierv1.SetResponse, error) {
@@ -76,6 +80,20 @@ func (b *barrierService) Wait(request *barrierv1.WaitRequest, stream grpc.Server
 	case <-box.slow:
 		return errSlowReader
 	}
+}
+
+func (b *barrierService) List(ctx context.Context, request *barrierv1.ListRequest) (response *barrierv1.ListResponse, err error) {
+	response = &barrierv1.ListResponse{}
+	response.Barriers, response.NextPageToken, err = listPage(ctx, b.services.ensemble, b.directory(), request, b.listed)
+	return response, err
+}
+
+func (b *barrierService) listed(ctx context.Context, found name) (*barrierv1.Barrier, error) {
+	state, err := b.barrier(found).State(ctx, b.services.ensemble)
+	if err != nil || state == (recipes.BarrierState{}) {
+		return nil, err
+	}
+	return &barrierv1.Barrier{Name: found.text, Set: state.Set, Present: int32(state.Present), Inside: int32(state.Inside)}, nil
 }
 
 // Leave has the entry last until it is the caller's turn to leave, and then waits for the others of its round, without it.

@@ -75,6 +75,7 @@ var methodPolicies = map[string]methodPolicy{
 	barrierv1.BarrierService_Wait_FullMethodName:   {names: nameIn},
 	barrierv1.BarrierService_Enter_FullMethodName:  {names: nameIn, leased: true},
 	barrierv1.BarrierService_Leave_FullMethodName:  {},
+	barrierv1.BarrierService_List_FullMethodName:   {names: prefixIn},
 
 	sequencev1.SequenceService_Create_FullMethodName:    {names: nameIn},
 	sequencev1.SequenceService_Next_FullMethodName:      {names: nameIn},
