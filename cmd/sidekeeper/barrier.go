@@ -126,7 +126,7 @@ func (b *barrierEnter) takeArguments(command *cobra.Command, args []string) erro
 
 func newBarrierListCommand(reach *reach) *cobra.Command {
 	return &cobra.Command{
-		Use: "ls [PREFIX]", Short: "List the barriers that are set and who stands at double barriers", Args: cobra.MaximumNArgs(1),
+		Use: "ls [PREFIX]", Short: "List the barriers that are set and who stands at double barriers", Args: explained(cobra.MaximumNArgs(1)),
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.stubs(func(connection grpc.ClientConnInterface) error {
 				ctx, cancel := context.WithTimeout(command.Context(), reach.timeout)

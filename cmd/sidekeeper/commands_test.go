@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -240,6 +241,20 @@ func TestWrongUseIsToldInOneLine(t *testing.T) {
 			t.Errorf("%s: %d %q %q", args, code, stdout, stderr)
 		}
 	}
+}
+
+func TestNoCommandLeavesItToItsReaderHowItIsCalled(t *testing.T) {
+	var walk func(command *cobra.Command)
+	walk = func(command *cobra.Command) {
+		err := command.ValidateArgs(make([]string, 99))
+		if err != nil && (strings.Contains(err.Error(), "arg(s)") || strings.HasSuffix(err.Error(), command.CommandPath()+`"`)) {
+			t.Errorf("%s: %v", command.CommandPath(), err)
+		}
+		for _, below := range command.Commands() {
+			walk(below)
+		}
+	}
+	walk(newRootCommand(&reach{}))
 }
 
 func TestAGroupOfCommandsShowsItsHelpAsAnError(t *testing.T) {
