@@ -24,7 +24,7 @@ type heldStream struct {
 // answerTime is how much longer than the caller waits a sidecar may take to answer. One that is frozen answers never.
 const answerTime = 2 * time.Second
 
-var errSilent = &Error{Code: codes.Unavailable, Message: "the sidecar does not answer"}
+var errSilent = &Error{Code: codes.Unavailable, Message: "the sidecar does not answer: it may be frozen, or its ensemble away"}
 
 // begin starts the stream, and returns when it has begun and is certainly valid for some time to come. The end of ctx ends the beginning,
 // and not what has begun: that goes on until the stream's end, which is the claim's.

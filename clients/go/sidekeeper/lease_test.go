@@ -213,6 +213,6 @@ func TestASidecarThatDoesNotAnswerHoldsNobodyUpForLongerThanTheyWaitForALease(t 
 		result <- err
 	}()
 	call := server.NextOpen()
-	want(t, receive(t, result), "lease: Unavailable: the sidecar does not answer")
+	want(t, receive(t, result), "lease: Unavailable: the sidecar does not answer: it may be frozen, or its ensemble away")
 	call.AwaitGone()
 }

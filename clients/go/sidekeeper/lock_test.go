@@ -448,7 +448,7 @@ func TestASidecarThatDoesNotAnswerHoldsNobodyUpForLongerThanTheyWait(t *testing.
 			result := acquiring(t.Context(), dialWith(t, server), "orders", sidekeeper.LockOptions{Wait: new(time.Millisecond)})
 			call := server.NextAcquire()
 			answer(call)
-			want(t, receive(t, result).err, "lock orders: Unavailable: the sidecar does not answer")
+			want(t, receive(t, result).err, "lock orders: Unavailable: the sidecar does not answer: it may be frozen, or its ensemble away")
 			call.AwaitGone()
 		})
 	}

@@ -232,6 +232,6 @@ func TestASidecarThatDoesNotAnswerHoldsNobodyUpForLongerThanTheyWaitForAName(t *
 	result := joining(t.Context(), client, sidekeeper.JoinOptions{OnConflict: sidekeeper.WaitForMember, Wait: new(time.Millisecond)})
 	server.NextOpen().Accept(leaseID)
 	call := server.Groups.NextJoin()
-	want(t, receive(t, result).err, "member shop/a: Unavailable: the sidecar does not answer")
+	want(t, receive(t, result).err, "member shop/a: Unavailable: the sidecar does not answer: it may be frozen, or its ensemble away")
 	call.AwaitGone()
 }
