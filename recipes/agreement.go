@@ -36,8 +36,8 @@ const (
 )
 
 // Agreements are the two-phase commits of one name. Each is a node whose name is drawn for it alone, and whose data hold the proposal and, from
-// their second version on, the decision. Who votes for COMMIT makes two nodes in it: a claim, which stays, so that each participant votes at most
-// once, and the vote, which lives with the participant's session. There is no vote for ABORT: whoever wants that decides it.
+// their second version on, the decision. Who votes for COMMIT makes two nodes in it: a claim, which stays, so that a participant votes once at
+// most, and the vote, which lives with the participant's session. There is no vote for ABORT: whoever wants that decides it.
 //
 // Whoever looks decides: COMMIT in a transaction that checks every vote and replaces the data in the version that was seen, ABORT in one that
 // replaces them when a vote has gone, when the deadline is over or when it is asked to. Of all those transactions one is carried out, however
@@ -127,7 +127,8 @@ func (a Agreements) makeRoom(ctx context.Context, store Store) error {
 	}
 	all, err := a.List(ctx, store)
 	left := len(all)
-	for _, of := range all {
+	for i := range all {
+		of := &all[i]
 		if err == nil && left >= MaxAgreements && (of.Decision != "" || of.isOverdue()) {
 			err = a.Forget(ctx, store, of.ID)
 			left--
@@ -184,8 +185,8 @@ func (a Agreements) read(ctx context.Context, tree Tree, id string) (of Agreemen
 	return of, err
 }
 
-// Abort decides ABORT, unless it is decided, and returns the decision. ErrNoAgreement; ErrOutcomeUnknown if replies were lost, and asking again is
-// safe.
+// Abort decides ABORT, unless it is decided, and returns the decision. ErrNoAgreement; ErrOutcomeUnknown if replies were lost: asking again
+// is safe.
 func (a Agreements) Abort(ctx context.Context, store Store, id string) (Decision, error) {
 	for range maxAttempts {
 		of, err := a.Get(ctx, store, id)
@@ -292,9 +293,9 @@ type Vote struct {
 	path    string
 }
 
-// Vote votes for COMMIT, unless it is decided. Each participant votes once: a second vote in its name is ABORT, also if that was its own and its
-// session is over. Whoever votes must Leave. ErrNoAgreement, ErrNoParticipant; ErrOutcomeUnknown if replies were lost. After any other error than
-// these two the participant may have voted, and its next vote is ABORT.
+// Vote votes for COMMIT, unless it is decided. Each participant votes once: a second vote in its name is ABORT, though the first was its own and
+// its session is over. Whoever votes must Leave. ErrNoAgreement, ErrNoParticipant; ErrOutcomeUnknown if replies were lost. After any error but
+// the first two the participant's next vote may be ABORT.
 func (a Agreements) Vote(ctx context.Context, store Store, session MemberSession, id, participant string, about About) (*Vote, error) {
 	of, err := a.Get(ctx, store, id)
 	own := slices.Index(of.Participants, participant)

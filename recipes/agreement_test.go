@@ -449,4 +449,3 @@ func unsteady(line interface {
 		return nil
 	})
 }
-

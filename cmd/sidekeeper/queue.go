@@ -27,6 +27,11 @@ func newQueueCommand(reach *reach) *cobra.Command {
 
 // queues does something with queues, for which the client has no calls of its own.
 func (r *reach) queues(do func(queuev1.QueueServiceClient) error) error {
+	return r.bare(func(connection *grpc.ClientConn) error { return do(queuev1.NewQueueServiceClient(connection)) })
+}
+
+// bare does something over a connection, with errors as the client's.
+func (r *reach) bare(do func(*grpc.ClientConn) error) error {
 	client, err := r.dial(r.address) // which refuses addresses that need TLS
 	if err != nil {
 		return err
@@ -37,7 +42,7 @@ func (r *reach) queues(do func(queuev1.QueueServiceClient) error) error {
 		return exit.UsageError(err)
 	}
 	defer connection.Close()
-	return sidekeeper.FromStatus(do(queuev1.NewQueueServiceClient(connection)))
+	return sidekeeper.FromStatus(do(connection))
 }
 
 // An itemPut is an item and where in its queue it is put.
