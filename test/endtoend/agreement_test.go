@@ -71,7 +71,7 @@ func (a agreeing) awaits(through int, want agreementv1.Decision) {
 	}
 }
 
-// All vote, and hear of COMMIT; then the sidecar of one is frozen after its vote, and what is decided meanwhile is what it hears when it is back.
+// All vote, and hear of COMMIT; then the sidecar of one is frozen after its vote, and hears what was decided meanwhile when it is back.
 func TestParticipantsOfTwoSidecarsHearOfOneDecision(t *testing.T) {
 	sidecars := quickSidecars(t, 2)
 	a := beginAgreement(t, sidecars)
