@@ -203,10 +203,16 @@ func (s *scene) shown(output string) string {
 	return strings.ReplaceAll(output, s.folder, "…")
 }
 
+// given are the ports that scenes have, whether anybody listens there yet or not.
+var given sync.Map
+
 // freeAddress is one on which nobody listens, below the ports that systems give to connections: one of those might take it before its time.
 func freeAddress(named bool) string {
 	for {
 		port := fmt.Sprint(20000 + rand.IntN(12000))
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
 		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err != nil {
 			continue
