@@ -2,6 +2,7 @@ package goclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -47,7 +48,7 @@ type step struct {
 	SuspensionGrace                  *float64 `yaml:"suspension grace"`
 	DetectDeadlock                   bool     `yaml:"detect deadlock"`
 	Lock, Lease, Mode, Owner         string
-	Sequence                         string
+	Sequence, Barrier                string
 	First, Last                      int64
 	Count, Ahead                     int32
 	Group, Member                    string
@@ -118,6 +119,11 @@ type releaser interface {
 	Release(ctx context.Context) error
 }
 
+// A leaver is a membership, or an entry of a double barrier.
+type leaver interface {
+	Leave(ctx context.Context) error
+}
+
 // A stage plays one scenario with a sidecar of its own.
 type stage struct {
 	t       testing.TB
@@ -136,6 +142,7 @@ type stage struct {
 
 	mu          sync.Mutex
 	positions   map[string]int
+	waiting     map[string]int
 	ahead       map[string]map[string]int
 	leaders     map[string]string
 	revocations map[string]sidekeeper.Revocation
@@ -170,7 +177,7 @@ func newStage(t testing.TB, program string, nursery *process.Nursery) *stage {
 	s := &stage{
 		t: t, program: program, folder: folder, address: "unix://" + folder + "/s.sock", nursery: nursery,
 		clients: map[string]*sidekeeper.Client{}, claims: map[string]claim{}, pending: map[string]*pending{}, jobs: map[string]*job{},
-		views: map[string]*sidekeeper.ConfigView{}, positions: map[string]int{}, leaders: map[string]string{},
+		views: map[string]*sidekeeper.ConfigView{}, positions: map[string]int{}, waiting: map[string]int{}, leaders: map[string]string{},
 		ahead:       map[string]map[string]int{},
 		revocations: map[string]sidekeeper.Revocation{},
 	}
@@ -600,7 +607,22 @@ var doing = map[string]func(*stage, step){
 			return client.Join(ctx, of.Group, of.Member, options)
 		})
 	},
-	"leave": func(s *stage, of step) { s.ended(of, s.claims[of.Of].(*sidekeeper.Membership).Leave(s.t.Context())) },
+	"leave": func(s *stage, of step) { s.carryOut(of, s.claims[of.Of].(leaver).Leave) },
+	"enter": func(s *stage, of step) {
+		options := sidekeeper.BarrierOptions{Lease: s.lease(of), Wait: optional(of.Wait)}
+		options.OnWaiting = func(present int) { s.locked(func() { s.waiting[of.As] = present }) }
+		s.ask(of, func(ctx context.Context, client *sidekeeper.Client) (claim, error) {
+			return client.EnterBarrier(ctx, of.Barrier, of.Size, options)
+		})
+	},
+	"set barrier":    func(s *stage, of step) { s.ended(of, s.client(of).SetBarrier(s.t.Context(), of.Barrier)) },
+	"remove barrier": func(s *stage, of step) { s.ended(of, s.client(of).RemoveBarrier(s.t.Context(), of.Barrier)) },
+	"await barrier": func(s *stage, of step) {
+		client := s.client(of)
+		s.carryOut(of, func(ctx context.Context) error {
+			return client.AwaitBarrier(ctx, of.Barrier, func() { s.locked(func() { s.waiting[of.As] = 0 }) })
+		})
+	},
 	"put": func(s *stage, of step) {
 		var conditions []sidekeeper.Precondition
 		switch of.If {
@@ -651,6 +673,19 @@ func (s *stage) begin(of step, with func(context.Context, func(context.Context, 
 			}
 		})
 	})
+}
+
+// carryOut does something, in the background if it is for later.
+func (s *stage) carryOut(of step, do func(context.Context) error) {
+	s.t.Helper()
+	if !of.Later {
+		s.ended(of, do(s.t.Context()))
+		return
+	}
+	j := newJob()
+	s.jobs[of.As] = j
+	ctx, cancel := context.WithCancel(s.t.Context())
+	s.inBackground(cancel, func() { j.done <- do(ctx) })
 }
 
 // inBackground does something that ends with cancel, at the end of the scenario at the latest.
@@ -787,6 +822,26 @@ var expecting = map[string]func(*stage, step){
 	},
 	"exited": func(s *stage, of step) { s.until(of, func() bool { return !s.sidecar.Running() }) },
 	"done":   func(s *stage, of step) { must(s.t, receive(s.t, s.jobs[of.Of].done)) },
+	"going on": func(s *stage, of step) {
+		if len(s.jobs[of.Of].done) > 0 {
+			s.t.Fatalf("%s has returned", of.Of)
+		}
+	},
+	"waiting": func(s *stage, of step) {
+		s.until(of, func() (is bool) {
+			s.locked(func() {
+				number, told := s.waiting[of.Of]
+				is = told && number == of.Number
+			})
+			return is
+		})
+	},
+	"round": func(s *stage, of step) {
+		one, other := s.claims[of.Of].(*sidekeeper.BarrierEntry).Round(), s.claims[of.Than].(*sidekeeper.BarrierEntry).Round()
+		if is := map[int]string{0: "same", 1: "larger"}[cmp.Compare(one, other)]; is != of.Is || one == 0 {
+			s.t.Fatalf("round %d is not %v than round %d", one, of.Is, other)
+		}
+	},
 	"leading": func(s *stage, of step) {
 		s.until(of, func() bool { return s.jobs[of.Of].ran() == of.Times })
 	},

@@ -32,6 +32,7 @@ class Pending:
 
     def __init__(self) -> None:
         self.position = 0
+        self.present: int | None = None
         self.ahead: dict[str, int] = {}
         self.task: asyncio.Task[Any] | None = None
 
@@ -361,7 +362,25 @@ class Stage:
         await self.ask(step, joining, Pending())
 
     async def do_leave(self, step: Step) -> None:
-        await self.attempt(step, self.things[step["of"]].leave())
+        await self.ask(step, self.things[step["of"]].leave(), Pending())
+
+    async def do_set_barrier(self, step: Step) -> None:
+        await self.attempt(step, self.client(step).set_barrier(step["barrier"]))
+
+    async def do_remove_barrier(self, step: Step) -> None:
+        await self.attempt(step, self.client(step).remove_barrier(step["barrier"]))
+
+    async def do_await_barrier(self, step: Step) -> None:
+        pending = Pending()
+        told = lambda: setattr(pending, "present", 0)  # noqa: E731
+        await self.ask(step, self.client(step).await_barrier(step["barrier"], on_waiting=told), pending)
+
+    async def do_enter(self, step: Step) -> None:
+        pending = Pending()
+        lease, wait = self.things.get(step.get("lease", "")), step.get("wait")
+        told = lambda present: setattr(pending, "present", present)  # noqa: E731
+        entering = self.client(step).enter_barrier(step["barrier"], step["size"], lease=lease, wait=wait, on_waiting=told)
+        await self.ask(step, entering, pending)
 
     async def do_put(self, step: Step) -> None:
         conditions = {"missing": sidekeeper.if_missing(), "exists": sidekeeper.if_exists()}
@@ -424,6 +443,16 @@ class Stage:
 
     async def expect_queued(self, step: Step) -> None:
         await self.until(step, lambda: bool(self.things[step["of"]].position == step["position"]))
+
+    async def expect_waiting(self, step: Step) -> None:
+        await self.until(step, lambda: bool(self.things[step["of"]].present == step.get("number", 0)))
+
+    async def expect_going_on(self, step: Step) -> None:
+        assert not self.things[step["of"]].task.done()
+
+    async def expect_round(self, step: Step) -> None:
+        one, other = self.things[step["of"]].round, self.things[step["than"]].round
+        assert one > other if step["is"] == "larger" else one == other > 0
 
     async def expect_ahead(self, step: Step) -> None:
         await self.until(step, lambda: bool(self.things[step["of"]].ahead == step["is"]))

@@ -26,7 +26,7 @@ def test_a_snippet_runs(snippet: str, sidecar: Sidecar) -> None:
 
 
 def test_there_are_snippets() -> None:
-    assert len(SNIPPETS) == 8
+    assert len(SNIPPETS) == 9
 
 
 def test_the_repositorys_readme_shows_the_same() -> None:

@@ -167,3 +167,24 @@ async def test_a_lease_that_the_next_sidecar_does_not_know_is_lost_at_once(resum
         await asyncio.wait_for(lock.wait_ended(), 2)
         assert lock.error is not None
         assert not lease.valid
+
+
+async def test_an_entry_of_a_double_barrier_outlives_its_sidecar_and_is_left_while_that_is_away(resuming: Resuming) -> None:
+    async with aio.Client(resuming.address) as client:
+        one, other = await asyncio.gather(client.enter_barrier("load", 2), client.enter_barrier("load", 2))
+        resuming.kill()
+        await until(lambda: one.suspended and other.suspended)
+        resuming.start()
+        await until(lambda: not (one.suspended or other.suspended))
+        assert one.valid
+        resuming.kill()
+        await until(lambda: one.suspended)
+        leaving = asyncio.create_task(one.leave())
+        await asyncio.sleep(0.3)
+        assert not leaving.done()
+        resuming.start()
+        await until(lambda: not other.suspended)
+        await asyncio.sleep(0.3)
+        assert not leaving.done()
+        await other.leave(wait=10)
+        await leaving

@@ -1,10 +1,12 @@
-/** The client: the way to leases, locks, memberships, sequences and the configuration. */
+/** The client: the way to leases, locks, barriers, memberships, sequences and the configuration. */
 
 import type { ChannelCredentials, Client as Channel } from "@grpc/grpc-js";
 
+import { type AwaitBarrierOptions, BarrierEntry, type BarrierOptions, awaitBarrier } from "./barrier.js";
 import { sleep } from "./clock.js";
 import { Config } from "./config.js";
 import { LostError, MemberRemovedError, MemberReplacedError, type SidekeeperError } from "./errors.js";
+import { BarrierServiceService } from "./gen/sidekeeper/barrier/v1/barrier.js";
 import { ConfigServiceService } from "./gen/sidekeeper/config/v1/config.js";
 import {
   type CampaignOptions,
@@ -36,6 +38,7 @@ import {
   type Stub,
   answered,
   callIdempotent,
+  callNonIdempotent,
   isSocket,
   isTransient,
   messages,
@@ -80,6 +83,7 @@ export class Client implements Disposable {
   private readonly fencing: Stub<typeof FencingServiceService>;
   private readonly elections: Stub<typeof ElectionServiceService>;
   private readonly semaphores: Stub<typeof SemaphoreServiceService>;
+  private readonly barriers: Stub<typeof BarrierServiceService>;
   private readonly groups: Stub<typeof MembershipServiceService>;
   private readonly sequences: Stub<typeof SequenceServiceService>;
   private readonly lock: ReturnType<typeof lockKind>;
@@ -96,6 +100,7 @@ export class Client implements Disposable {
     this.fencing = stubOf(this.channel, FencingServiceService);
     this.elections = stubOf(this.channel, ElectionServiceService);
     this.semaphores = stubOf(this.channel, SemaphoreServiceService);
+    this.barriers = stubOf(this.channel, BarrierServiceService);
     this.groups = stubOf(this.channel, MembershipServiceService);
     this.sequences = stubOf(this.channel, SequenceServiceService);
     this.lock = lockKind(this.streams, this.locks);
@@ -345,6 +350,39 @@ export class Client implements Disposable {
         yield semaphoreViewFrom(message.view);
       }
     }
+  }
+
+  /** Sets a barrier, at which awaitBarrier waits until it is removed. Setting it again does nothing. */
+  async setBarrier(name: string): Promise<void> {
+    await callIdempotent(this.barriers.set, { name });
+  }
+
+  /** Removes a barrier: whoever waits at it goes on. Removing one that is not set does nothing. */
+  async removeBarrier(name: string): Promise<void> {
+    await callNonIdempotent(this.barriers.remove, { name });
+  }
+
+  /**
+   * Settles when the barrier is not set, or was not at a moment since the call. Rejects with the signal's reason. While the sidecar or the
+   * ensemble is away, it waits anew.
+   */
+  async awaitBarrier(name: string, options: AwaitBarrierOptions = {}): Promise<void> {
+    await awaitBarrier(this.streams, this.barriers, name, options);
+  }
+
+  /**
+   * Waits until so many callers, 1 to 1,000 and this one among them, stand at a double barrier, and settles when it has entered it with them.
+   * Rejects with WaitTimeoutError, EnsembleUnreachableError and other SidekeeperErrors; with the signal's reason. While the sidecar or the
+   * ensemble is away, it tries again, as acquire does.
+   */
+  async enterBarrier(name: string, size: number, options: BarrierOptions = {}): Promise<BarrierEntry> {
+    return answered(options, async (waiting) =>
+      throughAbsence(this.streams, waiting, async (attempt) =>
+        this.onLease(waiting, attempt, async (multiplex, own) =>
+          new BarrierEntry(this.streams, this.barriers, multiplex, name, own, waiting).enter(size, attempt),
+        ),
+      ),
+    );
   }
 
   /**

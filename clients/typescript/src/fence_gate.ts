@@ -1,7 +1,7 @@
 /** Gates: which calls pass. */
 
 import { HEADER, parse } from "./fence_header.js";
-import { RefusedError } from "./fence_refusal.js";
+import { RefusedError, compare } from "./fence_refusal.js";
 import type { Ticket, Verification } from "./guard.js";
 import type { Logger } from "./types.js";
 
@@ -89,12 +89,6 @@ export class Gate {
   }
 
   private async raise(ticket: Ticket): Promise<void> {
-    const largest = await this.store.raise(ticket.lock, ticket.fencingToken);
-    if (largest > ticket.fencingToken) {
-      const message =
-        `lock ${ticket.lock}: fencing token ${ticket.fencingToken} is stale, since ${largest} has been seen: ` +
-        "the lock was granted to another holder";
-      throw new RefusedError("stale", message, { ticket, largest });
-    }
+    compare(ticket, await this.store.raise(ticket.lock, ticket.fencingToken));
   }
 }

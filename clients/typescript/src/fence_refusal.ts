@@ -53,3 +53,17 @@ export class RefusedError extends Error {
     this.largest = largest;
   }
 }
+
+/**
+ * Compares a ticket with the mark of its lock. Throws RefusedError if a larger token has been seen.
+ *
+ * @internal
+ */
+export function compare(ticket: Ticket, largest: bigint): void {
+  if (largest > ticket.fencingToken) {
+    const message =
+      `lock ${ticket.lock}: fencing token ${ticket.fencingToken} is stale, since ${largest} has been seen: ` +
+      "the lock was granted to another holder";
+    throw new RefusedError("stale", message, { ticket, largest });
+  }
+}

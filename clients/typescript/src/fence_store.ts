@@ -11,8 +11,7 @@ const underWay = new Map<string, Promise<unknown>>();
 
 /**
  * Keeps marks in a file, which is replaced as a whole, when it is safe on the disk. It is for one process at a time, since Node.js cannot
- * lock a file: several processes, as those of a cluster are, share a Store in a database. Do not delete the file: without it late calls
- * pass.
+ * lock a file: several processes, as those of a cluster are, share a SqlStore. Do not delete the file: without it late calls pass.
  */
 export class FileStore implements Store {
   private readonly file: string;

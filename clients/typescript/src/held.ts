@@ -48,6 +48,25 @@ export class Streams {
     }
   }
 
+  /** Settles as a call does that may take long. The signal, and the end of the client, cancel it. */
+  async during<T>(
+    signal: AbortSignal | undefined,
+    begin: (resolve: (value: T) => void, reject: (error: Error) => void) => { cancel(): void },
+  ): Promise<T> {
+    signal?.throwIfAborted();
+    let call: { cancel(): void } | undefined;
+    const settled = new Promise<T>((resolve, reject) => {
+      call = begin(resolve, reject);
+      this.open.add(call);
+    });
+    return unlessAborted(settled, signal).finally(() => {
+      if (call !== undefined) {
+        this.open.delete(call);
+        call.cancel();
+      }
+    });
+  }
+
   /** Calls a callback, if there is one. What it throws is logged: it must not end what it listens to. */
   notify<News>(what: string, callback: ((news: News) => void) | undefined, news: News): void {
     try {
@@ -183,6 +202,9 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
   /** Is called with every event, after the core has handled it. */
   protected notice?(event: Event | undefined): void;
 
+  /** @internal Is called when nothing more is read, with the reason if there is one. */
+  protected streamEnded?(error: SidekeeperError | undefined): void;
+
   /** Whether it is proven to be the caller's at this moment. */
   get valid(): boolean {
     return this.validFor > 0;
@@ -258,6 +280,7 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
           } else {
             this.claim.lose(error);
           }
+          this.streamEnded?.(error);
           this.settle();
         },
       );
@@ -299,28 +322,28 @@ export abstract class HeldStream<Request, Event extends Tagged, Granted extends 
     await (this.carrier?.giveUp?.() ?? this.kind.giveUp?.(this.key));
   }
 
-  /** Gives it up and has the sidecar confirm that, once. Rejects with LostError if it was lost before. */
-  protected async giveUp(): Promise<void> {
-    this.givingUp ??= this.giveUpOnce();
+  /** Gives it up and has the sidecar confirm that, once, as `ask` does. Rejects with LostError if it was lost before. */
+  protected async giveUp(ask?: () => Promise<void>): Promise<void> {
+    this.givingUp ??= this.giveUpOnce(ask);
     await this.givingUp;
   }
 
-  protected async giveUpOnce(): Promise<void> {
+  protected async giveUpOnce(ask = async (): Promise<void> => this.ask()): Promise<void> {
     this.claim.end();
     try {
       if (this.claim.lost !== undefined) {
         throw this.claim.lost;
       }
-      await this.confirm();
+      await this.confirm(ask);
     } finally {
       await this.abandon();
     }
   }
 
-  private async confirm(): Promise<void> {
+  private async confirm(ask: () => Promise<void>): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.ask();
+        await ask();
         return;
       } catch (error) {
         if (!(error instanceof SidekeeperError)) {

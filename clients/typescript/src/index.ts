@@ -1,5 +1,6 @@
 /**
- * The TypeScript client of a Sidekeeper sidecar: distributed locks, semaphores, elections, sequences, membership and configuration.
+ * The TypeScript client of a Sidekeeper sidecar: distributed locks, semaphores, elections, barriers, sequences, membership and
+ * configuration.
  *
  * A lock is a stream: while the stream is open you hold the lock, and a running sidecar ends the stream before anyone else is granted
  * the lock. A frozen sidecar cannot end a stream, so the client keeps the deadline itself: it asks the sidecar regularly for how long the
@@ -12,6 +13,7 @@
  * @packageDocumentation
  */
 
+export { type AwaitBarrierOptions, BarrierEntry, type BarrierOptions } from "./barrier.js";
 export { Client, type ClientOptions } from "./client.js";
 export { Commit, Config, ConfigView, type Precondition } from "./config.js";
 export * from "./errors.js";

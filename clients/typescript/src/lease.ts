@@ -95,10 +95,10 @@ export abstract class Leased<Request, Event extends Tagged, Granted extends stri
     return this.claim.lost ?? (this.claim.over ? undefined : new LostError(this.claim.what, error));
   }
 
-  protected override async giveUpOnce(): Promise<void> {
+  protected override async giveUpOnce(ask?: () => Promise<void>): Promise<void> {
     let released = false;
     try {
-      await super.giveUpOnce();
+      await super.giveUpOnce(ask);
       released = true;
     } finally {
       await this.own?.closeUsed(released);

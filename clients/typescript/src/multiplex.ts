@@ -261,6 +261,9 @@ class Request<Event> implements Carrier<Event | Suspension> {
     } else if (event.$case === "acquirePermits" && event.value.event?.$case === "granted") {
       this.holdId = event.value.event.value.holdId;
       this.token = event.value.event.value.token;
+    } else if (event.$case === "enter" && event.value.event?.$case === "entered") {
+      this.holdId = event.value.event.value.holdId;
+      this.token = event.value.event.value.token;
     } else if (event.$case === "campaign" && event.value.event?.$case === "elected") {
       this.holdId = event.value.event.value.holdId;
       this.token = event.value.event.value.ticket?.fencingToken ?? 0n;

@@ -154,19 +154,21 @@ export async function call<Request, Reply>(
   timeout: number = CALL_TIMEOUT,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const options = { deadline: Date.now() + timeout * 1000 };
-    try {
-      method(request, new Metadata(), options, (error, reply) => {
-        if (error) {
-          reject(fromStatus(error));
-        } else {
-          resolve(reply);
-        }
-      });
-    } catch {
-      reject(closed());
-    }
+    begin(method, request, timeout, resolve, reject);
   });
+}
+
+/** Begins a call with one answer, which it may take so many seconds to get. Throws SidekeeperError if the client is closed. */
+export function begin<Request, Reply>(
+  method: Unary<Request, Reply>,
+  request: Request,
+  timeout: number,
+  resolve: (reply: Reply) => void,
+  reject: (error: SidekeeperError) => void,
+): ClientUnaryCall {
+  const options = { deadline: Date.now() + timeout * 1000 };
+  const answer = (error: ServiceError | null, reply: Reply): void => (error ? reject(fromStatus(error)) : resolve(reply));
+  return start((value) => method(value, new Metadata(), options, answer), request);
 }
 
 /** Makes an idempotent call, and repeats it while the sidecar or the ensemble is unreachable and the timeout has not passed. */
@@ -176,16 +178,27 @@ export async function callIdempotent<Request, Reply>(
   isRepeatable: (error: unknown) => boolean = isTransient,
 ): Promise<Reply> {
   const until = performance.now() / 1000 + CALL_TIMEOUT;
+  const attempt = async (): Promise<Reply> => call(method, request, Math.max(until - performance.now() / 1000, 0.001));
+  return repeated(attempt, isRepeatable, until);
+}
+
+/** Makes attempts, with pauses that grow, while they fail with what may heal: until a time, and until the signal is aborted. */
+export async function repeated<T>(
+  attempt: () => Promise<T>,
+  mayHeal: (error: unknown) => boolean,
+  until: number,
+  signal?: AbortSignal,
+): Promise<T> {
   const backoff = new Backoff();
   for (;;) {
     try {
-      return await call(method, request, Math.max(until - performance.now() / 1000, 0.001));
+      return await attempt();
     } catch (error) {
       const pause = backoff.next();
-      if (!isRepeatable(error) || performance.now() / 1000 + pause >= until) {
+      if (!mayHeal(error) || performance.now() / 1000 + pause >= until) {
         throw error;
       }
-      await sleep(pause);
+      await sleep(pause, signal);
     }
   }
 }
@@ -266,7 +279,7 @@ export function listen<Message>(
   stream.on("end", () => ended());
 }
 
-/** Starts a call that has a stream. Throws SidekeeperError if the client is closed. */
+/** Starts a call. Throws SidekeeperError if the client is closed. */
 export function start<Request, Stream>(method: (request: Request) => Stream, request: Request): Stream {
   try {
     return method(request);

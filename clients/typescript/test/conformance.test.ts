@@ -11,6 +11,7 @@ import { parse } from "yaml";
 import { sleep, use } from "../src/clock.js";
 import {
   type AllOptions,
+  BarrierEntry,
   Client,
   type ConfigEvent,
   type Leader,
@@ -60,6 +61,7 @@ interface Step {
   readonly mode?: Mode;
   readonly owner?: string;
   readonly sequence?: string;
+  readonly barrier?: string;
   readonly first?: bigint;
   readonly last?: bigint;
   readonly count?: bigint;
@@ -123,7 +125,7 @@ interface Watch {
   leader: string | undefined;
 }
 
-type Thing = Lock | Locks | Leadership | Lease | Membership;
+type Thing = Lock | Locks | Leadership | Lease | Membership | BarrierEntry;
 
 /** Plays one scenario. */
 class Stage {
@@ -133,6 +135,7 @@ class Stage {
   private readonly jobs = new Map<string, Job>();
   private readonly watches = new Map<string, Watch>();
   private readonly revocations = new Map<string, Revocation>();
+  private readonly present = new Map<string, number>();
   private readonly stop = new AbortController();
 
   constructor(private readonly sidecar: Sidecar) {}
@@ -221,6 +224,12 @@ class Stage {
     return found;
   }
 
+  private entry(name: string | undefined): BarrierEntry {
+    const found = this.thing(name);
+    assert.ok(found instanceof BarrierEntry);
+    return found;
+  }
+
   private token(step: Step, name: string | undefined): bigint {
     const found = this.thing(name);
     if (found instanceof Locks) {
@@ -275,6 +284,15 @@ class Stage {
     };
     job.result.then(settle, settle);
     this.jobs.set(step.as ?? "", job);
+  }
+
+  /** Does something, in the background if it is for later. */
+  private async carryOut(step: Step, work: () => Promise<void>): Promise<void> {
+    if (step.later === true) {
+      this.job(step, work);
+    } else {
+      await this.attempt(step, work());
+    }
   }
 
   private jobOf(step: Step): Job {
@@ -360,7 +378,7 @@ class Stage {
     },
     release: async (step) => {
       const held = this.thing(step.of);
-      assert.ok(held instanceof Lock || held instanceof Locks);
+      assert.ok(held instanceof Lock || held instanceof Locks || held instanceof BarrierEntry);
       await this.attempt(step, held.release());
     },
     "open lease": async (step) => {
@@ -487,9 +505,26 @@ class Stage {
       );
     },
     leave: async (step) => {
-      const membership = this.thing(step.of);
-      assert.ok(membership instanceof Membership);
-      await this.attempt(step, membership.leave());
+      const inside = this.thing(step.of);
+      assert.ok(inside instanceof Membership || inside instanceof BarrierEntry);
+      await this.carryOut(step, async () => inside.leave());
+    },
+    enter: async (step) => {
+      const lease = step.lease === undefined ? {} : { lease: this.thing(step.lease) as Lease };
+      const onWaiting = (present: number): unknown => this.present.set(step.as ?? "", present);
+      await this.ask(step, async (client, signal) =>
+        client.enterBarrier(step.barrier ?? "", Number(step.size), { ...lease, ...waiting(step), signal, onWaiting }),
+      );
+    },
+    "set barrier": async (step) => {
+      await this.attempt(step, this.client(step).setBarrier(step.barrier ?? ""));
+    },
+    "remove barrier": async (step) => {
+      await this.attempt(step, this.client(step).removeBarrier(step.barrier ?? ""));
+    },
+    "await barrier": async (step) => {
+      const options = { signal: this.stop.signal, onWaiting: () => this.present.set(step.as ?? "", 0) };
+      await this.carryOut(step, async () => this.client(step).awaitBarrier(step.barrier ?? "", options));
     },
     put: async (step) => {
       const value = step.size === undefined ? (step.value ?? "") : new Uint8Array(Number(step.size));
@@ -543,6 +578,15 @@ class Stage {
       assert.ok(asked?.grace === undefined || (asked.grace > 0 && asked.grace <= Number(step.grace)));
     },
     queued: async (step) => this.until(step, () => this.pending.get(step.of ?? "")?.position === Number(step.position)),
+    waiting: async (step) => this.until(step, () => this.present.get(step.of ?? "") === Number(step.number ?? 0)),
+    "going on": (step) => assert.ok(!this.jobOf(step).settled),
+    round: (step) => {
+      const [one, other] = [this.entry(step.of).round, this.entry(step.than).round];
+      assert.ok(
+        other > 0n && (step.is === "larger" ? one > other : one === other),
+        `round ${one} is not ${step.is} than ${other}`,
+      );
+    },
     ahead: async (step) => {
       const expected = Object.entries(step.is as Record<string, bigint>).map(([name, ahead]) => [name, Number(ahead)]);
       await this.until(step, () => {

@@ -7,6 +7,10 @@ import os from "node:os";
 import path from "node:path";
 import test from "node:test";
 
+import type { PoolClient } from "pg";
+
+import { Ticket, fence } from "../src/index.js";
+import { postgresql } from "./databases.js";
 import { Project } from "./project.js";
 import { ROOT } from "./sidecar.js";
 
@@ -35,12 +39,52 @@ http.listen(0, "127.0.0.1", async () => {
 });
 `;
 
+const page = readFileSync(path.join(ROOT, "docs/fencing.md"), "utf8");
+const shown = [...page.matchAll(/^```typescript\n(.*?)^```/gms)].map(([, lines]) => lines ?? "");
+const [transaction = "", service = ""] = shown;
+
+void test("there are snippets", () => {
+  assert.equal(shown.length, 2);
+});
+
+void test("the transaction that the page shows writes unless it is late", async (t) => {
+  const database = await postgresql(t);
+  await database.pool.query(
+    `${fence.POSTGRESQL.create}; CREATE TABLE stock (number INTEGER NOT NULL); INSERT INTO stock VALUES (10)`,
+  );
+  const project = new Project({
+    page: `
+      import type { PoolClient } from "pg";
+      import { fence, tickets } from "sidekeeper";
+      export async function write(connection: PoolClient): Promise<void> {
+        ${transaction}
+      }`,
+  });
+  t.after(() => project.remove());
+  const { write } = (await import(project.compiled("page"))) as { readonly write: (connection: PoolClient) => Promise<void> };
+  const written = async (): Promise<void> => {
+    const connection = await database.pool.connect();
+    try {
+      await write(connection);
+    } finally {
+      connection.release();
+    }
+  };
+  const number = async (): Promise<number> => {
+    const { rows } = await database.pool.query<{ readonly number: number }>(
+      "UPDATE stock SET number = 10 RETURNING (SELECT number FROM stock)",
+    );
+    return rows[0]?.number ?? NaN;
+  };
+  await new Ticket("orders", 7n).guard(written);
+  assert.equal(await number(), 4);
+  await assert.rejects(new Ticket("orders", 5n).guard(written), { name: "RefusedError", largest: 7n });
+  assert.equal(await number(), 10);
+});
+
 void test("what the page on fencing shows refuses what is late", (t) => {
-  const page = readFileSync(path.join(ROOT, "docs/fencing.md"), "utf8");
-  const shown = [...page.matchAll(/^```typescript\n(.*?)^```/gms)].map(([, lines]) => lines ?? "");
-  assert.equal(shown.length, 1);
   const folder = mkdtempSync(path.join(os.tmpdir(), "sk"));
-  const project = new Project({ page: before + (shown[0] ?? "").replace("/var/lib/shop", folder) + behind });
+  const project = new Project({ page: before + service.replace("/var/lib/shop", folder) + behind });
   t.after(() => {
     project.remove();
     rmSync(folder, { recursive: true });

@@ -8,12 +8,15 @@ import test, { type TestContext } from "node:test";
 
 import { Server, ServerCredentials, type ServerDuplexStream, type ServiceError, status } from "@grpc/grpc-js";
 
+import { BarrierServiceService, type LeaveRequest } from "../src/gen/sidekeeper/barrier/v1/barrier.js";
 import { LeaseServiceService, type MultiplexRequest, type MultiplexResponse } from "../src/gen/sidekeeper/lease/v1/lease.js";
 import { LockServiceService, type ReleaseRequest } from "../src/gen/sidekeeper/lock/v1/lock.js";
 import {
+  type BarrierEntry,
   Client,
   EnsembleDeniedError,
   EnsembleUnreachableError,
+  HoldNotFoundError,
   InvalidFieldError,
   LeaseClosedError,
   LeaseLimitError,
@@ -33,13 +36,15 @@ function duration(seconds: bigint): { seconds: bigint; nanos: number } {
 /** A sidecar that says on the streams of leases what a test tells it to. Unless told otherwise, it does what it is asked to. */
 class Script {
   address: string;
-  /** What was asked for, in order: `open`, `check`, `start 2 orders`, `stop 2`, `no more`, `close`, `Release h2`. */
+  /** What was asked for, in order: `open`, `check`, `start 2 orders`, `stop 2`, `no more`, `close`, `Release h2`, `Leave h2`. */
   readonly asked: string[] = [];
   answers = true;
   checks = true;
   /** What ends the streams of the next leases, when they are asked for or something is started on them. */
   readonly refusals: Partial<ServiceError>[] = [];
   readonly losses: Partial<ServiceError>[] = [];
+  /** What the next attempts to leave a barrier are answered with. */
+  readonly stays: Partial<ServiceError>[] = [];
   /** How long what is started may wait, in seconds. */
   readonly waits: (number | undefined)[] = [];
   openingTakes = 0;
@@ -73,6 +78,12 @@ class Script {
         callback(null, {});
       },
     });
+    this.server.addService(BarrierServiceService, {
+      leave: ({ request }: { request: LeaveRequest }, callback: (error: Partial<ServiceError> | null, reply: object) => void) => {
+        this.asked.push(`Leave ${request.holdId}`);
+        callback(this.stays.shift() ?? null, {});
+      },
+    });
   }
 
   async start(overTcp = false): Promise<void> {
@@ -101,6 +112,11 @@ class Script {
   grant(requestId: bigint): void {
     const value = { $case: "granted", value: { holdId: `h${requestId}`, fencingToken: requestId } } as const;
     this.say({ $case: "event", value: { requestId, event: { $case: "acquire", value: { event: value } } } });
+  }
+
+  enter(requestId: bigint): void {
+    const value = { $case: "entered", value: { holdId: `h${requestId}`, token: requestId, round: 7n } } as const;
+    this.say({ $case: "event", value: { requestId, event: { $case: "enter", value: { event: value } } } });
   }
 
   end(requestId: bigint, code = status.OK, reason = "", metadata: Record<string, string> = {}): void {
@@ -457,4 +473,28 @@ void test("a lock is lost that is released while its lease is away, and was brok
   script.opened();
   script.end(2n, status.ABORTED, "LOCK_BROKEN");
   await assert.rejects(releasing, LostError);
+});
+
+void test("an entry of a barrier is left once the sidecar knows it again, and is not asked for when its place is gone", async (t) => {
+  const { script, client } = await scripted(t);
+  script.answers = false;
+  const lease = await client.openLease();
+  const enter = async (id: bigint): Promise<BarrierEntry> => {
+    const entering = client.enterBarrier("start", 1, { lease });
+    await until("it is asked for", PATIENT, () => script.asked.includes(`start ${id} start`));
+    script.enter(id);
+    return entering;
+  };
+  const unknown = { code: status.NOT_FOUND, details: "HOLD_NOT_FOUND: said the script" };
+  const known = await enter(2n);
+  script.stays.push(unknown, { code: status.UNAVAILABLE, details: "away" }, unknown);
+  await known.leave();
+  await script.sees("open", "check", "start 2 start", "Leave h2", "Leave h2", "Leave h2", "Leave h2", "stop 2");
+
+  const gone = await enter(3n);
+  script.stays.push(unknown);
+  script.end(3n);
+  await gone.ended;
+  await assert.rejects(gone.leave(), HoldNotFoundError);
+  await script.sees("start 3 start", "Leave h3");
 });

@@ -17,8 +17,9 @@ export class Project {
     const { folder } = this;
     mkdirSync(path.join(folder, "node_modules/@types"), { recursive: true });
     symlinkSync(PACKAGE, path.join(folder, "node_modules/sidekeeper"));
-    symlinkSync(path.join(PACKAGE, "node_modules/@types/node"), path.join(folder, "node_modules/@types/node"));
-    symlinkSync(path.join(PACKAGE, "node_modules/@grpc"), path.join(folder, "node_modules/@grpc"));
+    for (const used of ["@types/node", "@types/pg", "@grpc"]) {
+      symlinkSync(path.join(PACKAGE, "node_modules", used), path.join(folder, "node_modules", used));
+    }
     writeFileSync(path.join(folder, "package.json"), '{ "type": "module" }');
     for (const [name, text] of Object.entries(files)) {
       writeFileSync(path.join(folder, `${name}.ts`), text);

@@ -123,6 +123,31 @@ void test("what stands on a lease, and locks without one, outlive their sidecar"
   assert.ok((await rival.acquire("held", { wait: 5 })).fencingToken > lock.fencingToken);
 });
 
+void test("entries of a double barrier, and the wait at a barrier, outlive their sidecar", async (t) => {
+  const resuming = await Resuming.begin(t);
+  const client = new Client({ address: resuming.address });
+  t.after(() => client.close());
+  await client.setBarrier("gate");
+  let waits = 0;
+  let passed = false;
+  const waiting = client.awaitBarrier("gate", { onWaiting: () => waits++ }).then(() => (passed = true));
+  const lease = await client.openLease();
+  const [leaves, stays] = await Promise.all([client.enterBarrier("start", 2), client.enterBarrier("start", 2, { lease })]);
+  await until("it waits at the gate", 5, () => waits === 1);
+  await resuming.kill();
+  await until("suspended", 5, () => leaves.suspended && stays.suspended);
+  let left = false;
+  const leaving = leaves.leave().then(() => (left = true));
+  await resuming.start();
+  await until("resumed", 5, () => !stays.suspended);
+  await until("it waits at the gate again", 5, () => waits === 2);
+  assert.deepEqual([stays.valid, left, passed], [true, false, false]);
+  await client.removeBarrier("gate");
+  await waiting;
+  await stays.leave();
+  await leaving;
+});
+
 void test("a lock that is released while its sidecar is away is free when that is confirmed", async (t) => {
   const resuming = await Resuming.begin(t);
   const client = new Client({ address: resuming.address });

@@ -1,4 +1,4 @@
-"""The Python client of a Sidekeeper sidecar: distributed locks, semaphores, elections, sequences, membership and configuration.
+"""The Python client of a Sidekeeper sidecar: distributed locks, semaphores, barriers, elections, sequences, membership and configuration.
 
 A lock is a stream: while the stream is open you hold the lock, and a running sidecar ends the stream before anyone else is granted
 the lock. A frozen sidecar cannot end a stream, so the client keeps the deadline itself: it asks the sidecar regularly for how long
@@ -17,6 +17,8 @@ from sidekeeper._errors import *  # noqa: F403 (each error, as __all__ says)
 from sidekeeper._guard import CurrentToken, Ticket, Verification, tickets, unguarded
 from sidekeeper._sync import (
     AllOptions,
+    BarrierEntry,
+    BarrierOptions,
     CampaignOptions,
     Client,
     Config,
@@ -64,6 +66,8 @@ __all__ = [
     "ADDRESS_VARIABLE",
     "DEFAULT_ADDRESS",
     "AllOptions",
+    "BarrierEntry",
+    "BarrierOptions",
     "CampaignOptions",
     "Candidate",
     "Client",

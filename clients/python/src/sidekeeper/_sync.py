@@ -21,6 +21,7 @@ from sidekeeper._held import Held, HeldStream, log_failure
 from sidekeeper._lock import leads_again, loss_met
 from sidekeeper._types import (
     CommonAllOptions,
+    CommonBarrierOptions,
     CommonCampaignOptions,
     CommonLockOptions,
     CommonPermitsOptions,
@@ -170,9 +171,12 @@ class _Held(Held):
         return self._claim.over() or self._ended.wait(timeout)
 
     def _give_up(self) -> None:
+        self._end(self._stream._give_up)
+
+    def _end(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._stream._refuse_if_forked()
         try:
-            self._loop.run(self._stream._give_up())
+            self._loop.run(end())
         except SidekeeperError:
             if not self._loop.closed:
                 raise
@@ -404,6 +408,60 @@ class Permits(_Held):
         """Releases all of the permits. For the caller they end at once; when this returns, others can be granted them. Errors as of
         Lock.release."""
         self._give_up()
+
+
+class BarrierOptions(CommonBarrierOptions, total=False):
+    """How to enter a double barrier. The callbacks are called one at a time in the client's own thread: they must not block."""
+
+    lease: Lease | None
+    """The lease to stand at the barrier with, of the same client; None, one of its own that ends with the entry."""
+
+
+class BarrierEntry(_Held):
+    """The caller's inside a double barrier, until it leaves. Leave, or release it, even after it was lost."""
+
+    def __init__(self, loop: _Loop, entry: aio.BarrierEntry) -> None:
+        super().__init__(loop, entry)
+        self._entry = entry
+
+    @property
+    def barrier(self) -> str:
+        """The barrier's name."""
+        return self._entry.barrier
+
+    @property
+    def token(self) -> int:
+        """Tells this entry from all others at the barrier."""
+        return self._entry.token
+
+    @property
+    def round(self) -> int:
+        """The same for all who are inside together, and larger than that of those before."""
+        return self._entry.round
+
+    def check(self) -> None:
+        """Raises LostError if the caller is not proven to be inside at this moment."""
+        self._entry.check()
+
+    def leave(self, wait: float | None = None) -> None:
+        """Ends the entry, and returns when all who entered with it have left or have lost their leases. For the caller it ends at once.
+
+        wait: the seconds to wait for the others; None, without a limit. Raises LostError if the entry was lost before. After any
+        SidekeeperError, such as WaitTimeoutError, it is over for the caller all the same, but others may be inside. Calling it again has
+        the same outcome; release leaves without waiting, and only one of the two does anything.
+        """
+        self._end(lambda: self._entry.leave(wait))
+
+    def release(self) -> None:
+        """Leaves without waiting for the others, who do not wait for this entry any more when this returns. Errors as of Lock.release."""
+        self._give_up()
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        """Leaves, and waits for the others unless the body has failed."""
+        if kind is None:
+            self.leave()
+        else:
+            super().__exit__(kind, *rest)
 
 
 class CampaignOptions(CommonCampaignOptions, total=False):
@@ -772,6 +830,34 @@ class Client:
     def watch_semaphore(self, name: str) -> Iterator[SemaphoreView]:
         """Yields what get_semaphore returns, at once and after every change, also across restarts of the sidecar."""
         return self._loop.iterate(self._client.watch_semaphore(name))
+
+    def set_barrier(self, name: str) -> None:
+        """Sets a barrier, at which await_barrier waits until it is removed. Setting it again does nothing."""
+        self._loop.run(self._client.set_barrier(name))
+
+    def remove_barrier(self, name: str) -> None:
+        """Removes a barrier: whoever waits at it goes on. Removing one that is not set does nothing."""
+        self._loop.run(self._client.remove_barrier(name))
+
+    def await_barrier(self, name: str, *, wait: float | None = None, on_waiting: Callable[[], object] | None = None) -> None:
+        """Returns when the barrier is not set, or was not at a moment since the call. While the sidecar or the ensemble is away, it waits
+        anew.
+
+        wait: the seconds to wait; None, without a limit; 0 only looks, once. on_waiting is called in the client's own thread when it is
+        known that the barrier is set, and must not block. Raises WaitTimeoutError.
+        """
+        self._loop.run(self._client.await_barrier(name, wait=wait, on_waiting=on_waiting))
+
+    def enter_barrier(self, name: str, size: int, **options: Unpack[BarrierOptions]) -> BarrierEntry:
+        """Waits until as many callers as size, 1 to 1,000, stand at the double barrier, and enters it with them; see
+        aio.Client.enter_barrier. Used as a context manager, the entry is left at its end, together with the others; or at once if the body
+        fails."""
+        return self._loop.run(self._enter_barrier(name, size, options), BarrierEntry._undo)
+
+    async def _enter_barrier(self, name: str, size: int, options: BarrierOptions) -> BarrierEntry:
+        lease = options.get("lease")
+        chosen: Any = {**options, "lease": lease._lease if lease else None}
+        return BarrierEntry(self._loop, await self._client.enter_barrier(name, size, **chosen))
 
     def campaign(self, election: str, candidate: str, **options: Unpack[CampaignOptions]) -> Leadership:
         """Waits for its turn to lead an election, and returns when the caller leads; see aio.Client.campaign. Used as a context manager,

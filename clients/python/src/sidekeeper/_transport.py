@@ -157,7 +157,7 @@ def _dial(address: str, local: bool, credentials: grpc.ChannelCredentials | None
     return grpc.aio.insecure_channel(address, options=[*options, ("grpc.default_authority", "localhost")])
 
 
-async def call(method: Callable[..., Any], request: object, timeout: float = CALL_TIMEOUT) -> Any:
+async def call(method: Callable[..., Any], request: object, timeout: float | None = CALL_TIMEOUT) -> Any:
     """Makes a call with one answer, once. Raises SidekeeperError."""
     try:
         return await method(request, timeout=timeout)

@@ -159,6 +159,23 @@ class CommonPermitsOptions(TypedDict, total=False):
     """Called with each request to release the permits."""
 
 
+class CommonBarrierOptions(TypedDict, total=False):
+    """What asyncio's BarrierOptions and those for threads have in common."""
+
+    wait: float | None
+    """The seconds to wait for the others, more than 0; None waits without a limit, and 10 seconds each time for what is away."""
+    owner: str
+    """Who the caller is, for people: at most 128 bytes of UTF-8."""
+    metadata: Mapping[str, str]
+    """More about the caller, for people: at most 1 KiB in all."""
+    on_waiting: Callable[[int], object]
+    """Called with how many stand at the barrier, the caller among them."""
+    on_suspended: Callable[[float], object]
+    """As in LockOptions."""
+    on_resumed: Callable[[], object]
+    """As in LockOptions."""
+
+
 @dataclass(frozen=True)
 class Leader:
     """The leader of an election."""

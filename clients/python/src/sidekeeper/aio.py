@@ -9,7 +9,8 @@ from typing import Any, Self, TypeVar, Unpack
 
 import grpc
 
-from sidekeeper import _election, _lease, _lock, _locks, _permits, _transport
+from sidekeeper import _barrier, _election, _lease, _lock, _locks, _permits, _transport
+from sidekeeper._barrier import BarrierEntry, BarrierOptions
 from sidekeeper._claim import notify
 from sidekeeper._config import Commit, Config, ConfigView, Precondition, if_exists, if_missing, if_version
 from sidekeeper._election import CampaignOptions, Leadership, Observer
@@ -23,6 +24,7 @@ from sidekeeper._membership import Membership, joins_again
 from sidekeeper._permits import Permits, PermitsOptions
 from sidekeeper._sequence import Sequence
 from sidekeeper._types import Contender, ElectionView, GroupView, LockView, Observation, OnConflict, SemaphoreView, WantedLock, duration
+from sidekeeper.barrier.v1 import barrier_pb2, barrier_pb2_grpc
 from sidekeeper.election.v1 import election_pb2, election_pb2_grpc
 from sidekeeper.fencing.v1 import fencing_pb2, fencing_pb2_grpc
 from sidekeeper.hold.v1 import hold_pb2
@@ -33,6 +35,8 @@ from sidekeeper.semaphore.v1 import semaphore_pb2, semaphore_pb2_grpc
 
 __all__ = [
     "AllOptions",
+    "BarrierEntry",
+    "BarrierOptions",
     "CampaignOptions",
     "Client",
     "Commit",
@@ -78,6 +82,7 @@ class Client:
         self._locks: Any = lock_pb2_grpc.LockServiceStub(self._channel)
         self._groups: Any = membership_pb2_grpc.MembershipServiceStub(self._channel)
         self._semaphores: Any = semaphore_pb2_grpc.SemaphoreServiceStub(self._channel)
+        self._barriers: Any = barrier_pb2_grpc.BarrierServiceStub(self._channel)
         self._fencing: Any = fencing_pb2_grpc.FencingServiceStub(self._channel)
         self._streams = Streams()
         self._lock = _lock.kind(self._streams, self._locks)
@@ -85,6 +90,7 @@ class Client:
         self._elections: Any = election_pb2_grpc.ElectionServiceStub(self._channel)
         self._leadership = _election.kind(self._streams, self._elections)
         self._permit = _permits.kind(self._streams, self._semaphores)
+        self._entry = _barrier.kind(self._streams, self._barriers)
         self._leases = _lease.leases(self._streams, lease_pb2_grpc.LeaseServiceStub(self._channel), self._channel.on_socket)
         self._member = Kind(self._streams, lambda request: Single(self._groups.Join, request), "joined")
         self.config = Config(self._channel, self._streams)
@@ -254,6 +260,33 @@ class Client:
         async for message in _transport.reopened(self._semaphores.Watch, semaphore_pb2.WatchRequest(name=name)):
             if message is not None:
                 yield SemaphoreView._of(message.view)
+
+    async def set_barrier(self, name: str) -> None:
+        """Sets a barrier, at which await_barrier waits until it is removed. Setting it again does nothing."""
+        await _transport.call_idempotent(self._barriers.Set, barrier_pb2.SetRequest(name=name))
+
+    async def remove_barrier(self, name: str) -> None:
+        """Removes a barrier: whoever waits at it goes on. Removing one that is not set does nothing."""
+        await _transport.call_non_idempotent(self._barriers.Remove, barrier_pb2.RemoveRequest(name=name))
+
+    async def await_barrier(self, name: str, *, wait: float | None = None, on_waiting: Callable[[], object] | None = None) -> None:
+        """Returns when the barrier is not set, or was not at a moment since the call. While the sidecar or the ensemble is away, it waits
+        anew.
+
+        wait: the seconds to wait; None, without a limit; 0 only looks, once. on_waiting is called when it is known that the barrier is
+        set, and must not block. Raises WaitTimeoutError. Cancel it to wait no longer.
+        """
+        await _barrier.pass_barrier(self._barriers, name, self._bound(wait), on_waiting)
+
+    async def enter_barrier(self, name: str, size: int, **options: Unpack[BarrierOptions]) -> BarrierEntry:
+        """Waits until as many callers as size, 1 to 1,000, stand at the double barrier, and enters it with them. Used as a context manager,
+        the entry is left at its end, together with the others; or at once if the body fails.
+
+        Raises WaitTimeoutError, AlreadyContendingError, EnsembleUnreachableError and other SidekeeperErrors. Cancel it to go away from the
+        barrier. While the sidecar or the ensemble is away, it tries again as acquire does.
+        """
+        entered = _barrier.enter(self._entry, self._leases, self._barriers, name, size, options)
+        return await _transport.answered(self._bound(options.get("wait")), entered)
 
     async def campaign(self, election: str, candidate: str, **options: Unpack[CampaignOptions]) -> Leadership:
         """Waits for its turn to lead an election, and returns when the caller leads, for some time to come. The candidate's name is 1 to

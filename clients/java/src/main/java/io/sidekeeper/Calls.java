@@ -26,6 +26,9 @@ final class Calls {
   /** What a call with one answer may take, retries included. */
   static final Duration TIMEOUT = Duration.ofSeconds(10);
 
+  /** What a call may take that waits for others: as long as any wait. */
+  private static final Duration LONGEST = Duration.ofDays(3650);
+
   private final Channel channel;
   private final String address;
   private final Workers workers;
@@ -156,7 +159,7 @@ final class Calls {
    * over.
    */
   <Q, R> CompletableFuture<R> insist(MethodDescriptor<Q, R> method, Q request) {
-    return repeat(method, request, SidekeeperException::isTransient);
+    return repeat(method, request, SidekeeperException::isTransient, TIMEOUT);
   }
 
   /**
@@ -164,15 +167,27 @@ final class Calls {
    * nothing was done: the ensemble is out of reach.
    */
   <Q, R> CompletableFuture<R> attempt(MethodDescriptor<Q, R> method, Q request) {
-    return repeat(method, request, EnsembleUnreachableException.class::isInstance);
+    return repeat(method, request, EnsembleUnreachableException.class::isInstance, TIMEOUT);
+  }
+
+  /**
+   * Makes a call that waits for others and may be repeated, until it is answered or fails with what
+   * time does not heal.
+   */
+  <Q, R> CompletableFuture<R> persist(
+      MethodDescriptor<Q, R> method, Q request, Predicate<SidekeeperException> heals) {
+    return repeat(method, request, heals, LONGEST);
   }
 
   private <Q, R> CompletableFuture<R> repeat(
-      MethodDescriptor<Q, R> method, Q request, Predicate<SidekeeperException> heals) {
+      MethodDescriptor<Q, R> method,
+      Q request,
+      Predicate<SidekeeperException> heals,
+      Duration time) {
     CompletableFuture<R> result = new CompletableFuture<>();
     Runnable forget = atClose(() -> result.completeExceptionally(closed()));
     result.whenComplete((reply, failure) -> forget.run());
-    new Repetition<>(method, request, heals, result).begin();
+    new Repetition<>(method, request, heals, time, result).begin();
     return result;
   }
 
@@ -306,14 +321,16 @@ final class Calls {
     private final Q request;
     private final Predicate<SidekeeperException> heals;
     private final CompletableFuture<R> result;
-    private final long until = System.nanoTime() + TIMEOUT.toNanos();
+    private final long until;
     private final Pause pause = new Pause();
 
     Repetition(
         MethodDescriptor<Q, R> method,
         Q request,
         Predicate<SidekeeperException> heals,
+        Duration time,
         CompletableFuture<R> result) {
+      this.until = System.nanoTime() + time.toNanos();
       this.method = method;
       this.request = request;
       this.heals = heals;

@@ -1,5 +1,10 @@
 package io.sidekeeper;
 
+import io.sidekeeper.barrier.v1.BarrierServiceGrpc;
+import io.sidekeeper.barrier.v1.EnterRequest;
+import io.sidekeeper.barrier.v1.EnterResponse;
+import io.sidekeeper.barrier.v1.RemoveRequest;
+import io.sidekeeper.barrier.v1.SetRequest;
 import io.sidekeeper.election.v1.CampaignRequest;
 import io.sidekeeper.election.v1.CampaignResponse;
 import io.sidekeeper.election.v1.ElectionServiceGrpc;
@@ -53,6 +58,7 @@ public final class Client implements AutoCloseable {
   private final Kind<
           io.sidekeeper.semaphore.v1.AcquireRequest, io.sidekeeper.semaphore.v1.AcquireResponse>
       permits;
+  private final Kind<EnterRequest, EnterResponse> entries;
   private final Config config;
 
   /**
@@ -84,6 +90,7 @@ public final class Client implements AutoCloseable {
     leases = Lease.kind(core);
     members = Membership.kind(core);
     permits = Permits.kind(core);
+    entries = BarrierEntry.kind(core);
     candidacies = Leadership.kind(core);
     config = new Config(core);
   }
@@ -611,6 +618,106 @@ public final class Client implements AutoCloseable {
         SemaphoreServiceGrpc.getWatchMethod(),
         io.sidekeeper.semaphore.v1.WatchRequest.newBuilder().setName(name).build(),
         message -> message == null ? null : SemaphoreView.of(message.getView()));
+  }
+
+  /**
+   * Sets a barrier, at which {@link #awaitBarrier(String)} waits until it is removed. Setting it
+   * again does nothing.
+   *
+   * @param name of the barrier
+   * @throws InterruptedException if the thread is interrupted; it may be set then
+   * @throws SidekeeperException with the reason NAME_IS_DIRECTORY if callers stand at a double
+   *     barrier of this name; if the sidecar or the ensemble is away
+   */
+  public void setBarrier(String name) throws InterruptedException {
+    SetRequest request = SetRequest.newBuilder().setName(name).build();
+    Waiting.await(core.calls.insist(BarrierServiceGrpc.getSetMethod(), request));
+  }
+
+  /**
+   * Removes a barrier: whoever waits at it goes on. Removing one that is not set does nothing.
+   *
+   * @param name of the barrier
+   * @throws InterruptedException if the thread is interrupted; it may be removed then
+   * @throws SidekeeperException with the reason NAME_IS_DIRECTORY if callers stand at a double
+   *     barrier of this name; if it is not known to be removed
+   */
+  public void removeBarrier(String name) throws InterruptedException {
+    RemoveRequest request = RemoveRequest.newBuilder().setName(name).build();
+    Waiting.await(core.calls.attempt(BarrierServiceGrpc.getRemoveMethod(), request));
+  }
+
+  /**
+   * Waits until a barrier is not set, for as long as it takes.
+   *
+   * @param name of the barrier
+   * @throws InterruptedException if the thread is interrupted
+   * @throws SidekeeperException if the sidecar refuses it
+   */
+  public void awaitBarrier(String name) throws InterruptedException {
+    awaitBarrier(name, null, () -> {});
+  }
+
+  /**
+   * Waits until a barrier is not set, or was not at a moment since the call. While the sidecar or
+   * the ensemble is away, it waits anew.
+   *
+   * @param name of the barrier
+   * @param waitTimeout how long to wait, more than zero; null for ever
+   * @param waiting is called, on a thread of the client, when it is known that the barrier is set
+   * @throws InterruptedException if the thread is interrupted
+   * @throws WaitTimeoutException if there was no such moment in time, as far as is known
+   * @throws SidekeeperException if the sidecar refuses it
+   */
+  public void awaitBarrier(String name, @Nullable Duration waitTimeout, Runnable waiting)
+      throws InterruptedException {
+    Waiting.await(BarrierWait.begin(core, name, waitTimeout, waiting));
+  }
+
+  /**
+   * Does the same as {@link #awaitBarrier(String, Duration, Runnable)}, without a wait.
+   *
+   * @param name of the barrier
+   * @param waitTimeout how long to wait, more than zero; null for ever
+   * @param waiting is called, on a thread of the client, when it is known that the barrier is set
+   * @return a stage that is completed when the barrier is not set, or fails as awaitBarrier does;
+   *     cancel it to wait no longer
+   */
+  public CompletableFuture<Void> awaitBarrierAsync(
+      String name, @Nullable Duration waitTimeout, Runnable waiting) {
+    return core.workers.hand(BarrierWait.begin(core, name, waitTimeout, waiting));
+  }
+
+  /**
+   * Waits until so many callers stand at a double barrier, and enters it with them. While the
+   * sidecar or the ensemble is away, it tries again for as long as the options say.
+   *
+   * @param barrier its name
+   * @param size how many enter together, this one among them: 1 to 1,000, and the same for all
+   * @param options how to enter
+   * @return the entry, whose caller is certainly inside for some time to come; leave
+   * @throws InterruptedException if the thread is interrupted; nobody waits for the caller then
+   * @throws WaitTimeoutException if there were not enough in time
+   * @throws SidekeeperException if the sidecar refuses it, or it or the ensemble is away
+   */
+  public BarrierEntry enterBarrier(String barrier, int size, BarrierOptions options)
+      throws InterruptedException {
+    return Waiting.await(
+        BarrierEntry.enter(entries, leases, barrier, size, options), BarrierEntry::giveUp);
+  }
+
+  /**
+   * Does the same as {@link #enterBarrier}, without a wait.
+   *
+   * @param barrier its name
+   * @param size how many enter together
+   * @param options how to enter
+   * @return the entry, or what enterBarrier throws; cancel it to go away from the barrier
+   */
+  public CompletableFuture<BarrierEntry> enterBarrierAsync(
+      String barrier, int size, BarrierOptions options) {
+    return core.workers.hand(
+        BarrierEntry.enter(entries, leases, barrier, size, options), BarrierEntry::giveUp);
   }
 
   /**

@@ -171,6 +171,11 @@ abstract class HeldStream<Q, R extends Message> extends Held {
         Status.Code.UNAVAILABLE, "", new Told("the sidecar ended the stream without a reason"));
   }
 
+  /** Says whether nothing more is told of it. */
+  final boolean isStreamOver() {
+    return followed.isDone();
+  }
+
   /**
    * Says why it is over for the caller, who has not released it: lost, or released by its id
    * elsewhere. Null if the caller has, and as long as it is not over.

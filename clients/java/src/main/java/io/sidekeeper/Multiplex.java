@@ -376,6 +376,10 @@ final class Multiplex {
         holdId = event.getAcquirePermits().getGranted().getHoldId();
         token = event.getAcquirePermits().getGranted().getToken();
         granted = true;
+      } else if (event.getEnter().hasEntered()) {
+        holdId = event.getEnter().getEntered().getHoldId();
+        token = event.getEnter().getEntered().getToken();
+        granted = true;
       } else if (event.getJoin().hasJoined()) {
         token = event.getJoin().getJoined().getIncarnation();
         granted = true;

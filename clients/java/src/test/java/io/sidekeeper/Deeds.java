@@ -33,7 +33,7 @@ final class Deeds {
         Stage.Pending pending = stage.thing(step, Stage.Pending.class);
         assertTrue(pending.task.cancel(true));
       }
-      case "release" -> give(step, stage.thing(step, Excluding.class)::release);
+      case "release" -> give(step, stage.thing(step, Held.class)::close);
       case "open lease" -> openLease(step);
       case "close lease" -> give(step, stage.thing(step, Lease.class)::close);
       case "close" -> stage.client(step).close();
@@ -91,7 +91,7 @@ final class Deeds {
       }
       case "take" -> take(step);
       case "join" -> join(step);
-      case "leave" -> give(step, stage.thing(step, Membership.class)::leave);
+      case "leave" -> leave(step);
       case "put" -> put(step);
       case "get" -> {
         Entry entry =
@@ -115,6 +115,21 @@ final class Deeds {
                           step.text("election"), step.text("to"), step.text("reason", ""), null));
       case "delete" -> give(step, () -> stage.client(step).config().delete(step.text("key")));
       case "watch" -> watch(step);
+      default -> playBarriers(step);
+    }
+  }
+
+  private void playBarriers(Step step) throws Exception {
+    switch (step.text("do")) {
+      case "set barrier" -> give(step, () -> stage.client(step).setBarrier(step.text("barrier")));
+      case "remove barrier" ->
+          give(step, () -> stage.client(step).removeBarrier(step.text("barrier")));
+      case "await barrier" -> {
+        Client client = stage.client(step);
+        Stage.Job job = new Stage.Job();
+        carryOut(step, job, () -> client.awaitBarrier(step.text("barrier"), null, job::count));
+      }
+      case "enter" -> enter(step);
       default -> throw new AssertionError("nobody knows how to do " + step);
     }
   }
@@ -130,6 +145,47 @@ final class Deeds {
           giving.run();
           return true;
         });
+  }
+
+  /** Does it, in the background if it is for later. */
+  private void carryOut(Step step, Stage.Job job, Giving giving) throws Exception {
+    if (!step.is("later")) {
+      give(step, giving);
+      return;
+    }
+    stage.background(
+        step,
+        job,
+        () -> {
+          giving.run();
+          return true;
+        });
+  }
+
+  private void leave(Step step) throws Exception {
+    Held held = stage.thing(step, Held.class);
+    Giving leave = held instanceof BarrierEntry entry ? entry::leave : ((Membership) held)::leave;
+    carryOut(step, new Stage.Job(), leave);
+  }
+
+  private void enter(Step step) throws Exception {
+    Client client = stage.client(step);
+    Stage.Pending pending = new Stage.Pending();
+    BarrierListener listener =
+        new BarrierListener() {
+          @Override
+          public void waiting(int present) {
+            pending.present = present;
+          }
+        };
+    BarrierOptions options =
+        new BarrierOptions().lease(lease(step)).waitTimeout(step.time("wait")).listener(listener);
+    String barrier = step.text("barrier");
+    if (step.is("later")) {
+      stage.later(step, pending, client.enterBarrierAsync(barrier, step.whole("size"), options));
+    } else {
+      stage.attempt(step, () -> client.enterBarrier(barrier, step.whole("size"), options));
+    }
   }
 
   private Sequence sequence(Step step) {

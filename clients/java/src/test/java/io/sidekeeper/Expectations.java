@@ -1,6 +1,7 @@
 package io.sidekeeper;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -83,8 +84,19 @@ final class Expectations {
       case "state" ->
           stage.until(step, () -> step.get("is").equals(told(step).state) && !told(step).stale);
       case "stale" -> stage.until(step, () -> told(step).stale);
+      case "going on" -> assertFalse(job(step).task.isDone(), step::toString);
+      case "waiting" -> stage.until(step, () -> isWaiting(step));
+      case "round" -> {
+        long than = ((BarrierEntry) stage.things.get(step.text("than"))).round();
+        long round = stage.thing(step, BarrierEntry.class).round();
+        assertTrue(step.text("is").equals("same") ? round == than : round > than, step::toString);
+      }
       default -> throw new AssertionError("nobody knows how to expect " + step);
     }
+  }
+
+  private boolean isWaiting(Step step) {
+    return step.has("number") ? pending(step).present == step.whole("number") : job(step).times > 0;
   }
 
   private interface Look {

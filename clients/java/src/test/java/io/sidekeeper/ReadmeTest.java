@@ -96,7 +96,7 @@ class ReadmeTest {
 
   @Test
   void thereAreSnippets() {
-    assertEquals(9, shownIn("clients/java/README.md").size());
+    assertEquals(10, shownIn("clients/java/README.md").size());
   }
 
   @Test

@@ -4,8 +4,11 @@ import com.google.protobuf.Any;
 import com.google.protobuf.Duration;
 import com.google.rpc.ErrorInfo;
 import io.grpc.BindableService;
+import io.grpc.Context;
+import io.grpc.Deadline;
 import io.grpc.Server;
 import io.grpc.Status;
+import io.grpc.StatusException;
 import io.grpc.netty.shaded.io.grpc.netty.NettyServerBuilder;
 import io.grpc.netty.shaded.io.netty.channel.ChannelOption;
 import io.grpc.netty.shaded.io.netty.channel.MultiThreadIoEventLoopGroup;
@@ -13,6 +16,9 @@ import io.grpc.netty.shaded.io.netty.channel.nio.NioIoHandler;
 import io.grpc.netty.shaded.io.netty.channel.socket.nio.NioServerDomainSocketChannel;
 import io.grpc.protobuf.StatusProto;
 import io.grpc.stub.StreamObserver;
+import io.sidekeeper.barrier.v1.BarrierServiceGrpc;
+import io.sidekeeper.barrier.v1.LeaveRequest;
+import io.sidekeeper.barrier.v1.LeaveResponse;
 import io.sidekeeper.lease.v1.Checked;
 import io.sidekeeper.lease.v1.Ended;
 import io.sidekeeper.lease.v1.Event;
@@ -58,6 +64,12 @@ final class Scripted implements AutoCloseable {
   /** The calls of other kinds, by name. */
   final BlockingQueue<String> calls = new LinkedBlockingQueue<>();
 
+  /** What it answers each Leave with, before it says that all have left. */
+  final BlockingQueue<StatusException> refusals = new LinkedBlockingQueue<>();
+
+  /** Until when the client waits for the newest Leave. */
+  volatile @Nullable Deadline leaveTime;
+
   /** With which reason it refuses to open a lease; null if it does not. */
   volatile @Nullable String refusal;
 
@@ -93,7 +105,7 @@ final class Scripted implements AutoCloseable {
   }
 
   private Server start(NettyServerBuilder builder) throws IOException {
-    return builder.addService(leases()).addService(locks()).build().start();
+    return builder.addService(leases()).addService(locks()).addService(barriers()).build().start();
   }
 
   String address() {
@@ -157,6 +169,23 @@ final class Scripted implements AutoCloseable {
     opened();
   }
 
+  private BindableService barriers() {
+    return new BarrierServiceGrpc.BarrierServiceImplBase() {
+      @Override
+      public void leave(LeaveRequest request, StreamObserver<LeaveResponse> told) {
+        leaveTime = Context.current().getDeadline();
+        calls.add("Leave " + request.getHoldId());
+        StatusException refused = refusals.poll();
+        if (refused == null) {
+          told.onNext(LeaveResponse.getDefaultInstance());
+          told.onCompleted();
+        } else {
+          told.onError(refused);
+        }
+      }
+    };
+  }
+
   private BindableService locks() {
     return new LockServiceGrpc.LockServiceImplBase() {
       @Override
@@ -210,14 +239,17 @@ final class Scripted implements AutoCloseable {
 
   /** Ends the stream with a reason of the sidecar's. */
   void fail(Status status, String reason) {
+    fail(refusal(status, reason));
+  }
+
+  static StatusException refusal(Status status, String reason) {
     ErrorInfo info = ErrorInfo.newBuilder().setDomain("sidekeeper").setReason(reason).build();
-    fail(
-        StatusProto.toStatusException(
-            com.google.rpc.Status.newBuilder()
-                .setCode(status.getCode().value())
-                .setMessage(reason)
-                .addDetails(Any.pack(info))
-                .build()));
+    return StatusProto.toStatusException(
+        com.google.rpc.Status.newBuilder()
+            .setCode(status.getCode().value())
+            .setMessage(reason)
+            .addDetails(Any.pack(info))
+            .build());
   }
 
   private void fail(Exception status) {

@@ -41,6 +41,7 @@ class Stage implements AutoCloseable {
   /** Something that is waited for in the background. */
   static final class Pending implements LockListener, CampaignListener {
     volatile int position;
+    volatile int present;
     volatile Map<String, Integer> ahead = Map.of();
     CompletableFuture<? extends Held> task = new CompletableFuture<>();
 
