@@ -44,6 +44,9 @@ func (a *agreementService) parse(request interface{ GetName() string }) (asked n
 
 func parseProposal(request *agreementv1.BeginRequest) (of recipes.Proposal, _ error) {
 	of.Participants, of.Value = request.GetParticipants(), request.GetValue()
+	if count := len(of.Participants); count < 1 || count > recipes.MaxParticipants {
+		return of, invalid("participants", fmt.Sprint(count), fmt.Sprintf("from 1 to %d", recipes.MaxParticipants))
+	}
 	for i, participant := range of.Participants {
 		if _, err := parseSegment("participants", participant); err != nil {
 			return of, err
@@ -51,9 +54,6 @@ func parseProposal(request *agreementv1.BeginRequest) (of recipes.Proposal, _ er
 		if slices.Contains(of.Participants[:i], participant) {
 			return of, invalid("participants", participant, "each of them once")
 		}
-	}
-	if count := len(of.Participants); count < 1 || count > recipes.MaxParticipants {
-		return of, invalid("participants", fmt.Sprint(count), fmt.Sprintf("from 1 to %d", recipes.MaxParticipants))
 	}
 	if length := len(of.Value); length > longestProposal {
 		return of, invalid("value", fmt.Sprint(length, " bytes"), fmt.Sprintf("at most %d bytes", longestProposal))

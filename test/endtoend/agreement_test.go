@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
@@ -64,7 +66,12 @@ func (a agreeing) decided(vote grpc.ServerStreamingClient[agreementv1.VoteRespon
 
 func (a agreeing) awaits(through int, want agreementv1.Decision) {
 	a.t.Helper()
-	awaited, err := a.through[through].Await(a.t.Context(), &agreementv1.AwaitRequest{Name: a.name, Agreement: a.id})
+	asked := &agreementv1.AwaitRequest{Name: a.name, Agreement: a.id}
+	awaited, err := a.through[through].Await(a.t.Context(), asked)
+	for status.Code(err) == codes.Unavailable { // who was frozen has to reach the ensemble again
+		await(a.t, "a while", patient, after(100*time.Millisecond))
+		awaited, err = a.through[through].Await(a.t.Context(), asked)
+	}
 	must(a.t, err)
 	if awaited.GetDecision() != want {
 		a.t.Fatalf("who awaits hears %s, want %s", awaited.GetDecision(), want)
@@ -82,7 +89,7 @@ func TestParticipantsOfTwoSidecarsHearOfOneDecision(t *testing.T) {
 	}
 
 	a = beginAgreement(t, sidecars)
-	a.votes(1, sidecars[1].lasting(t, 3*time.Second)) // which soon expires
+	a.votes(1, sidecars[1].lasting(t, 6*time.Second)) // which soon expires
 	sidecars[1].freeze()
 	a.awaits(0, agreementv1.Decision_DECISION_ABORT) // once its session has expired
 	a.decided(a.votes(0, ""), agreementv1.Decision_DECISION_ABORT)

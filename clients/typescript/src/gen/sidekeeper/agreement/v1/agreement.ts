@@ -1312,8 +1312,8 @@ export const ForgetResponse: MessageFns<ForgetResponse> = {
  * AgreementService has participants agree whether all of them do something or none does: two-phase commit. Somebody begins an agreement, naming
  * the participants and a deadline, and tells them its id. Each participant prepares, and then votes for COMMIT with Vote, or has the agreement
  * aborted with Abort. The decision is made once and never changes. It is COMMIT only if every participant had voted for it, and the votes of all
- * stood in the very transaction that decided. It is ABORT if a participant ended its stream or lost its lease before the decision, if one voted
- * twice, if the deadline passed, or if somebody asked for it.
+ * stood in the very transaction that decided. It is ABORT if before that a vote has gone with its stream or lease, one voted twice, the deadline
+ * passed, or somebody asked for it.
  *
  * No coordinator is needed after Begin: every open Vote and Await has the decision made as soon as it can be. A participant that does not know how
  * an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
@@ -1344,9 +1344,9 @@ export const AgreementServiceService = {
   },
   /**
    * Vote votes for COMMIT. It sends `voted` once and `decided` when there is a decision, and then ends; meanwhile it sends `suspended` and `resumed`.
-   * The vote stands until the stream ends, however it ends: if it ends before the decision, that is ABORT. Each participant votes once: another
-   * Vote in its name is ABORT, also when the first has ended, unless the agreement is decided. Prepare before the call, so that both decisions can be
-   * carried out. If the stream ends without `decided`, ask with Await. Not idempotent.
+   * The vote goes when the stream ends, however it ends: ABORT, unless COMMIT was decided until then. So if the stream ends without `decided`,
+   * the decision may be either: ask with Await. Each participant votes once: another Vote in its name is ABORT, also when the first has ended, unless
+   * the agreement is decided. Prepare before the call, so that both decisions can be carried out. Not idempotent.
    *
    * Set no deadline: it ends the vote as well.
    *
@@ -1355,10 +1355,10 @@ export const AgreementServiceService = {
    *   NOT_FOUND (AGREEMENT_NOT_FOUND): no such agreement, or its decision was removed.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already votes in this agreement.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: ABORT, unless it was decided before.
-   *   ABORTED (LEASE_CLOSED): the lease was closed: ABORT, unless it was decided before.
-   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired: ABORT, unless it was decided before.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: it may never be COMMIT.
+   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive. Ask with Await.
+   *   ABORTED (LEASE_CLOSED): the lease was closed. Ask with Await.
+   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired. Ask with Await.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost, and the vote may not stand: ask with Await, or have the agreement aborted.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `voted` only. Voting again is safe, and may be ABORT.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
@@ -1463,9 +1463,9 @@ export interface AgreementServiceServer extends UntypedServiceImplementation {
   begin: handleUnaryCall<BeginRequest, BeginResponse>;
   /**
    * Vote votes for COMMIT. It sends `voted` once and `decided` when there is a decision, and then ends; meanwhile it sends `suspended` and `resumed`.
-   * The vote stands until the stream ends, however it ends: if it ends before the decision, that is ABORT. Each participant votes once: another
-   * Vote in its name is ABORT, also when the first has ended, unless the agreement is decided. Prepare before the call, so that both decisions can be
-   * carried out. If the stream ends without `decided`, ask with Await. Not idempotent.
+   * The vote goes when the stream ends, however it ends: ABORT, unless COMMIT was decided until then. So if the stream ends without `decided`,
+   * the decision may be either: ask with Await. Each participant votes once: another Vote in its name is ABORT, also when the first has ended, unless
+   * the agreement is decided. Prepare before the call, so that both decisions can be carried out. Not idempotent.
    *
    * Set no deadline: it ends the vote as well.
    *
@@ -1474,10 +1474,10 @@ export interface AgreementServiceServer extends UntypedServiceImplementation {
    *   NOT_FOUND (AGREEMENT_NOT_FOUND): no such agreement, or its decision was removed.
    *   FAILED_PRECONDITION (ALREADY_CONTENDING): this lease already votes in this agreement.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
-   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive: ABORT, unless it was decided before.
-   *   ABORTED (LEASE_CLOSED): the lease was closed: ABORT, unless it was decided before.
-   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired: ABORT, unless it was decided before.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost: it may never be COMMIT.
+   *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive. Ask with Await.
+   *   ABORTED (LEASE_CLOSED): the lease was closed. Ask with Await.
+   *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired. Ask with Await.
+   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost, and the vote may not stand: ask with Await, or have the agreement aborted.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `voted` only. Voting again is safe, and may be ABORT.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
