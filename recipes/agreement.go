@@ -18,13 +18,18 @@ var (
 	ErrNoAgreement = errors.New("no such agreement")
 	// ErrNoParticipant means that the agreement was begun without this participant.
 	ErrNoParticipant = errors.New("not a participant of the agreement")
+	// ErrUndecided means that the agreement is not decided, so that it cannot be forgotten.
+	ErrUndecided = errors.New("the agreement is not decided")
 )
 
 // What bounds agreements: a decision checks each vote, and all of one name are read as a whole.
 const (
-	MaxAgreements   = 64
+	MaxAgreements   = 256
 	MaxParticipants = 32
 )
+
+// Retention is how long after its deadline a decision is kept for who was frozen or away, unless it is forgotten.
+const Retention = time.Hour
 
 // A Decision is what an agreement comes to, once and for good; empty before that.
 type Decision string
@@ -34,6 +39,9 @@ const (
 	DecisionCommit Decision = "COMMIT"
 	DecisionAbort  Decision = "ABORT"
 )
+
+// undecided stands in the place of a decision. It is longer than each, so that deciding needs no room that a quota may refuse.
+const undecided Decision = "UNDECIDED"
 
 // Agreements are the two-phase commits of one name. Each is a node whose name is drawn for it alone, and whose data hold the proposal and, from
 // their second version on, the decision. Who votes for COMMIT makes two nodes in it: a claim, which stays, so that a participant votes once at
@@ -57,7 +65,7 @@ type Proposal struct {
 type agreementForm struct {
 	Proposal
 
-	Decision Decision `json:"decision,omitempty"`
+	Decision Decision `json:"decision"`
 }
 
 // An Agreement is one as a look has shown it.
@@ -80,7 +88,14 @@ func decodeAgreement(id string, node Node) (Agreement, error) {
 	if json.Unmarshal(node.Data, &of.agreementForm) != nil || len(of.Participants) == 0 || len(of.Participants) > MaxParticipants {
 		return Agreement{}, ErrNoAgreement
 	}
-	return of, nil
+	switch of.Decision {
+	case DecisionCommit, DecisionAbort:
+		return of, nil
+	case undecided:
+		of.Decision = ""
+		return of, nil
+	}
+	return Agreement{}, ErrNoAgreement
 }
 
 // Deadline is when the agreement is ABORT.
@@ -97,16 +112,16 @@ func (a *Agreement) count(names []string) {
 	}
 }
 
-// Begin begins an agreement and returns its id. A *FullDirectory if MaxAgreements are under way. ErrOutcomeUnknown if the reply was lost and the
-// outcome cannot be found out: if it has begun then, nobody knows its id, and it does nothing.
+// Begin begins an agreement and returns its id. A *FullDirectory if MaxAgreements are kept that may not go yet. ErrOutcomeUnknown if the reply was
+// lost and the outcome cannot be found out: if it has begun then, nobody knows its id, and it does nothing.
 func (a Agreements) Begin(ctx context.Context, store Store, proposal Proposal) (id string, _ error) {
 	if err := a.makeRoom(ctx, store); err != nil {
 		return "", err
 	}
 	id = rand.Text()
-	begin := Create(a.node(id), encode(agreementForm{Proposal: proposal}))
+	begin := Create(a.node(id), encode(agreementForm{Proposal: proposal, Decision: undecided}))
 	_, err := store.Commit(ctx, begin)
-	if errors.Is(err, ErrNoNode) {
+	for attempt := 0; errors.Is(err, ErrNoNode) && attempt < maxAttempts; attempt++ { // the ensemble may have just removed the directory
 		if err = store.MakeDirectory(ctx, a.Path); err == nil {
 			_, err = store.Commit(ctx, begin)
 		}
@@ -119,7 +134,7 @@ func (a Agreements) Begin(ctx context.Context, store Store, proposal Proposal) (
 	return id, err
 }
 
-// makeRoom forgets the oldest agreements that are decided, if there are as many as may be.
+// makeRoom forgets the oldest agreements whose retention is over, if there are as many as may be.
 func (a Agreements) makeRoom(ctx context.Context, store Store) error {
 	names, err := childrenNamed(store.Children(ctx, a.Path))
 	if err != nil || len(names) < MaxAgreements {
@@ -129,13 +144,18 @@ func (a Agreements) makeRoom(ctx context.Context, store Store) error {
 	left := len(all)
 	for i := range all {
 		of := &all[i]
-		if err == nil && left >= MaxAgreements && (of.Decision != "" || of.isOverdue()) {
+		if err != nil || left < MaxAgreements || time.Until(of.Deadline()) > -Retention {
+			continue
+		}
+		if _, err = a.Abort(ctx, store, of.ID); err == nil { // nobody has looked at it since the deadline
 			err = a.Forget(ctx, store, of.ID)
-			left--
+		}
+		if err == nil || errors.Is(err, ErrNoAgreement) {
+			left, err = left-1, nil
 		}
 	}
 	if err == nil && left >= MaxAgreements {
-		return &FullDirectory{Path: a.Path, Limit: "agreements under way", Used: left, Max: MaxAgreements}
+		return &FullDirectory{Path: a.Path, Limit: "agreements that are kept", Used: left, Max: MaxAgreements}
 	}
 	return err
 }
@@ -151,8 +171,8 @@ func (a Agreements) List(ctx context.Context, tree Tree) ([]Agreement, error) {
 	}
 	all := make([]Agreement, len(names))
 	err = EachOf(len(names), func(i int) (err error) {
-		if all[i], err = a.read(ctx, tree, names[i]); errors.Is(err, ErrNoAgreement) {
-			return nil
+		if all[i], err = a.read(ctx, tree, names[i]); errors.Is(err, ErrNoAgreement) || errors.Is(err, ErrDenied) {
+			return nil // not ours
 		}
 		return err
 	})
@@ -212,24 +232,30 @@ func (a Agreements) decide(ctx context.Context, store Store, of Agreement, decis
 	return err
 }
 
-// Forget removes an agreement, after it has decided ABORT if that is not decided. It is as good if there is none.
+// Forget removes an agreement that is decided. It is as good if there is none. ErrUndecided.
 func (a Agreements) Forget(ctx context.Context, store Store, id string) (failure error) {
 	for range maxAttempts {
-		if _, err := a.Abort(ctx, store, id); errors.Is(err, ErrNoAgreement) {
+		switch of, err := a.Get(ctx, store, id); {
+		case errors.Is(err, ErrNoAgreement):
 			return nil
-		} else if err != nil {
-			return err
+		case err != nil:
+			return errors.Join(failure, err)
+		case of.Decision == "":
+			return ErrUndecided
 		}
 		names, err := childrenNamed(store.Children(ctx, a.node(id)))
 		if err != nil {
-			return err
+			return errors.Join(failure, err)
 		}
 		var changes []Change
 		for _, name := range names {
 			changes = append(changes, Delete(a.node(id)+"/"+name, -1))
 		}
 		_, failure = store.Commit(ctx, append(changes, Delete(a.node(id), -1))...)
-		if failure != nil && !isMoved(failure) && !errors.Is(failure, ErrNotEmpty) && !errors.Is(failure, ErrOutcomeUnknown) {
+		switch {
+		case isMoved(failure) || errors.Is(failure, ErrNotEmpty): // a vote has come or gone
+			failure = ErrOutcomeUnknown
+		case !errors.Is(failure, ErrOutcomeUnknown):
 			return failure
 		}
 	}

@@ -162,7 +162,7 @@ func TestACommitThatComesLateIsNotCarriedOut(t *testing.T) {
 		"one died":                              func(_ agreement, first voter) { first.session.Expire() },
 		"one died and came back under its name": func(a agreement, first voter) { first.session.Expire(); a.voteUnheard("a") },
 		"it was aborted":                        func(a agreement, _ voter) { _, _ = transfers.Abort(a.living, a.NewReader(), a.id) },
-		"it was aborted and forgotten":          func(a agreement, _ voter) { _ = transfers.Forget(a.living, a.NewReader(), a.id) },
+		"it was aborted and forgotten":          func(a agreement, _ voter) { a.forget() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w world) {
@@ -191,6 +191,19 @@ func TestACommitThatComesLateIsNotCarriedOut(t *testing.T) {
 				a.is(want)
 			})
 		})
+	}
+}
+
+// forget aborts and forgets it.
+func (a agreement) forget() {
+	a.Helper()
+	reader := a.NewReader()
+	if err := transfers.Forget(a.living, reader, a.id); !errors.Is(err, recipes.ErrUndecided) {
+		a.Errorf("forgotten before it is decided: %v", err)
+	}
+	_, aborted := transfers.Abort(a.living, reader, a.id)
+	if err := errors.Join(aborted, transfers.Forget(a.living, reader, a.id)); err != nil {
+		a.Error(err)
 	}
 }
 
@@ -302,7 +315,7 @@ func TestOnlyParticipantsVoteAndForgottenAgreementsAreNotVotedIn(t *testing.T) {
 		session.Before(func(operation standin.Operation) error {
 			if operation.Name == "Create" {
 				session.Before(nil)
-				return transfers.Forget(w.living, w.NewReader(), a.id)
+				a.forget()
 			}
 			return nil
 		})
@@ -316,43 +329,61 @@ func TestOnlyParticipantsVoteAndForgottenAgreementsAreNotVotedIn(t *testing.T) {
 	})
 }
 
-func TestTheOldestDecisionsGoAndWhatIsUnderWayStays(t *testing.T) {
+func TestDecisionsAreKeptForAnHourAfterTheirDeadline(t *testing.T) {
 	inBubble(t, func(w world) {
-		old := w.begin("a")
-		time.Sleep(time.Second)
-		oldest := w.begin("a")
-		oldest.is("COMMIT", oldest.vote("a"))
+		first := w.begin("a")
+		first.is("COMMIT", first.vote("a"))
+		unseen := w.begin("a") // until its hour is over
 		for range recipes.MaxAgreements - 2 {
-			last := w.begin("a")
-			last.is("COMMIT", last.vote("a"))
+			w.begin("a")
 		}
+		refused := func() {
+			_, err := transfers.Begin(w.living, w.NewReader(), recipes.Proposal{Participants: []string{"a"}, Timeout: time.Minute})
+			if !errors.Is(err, recipes.ErrDirectoryTooLarge) {
+				t.Errorf("one too many: %v", err)
+			}
+		}
+		refused()
+		time.Sleep(time.Minute + recipes.Retention - time.Second)
+		refused()
+		first.is("COMMIT")
+		time.Sleep(2 * time.Second)
 		w.begin("a")
-		oldest.is(recipes.ErrNoAgreement.Error())
+		first.is(recipes.ErrNoAgreement.Error())
+		w.begin("a")
+		unseen.is(recipes.ErrNoAgreement.Error())
 		all, err := transfers.List(w.living, w.NewReader())
-		if err != nil || len(all) != recipes.MaxAgreements || all[0].ID != old.id || all[0].Decision != "" {
+		if err != nil || len(all) != recipes.MaxAgreements {
 			t.Errorf("%d agreements, %v", len(all), err)
 		}
 	})
 }
 
-func TestNoMoreAreUnderWayThanMayBeUntilTheirDeadline(t *testing.T) {
+// Where a quota of bytes is used up, what needs no more of them can still be written.
+func TestADecisionNeedsNoMoreRoomThanItsAgreement(t *testing.T) {
 	inBubble(t, func(w world) {
-		for range recipes.MaxAgreements {
-			w.begin("a")
+		committed, aborted := w.begin("a"), w.begin("a", "b")
+		length := func(a agreement) int {
+			node, err := w.NewReader().Get(w.living, path.Join(transfers.Path, a.id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(node.Data)
 		}
-		_, err := transfers.Begin(w.living, w.NewReader(), recipes.Proposal{Participants: []string{"a"}, Timeout: time.Minute})
-		if !errors.Is(err, recipes.ErrDirectoryTooLarge) {
-			t.Error(err)
-		}
+		before := []int{length(committed), length(aborted)}
+		committed.is("COMMIT", committed.vote("a"))
 		time.Sleep(61 * time.Second)
-		w.begin("a")
+		aborted.is("ABORT")
+		if length(committed) > before[0] || length(aborted) > before[1] {
+			t.Errorf("%d bytes before, and %d and %d after", before, length(committed), length(aborted))
+		}
 	})
 }
 
 func TestWhatOthersPutBesideAgreementsIsNone(t *testing.T) {
 	inBubble(t, func(w world) {
 		a := w.begin("a", "b")
-		for i, data := range []string{"", "{}", "null", `{"participants":[]}`, "\xff"} {
+		for i, data := range []string{"", "{}", "null", `{"participants":[]}`, `{"participants":["a"]}`, `{"participants":["a"],"decision":"MAYBE"}`, "\xff"} {
 			w.make(path.Join(transfers.Path, fmt.Sprint(i)), []byte(data), embedded.Persistent, 0)
 		}
 		a.vote("a")
@@ -373,10 +404,10 @@ func TestNobodyEverHearsOfAnotherDecision(t *testing.T) {
 			a := w.begin("a", "b", "c")
 			var heard []decided
 			for _, participant := range []string{"a", "b", "c"} {
-				session := w.session()
+				session, pause := w.session(), upTo(dice, 50*time.Millisecond)
 				unsteady(session, dice)
 				go func() {
-					time.Sleep(upTo(dice, 50*time.Millisecond))
+					time.Sleep(pause)
 					_, _ = transfers.Vote(w.living, session, session, a.id, participant, recipes.About{})
 				}()
 				heard = append(heard, a.awaitAlways(session.Reader()))

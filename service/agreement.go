@@ -100,15 +100,18 @@ func (a *agreementService) Forget(ctx context.Context, request *agreementv1.Forg
 	return &agreementv1.ForgetResponse{}, err
 }
 
-func (a *agreementService) Await(ctx context.Context, request *agreementv1.AwaitRequest) (*agreementv1.AwaitResponse, error) {
+func (a *agreementService) Await(request *agreementv1.AwaitRequest, stream grpc.ServerStreamingServer[agreementv1.AwaitResponse]) error {
 	_, all, err := a.parse(request)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	ctx, release := a.services.drain.bound(ctx)
-	defer release()
-	decision, err := all.Await(ctx, a.services.ensemble, request.GetAgreement())
-	return &agreementv1.AwaitResponse{Decision: decided(decision)}, err
+	decision, err := holdNothing(a.services, stream, func(ctx context.Context, _ func(*agreementv1.AwaitResponse)) (recipes.Decision, error) {
+		return all.Await(ctx, a.services.ensemble, request.GetAgreement())
+	})
+	if err != nil {
+		return err
+	}
+	return stream.Send(&agreementv1.AwaitResponse{Decision: decided(decision)})
 }
 
 func (a *agreementService) Get(ctx context.Context, request *agreementv1.GetRequest) (*agreementv1.GetResponse, error) {
@@ -169,9 +172,8 @@ func (a *agreementService) Vote(request *agreementv1.VoteRequest, stream grpc.Se
 	return v.run(stream.Context(), heldRecipe[*agreementv1.VoteResponse]{
 		heldParams: params, resource: resource{kindAgreement, asked.text + ":" + request.GetAgreement()},
 		awaitTurn: v.vote, begin: v.begin, look: v.look, removed: recipes.ErrNoAgreement,
-		end:     func(why error) { v.services.endHold(v.hold, why) },
-		awaited: func(error) bool { return false },
-		gone:    func() { v.gone(context.WithoutCancel(stream.Context())) },
+		end:  func(why error) { v.services.endHold(v.hold, why) },
+		gone: func() { v.gone(context.WithoutCancel(stream.Context())) },
 		suspended: func(remaining time.Duration) *agreementv1.VoteResponse {
 			suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
 			return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Suspended{Suspended: suspended}}
@@ -187,8 +189,11 @@ func (v *voteStream) vote(ctx context.Context) error {
 	err := v.take(ctx, func(about recipes.About) (*recipes.Vote, error) {
 		return v.all.Vote(ctx, v.services.ensemble, v.lease.session, v.request.GetAgreement(), participant, about)
 	})
-	if errors.Is(err, recipes.ErrNoParticipant) {
+	switch {
+	case errors.Is(err, recipes.ErrNoParticipant):
 		return invalid("participant", participant, "one of those that Begin named")
+	case v.taking != nil && (errors.Is(err, recipes.ErrUnreachable) || errors.Is(err, errStopping) || v.single && errors.Is(err, recipes.ErrSessionEnded)):
+		return fmt.Errorf("%w: the vote may be part of a decision: %s", recipes.ErrOutcomeUnknown, err.Error()) // which says that nothing is held
 	}
 	return err
 }
@@ -203,8 +208,10 @@ func (v *voteStream) begin(context.Context) (*agreementv1.VoteResponse, nodeStat
 // look awaits the decision, tells it and then ends the stream.
 func (v *voteStream) look(ctx context.Context) (nodeState, error) {
 	decision, err := v.all.Await(ctx, v.services.ensemble, v.request.GetAgreement())
-	if errors.Is(err, recipes.ErrNoAgreement) {
-		return nodeState{act: func() error { return err }}, nil
+	for _, final := range []error{recipes.ErrNoAgreement, recipes.ErrDenied, recipes.ErrQuota} {
+		if errors.Is(err, final) {
+			return nodeState{act: func() error { return err }}, nil
+		}
 	}
 	return nodeState{act: func() error {
 		v.decided = true

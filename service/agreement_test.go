@@ -12,6 +12,8 @@ import (
 
 	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
+	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/support/standin"
 )
 
 // begun begins an agreement and returns its id.
@@ -69,10 +71,16 @@ func (v *voting) next() string {
 
 // awaits is what Await says.
 func (s *scene) awaits(from callers, agreement string) string {
-	response, err := from.agreements.Await(s.context(), &agreementv1.AwaitRequest{Name: "transfers", Agreement: agreement})
+	stream, err := from.agreements.Await(s.context(), &agreementv1.AwaitRequest{Name: "transfers", Agreement: agreement})
 	if err != nil {
 		return outcome(err)
 	}
+	response, err := stream.Recv()
+	if err != nil {
+		return outcome(err)
+	}
+	_, err = stream.Recv()
+	same(s.t, "the end of Await", outcome(err), "OK")
 	return response.GetDecision().String()
 }
 
@@ -193,8 +201,50 @@ func TestAgreementsAreRefusedWhoseFieldsBreakRules(t *testing.T) {
 	id := s.begun(s.callers, "a")
 	s.voting(s.callers, id, "b", "").sees("InvalidArgument INVALID_FIELD participant")
 	s.voting(s.callers, "", "a", "").sees("InvalidArgument INVALID_FIELD agreement")
-	_, err := s.agreements.Forget(s.context(), &agreementv1.ForgetRequest{Name: "transfers", Agreement: id})
+	forget := &agreementv1.ForgetRequest{Name: "transfers", Agreement: id}
+	_, err := s.agreements.Forget(s.context(), forget)
+	same(t, "forget of what is not decided", outcome(err), "FailedPrecondition PRECONDITION_FAILED")
+	_, err = s.agreements.Abort(s.context(), &agreementv1.AbortRequest{Name: "transfers", Agreement: id})
+	s.must(err)
+	_, err = s.agreements.Forget(s.context(), forget)
 	s.must(err)
 	s.voting(s.callers, id, "a", "").sees("NotFound AGREEMENT_NOT_FOUND")
 	same(t, "await", s.awaits(s.callers, id), "NotFound AGREEMENT_NOT_FOUND")
+}
+
+// A vote that may have been sent is not said to be nothing.
+func TestAVoteThatMayStandIsNotDenied(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(s *scene, lease *opening) (vote *voting){
+		"the ensemble falls silent": func(s *scene, lease *opening) *voting {
+			lease.session.Before(func(operation standin.Operation) error {
+				if operation.Name == "Create" {
+					return recipes.ErrUnreachable
+				}
+				return nil
+			})
+			return s.voting(s.callers, s.begun(s.callers, "a", "b"), "a", lease.id)
+		},
+		"the sidecar begins to stop": func(s *scene, lease *opening) *voting {
+			sent, answered := make(chan struct{}), make(chan struct{})
+			s.t.Cleanup(func() { close(answered) })
+			lease.session.After(func(operation standin.Operation) error {
+				if operation.Name == "Create" {
+					close(sent)
+					<-answered
+				}
+				return nil
+			})
+			vote := s.voting(s.callers, s.begun(s.callers, "a", "b"), "a", lease.id)
+			<-sent
+			s.drain(time.Minute)
+			return vote
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			happens(s, s.open(s.callers, &leasev1.OpenRequest{})).sees("Aborted OUTCOME_UNKNOWN")
+		})
+	}
 }

@@ -244,15 +244,25 @@ func TestPermitsEndWhenOneOfTheirNodesIsRemoved(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.semaphore("calls", 3)
-	held := s.permits(s.callers, &semaphorev1.AcquireRequest{Name: "calls", Permits: 3})
-	held.sees("granted")
 	directory := "/sidekeeper/semaphores/calls/leases"
-	names := s.ensemble.memory.Names(directory)
-	same(t, "nodes", len(names), 3)
-	newest := slices.MaxFunc(names, func(a, b string) int { return cmp.Compare(a[len(a)-10:], b[len(b)-10:]) })
-	s.ensemble.memory.Delete(directory + "/" + newest)
-	held.sees("Aborted LOCK_BROKEN")
-	s.awaitShown("calls", "0 of 3:")
+	resize := func(limit int32) {
+		_, err := s.semaphores.Resize(s.context(), &semaphorev1.ResizeRequest{Name: "calls", Limit: limit, Reason: "less"})
+		s.must(err)
+	}
+	for removed := range 3 { // whichever it is, in the order in which they were made
+		resize(3)
+		held := s.permits(s.callers, &semaphorev1.AcquireRequest{Name: "calls", Permits: 3})
+		held.sees("granted")
+		names := slices.SortedFunc(slices.Values(s.ensemble.memory.Names(directory)), func(a, b string) int {
+			return cmp.Compare(a[len(a)-10:], b[len(b)-10:])
+		})
+		same(t, "nodes", len(names), 3)
+		resize(2)
+		held.sees("asked: less") // so that it has looked at all of them
+		s.ensemble.memory.Delete(directory + "/" + names[removed])
+		held.sees("Aborted LOCK_BROKEN")
+		s.awaitShown("calls", "0 of 2:")
+	}
 }
 
 func TestSemaphoresAreCreatedOnceAndListed(t *testing.T) {

@@ -12,7 +12,8 @@
 //		…
 //	}
 //
-// Programs in other languages are tested with `sidekeeper dev`, whose sidekeeper.dev.v1.DevService does the same.
+// The clients for Python, TypeScript and Java have kits that do the same; programs in other languages are tested with
+// `sidekeeper dev` and its sidekeeper.dev.v1.DevService.
 package sidekeepertest
 
 import (

@@ -26,7 +26,7 @@ end
 agreement = begun.call
 decisions = %w[a b].map { |participant| vote.call(agreement, participant) }
 puts "decided #{decisions.map(&:call).join(" ")}"
-puts "awaited #{agreements.await(AwaitRequest.new(name: name, agreement: agreement)).decision}"
+puts "awaited #{agreements.await(AwaitRequest.new(name: name, agreement: agreement)).first.decision}"
 
 agreement = begun.call
 decision = vote.call(agreement, "a")
@@ -35,7 +35,7 @@ puts "decided #{decision.call}"
 
 agreements.forget(ForgetRequest.new(name: name, agreement: agreement))
 begin
-  agreements.await(AwaitRequest.new(name: name, agreement: agreement))
+  agreements.await(AwaitRequest.new(name: name, agreement: agreement)).first
 rescue GRPC::NotFound => unknown
   puts "forgotten: #{unknown.metadata["sidekeeper-reason"]}"
 end

@@ -37,7 +37,7 @@ func agreeCommand(reach *reach, use, short string, args int, do agreeing) *cobra
 	return &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(args), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
-			return reach.bare(func(connection *grpc.ClientConn) error {
+			return reach.stubs(func(connection grpc.ClientConnInterface) error {
 				return do(command.Context(), agreementv1.NewAgreementServiceClient(connection), args, command.OutOrStdout())
 			})
 		},
@@ -98,7 +98,11 @@ func agreeAbort(ctx context.Context, agreements agreementv1.AgreementServiceClie
 }
 
 func agreeAwait(ctx context.Context, agreements agreementv1.AgreementServiceClient, args []string, to io.Writer) error {
-	awaited, err := agreements.Await(ctx, &agreementv1.AwaitRequest{Name: args[0], Agreement: args[1]})
+	stream, err := agreements.Await(ctx, &agreementv1.AwaitRequest{Name: args[0], Agreement: args[1]})
+	if err != nil {
+		return err
+	}
+	awaited, err := stream.Recv()
 	if err != nil {
 		return err
 	}
@@ -117,7 +121,7 @@ func (r *reach) agreeList(ctx context.Context, agreements agreementv1.AgreementS
 	}
 	row := func(of *agreementv1.Agreement) []string {
 		return []string{
-			show.Printable(of.GetAgreement()), decisionWord(of.GetDecision()), strings.Join(of.GetParticipants(), ","),
+			show.Printable(of.GetAgreement()), decisionWord(of.GetDecision()), show.Printable(strings.Join(of.GetParticipants(), ",")),
 			cmp.Or(strings.Join(of.GetVoted(), ","), "-"),
 		}
 	}

@@ -22,15 +22,31 @@ type devSettings struct {
 	options      dev.Options
 	ensemblePort uint16
 	faults       []string
+	untilInput   bool
 	logging      settings
 }
 
 // newDevCommand is a sidecar that needs nothing.
 func newDevCommand() *cobra.Command {
 	settings := &devSettings{}
-	return newServerCommand(&cobra.Command{
-		Use: "dev", Short: "Run a sidecar with an ensemble in memory, for development and tests",
-	}, settings.flags(), settings.check, settings.serve)
+	command := &cobra.Command{Use: "dev", Short: "Run a sidecar with an ensemble in memory, for development and tests"}
+	return newServerCommand(command, settings.flags(), settings.check, func(ctx context.Context, out, logged io.Writer) error {
+		if settings.untilInput {
+			ctx = untilEnd(ctx, command.InOrStdin())
+		}
+		return settings.serve(ctx, out, logged)
+	})
+}
+
+// untilEnd returns a context that ends with the input. What reads it ends with it, too, or else with the process: a pipe cannot be
+// left that nothing is written to.
+func untilEnd(ctx context.Context, input io.Reader) context.Context {
+	until, cancel := context.WithCancel(ctx)
+	go func() {
+		defer cancel()
+		_, _ = io.Copy(io.Discard, input) // however it ends
+	}()
+	return until
 }
 
 func (s *devSettings) check() (err error) {
@@ -51,6 +67,7 @@ func (s *devSettings) flags() *pflag.FlagSet {
 	f.Uint16Var(&s.ensemblePort, "ensemble-port", 0, "`port` on 127.0.0.1 where ZooKeeper clients of any kind can join the ensemble; 0 for one that the system chooses")
 	f.DurationVar(&s.options.SessionTimeout, "session-timeout", dev.SessionTimeout, "how long a lease survives without the ensemble, unless its client requests another value; 2.2s to 20s")
 	f.DurationVar(&s.options.DrainTimeout, "drain-timeout", 2*time.Second, "drain timeout for holders when the sidecar stops")
+	f.BoolVar(&s.untilInput, "until-input-ends", false, "stop when standard input ends too, as a pipe does with the program that started the sidecar, even if that is killed")
 	f.StringArrayVar(&s.faults, "fault", nil, "what goes wrong, `name=value`, repeatable: "+dev.FaultsHelp)
 	f.StringVar(&s.options.MetricsListen, "metrics-listen", "", "listen address (HTTP) of /metrics, /healthz and /readyz, as a loopback `host:port`; empty disables it")
 	f.StringVar(&s.options.AdminListen, "admin-listen", "", "listen address (HTTP) of the status page, the data for sidekeeper top, and profiles, as a loopback `host:port` or unix:///path; empty disables it")

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -24,10 +25,16 @@ import (
 // develop starts `sidekeeper dev` in a process of its own, and returns when it has said what to try.
 func develop(t *testing.T, args ...string) (s *served, welcome string) {
 	t.Helper()
+	return developWith(t, nil, args...)
+}
+
+// developWith is develop with a standard input.
+func developWith(t *testing.T, input io.Reader, args ...string) (s *served, welcome string) {
+	t.Helper()
 	s = &served{t: t, log: &bytes.Buffer{}, ended: make(chan error, 1)}
 	s.command = exec.Command(os.Args[0], append([]string{"dev", "--listen=127.0.0.1:0"}, args...)...)
 	s.command.Env = append(os.Environ(), role+"=sidekeeper", "TMPDIR="+t.TempDir())
-	s.command.Stderr = s.log
+	s.command.Stdin, s.command.Stderr = input, s.log
 	out, err := s.command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +87,23 @@ func TestDevSaysWhatIsThereAndEndsWithZeroOnCtrlC(t *testing.T) {
 	}
 	if !strings.Contains(s.log.String(), "\tinfo\t") {
 		t.Errorf("the log is not for people: %s", s.log)
+	}
+}
+
+func TestDevEndsWithTheProgramThatStartedIt(t *testing.T) {
+	input, parent, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, welcome := developWith(t, input, "--until-input-ends")
+	input.Close()
+	parent.Close() // as the system does when a process ends, in whatever way
+	if code := s.ends(); code != 0 {
+		t.Errorf("exit %d; log: %s", code, s.log)
+	}
+	socket := said(t, welcome, `unix://(/\S+\.sock)`)
+	if _, err := os.Stat(filepath.Dir(socket)); err == nil {
+		t.Errorf("%s is left behind", socket)
 	}
 }
 

@@ -109,7 +109,9 @@ var trials = map[string]trial{
 	"sidekeeper queue ls":                                 {before: `sidekeeper queue put mail "to: me"`, says: `(?m)^mail +1 +0 +0$`},
 	"sidekeeper queue ls shop --output json":              {before: `sidekeeper queue put shopping "to: me"`, says: `^\{"queues":\[\],`},
 
-	"sidekeeper barrier set migration": {silently: true, then: "! sidekeeper barrier wait migration --wait 100ms"},
+	"sidekeeper barrier set migration":         {silently: true, then: "! sidekeeper barrier wait migration --wait 100ms"},
+	"sidekeeper barrier ls":                    {before: "sidekeeper barrier set migration", says: `(?m)^migration +set +0 +0$`},
+	"sidekeeper barrier ls shop --output json": {before: "sidekeeper barrier set shopping", says: `^\{"barriers":\[\],`},
 	"sidekeeper barrier rm migration": {
 		before: "sidekeeper barrier set migration", silently: true, then: "sidekeeper barrier wait migration",
 	},

@@ -25,13 +25,12 @@ func newQueueCommand(reach *reach) *cobra.Command {
 	return command
 }
 
-// queues does something with queues, for which the client has no calls of its own.
 func (r *reach) queues(do func(queuev1.QueueServiceClient) error) error {
-	return r.bare(func(connection *grpc.ClientConn) error { return do(queuev1.NewQueueServiceClient(connection)) })
+	return r.stubs(func(connection grpc.ClientConnInterface) error { return do(queuev1.NewQueueServiceClient(connection)) })
 }
 
-// bare does something over a connection, with errors as the client's.
-func (r *reach) bare(do func(*grpc.ClientConn) error) error {
+// stubs does something for which the client has no calls of its own.
+func (r *reach) stubs(do func(grpc.ClientConnInterface) error) error {
 	client, err := r.dial(r.address) // which refuses addresses that need TLS
 	if err != nil {
 		return err
@@ -179,15 +178,11 @@ func newQueueListCommand(reach *reach) *cobra.Command {
 	}
 }
 
-func listQueues(ctx context.Context, queues queuev1.QueueServiceClient, prefix string) (found []*queuev1.Queue, _ error) {
-	for token, more := "", true; more; more = token != "" {
+func listQueues(ctx context.Context, queues queuev1.QueueServiceClient, prefix string) ([]*queuev1.Queue, error) {
+	return allPages(func(token string) ([]*queuev1.Queue, string, error) {
 		page, err := queues.List(ctx, &queuev1.ListRequest{Prefix: prefix, PageToken: token})
-		if err != nil {
-			return nil, err
-		}
-		found, token = append(found, page.GetQueues()...), page.GetNextPageToken()
-	}
-	return found, nil
+		return page.GetQueues(), page.GetNextPageToken(), err
+	})
 }
 
 func (r *reach) showQueues(to io.Writer, queues []*queuev1.Queue) error {

@@ -275,6 +275,7 @@ func barrierAskings() []asking {
 			return &barrierv1.EnterRequest{Name: n, Size: 1}
 		}),
 		with(barrierv1.BarrierService_Leave_FullMethodName, &barrierv1.LeaveRequest{HoldId: noID}),
+		about(barrierv1.BarrierService_List_FullMethodName, func(n string) *barrierv1.ListRequest { return &barrierv1.ListRequest{Prefix: n} }),
 	}
 }
 

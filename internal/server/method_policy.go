@@ -76,6 +76,7 @@ var methodPolicies = map[string]methodPolicy{
 	barrierv1.BarrierService_Wait_FullMethodName:   {names: nameIn},
 	barrierv1.BarrierService_Enter_FullMethodName:  {names: nameIn, leased: true},
 	barrierv1.BarrierService_Leave_FullMethodName:  {},
+	barrierv1.BarrierService_List_FullMethodName:   {names: prefixIn},
 
 	agreementv1.AgreementService_Begin_FullMethodName:  {names: nameIn},
 	agreementv1.AgreementService_Vote_FullMethodName:   {names: nameIn, leased: true},

@@ -119,8 +119,8 @@ var writesOf = map[string]func(request any) int{
 	agreementv1.AgreementService_Begin_FullMethodName:  once,
 	agreementv1.AgreementService_Vote_FullMethodName:   func(any) int { return 3 }, // the claim, the vote and the decision
 	agreementv1.AgreementService_Abort_FullMethodName:  once,
-	agreementv1.AgreementService_Await_FullMethodName:  once,                       // the decision
-	agreementv1.AgreementService_Forget_FullMethodName: func(any) int { return 2 }, // the decision and the removal
+	agreementv1.AgreementService_Await_FullMethodName:  once, // the decision
+	agreementv1.AgreementService_Forget_FullMethodName: once,
 
 	sequencev1.SequenceService_Create_FullMethodName:    once,
 	sequencev1.SequenceService_Next_FullMethodName:      ifStrict,

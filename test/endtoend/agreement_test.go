@@ -67,10 +67,15 @@ func (a agreeing) decided(vote grpc.ServerStreamingClient[agreementv1.VoteRespon
 func (a agreeing) awaits(through int, want agreementv1.Decision) {
 	a.t.Helper()
 	asked := &agreementv1.AwaitRequest{Name: a.name, Agreement: a.id}
-	awaited, err := a.through[through].Await(a.t.Context(), asked)
+	ask := func() (*agreementv1.AwaitResponse, error) {
+		stream, err := a.through[through].Await(a.t.Context(), asked)
+		must(a.t, err)
+		return stream.Recv()
+	}
+	awaited, err := ask()
 	for status.Code(err) == codes.Unavailable { // who was frozen has to reach the ensemble again
 		await(a.t, "a while", patient, after(100*time.Millisecond))
-		awaited, err = a.through[through].Await(a.t.Context(), asked)
+		awaited, err = ask()
 	}
 	must(a.t, err)
 	if awaited.GetDecision() != want {
@@ -89,7 +94,7 @@ func TestParticipantsOfTwoSidecarsHearOfOneDecision(t *testing.T) {
 	}
 
 	a = beginAgreement(t, sidecars)
-	a.votes(1, sidecars[1].lasting(t, 6*time.Second)) // which soon expires
+	a.votes(1, sidecars[1].lasting(t, 10*time.Second)) // which soon expires
 	sidecars[1].freeze()
 	a.awaits(0, agreementv1.Decision_DECISION_ABORT) // once its session has expired
 	a.decided(a.votes(0, ""), agreementv1.Decision_DECISION_ABORT)

@@ -17,16 +17,24 @@ SNIPPETS = re.findall(r"^```python\n(.*?)^```", (PACKAGE / "README.md").read_tex
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS)
-def test_a_snippet_runs(snippet: str, sidecar: Sidecar) -> None:
-    environment = {**os.environ, "SIDEKEEPER_ADDRESS": sidecar.address, "PYTHONPATH": str(PACKAGE / "src")}
-    ran = subprocess.run([sys.executable, "-W", "error", "-c", snippet], env=environment, capture_output=True, text=True, timeout=PATIENT)
-    assert ran.returncode == 0, ran.stderr
+def test_a_snippet_runs(snippet: str, sidecar: Sidecar, tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "SIDEKEEPER_ADDRESS": sidecar.address,
+        "SIDEKEEPER_PROGRAM": sidecar.program,
+        "PYTHONPATH": str(PACKAGE / "src"),
+    }
+    file = tmp_path / "test_snippet.py"
+    file.write_text(snippet)
+    command = [sys.executable, "-W", "error", *(["-m", "pytest", "-p", "no:asyncio"] if "def test_" in snippet else []), str(file)]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENT)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout
     assert not ran.stderr
 
 
 def test_there_are_snippets() -> None:
-    assert len(SNIPPETS) == 9
+    assert len(SNIPPETS) == 10
 
 
 def test_the_repositorys_readme_shows_the_same() -> None:

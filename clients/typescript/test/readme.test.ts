@@ -7,7 +7,7 @@ import path from "node:path";
 import test from "node:test";
 
 import { PACKAGE, Project } from "./project.js";
-import { ROOT, Sidecar } from "./sidecar.js";
+import { ROOT, Sidecar, program } from "./sidecar.js";
 
 function shownIn(file: string): string[] {
   return [...readFileSync(file, "utf8").matchAll(/^```(?:java|type)script\n(.*?)^```/gms)].map(([, lines]) => lines ?? "");
@@ -16,12 +16,12 @@ function shownIn(file: string): string[] {
 const snippets = shownIn(path.join(PACKAGE, "README.md"));
 
 void test("what the README shows compiles and runs", async (t) => {
-  assert.equal(snippets.length, 8);
+  assert.equal(snippets.length, 9);
   const project = new Project(Object.fromEntries(snippets.map((snippet, i) => [`s${i}`, snippet])));
   t.after(() => project.remove());
   for (const i of snippets.keys()) {
     const sidecar = await Sidecar.start();
-    const env = { ...process.env, SIDEKEEPER_ADDRESS: sidecar.address };
+    const env = { ...process.env, SIDEKEEPER_ADDRESS: sidecar.address, SIDEKEEPER_PROGRAM: program() };
     const ran = spawnSync(process.execPath, [project.compiled(`s${i}`)], { env, encoding: "utf8", timeout: 30_000 });
     await sidecar.end();
     assert.equal(ran.status, 0, ran.stderr);

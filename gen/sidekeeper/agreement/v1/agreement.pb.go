@@ -652,7 +652,7 @@ func (x *AwaitRequest) GetAgreement() string {
 	return ""
 }
 
-// AwaitResponse says what the decision is.
+// AwaitResponse says what the decision is. It comes once.
 type AwaitResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set.
@@ -1035,12 +1035,12 @@ const file_sidekeeper_agreement_v1_agreement_proto_rawDesc = "" +
 	"\bDecision\x12\x18\n" +
 	"\x14DECISION_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fDECISION_COMMIT\x10\x01\x12\x12\n" +
-	"\x0eDECISION_ABORT\x10\x022\x9e\x04\n" +
+	"\x0eDECISION_ABORT\x10\x022\xa0\x04\n" +
 	"\x10AgreementService\x12V\n" +
 	"\x05Begin\x12%.sidekeeper.agreement.v1.BeginRequest\x1a&.sidekeeper.agreement.v1.BeginResponse\x12U\n" +
 	"\x04Vote\x12$.sidekeeper.agreement.v1.VoteRequest\x1a%.sidekeeper.agreement.v1.VoteResponse0\x01\x12V\n" +
-	"\x05Abort\x12%.sidekeeper.agreement.v1.AbortRequest\x1a&.sidekeeper.agreement.v1.AbortResponse\x12V\n" +
-	"\x05Await\x12%.sidekeeper.agreement.v1.AwaitRequest\x1a&.sidekeeper.agreement.v1.AwaitResponse\x12P\n" +
+	"\x05Abort\x12%.sidekeeper.agreement.v1.AbortRequest\x1a&.sidekeeper.agreement.v1.AbortResponse\x12X\n" +
+	"\x05Await\x12%.sidekeeper.agreement.v1.AwaitRequest\x1a&.sidekeeper.agreement.v1.AwaitResponse0\x01\x12P\n" +
 	"\x03Get\x12#.sidekeeper.agreement.v1.GetRequest\x1a$.sidekeeper.agreement.v1.GetResponse\x12Y\n" +
 	"\x06Forget\x12&.sidekeeper.agreement.v1.ForgetRequest\x1a'.sidekeeper.agreement.v1.ForgetResponseBh\n" +
 	"\x1aio.sidekeeper.agreement.v1P\x01ZHgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1;agreementv1b\x06proto3"

@@ -42,12 +42,14 @@ const (
 // No coordinator is needed after Begin: every open Vote and Await has the decision made as soon as it can be. A participant that does not know how
 // an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
 //
-// Names follow the rule of the lock service's names. Under one name at most 64 agreements are kept: Begin removes the oldest that are decided.
+// Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
+// one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
+// forgets them, or spreads them over names.
 type AgreementServiceClient interface {
 	// Begin begins an agreement and returns its id, which is never used again. Whoever begins is no participant unless it is named, and need not stay.
 	// Not idempotent.
 	//
-	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 64 agreements of this name are under way.
+	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and the hour of none is over: forget some.
 	//	RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): a quota was reached.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was begun.
@@ -70,8 +72,8 @@ type AgreementServiceClient interface {
 	//	ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive. Ask with Await.
 	//	ABORTED (LEASE_CLOSED): the lease was closed. Ask with Await.
 	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired. Ask with Await.
-	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost, and the vote may not stand: ask with Await, or have the agreement aborted.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `voted` only. Voting again is safe, and may be ABORT.
+	//	ABORTED (OUTCOME_UNKNOWN): the vote may stand or not, and may be part of a COMMIT: ask with Await, or have the agreement aborted.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): nothing was sent; vote again.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the agreement has no such participant.
@@ -85,15 +87,19 @@ type AgreementServiceClient interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Abort(ctx context.Context, in *AbortRequest, opts ...grpc.CallOption) (*AbortResponse, error)
-	// Await returns the decision as soon as there is one: after the deadline at the latest, if the ensemble answers. Set a deadline to wait no longer
-	// than that. Idempotent.
+	// Await sends the decision as soon as there is one, and ends then: after the deadline at the latest, if the ensemble answers. Set a deadline to wait
+	// no longer than that. Nothing is held, and no lease is needed. Idempotent.
 	//
+	// The stream ends with
+	//
+	//	OK: the decision was sent.
 	//	NOT_FOUND (AGREEMENT_NOT_FOUND): no such agreement, or its decision was removed.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; ask again.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; ask again.
+	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, QUOTA_EXCEEDED): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
-	Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (*AwaitResponse, error)
+	Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AwaitResponse], error)
 	// Get returns the agreements of a name that are kept, the oldest first. It decides none: one whose deadline has passed may still be undecided.
 	// Idempotent.
 	//
@@ -101,9 +107,9 @@ type AgreementServiceClient interface {
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
-	// Forget removes an agreement, for good, when every participant knows the decision. One that is undecided is aborted first. Idempotent: it is OK
-	// if there is none.
+	// Forget removes an agreement that is decided, for good: call it when every participant knows the decision. Idempotent: it is OK if there is none.
 	//
+	//	FAILED_PRECONDITION (PRECONDITION_FAILED): it is not decided. Abort it first.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; asking again is safe.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -158,15 +164,24 @@ func (c *agreementServiceClient) Abort(ctx context.Context, in *AbortRequest, op
 	return out, nil
 }
 
-func (c *agreementServiceClient) Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (*AwaitResponse, error) {
+func (c *agreementServiceClient) Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[AwaitResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AwaitResponse)
-	err := c.cc.Invoke(ctx, AgreementService_Await_FullMethodName, in, out, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &AgreementService_ServiceDesc.Streams[1], AgreementService_Await_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	x := &grpc.GenericClientStream[AwaitRequest, AwaitResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
 }
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AgreementService_AwaitClient = grpc.ServerStreamingClient[AwaitResponse]
 
 func (c *agreementServiceClient) Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -201,12 +216,14 @@ func (c *agreementServiceClient) Forget(ctx context.Context, in *ForgetRequest, 
 // No coordinator is needed after Begin: every open Vote and Await has the decision made as soon as it can be. A participant that does not know how
 // an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
 //
-// Names follow the rule of the lock service's names. Under one name at most 64 agreements are kept: Begin removes the oldest that are decided.
+// Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
+// one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
+// forgets them, or spreads them over names.
 type AgreementServiceServer interface {
 	// Begin begins an agreement and returns its id, which is never used again. Whoever begins is no participant unless it is named, and need not stay.
 	// Not idempotent.
 	//
-	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 64 agreements of this name are under way.
+	//	RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and the hour of none is over: forget some.
 	//	RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): a quota was reached.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was begun.
@@ -229,8 +246,8 @@ type AgreementServiceServer interface {
 	//	ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive. Ask with Await.
 	//	ABORTED (LEASE_CLOSED): the lease was closed. Ask with Await.
 	//	ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired. Ask with Await.
-	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost, and the vote may not stand: ask with Await, or have the agreement aborted.
-	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `voted` only. Voting again is safe, and may be ABORT.
+	//	ABORTED (OUTCOME_UNKNOWN): the vote may stand or not, and may be part of a COMMIT: ask with Await, or have the agreement aborted.
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): nothing was sent; vote again.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the agreement has no such participant.
@@ -244,15 +261,19 @@ type AgreementServiceServer interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Abort(context.Context, *AbortRequest) (*AbortResponse, error)
-	// Await returns the decision as soon as there is one: after the deadline at the latest, if the ensemble answers. Set a deadline to wait no longer
-	// than that. Idempotent.
+	// Await sends the decision as soon as there is one, and ends then: after the deadline at the latest, if the ensemble answers. Set a deadline to wait
+	// no longer than that. Nothing is held, and no lease is needed. Idempotent.
 	//
+	// The stream ends with
+	//
+	//	OK: the decision was sent.
 	//	NOT_FOUND (AGREEMENT_NOT_FOUND): no such agreement, or its decision was removed.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; ask again.
 	//	UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; ask again.
+	//	RESOURCE_EXHAUSTED (STREAM_LIMIT, QUOTA_EXCEEDED): a limit was reached.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
-	Await(context.Context, *AwaitRequest) (*AwaitResponse, error)
+	Await(*AwaitRequest, grpc.ServerStreamingServer[AwaitResponse]) error
 	// Get returns the agreements of a name that are kept, the oldest first. It decides none: one whose deadline has passed may still be undecided.
 	// Idempotent.
 	//
@@ -260,9 +281,9 @@ type AgreementServiceServer interface {
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
-	// Forget removes an agreement, for good, when every participant knows the decision. One that is undecided is aborted first. Idempotent: it is OK
-	// if there is none.
+	// Forget removes an agreement that is decided, for good: call it when every participant knows the decision. Idempotent: it is OK if there is none.
 	//
+	//	FAILED_PRECONDITION (PRECONDITION_FAILED): it is not decided. Abort it first.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; asking again is safe.
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -287,8 +308,8 @@ func (UnimplementedAgreementServiceServer) Vote(*VoteRequest, grpc.ServerStreami
 func (UnimplementedAgreementServiceServer) Abort(context.Context, *AbortRequest) (*AbortResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Abort not implemented")
 }
-func (UnimplementedAgreementServiceServer) Await(context.Context, *AwaitRequest) (*AwaitResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Await not implemented")
+func (UnimplementedAgreementServiceServer) Await(*AwaitRequest, grpc.ServerStreamingServer[AwaitResponse]) error {
+	return status.Error(codes.Unimplemented, "method Await not implemented")
 }
 func (UnimplementedAgreementServiceServer) Get(context.Context, *GetRequest) (*GetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
@@ -364,23 +385,16 @@ func _AgreementService_Abort_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
-func _AgreementService_Await_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AwaitRequest)
-	if err := dec(in); err != nil {
-		return nil, err
+func _AgreementService_Await_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(AwaitRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
 	}
-	if interceptor == nil {
-		return srv.(AgreementServiceServer).Await(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: AgreementService_Await_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AgreementServiceServer).Await(ctx, req.(*AwaitRequest))
-	}
-	return interceptor(ctx, in, info, handler)
+	return srv.(AgreementServiceServer).Await(m, &grpc.GenericServerStream[AwaitRequest, AwaitResponse]{ServerStream: stream})
 }
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type AgreementService_AwaitServer = grpc.ServerStreamingServer[AwaitResponse]
 
 func _AgreementService_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetRequest)
@@ -434,10 +448,6 @@ var AgreementService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _AgreementService_Abort_Handler,
 		},
 		{
-			MethodName: "Await",
-			Handler:    _AgreementService_Await_Handler,
-		},
-		{
 			MethodName: "Get",
 			Handler:    _AgreementService_Get_Handler,
 		},
@@ -450,6 +460,11 @@ var AgreementService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Vote",
 			Handler:       _AgreementService_Vote_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Await",
+			Handler:       _AgreementService_Await_Handler,
 			ServerStreams: true,
 		},
 	},

@@ -186,9 +186,9 @@ const (
 	//
 	// What to do: use the program's default, or put the key.
 	Reason_REASON_KEY_NOT_FOUND Reason = 36
-	// FAILED_PRECONDITION: the key does not meet the precondition; nothing was written.
+	// FAILED_PRECONDITION: the key does not meet the precondition, or the agreement is not decided; nothing was written.
 	//
-	// What to do: read the key again, reconsider, and retry with its current version.
+	// What to do: read the key again, reconsider, and retry with its current version; or abort the agreement.
 	Reason_REASON_PRECONDITION_FAILED Reason = 37
 	// FAILED_PRECONDITION: other keys lie below the key.
 	//

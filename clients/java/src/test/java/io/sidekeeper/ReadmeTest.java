@@ -40,7 +40,21 @@ class ReadmeTest {
   @TestFactory
   Stream<DynamicTest> aSnippetCompilesAndRuns() {
     return shownIn("clients/java/README.md").stream()
+        .filter(snippet -> !isTest(snippet))
         .map(snippet -> DynamicTest.dynamicTest(snippet, () -> compileAndRun(snippet)));
+  }
+
+  private static boolean isTest(String snippet) {
+    return snippet.contains("@Test");
+  }
+
+  /** It runs here as any other does. */
+  @Test
+  void theTestIsOneOfThese() throws IOException {
+    List<String> tests =
+        shownIn("clients/java/README.md").stream().filter(ReadmeTest::isTest).toList();
+    Path file = Sidecar.ROOT.resolve("clients/java/src/test/java/user/WorkerTest.java");
+    assertEquals(List.of(Files.readString(file).replaceFirst("^package .*\n\n", "")), tests);
   }
 
   private void compileAndRun(String snippet) throws IOException, InterruptedException {
@@ -96,7 +110,7 @@ class ReadmeTest {
 
   @Test
   void thereAreSnippets() {
-    assertEquals(10, shownIn("clients/java/README.md").size());
+    assertEquals(11, shownIn("clients/java/README.md").size());
   }
 
   @Test
