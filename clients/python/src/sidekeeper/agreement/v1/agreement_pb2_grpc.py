@@ -35,7 +35,9 @@ class AgreementServiceStub(object):
     No coordinator is needed after Begin: every open Vote and Await has the decision made as soon as it can be. A participant that does not know how
     an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
 
-    Names follow the rule of the lock service's names. Under one name at most 64 agreements are kept: Begin removes the oldest that are decided.
+    Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
+    one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
+    forgets them, or spreads them over names.
     """
 
     def __init__(self, channel):
@@ -59,7 +61,7 @@ class AgreementServiceStub(object):
                 request_serializer=sidekeeper_dot_agreement_dot_v1_dot_agreement__pb2.AbortRequest.SerializeToString,
                 response_deserializer=sidekeeper_dot_agreement_dot_v1_dot_agreement__pb2.AbortResponse.FromString,
                 _registered_method=True)
-        self.Await = channel.unary_unary(
+        self.Await = channel.unary_stream(
                 '/sidekeeper.agreement.v1.AgreementService/Await',
                 request_serializer=sidekeeper_dot_agreement_dot_v1_dot_agreement__pb2.AwaitRequest.SerializeToString,
                 response_deserializer=sidekeeper_dot_agreement_dot_v1_dot_agreement__pb2.AwaitResponse.FromString,
@@ -86,14 +88,16 @@ class AgreementServiceServicer(object):
     No coordinator is needed after Begin: every open Vote and Await has the decision made as soon as it can be. A participant that does not know how
     an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
 
-    Names follow the rule of the lock service's names. Under one name at most 64 agreements are kept: Begin removes the oldest that are decided.
+    Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
+    one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
+    forgets them, or spreads them over names.
     """
 
     def Begin(self, request, context):
         """Begin begins an agreement and returns its id, which is never used again. Whoever begins is no participant unless it is named, and need not stay.
         Not idempotent.
 
-        RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 64 agreements of this name are under way.
+        RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and the hour of none is over: forget some.
         RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): a quota was reached.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was begun.
@@ -120,8 +124,8 @@ class AgreementServiceServicer(object):
         ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive. Ask with Await.
         ABORTED (LEASE_CLOSED): the lease was closed. Ask with Await.
         ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired. Ask with Await.
-        ABORTED (OUTCOME_UNKNOWN): a reply was lost, and the vote may not stand: ask with Await, or have the agreement aborted.
-        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `voted` only. Voting again is safe, and may be ABORT.
+        ABORTED (OUTCOME_UNKNOWN): the vote may stand or not, and may be part of a COMMIT: ask with Await, or have the agreement aborted.
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): nothing was sent; vote again.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the agreement has no such participant.
@@ -145,13 +149,16 @@ class AgreementServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Await(self, request, context):
-        """Await returns the decision as soon as there is one: after the deadline at the latest, if the ensemble answers. Set a deadline to wait no longer
-        than that. Idempotent.
+        """Await sends the decision as soon as there is one, and ends then: after the deadline at the latest, if the ensemble answers. Set a deadline to wait
+        no longer than that. Nothing is held, and no lease is needed. Idempotent.
 
+        The stream ends with
+        OK: the decision was sent.
         NOT_FOUND (AGREEMENT_NOT_FOUND): no such agreement, or its decision was removed.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; ask again.
         UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; ask again.
+        RESOURCE_EXHAUSTED (STREAM_LIMIT, QUOTA_EXCEEDED): a limit was reached.
         INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -171,9 +178,9 @@ class AgreementServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Forget(self, request, context):
-        """Forget removes an agreement, for good, when every participant knows the decision. One that is undecided is aborted first. Idempotent: it is OK
-        if there is none.
+        """Forget removes an agreement that is decided, for good: call it when every participant knows the decision. Idempotent: it is OK if there is none.
 
+        FAILED_PRECONDITION (PRECONDITION_FAILED): it is not decided. Abort it first.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; asking again is safe.
         ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -201,7 +208,7 @@ def add_AgreementServiceServicer_to_server(servicer, server):
                     request_deserializer=sidekeeper_dot_agreement_dot_v1_dot_agreement__pb2.AbortRequest.FromString,
                     response_serializer=sidekeeper_dot_agreement_dot_v1_dot_agreement__pb2.AbortResponse.SerializeToString,
             ),
-            'Await': grpc.unary_unary_rpc_method_handler(
+            'Await': grpc.unary_stream_rpc_method_handler(
                     servicer.Await,
                     request_deserializer=sidekeeper_dot_agreement_dot_v1_dot_agreement__pb2.AwaitRequest.FromString,
                     response_serializer=sidekeeper_dot_agreement_dot_v1_dot_agreement__pb2.AwaitResponse.SerializeToString,
@@ -234,7 +241,9 @@ class AgreementService(object):
     No coordinator is needed after Begin: every open Vote and Await has the decision made as soon as it can be. A participant that does not know how
     an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
 
-    Names follow the rule of the lock service's names. Under one name at most 64 agreements are kept: Begin removes the oldest that are decided.
+    Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
+    one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
+    forgets them, or spreads them over names.
     """
 
     @staticmethod
@@ -329,7 +338,7 @@ class AgreementService(object):
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
+        return grpc.experimental.unary_stream(
             request,
             target,
             '/sidekeeper.agreement.v1.AgreementService/Await',

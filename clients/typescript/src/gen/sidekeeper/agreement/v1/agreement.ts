@@ -127,7 +127,7 @@ export interface AwaitRequest {
   agreement: string;
 }
 
-/** AwaitResponse says what the decision is. */
+/** AwaitResponse says what the decision is. It comes once. */
 export interface AwaitResponse {
   /** Always set. */
   decision: Decision;
@@ -1318,7 +1318,9 @@ export const ForgetResponse: MessageFns<ForgetResponse> = {
  * No coordinator is needed after Begin: every open Vote and Await has the decision made as soon as it can be. A participant that does not know how
  * an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
  *
- * Names follow the rule of the lock service's names. Under one name at most 64 agreements are kept: Begin removes the oldest that are decided.
+ * Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
+ * one name at most some 256 agreements are kept: then Begin removes the oldest of those whose hour is over. Whoever begins more of them in an hour
+ * forgets them, or spreads them over names.
  */
 export type AgreementServiceService = typeof AgreementServiceService;
 export const AgreementServiceService = {
@@ -1326,7 +1328,7 @@ export const AgreementServiceService = {
    * Begin begins an agreement and returns its id, which is never used again. Whoever begins is no participant unless it is named, and need not stay.
    * Not idempotent.
    *
-   *   RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 64 agreements of this name are under way.
+   *   RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and the hour of none is over: forget some.
    *   RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): a quota was reached.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was begun.
@@ -1358,8 +1360,8 @@ export const AgreementServiceService = {
    *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive. Ask with Await.
    *   ABORTED (LEASE_CLOSED): the lease was closed. Ask with Await.
    *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired. Ask with Await.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost, and the vote may not stand: ask with Await, or have the agreement aborted.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `voted` only. Voting again is safe, and may be ABORT.
+   *   ABORTED (OUTCOME_UNKNOWN): the vote may stand or not, and may be part of a COMMIT: ask with Await, or have the agreement aborted.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): nothing was sent; vote again.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the agreement has no such participant.
@@ -1393,19 +1395,22 @@ export const AgreementServiceService = {
     responseDeserialize: (value: Buffer): AbortResponse => AbortResponse.decode(value),
   },
   /**
-   * Await returns the decision as soon as there is one: after the deadline at the latest, if the ensemble answers. Set a deadline to wait no longer
-   * than that. Idempotent.
+   * Await sends the decision as soon as there is one, and ends then: after the deadline at the latest, if the ensemble answers. Set a deadline to wait
+   * no longer than that. Nothing is held, and no lease is needed. Idempotent.
    *
+   * The stream ends with
+   *   OK: the decision was sent.
    *   NOT_FOUND (AGREEMENT_NOT_FOUND): no such agreement, or its decision was removed.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; ask again.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; ask again.
+   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, QUOTA_EXCEEDED): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
   await: {
     path: "/sidekeeper.agreement.v1.AgreementService/Await" as const,
     requestStream: false as const,
-    responseStream: false as const,
+    responseStream: true as const,
     requestSerialize: (value: AwaitRequest): Buffer => Buffer.from(AwaitRequest.encode(value).finish()),
     requestDeserialize: (value: Buffer): AwaitRequest => AwaitRequest.decode(value),
     responseSerialize: (value: AwaitResponse): Buffer => Buffer.from(AwaitResponse.encode(value).finish()),
@@ -1429,9 +1434,9 @@ export const AgreementServiceService = {
     responseDeserialize: (value: Buffer): GetResponse => GetResponse.decode(value),
   },
   /**
-   * Forget removes an agreement, for good, when every participant knows the decision. One that is undecided is aborted first. Idempotent: it is OK
-   * if there is none.
+   * Forget removes an agreement that is decided, for good: call it when every participant knows the decision. Idempotent: it is OK if there is none.
    *
+   *   FAILED_PRECONDITION (PRECONDITION_FAILED): it is not decided. Abort it first.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; asking again is safe.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
@@ -1453,7 +1458,7 @@ export interface AgreementServiceServer extends UntypedServiceImplementation {
    * Begin begins an agreement and returns its id, which is never used again. Whoever begins is no participant unless it is named, and need not stay.
    * Not idempotent.
    *
-   *   RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 64 agreements of this name are under way.
+   *   RESOURCE_EXHAUSTED (DIRECTORY_TOO_LARGE): 256 agreements of this name are kept, and the hour of none is over: forget some.
    *   RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): a quota was reached.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; nothing was begun.
@@ -1477,8 +1482,8 @@ export interface AgreementServiceServer extends UntypedServiceImplementation {
    *   ABORTED (LEASE_LOST): the lease expired or can no longer be proved alive. Ask with Await.
    *   ABORTED (LEASE_CLOSED): the lease was closed. Ask with Await.
    *   ABORTED (SIDECAR_STOPPING): the sidecar is stopping and its drain timeout expired. Ask with Await.
-   *   ABORTED (OUTCOME_UNKNOWN): a reply was lost, and the vote may not stand: ask with Await, or have the agreement aborted.
-   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): before `voted` only. Voting again is safe, and may be ABORT.
+   *   ABORTED (OUTCOME_UNKNOWN): the vote may stand or not, and may be part of a COMMIT: ask with Await, or have the agreement aborted.
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE, SIDECAR_STOPPING): nothing was sent; vote again.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   RESOURCE_EXHAUSTED (LEASE_LIMIT, CONNECTION_LIMIT, STREAM_LIMIT, EPHEMERAL_BYTES_LIMIT, QUOTA_EXCEEDED, SLOW_READER): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule, or the agreement has no such participant.
@@ -1496,16 +1501,19 @@ export interface AgreementServiceServer extends UntypedServiceImplementation {
    */
   abort: handleUnaryCall<AbortRequest, AbortResponse>;
   /**
-   * Await returns the decision as soon as there is one: after the deadline at the latest, if the ensemble answers. Set a deadline to wait no longer
-   * than that. Idempotent.
+   * Await sends the decision as soon as there is one, and ends then: after the deadline at the latest, if the ensemble answers. Set a deadline to wait
+   * no longer than that. Nothing is held, and no lease is needed. Idempotent.
    *
+   * The stream ends with
+   *   OK: the decision was sent.
    *   NOT_FOUND (AGREEMENT_NOT_FOUND): no such agreement, or its decision was removed.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; ask again.
    *   UNAVAILABLE (SIDECAR_STOPPING): the sidecar is stopping; ask again.
+   *   RESOURCE_EXHAUSTED (STREAM_LIMIT, QUOTA_EXCEEDED): a limit was reached.
    *   INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
    */
-  await: handleUnaryCall<AwaitRequest, AwaitResponse>;
+  await: handleServerStreamingCall<AwaitRequest, AwaitResponse>;
   /**
    * Get returns the agreements of a name that are kept, the oldest first. It decides none: one whose deadline has passed may still be undecided.
    * Idempotent.
@@ -1516,9 +1524,9 @@ export interface AgreementServiceServer extends UntypedServiceImplementation {
    */
   get: handleUnaryCall<GetRequest, GetResponse>;
   /**
-   * Forget removes an agreement, for good, when every participant knows the decision. One that is undecided is aborted first. Idempotent: it is OK
-   * if there is none.
+   * Forget removes an agreement that is decided, for good: call it when every participant knows the decision. Idempotent: it is OK if there is none.
    *
+   *   FAILED_PRECONDITION (PRECONDITION_FAILED): it is not decided. Abort it first.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer; asking again is safe.
    *   ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.

@@ -246,9 +246,9 @@ export enum Reason {
    */
   KEY_NOT_FOUND = 36,
   /**
-   * PRECONDITION_FAILED - FAILED_PRECONDITION: the key does not meet the precondition; nothing was written.
+   * PRECONDITION_FAILED - FAILED_PRECONDITION: the key does not meet the precondition, or the agreement is not decided; nothing was written.
    *
-   * What to do: read the key again, reconsider, and retry with its current version.
+   * What to do: read the key again, reconsider, and retry with its current version; or abort the agreement.
    */
   PRECONDITION_FAILED = 37,
   /**
