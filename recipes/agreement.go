@@ -112,8 +112,8 @@ func (a *Agreement) count(names []string) {
 	}
 }
 
-// Begin begins an agreement and returns its id. A *FullDirectory if MaxAgreements are kept that may not go yet. ErrOutcomeUnknown if the reply was
-// lost and the outcome cannot be found out: if it has begun then, nobody knows its id, and it does nothing.
+// Begin begins an agreement and returns its id. A *FullDirectory if MaxAgreements are kept that may not go yet. ErrOutcomeUnknown if the
+// reply was lost and the outcome cannot be found out: if it has begun then, nobody knows its id, and it does nothing.
 func (a Agreements) Begin(ctx context.Context, store Store, proposal Proposal) (id string, _ error) {
 	if err := a.makeRoom(ctx, store); err != nil {
 		return "", err

@@ -383,7 +383,9 @@ func TestADecisionNeedsNoMoreRoomThanItsAgreement(t *testing.T) {
 func TestWhatOthersPutBesideAgreementsIsNone(t *testing.T) {
 	inBubble(t, func(w world) {
 		a := w.begin("a", "b")
-		for i, data := range []string{"", "{}", "null", `{"participants":[]}`, `{"participants":["a"]}`, `{"participants":["a"],"decision":"MAYBE"}`, "\xff"} {
+		for i, data := range []string{
+			"", "{}", "null", `{"participants":[]}`, `{"participants":["a"]}`, `{"participants":["a"],"decision":"MAYBE"}`, "\xff",
+		} {
 			w.make(path.Join(transfers.Path, fmt.Sprint(i)), []byte(data), embedded.Persistent, 0)
 		}
 		a.vote("a")

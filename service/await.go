@@ -9,8 +9,8 @@ import (
 	"github.com/sidekeeper/sidekeeper/internal/caller"
 )
 
-// holdNothing runs the wait of a stream that has nothing in the ensemble but watches, until it is over, its caller has left, or it may not go on.
-// What the wait tells is sent unless the wait is over first.
+// holdNothing runs the wait of a stream that has nothing in the ensemble but watches, until it is over, its caller has left, or it may not
+// go on. What the wait tells is sent unless the wait is over first.
 func holdNothing[T, M any](
 	services *Services, stream grpc.ServerStreamingServer[M], wait func(ctx context.Context, tell func(*M)) (T, error),
 ) (nothing T, _ error) {

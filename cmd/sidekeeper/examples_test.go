@@ -92,7 +92,8 @@ var trials = map[string]trial{
 	"sidekeeper agree ls transfers":               {before: begun, says: `(?m)^[0-9A-Z]{26} +- +a +-$`},
 	"sidekeeper agree ls transfers --output json": {before: begun, says: `"participants":\["a"\]`},
 	`sidekeeper agree forget transfers "$(cat agreement)"`: {
-		before: begun + ` && sidekeeper agree abort transfers "$(cat agreement)"`, silently: true, then: "! sidekeeper agree ls transfers | grep -q ' a '",
+		before: begun + ` && sidekeeper agree abort transfers "$(cat agreement)"`, silently: true,
+		then: "! sidekeeper agree ls transfers | grep -q ' a '",
 	},
 
 	`sidekeeper queue put mail "to: me"`: {silently: true, then: "sidekeeper queue take mail --try | grep -q '^to: me$'"},
