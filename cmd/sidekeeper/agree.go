@@ -18,7 +18,9 @@ import (
 )
 
 func newAgreeCommand(reach *reach) *cobra.Command {
-	command := &cobra.Command{Use: "agree", Short: "Have several programs all do something, or none", Args: cobra.NoArgs, RunE: showHelp}
+	command := &cobra.Command{
+		Use: "agree", Short: "Have several programs all do something, or none", Args: explained(cobra.NoArgs), RunE: showHelp,
+	}
 	command.AddCommand(
 		newAgreeBeginCommand(reach),
 		agreeCommand(reach, "vote NAME AGREEMENT PARTICIPANT", "Vote for COMMIT, and show the decision", 3, agreeVote),
@@ -35,7 +37,7 @@ type agreeing func(ctx context.Context, agreements agreementv1.AgreementServiceC
 
 func agreeCommand(reach *reach, use, short string, args int, do agreeing) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(args), ValidArgsFunction: cobra.NoFileCompletions,
+		Use: use, Short: short, Args: explained(cobra.ExactArgs(args)), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(command *cobra.Command, args []string) error {
 			return reach.stubs(func(connection grpc.ClientConnInterface) error {
 				return do(command.Context(), agreementv1.NewAgreementServiceClient(connection), args, command.OutOrStdout())

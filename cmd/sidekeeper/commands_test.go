@@ -223,7 +223,7 @@ func TestABadNameIsToldWithItsFieldAndRule(t *testing.T) {
 
 func TestWrongUseIsToldInOneLine(t *testing.T) {
 	for args, said := range map[string]string{
-		"bogus": `unknown command "bogus" for "sidekeeper", which has barrier, completion, config, console, dev, doctor, elect, groups, ` +
+		"bogus": `unknown command "bogus" for "sidekeeper", which has agree, barrier, completion, config, console, dev, doctor, elect, groups, ` +
 			"health, inject-webhook, leases, lock, members, queue, quota, semaphore, seq, serve, top, version",
 		"lock bogus":                         `unknown command "bogus" for "sidekeeper lock", which has break, ls, revoke, run, show, why`,
 		"lock show":                          "usage: sidekeeper lock show NAME",
