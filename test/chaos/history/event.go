@@ -61,6 +61,9 @@ type Event struct {
 	Left    []Member `json:"left,omitempty"`
 	Stale   bool     `json:"stale,omitempty"`
 
+	Queue string `json:"queue,omitempty"`
+	Item  string `json:"item,omitempty"` // its value, which is put once
+
 	Nemesis  string    `json:"nemesis,omitempty"`
 	Target   string    `json:"target,omitempty"` // client/3, sidecar/1, server/2; empty: the ensemble, or all
 	Settings *Settings `json:"settings,omitempty"`
@@ -152,6 +155,21 @@ const (
 	Seen Kind = "seen"
 )
 
+// Kinds about queues.
+const (
+	// Putting begins a Put: Queue, Item, Sidecar. Placed is its answer: Outcome; Code, Reason unless it was put.
+	Putting Kind = "putting"
+	Placed  Kind = "placed"
+	// Taking begins a Take: Queue, Sidecar. It goes on with Queued, Delivered and Told, and ends with Ended; Releasing before that says that the
+	// item is given back.
+	Taking Kind = "taking"
+	// Delivered says that the item is the caller's: Token, Item.
+	Delivered Kind = "delivered"
+	// Finishing begins a Done, and Finished is its answer: Outcome; Code, Reason unless the item was removed.
+	Finishing Kind = "finishing"
+	Finished  Kind = "finished"
+)
+
 // Kinds of the conductor.
 const (
 	// Began begins a round: Nemesis, Settings.
@@ -194,6 +212,7 @@ type Settings struct {
 	SequenceRoot string `json:"sequenceRoot"`
 	GroupRoot    string `json:"groupRoot"`
 	ConfigRoot   string `json:"configRoot"`
+	QueueRoot    string `json:"queueRoot"`
 	// SessionTimeout is how long a session lives that nobody hears of.
 	SessionTimeout time.Duration `json:"sessionTimeout"`
 	// Patience is how long something may take that nothing stands in the way of: a grant to the first in a queue, a loss to
