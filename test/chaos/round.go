@@ -129,8 +129,8 @@ func (r *round) settings() history.Settings {
 	return history.Settings{
 		Seed: r.plan.seed, Profile: r.plan.profile.name, SessionTimeout: r.plan.timeout, Workload: strings.Join(r.plan.workloads, "+"),
 		LockRoot: lockRoot, SequenceRoot: sequenceRoot, GroupRoot: groupRoot, ConfigRoot: configRoot,
-		QueueRoot: queueRoot,
-		Patience:  r.plan.timeout + patience, Spares: r.plan.steady(), Damages: r.plan.stops(),
+		QueueRoot: queueRoot, BarrierRoot: barrierRoot,
+		Patience: r.plan.timeout + patience, Spares: r.plan.steady(), Damages: r.plan.stops(),
 	}
 }
 

@@ -64,6 +64,9 @@ type Event struct {
 	Queue string `json:"queue,omitempty"`
 	Item  string `json:"item,omitempty"` // its value, which is put once
 
+	Barrier string `json:"barrier,omitempty"`
+	Round   int64  `json:"round,omitempty"` // of those who are inside a double barrier together
+
 	Nemesis  string    `json:"nemesis,omitempty"`
 	Target   string    `json:"target,omitempty"` // client/3, sidecar/1, server/2; empty: the ensemble, or all
 	Settings *Settings `json:"settings,omitempty"`
@@ -170,6 +173,18 @@ const (
 	Finished  Kind = "finished"
 )
 
+// Kinds about barriers. All end with Ended, with OK if it was done.
+const (
+	// Setting and Removing begin the calls of these names, and Awaiting a Wait: Barrier, Sidecar.
+	Setting  Kind = "setting"
+	Removing Kind = "removing"
+	Awaiting Kind = "awaiting"
+	// Entering begins an Enter: Barrier, Count, Sidecar, Resumes. It goes on with Entered and Believed; Releasing begins a Leave.
+	Entering Kind = "entering"
+	// Entered says that the caller is inside: Round.
+	Entered Kind = "entered"
+)
+
 // Kinds of the conductor.
 const (
 	// Began begins a round: Nemesis, Settings.
@@ -213,6 +228,7 @@ type Settings struct {
 	GroupRoot    string `json:"groupRoot"`
 	ConfigRoot   string `json:"configRoot"`
 	QueueRoot    string `json:"queueRoot"`
+	BarrierRoot  string `json:"barrierRoot"`
 	// SessionTimeout is how long a session lives that nobody hears of.
 	SessionTimeout time.Duration `json:"sessionTimeout"`
 	// Patience is how long something may take that nothing stands in the way of: a grant to the first in a queue, a loss to

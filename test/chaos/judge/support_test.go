@@ -53,7 +53,8 @@ func number(text string) int64 {
 func (s story) round() Round {
 	settings := history.Settings{
 		LockRoot: "/locks", GroupRoot: "/groups", ConfigRoot: "/config", SequenceRoot: "/sequences", QueueRoot: "/queues",
-		Patience: time.Second, SessionTimeout: 2 * time.Second,
+		BarrierRoot: "/barriers",
+		Patience:    time.Second, SessionTimeout: 2 * time.Second,
 	}
 	if s.adjust != nil {
 		s.adjust(&settings)
@@ -234,6 +235,11 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 	history.Placed:    func(e *history.Event, w []string) { e.Outcome = history.Outcome(w[0]) },
 	history.Taking:    func(e *history.Event, _ []string) { e.Queue, e.Sidecar = "Q", 1 },
 	history.Delivered: func(e *history.Event, w []string) { e.Item, e.Token = w[0], number(w[1]) },
+	history.Setting:   tellBarrier,
+	history.Removing:  tellBarrier,
+	history.Awaiting:  tellBarrier,
+	history.Entering:  tellBarrier,
+	history.Entered:   func(e *history.Event, w []string) { e.Round = number(w[0]) },
 	history.Finishing: func(*history.Event, []string) {},
 	history.Finished:  func(e *history.Event, w []string) { e.Outcome = history.Outcome(w[0]) },
 	history.Fault:     func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
@@ -247,6 +253,10 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 	history.Slept:     func(e *history.Event, w []string) { e.Target = w[0] },
 	history.Fired:     func(e *history.Event, w []string) { e.Count = number(w[0]) },
 	history.Quiet:     func(*history.Event, []string) {},
+}
+
+func tellBarrier(e *history.Event, w []string) {
+	e.Barrier, e.Count, e.Sidecar = "B", number(cmp.Or(w[0], "0")), 1
 }
 
 func tellStore(e *history.Event, w []string) {
