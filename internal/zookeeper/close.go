@@ -1,24 +1,32 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended. What the
+// Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended. What was made last goes
+// first, since it may stand on what was made before: a delivery on the item that was taken for it, a member on the lock that guards it. What the
 // ensemble refuses to delete goes with the session. One that was lost, or whose end cannot be told, is closed at the ensemble as soon as
 // that can be reached, which is not waited for: so Close it once nobody takes what it owned for his own.
 func (s *Session) Close(ctx context.Context) {
 	defer s.closeLost()
-	places, members := s.ownedPaths()
-	for _, member := range members {
-		_ = s.deleteOwn(ctx, member)
-	}
-	for len(places) > 0 {
-		n := fitting(places)
-		s.deleteAll(ctx, places[:n])
-		places = places[n:]
+	for _, alike := range s.ownedPaths() {
+		if alike.members {
+			for _, member := range alike.paths {
+				_ = s.deleteOwn(ctx, member)
+			}
+			continue
+		}
+		for places := alike.paths; len(places) > 0; {
+			n := fitting(places)
+			s.deleteAll(ctx, places[:n])
+			places = places[n:]
+		}
 	}
 	select {
 	case <-s.done:
@@ -27,19 +35,27 @@ func (s *Session) Close(ctx context.Context) {
 	}
 }
 
-// ownedPaths begins the end: the session may own nothing new.
-func (s *Session) ownedPaths() (places, members []string) {
+// A run is places that were made one after the other, or members.
+type run struct {
+	paths   []string
+	members bool
+}
+
+// ownedPaths begins the end: the session may own nothing new. What was made last is first.
+func (s *Session) ownedPaths() (runs []run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true
-	for place, owned := range s.places {
-		if owned.member {
-			members = append(members, place)
-		} else {
-			places = append(places, place)
+	paths := slices.SortedFunc(maps.Keys(s.places), func(a, b string) int { return cmp.Compare(s.places[b].number, s.places[a].number) })
+	for _, path := range paths {
+		member := s.places[path].member
+		if last := len(runs) - 1; last < 0 || runs[last].members != member {
+			runs = append(runs, run{members: member})
 		}
+		last := &runs[len(runs)-1]
+		last.paths = append(last.paths, path)
 	}
-	return places, members
+	return runs
 }
 
 // fitting is how many of the places one request of bounded size names, at least one.

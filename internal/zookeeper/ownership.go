@@ -13,6 +13,7 @@ import (
 type ownership struct {
 	places        map[string]ownedNode
 	bytes         int                      // of the places' paths
+	owned         int                      // how many nodes it has made so far
 	placeBarriers map[string]*placeBarrier // of the places that bound the validity
 	barrier       instant                  // the oldest of theirs
 }
@@ -22,6 +23,7 @@ type ownedNode struct {
 	gone   chan struct{} // closed when somebody else deleted it; nil while it is being given up
 	size   int           // what it counts of the session's bytes
 	member bool          // somebody else may have made it since: Create's, not Enqueue's
+	number int           // how many it had made before
 }
 
 // Owns says whether the node lives with this session.
@@ -60,7 +62,8 @@ func (s *Session) own(place string, size int, member bool) <-chan struct{} {
 	defer s.mu.Unlock()
 	gone := make(chan struct{})
 	s.forget(place) // a member of that name that is being given up
-	s.places[place] = ownedNode{gone, size, member}
+	s.places[place] = ownedNode{gone, size, member, s.owned}
+	s.owned++
 	return gone
 }
 

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,33 @@ func TestASession(t *testing.T) {
 		}
 		if s.ValidFor() != 0 || !errors.Is(s.Err(), recipes.ErrSessionEnded) {
 			t.Errorf("valid for %v, %v", s.ValidFor(), s.Err())
+		}
+	})
+	t.Run("gives up what it made last first when it is closed", func(t *testing.T) {
+		look := openSession(t, c)
+		changed := func(dir string) int64 {
+			stat, err := look.inspect(t.Context(), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return stat.Pzxid
+		}
+		join := func(s *Session, dir string) {
+			if _, _, err := s.Create(t.Context(), dir+"/member", []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		taken, place, guarded := "/sidekeeper/taken", "/sidekeeper/delivery", "/sidekeeper/guarded"
+		for _, dir := range []string{taken, place, guarded} {
+			enqueue(t, look, dir) // so that the ensemble keeps it
+		}
+		s := openSession(t, c)
+		join(s, taken)
+		enqueue(t, s, place)
+		join(s, guarded)
+		s.Close(t.Context())
+		if order := []int64{changed(guarded), changed(place), changed(taken)}; !slices.IsSorted(order) {
+			t.Errorf("the member, the place and what that stands on went in this order: %v", order)
 		}
 	})
 	t.Run("does not end when somebody takes it over and goes", func(t *testing.T) {

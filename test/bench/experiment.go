@@ -69,7 +69,7 @@ func locks(quick bool) (all []experiment) {
 	if quick {
 		p.rounds, p.cycles = 2, 100
 	}
-	return append(all, experiment{"permits-16", "Hand-over of a permit, 16 waiters, beside that of a lock", p.run})
+	return append(all, experiment{"permits-16", "Hand-over of a permit and of leadership, 16 waiters, beside that of a lock", p.run})
 }
 
 func memberships(quick bool) []experiment {

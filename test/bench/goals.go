@@ -38,6 +38,9 @@ const (
 	plainName  = "sidecar, no lease"
 	streamName = "sidecar, stream"
 	clientName = "sidecar, Go client"
+
+	permitName   = "permit"
+	electionName = "leadership"
 )
 
 // goals is all there are.
@@ -96,6 +99,8 @@ func otherGoals() []goal {
 	}
 	for _, on := range []string{standalone, onEnsemble} {
 		all = append(all, []goal{
+			{on, "permits-16", permitName, "p50 ÷ lock", atMost, 1.5},
+			{on, "permits-16", electionName, "p50 ÷ lock", atMost, 1.2},
 			{on, "sequence-64", "sidecar, RELAXED", "rate ÷ echo", atLeast, 0.8},
 			{on, "watch-1000", "sidecar, one connection", "p50 ÷ a session each", atMost, 0.5},
 			{on, "watch-1000", "sidecar, a connection each", "p50 ÷ a session each", atMost, 0.5},

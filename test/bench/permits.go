@@ -7,7 +7,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
 )
 
-// permits is the experiment in which callers queue for the one permit of a semaphore, and others for a lock.
+// permits is the experiment in which callers queue for the one permit of a semaphore, others to lead in an election, and others for a lock.
 type permits struct{ handover }
 
 func (p permits) run(ctx context.Context, on *stage) (*table, error) {
@@ -18,7 +18,8 @@ func (p permits) run(ctx context.Context, on *stage) (*table, error) {
 	defer s.stop()
 	contenders := []contender{
 		{name: "lock", sidecar: s, open: func(ctx context.Context, _ int) (caller, error) { return openClient(ctx, s) }},
-		{name: "permit", sidecar: s, open: func(ctx context.Context, _ int) (caller, error) { return openPermits(ctx, s) }},
+		{name: electionName, sidecar: s, open: func(ctx context.Context, number int) (caller, error) { return openCandidate(ctx, s, number) }},
+		{name: permitName, sidecar: s, open: func(ctx context.Context, _ int) (caller, error) { return openPermits(ctx, s) }},
 	}
 	timed, err := interleave(ctx, p.rounds, contenders, p.batch)
 	if err != nil {
@@ -59,3 +60,26 @@ func (c *permitsCaller) lock(ctx context.Context, name string) (err error) {
 }
 
 func (c *permitsCaller) unlock(ctx context.Context) error { return c.held.Release(ctx) }
+
+// A candidateCaller leads in an election through the Go client.
+type candidateCaller struct {
+	*clientCaller
+
+	name string
+	led  *sidekeeper.Leadership
+}
+
+func openCandidate(ctx context.Context, s *sidecar, number int) (caller, error) {
+	opened, err := openClient(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &candidateCaller{clientCaller: opened.(*clientCaller), name: fmt.Sprint("candidate-", number)}, nil
+}
+
+func (c *candidateCaller) lock(ctx context.Context, name string) (err error) {
+	c.led, err = c.client.Campaign(ctx, name+"-election", sidekeeper.CampaignOptions{Candidate: c.name, Lease: c.lease})
+	return err
+}
+
+func (c *candidateCaller) unlock(ctx context.Context) error { return c.led.Resign(ctx) }

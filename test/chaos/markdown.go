@@ -21,6 +21,7 @@ type totals struct {
 	numbers, configuration, views          int
 	lostByNaive                            int
 	guarded, tooLate, delayed              int
+	deliveries, items, passed, entries     int
 	violations                             int
 	spared                                 int // lost needlessly in rounds that must cost no lease
 	restarts                               int // of sidecars, that had to cost nothing
@@ -52,6 +53,10 @@ func (t *totals) add(r *result) {
 	t.guarded += r.Guarded
 	t.tooLate += r.TooLate
 	t.delayed += r.Delayed
+	t.deliveries += r.Deliveries
+	t.items += r.Items
+	t.passed += r.Passed
+	t.entries += r.Entries
 	t.violations += len(r.Violations)
 	t.restarts += r.Restarts
 	t.outlived += r.Outlived.All()
@@ -116,6 +121,10 @@ func (r *report) figures(out io.Writer, t totals) {
 		{"writes that a lock guarded", t.guarded},
 		{"writes without a guard that came too late", t.tooLate},
 		{"grants after a lost hold with a delay", t.delayed},
+		{"deliveries of items of queues", t.deliveries},
+		{"items that were removed, each once", t.items},
+		{"barriers passed", t.passed},
+		{"entries to double barriers", t.entries},
 		{"sidecars replaced so soon that it must cost nothing", t.restarts},
 		{"what outlived them: holds, members and places of waiters", t.outlived},
 		{"and what was lost then", t.lostThen},

@@ -12,12 +12,14 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/chaos/stage"
 )
 
-// The roots below which sidecars keep things. Below the first two nobody leaves anything.
+// The roots below which sidecars keep things.
 const (
 	lockRoot     = "/sidekeeper/locks"
 	groupRoot    = "/sidekeeper/groups"
 	sequenceRoot = "/sidekeeper/sequences"
 	configRoot   = "/sidekeeper/config"
+	queueRoot    = "/sidekeeper/queues"
+	barrierRoot  = "/sidekeeper/barriers"
 )
 
 // glance is how often it is looked whether nothing is left.
@@ -107,8 +109,8 @@ func (r *round) attached(ctx context.Context) (int, error) {
 	return len(found), nil
 }
 
-// leftovers are the nodes of contenders and members of this round that a server still has. They live with sessions, and servers
-// tell all that do.
+// leftovers are the nodes of contenders, members, deliveries and entries of this round that a server still has. They live with sessions, and
+// servers tell all that do.
 func (r *round) leftovers(ctx context.Context) ([]string, error) {
 	found := map[string]bool{}
 	for _, server := range r.stage.Ensemble.Servers() {
@@ -118,7 +120,7 @@ func (r *round) leftovers(ctx context.Context) ([]string, error) {
 		}
 		for line := range strings.Lines(text) {
 			path := strings.TrimSpace(line)
-			for _, root := range []string{lockRoot, groupRoot} {
+			for _, root := range []string{lockRoot, groupRoot, queueRoot, barrierRoot} {
 				if strings.HasPrefix(path, root+"/"+r.prefix()+"%2F") {
 					found[path] = true
 				}

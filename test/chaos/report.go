@@ -41,6 +41,10 @@ type result struct {
 	Guarded       int             `json:"guarded"`          // writes that a lock guarded
 	TooLate       int             `json:"tooLate"`          // and of those that none did
 	Delayed       int             `json:"delayed"`          // grants after a lost hold with a delay
+	Deliveries    int             `json:"deliveries"`       // of items of queues
+	Items         int             `json:"items"`            // that were removed then
+	Passed        int             `json:"passed"`           // barriers
+	Entries       int             `json:"entries"`          // to double barriers
 	Restarts      int             `json:"restarts"`         // of sidecars, that had to cost nothing
 	Outlived      judge.Standing  `json:"outlived"`         // what was kept then
 	LostThen      judge.Standing  `json:"lostThen"`         // and what was not

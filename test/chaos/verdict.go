@@ -17,7 +17,10 @@ import (
 const hygiene judge.Checker = "C11 hygiene"
 
 // begins are the kinds of events that begin an operation.
-var begins = []history.Kind{history.Called, history.Acting, history.Asked, history.Invoked, history.Joining, history.Watching}
+var begins = []history.Kind{
+	history.Called, history.Acting, history.Asked, history.Invoked, history.Joining, history.Watching, history.Putting, history.Taking,
+	history.Setting, history.Removing, history.Awaiting, history.Entering,
+}
 
 // judge has everything looked at that was seen in the round.
 func (r *round) judge(ctx context.Context) (*result, error) {
@@ -121,7 +124,8 @@ func (r *round) result(v judge.Verdict, count int, rate float64) *result {
 		Losses: v.Losses, Needless: v.NeedlessLosses, Steady: r.plan.steady(),
 		Numbers: v.Numbers, Configuration: v.Configuration, Views: v.Views,
 		Invalid: r.invalid, Unchecked: v.Unchecked, Violations: v.Violations, LostByNaive: r.stage.Stores.Lost(),
-		Guarded: v.Guarded, TooLate: v.TooLate, Delayed: v.Delayed,
+		Guarded: v.Guarded, TooLate: v.TooLate, Delayed: v.Delayed, Deliveries: v.Deliveries, Items: v.Items,
+		Passed: v.Passed, Entries: v.Entries,
 		Restarts: v.Restarts, Outlived: v.Outlived, LostThen: v.Lost, Pauses: v.Pauses,
 	}
 }

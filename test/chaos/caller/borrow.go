@@ -81,7 +81,10 @@ func (b *borrower) holdOnce(ctx context.Context, lease string) bool {
 	if !wanted {
 		b.note(op, history.Event{Kind: history.Releasing})
 	}
-	go h.follow(stream)
+	go h.follow(func() error {
+		_, err := stream.Recv()
+		return err
+	})
 	if wanted {
 		h.keep(ctx)
 	}
@@ -122,10 +125,10 @@ type borrowed struct {
 }
 
 // follow reads the stream to its end. The time at which it has read it counts.
-func (h *borrowed) follow(stream lockStream) {
+func (h *borrowed) follow(receive func() error) {
 	defer close(h.over)
 	for {
-		_, err := stream.Recv()
+		err := receive()
 		read := history.Now()
 		if err != nil {
 			h.learn(read)

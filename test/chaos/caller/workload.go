@@ -31,6 +31,8 @@ var Workloads = map[string]Workload{
 	"W10":    {About: "locks that readers share and writers have alone", callers: 2, run: readAndWrite},
 	"W11":    {About: "locks with a delay, held until they are lost or given up", callers: longCallers, run: holdWithDelay},
 	Standing: {About: "locks held and waited for, and a member, that outlive sidecars", callers: standers, Apart: true, run: stand},
+	"W13":    {About: "items put into a queue, worked on by one caller at a time, and removed", callers: 2, slots: queueSlots, run: handleItems},
+	"W14":    {About: "a barrier, and a double barrier that callers enter and leave", callers: 2, slots: barrierSlots, run: standAtBarriers},
 	"W9":     {About: "leases that one client lends, and others hold locks with over connections of their own", callers: 2, run: share},
 	"W8":     {About: "leases opened and closed with a lock in them", callers: 1, run: churnLeases},
 }

@@ -61,6 +61,12 @@ type Event struct {
 	Left    []Member `json:"left,omitempty"`
 	Stale   bool     `json:"stale,omitempty"`
 
+	Queue string `json:"queue,omitempty"`
+	Item  string `json:"item,omitempty"` // its value, which is put once
+
+	Barrier string `json:"barrier,omitempty"`
+	Round   int64  `json:"round,omitempty"` // of those who are inside a double barrier together
+
 	Nemesis  string    `json:"nemesis,omitempty"`
 	Target   string    `json:"target,omitempty"` // client/3, sidecar/1, server/2; empty: the ensemble, or all
 	Settings *Settings `json:"settings,omitempty"`
@@ -152,6 +158,33 @@ const (
 	Seen Kind = "seen"
 )
 
+// Kinds about queues.
+const (
+	// Putting begins a Put: Queue, Item, Sidecar. Placed is its answer: Outcome; Code, Reason unless it was put.
+	Putting Kind = "putting"
+	Placed  Kind = "placed"
+	// Taking begins a Take: Queue, Sidecar. It goes on with Queued, Delivered and Told, and ends with Ended; Releasing before that says that the
+	// item is given back.
+	Taking Kind = "taking"
+	// Delivered says that the item is the caller's: Token, Item.
+	Delivered Kind = "delivered"
+	// Finishing begins a Done, and Finished is its answer: Outcome; Code, Reason unless the item was removed.
+	Finishing Kind = "finishing"
+	Finished  Kind = "finished"
+)
+
+// Kinds about barriers. All end with Ended, with OK if it was done.
+const (
+	// Setting and Removing begin the calls of these names, and Awaiting a Wait: Barrier, Sidecar.
+	Setting  Kind = "setting"
+	Removing Kind = "removing"
+	Awaiting Kind = "awaiting"
+	// Entering begins an Enter: Barrier, Count, Sidecar, Resumes. It goes on with Entered and Believed; Releasing begins a Leave.
+	Entering Kind = "entering"
+	// Entered says that the caller is inside: Round.
+	Entered Kind = "entered"
+)
+
 // Kinds of the conductor.
 const (
 	// Began begins a round: Nemesis, Settings.
@@ -194,6 +227,8 @@ type Settings struct {
 	SequenceRoot string `json:"sequenceRoot"`
 	GroupRoot    string `json:"groupRoot"`
 	ConfigRoot   string `json:"configRoot"`
+	QueueRoot    string `json:"queueRoot"`
+	BarrierRoot  string `json:"barrierRoot"`
 	// SessionTimeout is how long a session lives that nobody hears of.
 	SessionTimeout time.Duration `json:"sessionTimeout"`
 	// Patience is how long something may take that nothing stands in the way of: a grant to the first in a queue, a loss to

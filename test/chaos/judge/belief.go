@@ -16,14 +16,14 @@ func checkBelief(e *evidence, v *Verdict) {
 	for _, lock := range slices.Sorted(maps.Keys(locks)) {
 		granted := slices.DeleteFunc(locks[lock], func(a *attempt) bool { return a.granted == nil })
 		v.Grants += len(granted)
-		findOverlaps(v, lock, granted)
+		findOverlaps(v, Belief, lock, granted)
 		countHandovers(v, granted)
 	}
 }
 
 // findOverlaps goes through the intervals of belief in the order in which they begin. Of those that have begun, the one
 // that lasts longest tells; for a reader, only writers do.
-func findOverlaps(v *Verdict, lock string, attempts []*attempt) {
+func findOverlaps(v *Verdict, checker Checker, what string, attempts []*attempt) {
 	sure := slices.DeleteFunc(slices.Clone(attempts), func(a *attempt) bool { return !a.believed })
 	slices.SortStableFunc(sure, func(a, b *attempt) int { return cmp.Compare(a.from, b.from) })
 	var anybody, writer *attempt
@@ -33,8 +33,8 @@ func findOverlaps(v *Verdict, lock string, attempts []*attempt) {
 			before = writer
 		}
 		if before != nil && before.to > a.from {
-			v.accusef(Belief, "%s as %s (token %d) and %s as %s (token %d) were both sure of %s for %v; how the first lost it: %s",
-				before.name(), before.Mode, before.granted.Token, a.name(), a.Mode, a.granted.Token, lock,
+			v.accusef(checker, "%s as %s (token %d) and %s as %s (token %d) were both sure of %s for %v; how the first lost it: %s",
+				before.name(), before.Mode, before.granted.Token, a.name(), a.Mode, a.granted.Token, what,
 				min(before.to, a.to).Since(a.from), before.loss())
 		}
 		if a.Mode != history.Read {

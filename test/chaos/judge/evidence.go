@@ -66,7 +66,10 @@ type operationID struct {
 }
 
 // beginners are the kinds that begin an operation.
-var beginners = []history.Kind{history.Called, history.Asked, history.Invoked, history.Watching, history.Joining}
+var beginners = []history.Kind{
+	history.Called, history.Asked, history.Invoked, history.Watching, history.Joining, history.Putting, history.Taking,
+	history.Setting, history.Removing, history.Awaiting, history.Entering,
+}
 
 func gather(round Round) *evidence {
 	e := &evidence{
@@ -194,8 +197,10 @@ func (o *operation) all(kind history.Kind) []*history.Event {
 
 // givenUp is when the caller began to give it up by itself; 0 if it did not.
 func (o *operation) givenUp() history.Instant {
-	if releasing := o.first(history.Releasing); releasing != nil {
-		return releasing.At
+	for _, kind := range []history.Kind{history.Releasing, history.Finishing} {
+		if event := o.first(kind); event != nil {
+			return event.At
+		}
 	}
 	if ended := o.first(history.Ended); ended != nil && ended.ByUser {
 		return ended.At
@@ -213,6 +218,9 @@ func (o *operation) over() history.Instant {
 
 // name tells the operation apart, for people.
 func (o *operation) name() string { return "client " + history.Owner(o.Client, o.Op) }
+
+// thing is the name of what the operation is about.
+func (o *operation) thing() string { return o.Lock + o.Sequence + o.Group + o.Queue + o.Barrier }
 
 // deadline is until when something may take that began at from: the round's patience, and where a fault was there before
 // it was over, the patience from when it was healed.

@@ -63,6 +63,10 @@ type Verdict struct {
 	Guarded, TooLate int
 	// Delayed is how many grants came after a hold with a delay that its holder had not given up.
 	Delayed int
+	// Deliveries is how often an item of a queue was delivered, and Items how many were removed by the ensemble's logs.
+	Deliveries, Items int
+	// Passed is how often a caller was let pass a barrier, and Entries how often one entered a double barrier.
+	Passed, Entries int
 	// Restarts is how often a sidecar was replaced so soon that it had to cost nothing, in rounds in which nothing else went wrong. Outlived is
 	// what its callers had then and kept, added up over all times, and Lost what they lost; Pauses is how long after the new one listened each
 	// holder and member was told that it goes on.
@@ -112,11 +116,14 @@ const (
 	Guards        Checker = "C13 guards"
 	Delays        Checker = "C14 delays"
 	Restarts      Checker = "C15 restarts"
+	Queues        Checker = "C16 queues"
+	Barriers      Checker = "C17 barriers"
 )
 
 var checks = []func(*evidence, *Verdict){
 	checkRound, checkTruth, checkBelief, checkEffects, checkTokens, checkFairness, checkLeftovers, checkNumbers, checkConfiguration,
 	checkFreshness, checkWatches, checkMembership, checkLosses, checkGuards, checkDelays, checkRestarts,
+	checkQueues, checkBarriers,
 }
 
 // Judge looks at a round with all checkers.

@@ -40,6 +40,8 @@ func (e *evidence) checkAnswered(v *Verdict, o *operation) {
 		done = o.first(history.Got) != nil || o.first(history.Failed) != nil
 	case history.Invoked:
 		done = o.first(history.Returned) != nil
+	case history.Putting:
+		done = o.first(history.Placed) != nil
 	case history.Watching:
 		done = true // it goes on until it is ended
 	default:
@@ -47,7 +49,7 @@ func (e *evidence) checkAnswered(v *Verdict, o *operation) {
 	}
 	if !done {
 		v.accusef(Leftovers, "%s never heard again of what it %s through sidecar %d: %s",
-			o.name(), o.Kind, o.Sidecar, o.Lock+o.Sequence+o.Group)
+			o.name(), o.Kind, o.Sidecar, o.thing())
 	}
 }
 
@@ -75,7 +77,7 @@ func (e *evidence) checkGhost(v *Verdict, a *attempt, p *place) {
 	until := e.deadline(over, e.settings.SessionTimeout+e.settings.SessionTimeout/2+e.settings.Patience)
 	if late := e.clocks.earliest(p.Gone).Since(until); late > 0 {
 		v.accusef(Leftovers, "%s was over, and its place in the queue of %s stayed for %v more",
-			a.name(), a.Lock, e.clocks.earliest(p.Gone).Since(over))
+			a.name(), a.thing(), e.clocks.earliest(p.Gone).Since(over))
 	}
 }
 

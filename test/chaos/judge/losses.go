@@ -16,19 +16,25 @@ var reasons = []string{
 	leaseLost, "LEASE_CLOSED", "LOCK_BROKEN", "LOCK_REVOKED", "SIDECAR_STOPPING", "MEMBER_REPLACED", "MEMBER_REMOVED", "SLOW_READER",
 }
 
-// checkLosses demands that whoever had a lock, or was a member, and lives, was told the end of it once, with a reason and
+// losable are the kinds of operations that may be lost, and what is seen of each when its caller has what it asked for.
+var losable = map[history.Kind]history.Kind{
+	history.Called: history.Granted, history.Joining: history.Joined, history.Taking: history.Delivered,
+	history.Entering: history.Entered,
+}
+
+// checkLosses demands that whoever had a lock or an item, or was a member, and lives, was told the end of it once, with a reason and
 // in time. It counts what was lost without need.
 func checkLosses(e *evidence, v *Verdict) {
 	for _, o := range e.operations {
-		if o.Kind != history.Called && o.Kind != history.Joining {
+		having, loses := losable[o.Kind]
+		if !loses {
 			continue
 		}
 		ends := o.all(history.Ended)
 		if len(ends) > 1 {
 			v.accusef(Losses, "%s was told its end %d times", o.name(), len(ends))
 		}
-		had := o.first(history.Granted) != nil || o.first(history.Joined) != nil
-		if !had || len(ends) == 0 {
+		if o.first(having) == nil || len(ends) == 0 {
 			continue // who never hears its end is told elsewhere
 		}
 		if givenUp := o.givenUp(); givenUp == 0 || givenUp > ends[0].At {
@@ -47,9 +53,9 @@ func (e *evidence) checkLoss(v *Verdict, o *operation, end *history.Event) {
 	disturbed := e.disturbed(end.At, "sidecar", "client")
 	switch {
 	case end.Code == "OK":
-		v.accusef(Losses, "%s: the stream of %s ended with OK, though nobody had released it", o.name(), o.Lock+o.Group)
+		v.accusef(Losses, "%s: the stream of %s ended with OK, though nobody had released it", o.name(), o.thing())
 	case !slices.Contains(reasons, end.Reason) && !cut && !(end.Reason == "" && disturbed):
-		v.accusef(Losses, "%s lost %s with %q %q, which is no reason to lose it", o.name(), o.Lock+o.Group, end.Code, end.Reason)
+		v.accusef(Losses, "%s lost %s with %q %q, which is no reason to lose it", o.name(), o.thing(), end.Code, end.Reason)
 	}
 	switch {
 	case end.Reason == leaseLost:

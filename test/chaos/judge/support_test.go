@@ -52,8 +52,9 @@ func number(text string) int64 {
 // round is what the judge is given.
 func (s story) round() Round {
 	settings := history.Settings{
-		LockRoot: "/locks", GroupRoot: "/groups", ConfigRoot: "/config", SequenceRoot: "/sequences",
-		Patience: time.Second, SessionTimeout: 2 * time.Second,
+		LockRoot: "/locks", GroupRoot: "/groups", ConfigRoot: "/config", SequenceRoot: "/sequences", QueueRoot: "/queues",
+		BarrierRoot: "/barriers",
+		Patience:    time.Second, SessionTimeout: 2 * time.Second,
 	}
 	if s.adjust != nil {
 		s.adjust(&settings)
@@ -127,6 +128,38 @@ func logged(verb string, words []string) txnlog.Change {
 	case "expire", "close":
 		return txnlog.Change{Kind: txnlog.EndSession}
 	}
+	return queued(verb, words[0], words[1])
+}
+
+// queued reads what is logged of the queue Q: `item 1 a` puts the item a, and `removed 1` removes it; `waits 1/1` takes a place among those who
+// wait, `takes 1 1/1` the item, and `delivered 1/1` has it delivered; `left 1/1`, `gave 1` and `over 1/1` are the ends of the three.
+func queued(verb, what, more string) txnlog.Change {
+	owned := func(path, owner string) txnlog.Change {
+		return txnlog.Change{Kind: txnlog.Create, Path: path, Data: []byte(`{"owner":"` + owner + `"}`), Owned: true}
+	}
+	numbered := func(directory string) string {
+		return directory + strings.ReplaceAll(what, "/", "-") + "-lock-0000000001"
+	}
+	item, waiting, place := "/queue-000000000"+what, numbered("/queues/Q.takers/_c_"), numbered("/queues/Q.taken/_c_")
+	switch verb {
+	case "item":
+		data := append(append(slices.Clone(itemForm), 0, 0, 0, byte(len(more))), more...)
+		return txnlog.Change{Kind: txnlog.Create, Path: "/queues/Q" + item, Data: append(data, 2)}
+	case "takes":
+		return owned("/queues/Q.taken"+item, more)
+	case "waits":
+		return owned(waiting, what)
+	case "delivered":
+		return owned(place, what)
+	case "removed":
+		return txnlog.Change{Kind: txnlog.Delete, Path: "/queues/Q" + item}
+	case "gave":
+		return txnlog.Change{Kind: txnlog.Delete, Path: "/queues/Q.taken" + item}
+	case "left":
+		return txnlog.Change{Kind: txnlog.Delete, Path: waiting}
+	case "over":
+		return txnlog.Change{Kind: txnlog.Delete, Path: place}
+	}
 	panic(verb)
 }
 
@@ -198,6 +231,17 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 	history.Joining:   func(e *history.Event, w []string) { e.Group, e.Member, e.Sidecar, e.Resumes = w[0], w[1], 1, true },
 	history.Joined:    func(e *history.Event, w []string) { e.Incarnation = number(w[0]) },
 	history.Seen:      tellView,
+	history.Putting:   func(e *history.Event, w []string) { e.Queue, e.Item, e.Sidecar = "Q", w[0], 1 },
+	history.Placed:    func(e *history.Event, w []string) { e.Outcome = history.Outcome(w[0]) },
+	history.Taking:    func(e *history.Event, _ []string) { e.Queue, e.Sidecar = "Q", 1 },
+	history.Delivered: func(e *history.Event, w []string) { e.Item, e.Token = w[0], number(w[1]) },
+	history.Setting:   tellBarrier,
+	history.Removing:  tellBarrier,
+	history.Awaiting:  tellBarrier,
+	history.Entering:  tellBarrier,
+	history.Entered:   func(e *history.Event, w []string) { e.Round = number(w[0]) },
+	history.Finishing: func(*history.Event, []string) {},
+	history.Finished:  func(e *history.Event, w []string) { e.Outcome = history.Outcome(w[0]) },
 	history.Fault:     func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
 	history.Heal:      func(e *history.Event, w []string) { e.Nemesis, e.Target = w[0], w[1] },
 	history.Killed:    func(e *history.Event, w []string) { e.Target, e.From = w[0], at(cmp.Or(w[1], "0")) },
@@ -209,6 +253,10 @@ var tellers = map[history.Kind]func(*history.Event, []string){
 	history.Slept:     func(e *history.Event, w []string) { e.Target = w[0] },
 	history.Fired:     func(e *history.Event, w []string) { e.Count = number(w[0]) },
 	history.Quiet:     func(*history.Event, []string) {},
+}
+
+func tellBarrier(e *history.Event, w []string) {
+	e.Barrier, e.Count, e.Sidecar = "B", number(cmp.Or(w[0], "0")), 1
 }
 
 func tellStore(e *history.Event, w []string) {
