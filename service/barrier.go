@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -47,39 +46,15 @@ func (b *barrierService) write(
 	return err
 }
 
-// Wait is no held stream: it has nothing in the ensemble but a watch.
 func (b *barrierService) Wait(request *barrierv1.WaitRequest, stream grpc.ServerStreamingServer[barrierv1.WaitResponse]) error {
 	asked, err := parseName("name", request.GetName())
 	if err != nil {
 		return err
 	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(stream.Context())
-	box, permission := newOutbox(stream.Send), caller.PermissionOf(ctx)
-	waiting := run(func() (struct{}, error) {
-		return struct{}{}, b.barrier(asked).Await(ctx, b.services.ensemble, func() {
-			box.put(topicPlace, func() (*barrierv1.WaitResponse, bool) { return &barrierv1.WaitResponse{}, true })
-		})
+	_, err = holdNothing(b.services, stream, func(ctx context.Context, tell func(*barrierv1.WaitResponse)) (none struct{}, _ error) {
+		return none, b.barrier(asked).Await(ctx, b.services.ensemble, func() { tell(&barrierv1.WaitResponse{}) })
 	})
-	caller.AfterStatus(stream.Context(), func() {
-		cancel()
-		<-waiting.done
-		box.wait()
-	})
-	select {
-	case <-waiting.done:
-		return waiting.err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-b.services.drain.notice:
-		return errStopping
-	case <-permission.Withdrawn():
-		return permission.Why()
-	case <-box.slow:
-		return errSlowReader
-	}
+	return err
 }
 
 func (b *barrierService) List(ctx context.Context, request *barrierv1.ListRequest) (response *barrierv1.ListResponse, err error) {
