@@ -363,9 +363,11 @@ export function fromStatus(error: ServiceError): SidekeeperError {
   const { reason: prefix, message } = split(error.details);
   const found = details instanceof Buffer ? readDetails(details) : {};
   const reason = found.reason ?? prefix;
+  const told = message.replace(/\. Resolution note: $/, ""); // which gRPC begins and does not end
+  const away = error.code === status.UNAVAILABLE && reason === "";
   return new (byReason.get(reason) ?? SidekeeperError)(error.code, {
     ...found,
-    message: message.replace(/\. Resolution note: $/, ""), // which gRPC begins and does not end
+    message: away ? `no contact with the sidecar: ${told}` : told,
   });
 }
 

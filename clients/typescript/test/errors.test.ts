@@ -44,9 +44,9 @@ function failure(code: status, details: string, ...any: [string, Uint8Array][]):
   return Object.assign(new Error(details), { code, details, metadata });
 }
 
-void test("what gRPC begins and does not end is left out", () => {
+void test("whoever has no contact is told so, without what gRPC begins and does not end", () => {
   const error = fromStatus(failure(status.UNAVAILABLE, "Last error: connect ENOENT /nowhere. Resolution note: "));
-  assert.equal(error.message, "Last error: connect ENOENT /nowhere");
+  assert.equal(error.message, "no contact with the sidecar: Last error: connect ENOENT /nowhere");
 });
 
 void test("details decide", () => {

@@ -17,7 +17,7 @@ export class Project {
     const { folder } = this;
     mkdirSync(path.join(folder, "node_modules/@types"), { recursive: true });
     symlinkSync(PACKAGE, path.join(folder, "node_modules/sidekeeper"));
-    for (const used of ["@types/node", "@types/pg", "@grpc"]) {
+    for (const used of ["@types/node", "@types/pg", "@grpc", "@nestjs"]) {
       symlinkSync(path.join(PACKAGE, "node_modules", used), path.join(folder, "node_modules", used));
     }
     writeFileSync(path.join(folder, "package.json"), '{ "type": "module" }');

@@ -1,0 +1,250 @@
+/** Jobs that a timer begins in each process of a fleet, and that one process runs. */
+
+import os from "node:os";
+
+import type { Client } from "./client.js";
+import { sleep, unlessAborted } from "./clock.js";
+import type { Leadership } from "./election.js";
+import { LockHeldError } from "./errors.js";
+import { type Lock, runHolding } from "./lock.js";
+import { CALL_TIMEOUT } from "./transport.js";
+
+/** Seconds that jobs get to end when they are closed, before their signals are aborted. */
+const CLOSE_GRACE = 10;
+
+/** What is run. Its signal is aborted when the lock or the leadership is lost, and at shutdown. */
+export type Job = (signal: AbortSignal) => Promise<void> | void;
+
+/** What a timer calls. It settles with whether the job was run here. */
+export type Tick = () => Promise<boolean>;
+
+/** How jobs are run. */
+export interface JobsOptions {
+  /** Who this process is, for people, and its name as a candidate: at most 128 bytes. By default its host's name and its process id. */
+  readonly owner?: string;
+  /**
+   * Is called with what a job has thrown, with LostError, and with the SidekeeperError of a tick that could not ask for the lock; by default
+   * `console.error` is. What it throws, the tick rejects with; otherwise none does.
+   */
+  readonly onError?: (error: unknown, name: string) => void;
+}
+
+/** How a job is run under a lock. */
+export interface LockedOptions {
+  /**
+   * Seconds for which the lock stays held from the grant on, however quick the job is, so that no process whose clock is behind runs it again
+   * for the same tick. Choose more than clocks differ by, and less than the interval; by default 0.
+   */
+  readonly holdAtLeast?: number;
+  /** For how many seconds the lock may be suspended before the signal is aborted; by default until it is lost. */
+  readonly suspensionGrace?: number;
+}
+
+/**
+ * Runs jobs in one process at a time. It belongs to no framework: each job becomes a function without arguments, for setInterval, node-cron,
+ * cron, node-schedule or whatever else keeps the time. A job is not run beside itself: a tick that comes while it runs is skipped.
+ */
+export class Jobs implements AsyncDisposable {
+  private readonly owner: string;
+  private readonly onError: (error: unknown, name: string) => void;
+  /** Aborted when no job begins any more. */
+  private readonly closing = new AbortController();
+  /** Aborted when jobs are to end. */
+  private readonly stopping = new AbortController();
+  private readonly running = new Set<Promise<unknown>>();
+  private readonly candidacies = new Map<string, Candidacy>();
+
+  constructor(
+    private readonly client: Client,
+    options: JobsOptions = {},
+  ) {
+    this.owner = options.owner ?? `${os.hostname().slice(0, 100)}-${process.pid}`;
+    this.onError = options.onError ?? ((error, name) => console.error(`job ${name}:`, error));
+  }
+
+  /**
+   * Returns a function that runs the job if the lock is free, and skips it otherwise. What the job writes with the client is guarded by the
+   * lock, as in withLock. The function settles when the lock is released.
+   */
+  locked(name: string, options: LockedOptions, job: Job): Tick {
+    return this.tick(name, async () => this.runLocked(name, options, job));
+  }
+
+  /**
+   * Returns a function that runs the job while this process leads the election, and skips it otherwise. The first call makes the process a
+   * candidate, which it remains until it is closed. What the job writes with the client is guarded by the term.
+   */
+  led(election: string, job: Job): Tick {
+    return this.tick(election, async () => this.runLed(election, job));
+  }
+
+  /**
+   * Skips each later tick, and settles when jobs that run have ended, their locks are released and their elections resigned. After so many
+   * seconds, by default 10, the signals of jobs that still run are aborted.
+   */
+  async close(grace = CLOSE_GRACE): Promise<void> {
+    this.closing.abort(new Error("the jobs are closed"));
+    const timer = setTimeout(() => this.stopping.abort(new Error("the jobs are closed, and are to end")), grace * 1000);
+    await Promise.allSettled([...this.running, ...[...this.candidacies.values()].map(async (candidacy) => candidacy.ended)]);
+    clearTimeout(timer);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  private tick(name: string, run: Tick): Tick {
+    let busy = false;
+    return async () => {
+      if (busy || this.closing.signal.aborted) {
+        return false;
+      }
+      busy = true;
+      const running = run();
+      this.running.add(running);
+      try {
+        return await running;
+      } catch (error) {
+        this.onError(error, name);
+        return false;
+      } finally {
+        this.running.delete(running);
+        busy = false;
+      }
+    };
+  }
+
+  private async runLocked(name: string, { holdAtLeast = 0, suspensionGrace }: LockedOptions, job: Job): Promise<boolean> {
+    const lock = await this.take(name);
+    if (lock === undefined) {
+      return false;
+    }
+    const least = sleep(holdAtLeast, lock.signal).catch(() => undefined);
+    const limits = { signal: this.stopping.signal, ...(suspensionGrace !== undefined && { suspensionGrace }) };
+    await runHolding(lock, limits, async (_, signal) => {
+      try {
+        await job(signal);
+      } finally {
+        await least;
+      }
+    });
+    return true;
+  }
+
+  /** The lock, if it is free. A sidecar that does not answer is not waited for. */
+  private async take(name: string): Promise<Lock | undefined> {
+    try {
+      return await linked([this.closing.signal, AbortSignal.timeout(CALL_TIMEOUT * 1000)], async (signal) =>
+        this.client.acquire(name, { wait: 0, owner: this.owner, signal }),
+      );
+    } catch (error) {
+      if (error instanceof LockHeldError || this.closing.signal.aborted) {
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
+  private async runLed(election: string, job: Job): Promise<boolean> {
+    const candidacy = this.candidacyIn(election);
+    try {
+      await candidacy.known;
+    } catch (error) {
+      if (this.closing.signal.aborted) {
+        return false;
+      }
+      throw error;
+    }
+    return candidacy.run(this.stopping.signal, job);
+  }
+
+  private candidacyIn(election: string): Candidacy {
+    let candidacy = this.candidacies.get(election);
+    if (candidacy === undefined) {
+      candidacy = new Candidacy(this.client, election, this.owner, this.closing.signal);
+      this.candidacies.set(election, candidacy);
+      void candidacy.ended.then(() => this.candidacies.delete(election));
+    }
+    return candidacy;
+  }
+}
+
+/** This process as a candidate: until the signal is aborted, or until a campaign fails. */
+class Candidacy {
+  /** Settles when it is first known who leads; rejects if the campaign has failed before. */
+  readonly known: Promise<void>;
+  /** Settled when it is over, and nothing of it runs or leads. */
+  readonly ended: Promise<void>;
+  private leadership: Leadership | undefined;
+  private readonly running = new Set<Promise<void>>();
+
+  constructor(
+    private readonly client: Client,
+    private readonly election: string,
+    private readonly owner: string,
+    private readonly signal: AbortSignal,
+  ) {
+    let ended: Promise<void> = Promise.resolve();
+    this.known = new Promise((resolve, reject) => {
+      ended = this.stand(resolve).catch(reject);
+    });
+    this.known.catch(() => undefined); // a tick asks for it, or nobody does
+    this.ended = ended;
+  }
+
+  /** Leads again and again, until a campaign fails. */
+  private async stand(known: () => void): Promise<never> {
+    for (;;) {
+      let asked: () => void = () => undefined;
+      const yielding = new Promise<void>((resolve) => {
+        asked = resolve;
+      });
+      const options = { signal: this.signal, onCandidate: known, onYieldRequested: asked };
+      const leadership = await this.client.campaign(this.election, this.owner, options);
+      this.leadership = leadership;
+      known();
+      await unlessAborted(Promise.race([leadership.ended, yielding]), this.signal).catch(() => undefined);
+      this.leadership = undefined;
+      await Promise.race([leadership.ended, Promise.allSettled(this.running)]);
+      await leadership.resign().catch(() => undefined); // it is over all the same
+    }
+  }
+
+  /** Runs a job if this process leads, and says whether it does. Rejects with LostError if the leadership was lost meanwhile. */
+  async run(stopping: AbortSignal, job: Job): Promise<boolean> {
+    const { leadership } = this;
+    if (leadership?.valid !== true) {
+      return false;
+    }
+    const running = linked([leadership.signal, stopping], async (signal) => leadership.guard(async () => job(signal)));
+    this.running.add(running);
+    try {
+      await running;
+    } finally {
+      this.running.delete(running);
+    }
+    if (leadership.error !== undefined) {
+      throw leadership.error;
+    }
+    return true;
+  }
+}
+
+/** Runs body with a signal that is aborted when one of others is, on which nothing is left. */
+async function linked<T>(signals: readonly AbortSignal[], body: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const one = new AbortController();
+  const abort = (): void => one.abort(signals.find(({ aborted }) => aborted)?.reason);
+  for (const signal of signals) {
+    signal.addEventListener("abort", abort, { once: true });
+  }
+  if (signals.some(({ aborted }) => aborted)) {
+    abort();
+  }
+  try {
+    return await body(one.signal);
+  } finally {
+    for (const signal of signals) {
+      signal.removeEventListener("abort", abort);
+    }
+  }
+}
