@@ -69,7 +69,7 @@ func startedOf(ctx context.Context) *started {
 // Multiplex is Open, with everything that stands on the lease.
 func (l *leaseService) Multiplex(stream grpc.BidiStreamingServer[leasev1.MultiplexRequest, leasev1.MultiplexResponse]) error {
 	began := time.Now()
-	first, err := stream.Recv()
+	first, err := run(stream.Recv).wait() // not on this goroutine's stack, which would have to be of 16 KiB for it, and not of 8
 	switch {
 	case errors.Is(err, io.EOF):
 		return invalid("open", "", "the first message")

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Garbage may pile up to a quarter of what is in use, and always to this many bytes. A small heap is then not collected with
+// Garbage may pile up to a quarter of what is in use, stacks included, and always to this many bytes. A small heap is then not collected with
 // every few sessions that open, each of which throws away 1.5 MiB, and a large one keeps less garbage than it would by
 // Go's own rule.
 const (
@@ -68,14 +68,23 @@ func (p *pacer) pace(int) {
 	if p.over {
 		return
 	}
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	debug.SetGCPercent(percentFor(sample[0].Value.Uint64()))
+	debug.SetGCPercent(percentFor(scannedBytes()))
 	mark := new(*byte)
 	runtime.AddCleanup(mark, p.pace, 0)
 }
 
-// percentFor is what garbage may add to a heap of which so many bytes are in use.
-func percentFor(live uint64) int {
-	return int(max(garbagePercent, leastGarbage*100/max(live, 1<<20)))
+// scannedBytes is what Go takes the percentage of: what the last collection left on the heap, and the parts of stacks and global variables
+// that it went over. A thousand leases have half as much on their stacks as on the heap.
+func scannedBytes() (sum uint64) {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	metrics.Read(samples)
+	for _, each := range samples {
+		sum += each.Value.Uint64()
+	}
+	return sum
+}
+
+// percentFor is what garbage may add where so many bytes are in use.
+func percentFor(used uint64) int {
+	return int(max(garbagePercent, leastGarbage*100/max(used, 1<<20)))
 }

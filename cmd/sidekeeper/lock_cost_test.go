@@ -28,6 +28,7 @@ import (
 const (
 	pairsCounted  = 400
 	cyclesCounted = 400
+	leasesCounted = 100
 )
 
 // A bound of a count for each lock pair or cycle. Where it is above the goal it is what was counted when it was set, rounded up: lower it
@@ -42,6 +43,10 @@ var (
 	bareBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{345, 320}, goroutines: bound{4.5, 2}}
 	// Over one stream for all of a lease.
 	streamBounds = costBounds{requests: bound{3.05, 3.05}, allocations: bound{225, 120}, goroutines: bound{4.5, 0.05}}
+
+	// Of a lease on which nothing stands.
+	goroutineBound = bound{most: 5.05, goal: 3}
+	stackBound     = bound{most: map[bool]float64{false: 26, true: 48}[raced], goal: 20}
 )
 
 // batches are counted until one is within the bounds, since a heartbeat or a flush of the runtime's counts may fall into any.
@@ -134,8 +139,29 @@ func TestALockThatChangesHandsCostsNoMoreThanItDid(t *testing.T) {
 	cycleBound.check(t, "requests of the ensemble", requests)
 }
 
-// counts are of the sidecar's process, since it has begun.
-type counts struct{ Allocations, Goroutines uint64 }
+// What stands on a goroutine's stack beyond 8 KiB, or 4, doubles it, for as long as the lease is open.
+func TestALeaseCostsNoMoreThanItDid(t *testing.T) {
+	s := startCounted(t)
+	s.lease(t)
+	before := s.counts(t)
+	for range leasesCounted {
+		s.lease(t)
+	}
+	var goroutines, stacks float64
+	for range batches { // since what sends the last messages may not be gone yet
+		after := s.counts(t)
+		goroutines = float64(after.Running-before.Running) / leasesCounted
+		stacks = float64(after.Stacks-before.Stacks) / leasesCounted / 1024
+		if goroutineBound.holds(goroutines) && stackBound.holds(stacks) {
+			break
+		}
+	}
+	goroutineBound.check(t, "goroutines", goroutines)
+	stackBound.check(t, "KiB of stacks", stacks)
+}
+
+// counts are of the sidecar's process, since it has begun, and of what is there after a collection of garbage.
+type counts struct{ Allocations, Goroutines, Running, Stacks uint64 }
 
 // counted is the program with another thing that it does: for each line of its input it writes its counts. It ends with its input.
 func counted(arguments []string) int {
@@ -145,9 +171,11 @@ func counted(arguments []string) int {
 		made := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 			var memory runtime.MemStats
+			runtime.GC()
 			runtime.ReadMemStats(&memory)
 			metrics.Read(made)
-			fmt.Fprintf(os.Stdout, `{"allocations": %d, "goroutines": %d}`+"\n", memory.Mallocs, made[0].Value.Uint64())
+			fmt.Fprintf(os.Stdout, `{"allocations": %d, "goroutines": %d, "running": %d, "stacks": %d}`+"\n",
+				memory.Mallocs, made[0].Value.Uint64(), runtime.NumGoroutine(), memory.StackInuse)
 		}
 	}()
 	return run(ctx, arguments, nil, io.Discard, os.Stderr)

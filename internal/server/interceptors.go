@@ -27,7 +27,7 @@ const reasonTrailer = "sidekeeper-reason"
 func interceptorsOf(options Options, authorizer authorizer, reception reception) []grpc.ServerOption {
 	log, counted := callLog{options.Log}, errorCount{options.Metrics}
 	memory := reception.memory
-	admission := admission{options.MaxStreams, reception.limits, memory, authorizer, denials{options.Audit}}
+	admission := &admission{options.MaxStreams, reception.limits, memory, authorizer, denials{options.Audit}}
 	passage := passage{
 		options.Metrics.calls.StreamServerInterceptor(),
 		log.stream,
@@ -116,7 +116,7 @@ type admission struct {
 	denials     denials
 }
 
-func (a admission) unary(
+func (a *admission) unary(
 	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (reply any, err error) {
 	from := caller.Of(ctx)
@@ -137,24 +137,38 @@ func (a admission) unary(
 	return handler(ctx, request)
 }
 
-func (a admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+// stream keeps no more on its stack than it must while the stream is open, and so do RecvMsg and whatever else a stream's goroutine waits in:
+// a stack is of 8 KiB or of 16.
+func (a *admission) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	authorized, err := a.enter(stream, info.FullMethod)
+	if err != nil {
+		return err
+	}
+	defer a.leave(authorized)
+	err = handler(server, authorized)
+	a.denials.answered(caller.Of(stream.Context()), func() attempt { return authorized.last }, err)
+	return err
+}
+
+// enter lets a stream in, unless there are too many. One that was let in must leave.
+func (a *admission) enter(stream grpc.ServerStream, method string) (*authorizedStream, error) {
 	from := caller.Of(stream.Context())
 	slot := slotOf(from)
 	share := a.limits.Of(from.Identity, policy.Streams)
 	if err := slot.beginStream(a.mostStreams, share, from.Identity, a.memory); err != nil {
-		return err
+		return nil, err
 	}
-	defer slot.endStream()
-	defer slot.pace.withdrawn(stream.Context())
-	authorized := &authorizedStream{
-		ServerStream: stream, authorizer: a.authorizer, limits: a.limits, method: info.FullMethod, permission: caller.NewPermission(),
-	}
+	return &authorizedStream{
+		ServerStream: stream, slot: slot, authorizer: a.authorizer, limits: a.limits, method: method, permission: caller.NewPermission(),
+	}, nil
+}
+
+func (a *admission) leave(authorized *authorizedStream) {
 	if a.authorizer.policy != nil {
-		defer a.authorizer.open.leave(authorized)
+		a.authorizer.open.leave(authorized)
 	}
-	err := handler(server, authorized)
-	a.denials.answered(from, func() attempt { return authorized.last }, err)
-	return err
+	authorized.slot.pace.withdrawn(authorized.ServerStream.Context())
+	authorized.slot.endStream()
 }
 
 // An answered error is what the caller is told, with its cause for the log.

@@ -49,6 +49,7 @@ func (o *openStreams) judge(authorizer authorizer) {
 type authorizedStream struct {
 	grpc.ServerStream
 
+	slot       *connSlot
 	authorizer authorizer
 	limits     *caller.Limits
 	method     string
@@ -62,8 +63,7 @@ func (s *authorizedStream) Context() context.Context {
 	return caller.WithPermission(s.ServerStream.Context(), s.permission)
 }
 
-// RecvMsg implements grpc.ServerStream. The stream is among those that a new policy judges before it is judged itself, so that none passes
-// between two policies.
+// RecvMsg implements grpc.ServerStream.
 func (s *authorizedStream) RecvMsg(request any) error {
 	if err := s.ServerStream.RecvMsg(request); err != nil {
 		return err
@@ -71,6 +71,12 @@ func (s *authorizedStream) RecvMsg(request any) error {
 	if s.judged && s.method == leasev1.LeaseService_Multiplex_FullMethodName {
 		return nil // what comes inside of it is judged by itself
 	}
+	return s.judge(request)
+}
+
+// judge lets a request pass. The stream is among those that a new policy judges before it is judged itself, so that none passes between two
+// policies.
+func (s *authorizedStream) judge(request any) error {
 	s.judged = true
 	s.last = attemptOf(s.method, request)
 	tellNames(s.ServerStream.Context(), s.method, request)
@@ -89,5 +95,5 @@ func (s *authorizedStream) RecvMsg(request any) error {
 	if caller.IsInner(s.ServerStream.Context()) {
 		takes[0] = 0 // it has a session already
 	}
-	return slotOf(from).quota.spend(s.limits, from.Identity, takes)
+	return s.slot.quota.spend(s.limits, from.Identity, takes)
 }

@@ -31,7 +31,7 @@ func (s *Session) heartbeatLoop() {
 		var err error
 		if generation, err = s.heartbeatRound(began); err == nil {
 			failures, interval = 0, s.nextInterval()
-			pause = max(time.Millisecond, interval-s.now().since(began))
+			pause = max(time.Millisecond, s.together(began.add(interval)).since(s.now()))
 			if _, spared := s.spared(interval); spared > 0 {
 				pause = min(pause, spared)
 			}
@@ -45,9 +45,18 @@ func (s *Session) heartbeatLoop() {
 	}
 }
 
-// nextInterval is how long after a heartbeat the next one is sent.
+// nextInterval is how long after a heartbeat the next one is sent, if not sooner to be sent together with others.
 func (s *Session) nextInterval() time.Duration {
-	return spread(s.interval, jitter*(2*s.client.random.Float64()-1))
+	return spread(s.interval, sooner-jitter+(2*jitter-sooner)*s.client.random.Float64())
+}
+
+// sooner is by how much of the interval a heartbeat is sent sooner, at most, to be sent together with others of the sidecar, which wakes up
+// once for all of them.
+const sooner = 1.0 / 64
+
+// together is the newest of the instants for heartbeats that is not after due.
+func (s *Session) together(due instant) instant {
+	return due - due%instant(max(1, float64(s.interval)*sooner))
 }
 
 // spared is for how long no heartbeat is needed, if for a millisecond at least: until an interval after the newest transaction of the
@@ -58,8 +67,11 @@ func (s *Session) spared(interval time.Duration) (generation int, pause time.Dur
 	if s.brief || s.proof.static || s.proof.newest.answered == 0 {
 		return s.generation, 0
 	}
-	due := min(s.proof.newest.sent.add(interval), s.validUntil().add(-s.least))
-	return s.generation, due.since(s.now()).Truncate(time.Millisecond)
+	due := s.together(min(s.proof.newest.sent.add(interval), s.validUntil().add(-s.least)))
+	if pause = due.since(s.now()); pause < time.Millisecond {
+		pause = 0
+	}
+	return s.generation, pause
 }
 
 // failed takes in that a heartbeat has failed, as so many have one after the other since then: that is as late as one that is not

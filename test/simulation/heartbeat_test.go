@@ -85,6 +85,40 @@ func TestAConnectionOverWhichOnlyHeartbeatsGoIsKept(t *testing.T) {
 	})
 }
 
+// The sidecar wakes up for many heartbeats at once, and so does the server.
+func TestLeasesSendTheirHeartbeatsTogether(t *testing.T) {
+	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+		const leases, watched = 200, 20 * time.Second
+		began, wires := time.Now(), &wiretap{}
+		c, err := zookeeper.New(zookeeper.Config{
+			Servers: e.Addresses(), SessionTimeout: 15 * time.Second, TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second,
+			Dial: wires.dialer(e.Dialer(0)), Clock: func() time.Duration { return time.Since(began) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		var sessions []*zookeeper.Session
+		for range leases {
+			sessions = append(sessions, w.open(t, c))
+			time.Sleep(7 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		wires.forget()
+		time.Sleep(watched)
+		sent, instants := wires.sums()
+		if sent < leases*9 || sent > leases*12 {
+			t.Errorf("%d heartbeats in %v", sent, watched)
+		}
+		if most := int(watched / (2 * time.Second) * 64); instants > most+most/20 { // and the reader's
+			t.Errorf("%d heartbeats at %d instants", sent, instants)
+		}
+		for _, s := range sessions {
+			w.close(s)
+		}
+	})
+}
+
 // A clogger makes connections. The newest can be clogged: the next heartbeat that is written to it stays there for longer than it is from one
 // to the next, and then it breaks. The connection after it swallows transactions.
 type clogger struct {
@@ -146,6 +180,7 @@ func (c *clogged) Write(frame []byte) (int, error) {
 type wiretap struct {
 	mu   sync.Mutex
 	sent map[*tapped]int
+	at   map[time.Time]bool // when
 }
 
 type tapped struct {
@@ -178,9 +213,10 @@ func (w *wiretap) count(c *tapped) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sent == nil {
-		w.sent = map[*tapped]int{}
+		w.sent, w.at = map[*tapped]int{}, map[time.Time]bool{}
 	}
 	w.sent[c]++
+	w.at[time.Now()] = true
 }
 
 // most is how many were sent over one connection.
@@ -197,4 +233,15 @@ func (w *wiretap) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.sent)
+	clear(w.at)
+}
+
+// sums are how many were sent, and at how many instants.
+func (w *wiretap) sums() (sent, instants int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, each := range w.sent {
+		sent += each
+	}
+	return sent, len(w.at)
 }
