@@ -45,6 +45,8 @@ type Lock struct {
 	Latch bool // places are named as Curator's LeaderLatch names them; otherwise as its InterProcessMutex and LeaderSelector do
 	// Delay follows a hold of who joins, unless that ends by its holder's own hand; at most MaxLockDelay, and none of readers. Keep comes before.
 	Delay time.Duration
+	// Losses has later places count a delay from when an earlier one of this process has seen the hold gone; nil if each counts for itself.
+	Losses *Losses
 
 	permits bool // the children are a semaphore's permits, which all hold. See Semaphore
 }

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,7 +21,8 @@ const MaxLockDelay = time.Minute
 // itself has `free:TOKEN` written there in the transaction that deletes its place. Whoever's turn it is reads that when everybody ahead has
 // gone, and if another's `held` stands there, waits. It counts from when it has seen the place gone, which is later than the end of
 // the place, by its own clock, which may be fast by a hundredth and stands still while the machine is suspended: neither makes the delay
-// shorter. Who takes over from one that has waited counts anew. Then it writes what is true of itself, again checking its place. As all
+// shorter. Who takes over from one that has waited goes on from there if both are of one process, and counts anew otherwise: so whoever only tries
+// is granted the lock at last (Losses). Then it writes what is true of itself, again checking its place. As all
 // of these writes check a place that excludes everybody who writes, or delete it, none is carried out after a later one, however late it comes.
 //
 // Who asks for no delay pays nothing where there is none: the list that comes with its place tells whether the directory has data, and the
@@ -31,6 +33,38 @@ const MaxLockDelay = time.Minute
 
 // delayMark stands in the names of places that have a delay.
 const delayMark = "-delay"
+
+// mostLosses bounds what a process remembers. All delays are counted anew beyond that.
+const mostLosses = 10000
+
+// Losses is when a process has first seen holds gone after which there is a delay. Its zero value is ready for use, from any goroutine.
+type Losses struct {
+	mu   sync.Mutex
+	seen map[string]loss // by the lock's path: the newest
+}
+
+type loss struct {
+	token int64 // which no other hold ever has
+	since time.Time
+}
+
+// since is when this hold was first seen gone: now, if it was not before.
+func (l *Losses) since(lock string, token int64) time.Time {
+	now := time.Now()
+	if l == nil {
+		return now
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, ok := l.seen[lock]; ok && known.token == token {
+		return known.since
+	}
+	if l.seen == nil || len(l.seen) >= mostLosses {
+		l.seen = map[string]loss{}
+	}
+	l.seen[lock] = loss{token, now}
+	return now
+}
 
 // delayState is what a lock's directory says.
 type delayState struct {
@@ -165,7 +199,7 @@ func (p *Place) OutwaitDelay(ctx context.Context, store Store) (left time.Durati
 			return 0, orGone(err)
 		}
 		state, _ := delayStateIn(directory.Data)
-		if left := p.delayed.left(state); left > 0 {
+		if left := p.delayed.left(state, p.lock); left > 0 {
 			return left, nil
 		}
 		if err = p.say(ctx, store, state); !errors.Is(err, ErrOutcomeUnknown) {
@@ -175,12 +209,12 @@ func (p *Place) OutwaitDelay(ctx context.Context, store Store) (left time.Durati
 }
 
 // left is how much of the delay of the hold that the directory tells of is left.
-func (d *delayed) left(state delayState) time.Duration {
+func (d *delayed) left(state delayState, of Lock) time.Duration {
 	if state.delay == 0 || state.token == d.token {
 		return 0
 	}
 	if d.waits.token != state.token {
-		d.waits, d.since = state, time.Now()
+		d.waits, d.since = state, of.Losses.since(of.Path, state.token)
 	}
 	return max(0, state.delay+state.delay/50-time.Since(d.since))
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,6 +111,25 @@ func TestACallerThatDiesLeavesADelay(t *testing.T) {
 	s.must(err)
 	if event.GetQueued() == nil || event.GetQueued().GetPosition() != 0 {
 		t.Error(event)
+	}
+}
+
+// Each try is a place of its own, and gives up at once.
+func TestWhoeverOnlyTriesIsGrantedTheLockOnceTheDelayIsOver(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	lease := s.open(s.callers, &leasev1.OpenRequest{})
+	request := delay(time.Second)
+	request.LeaseId = lease.id
+	s.hold(s.callers, request)
+	lease.session.Expire()
+	waitUntil(t, func() bool { return s.contenders("orders") == 0 })
+	try := func() string { return s.acquire(s.others, &lockv1.AcquireRequest{Name: "orders", WaitTimeout: lasting(0)}).next() }
+	began := time.Now()
+	same(t, "the first try", try(), "FailedPrecondition LOCK_HELD")
+	waitUntil(t, func() bool { return strings.HasPrefix(try(), "granted") })
+	if took := time.Since(began); took < time.Second {
+		t.Errorf("granted after %v", took)
 	}
 }
 

@@ -76,6 +76,8 @@ type directory struct {
 	root   string
 	nested bool // a name's segments are nodes; otherwise a name is one node, so that none lies in another's
 	latch  bool // candidates of elections are named as Curator's LeaderLatch names them
+
+	losses *recipes.Losses // of locks; may be nil
 }
 
 // slash is how `/` stands in the node of a name.
@@ -83,9 +85,9 @@ const slash = "%2F"
 
 func (d directory) lock(n name) recipes.Lock {
 	if d.nested {
-		return recipes.Lock{Path: path.Join(d.root, n.text), Nested: true}
+		return recipes.Lock{Path: path.Join(d.root, n.text), Nested: true, Losses: d.losses}
 	}
-	return recipes.Lock{Path: d.flat(n)}
+	return recipes.Lock{Path: d.flat(n), Losses: d.losses}
 }
 
 // election is the lock that an election is.

@@ -89,6 +89,7 @@ type Events interface {
 // Services are this sidecar's services. Make them with New.
 type Services struct {
 	options  Options
+	losses   recipes.Losses
 	ensemble Ensemble
 	leases   *leases
 	holds    idRegistry[*hold]
@@ -189,7 +190,7 @@ func (s *Services) forceAfter(after *time.Duration) recipes.ForceAfter {
 }
 
 func (s *Services) lockDirectory() directory {
-	return directory{root: s.options.LockRoot, nested: s.options.NestedLocks, latch: s.options.LatchElections}
+	return directory{root: s.options.LockRoot, nested: s.options.NestedLocks, latch: s.options.LatchElections, losses: &s.losses}
 }
 
 func (s *Services) groupDirectory() directory { return directory{root: s.options.GroupRoot} }
