@@ -61,13 +61,12 @@ final class JobLock extends AbstractSimpleLock {
       throw new LockException(overdue() + ", before its job has ended: others may have run since");
     }
     long left = atLeastUntil - System.nanoTime();
+    if (left > 0 && hold.isValid()) {
+      CompletableFuture.delayedExecutor(left, NANOSECONDS).execute(hold::releaseAsync);
+      return;
+    }
     try {
-      if (left > 0) {
-        hold.check();
-        CompletableFuture.delayedExecutor(left, NANOSECONDS).execute(hold::releaseAsync);
-      } else {
-        hold.release();
-      }
+      hold.release();
     } catch (LostException lost) {
       throw new LockException(
           lost.getMessage() + ": others may have run before the job's end", lost);
@@ -78,9 +77,10 @@ final class JobLock extends AbstractSimpleLock {
 
   @Override
   protected Optional<SimpleLock> doExtend(LockConfiguration wanted) {
-    if (!ranOut.complete(false) || !hold.isValid()) {
-      return Optional.empty();
+    if (ranOut.complete(false) && hold.isValid()) {
+      return Optional.of(new JobLock(hold, wanted));
     }
-    return Optional.of(new JobLock(hold, wanted));
+    hold.releaseAsync(); // also if it was lost: its lease may not have been
+    return Optional.empty();
   }
 }
