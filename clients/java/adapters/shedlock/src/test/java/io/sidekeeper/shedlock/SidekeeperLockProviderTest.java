@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assertions.fail;
 
 import io.sidekeeper.Client;
+import io.sidekeeper.LockListener;
 import io.sidekeeper.LockOptions;
 import io.sidekeeper.LockView;
 import io.sidekeeper.Watch;
@@ -164,10 +165,20 @@ class SidekeeperLockProviderTest {
   }
 
   @Test
-  void whatWasLostIsNotExtended(Sidecar sidecar) {
-    SidekeeperLockProvider provider = new SidekeeperLockProvider(sidecar.client());
+  void whatWasLostIsNotExtended(Sidecar sidecar) throws Exception {
+    CompletableFuture<LockLostException> told = new CompletableFuture<>();
+    LockListener listener =
+        new LockListener() {
+          @Override
+          public void lost(LockLostException lost) {
+            told.complete(lost);
+          }
+        };
+    LockOptions options = new LockOptions().listener(listener);
+    SidekeeperLockProvider provider = new SidekeeperLockProvider(sidecar.client(), options);
     SimpleLock lock = provider.lock(job(LONG, LONG)).orElseThrow();
     sidecar.expireLock("report");
+    told.get(PATIENT, TimeUnit.SECONDS);
     assertEquals(Optional.empty(), lock.extend(LONG, NONE));
   }
 
