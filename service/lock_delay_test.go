@@ -124,7 +124,9 @@ func TestWhoeverOnlyTriesIsGrantedTheLockOnceTheDelayIsOver(t *testing.T) {
 	s.hold(s.callers, request)
 	lease.session.Expire()
 	waitUntil(t, func() bool { return s.contenders("orders") == 0 })
-	try := func() string { return s.acquire(s.others, &lockv1.AcquireRequest{Name: "orders", WaitTimeout: lasting(0)}).next() }
+	try := func() string {
+		return s.acquire(s.others, &lockv1.AcquireRequest{Name: "orders", WaitTimeout: lasting(0)}).next()
+	}
 	began := time.Now()
 	same(t, "the first try", try(), "FailedPrecondition LOCK_HELD")
 	waitUntil(t, func() bool { return strings.HasPrefix(try(), "granted") })

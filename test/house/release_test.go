@@ -30,6 +30,9 @@ var versions = []struct {
 	{"clients/typescript/CHANGELOG.md", `(?s)\n## (\S+)\n.*`, 1},
 	{"clients/java/pom.xml", `<artifactId>sidekeeper</artifactId>\s+<version>(.*)</version>`, 1},
 	{"clients/java/README.md", `<version>(.*)</version>`, 1},
+	{"clients/java/adapters/pom.xml", `<artifactId>sidekeeper-adapters</artifactId>\s+<version>(.*)</version>`, 1},
+	{"clients/java/adapters/shedlock/pom.xml", `<artifactId>sidekeeper-adapters</artifactId>\s+<version>(.*)</version>`, 1},
+	{"clients/java/adapters/shedlock/README.md", `<version>(.*)</version>`, 1},
 	{"clients/java/CHANGELOG.md", `(?s)\n## (\S+)\n.*`, 1},
 	{"docs/releases.md", `sidekeeper_([^_]+)_linux_amd64`, 1},
 }
@@ -58,6 +61,8 @@ var requirements = []struct{ file, expression, said string }{
 	{"clients/python/pyproject.toml", `"protobuf>=([\d.]+)"`, ", protobuf %s |"},
 	{"clients/typescript/package.json", `"node": ">=(.*)"`, "| TypeScript client | Node.js %s;"},
 	{"clients/java/pom.xml", `<maven.compiler.release>(.*)<`, "| Java client | Java %s |"},
+	{"clients/java/adapters/pom.xml", `<maven.compiler.release>(.*)<`, "| `sidekeeper-shedlock` | Java %s; "},
+	{"clients/java/adapters/shedlock/pom.xml", `<artifactId>shedlock-core</artifactId>\s+<version>(.*)<`, "| ShedLock %s |"},
 	{"helm/sidekeeper/Chart.yaml", `kubeVersion: ">=(\d+\.\d+)`, "| chart | Kubernetes %s |"},
 	{"test/support/toolchain/toolchain.go", `gitVersion=v([\d.]+)`, "| an API server %s |"},
 }

@@ -179,6 +179,29 @@ public final class Client implements AutoCloseable {
   }
 
   /**
+   * Gives a lock to code that knows those of Java. It talks to no sidecar yet.
+   *
+   * @param name of the lock
+   * @return the lock, for all threads of the program that are to exclude each other; it is not
+   *     closed
+   */
+  public ThreadLock threadLock(String name) {
+    return threadLock(name, new LockOptions());
+  }
+
+  /**
+   * Gives a lock to code that knows those of Java. It talks to no sidecar yet.
+   *
+   * @param name of the lock
+   * @param options how to hold it; for how long to wait, each call says
+   * @return the lock, for all threads of the program that are to exclude each other; it is not
+   *     closed
+   */
+  public ThreadLock threadLock(String name, LockOptions options) {
+    return new ThreadLock(this, name, options);
+  }
+
+  /**
    * Holds a lock while a body runs, and releases it.
    *
    * <p>The thread is interrupted as soon as the lock is lost, or has been suspended for the grace
