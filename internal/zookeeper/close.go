@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 // Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended. What the
@@ -32,11 +34,13 @@ func (s *Session) ownedPaths() (places, members []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true
+	trace.Tell(trace.Step{Kind: trace.Closing, Session: s.id})
 	for place, owned := range s.places {
 		if owned.member {
 			members = append(members, place)
 		} else {
 			places = append(places, place)
+			trace.Tell(trace.Step{Kind: trace.Leaving, Session: s.id, Place: place})
 		}
 	}
 	return places, members
