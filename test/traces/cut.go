@@ -51,9 +51,14 @@ func Locks(lines []Line) (cut []LockTrace) {
 	return cut
 }
 
-// inOrder has a grant come before the end of its session that is told in the same instant: two goroutines tell of them.
+// inOrder has a grant come before the end of its session that is told in the same instant: two goroutines tell of them. What is about to be asked
+// for on a session that is over is left out, for nothing is written on it any more: if it is, the ensemble tells of what nobody has asked for.
 func inOrder(lines []Line) []Line {
-	lines = slices.Clone(lines)
+	over := map[int64]bool{}
+	lines = slices.DeleteFunc(slices.Clone(lines), func(line Line) bool {
+		over[line.Session] = over[line.Session] || line.Kind == trace.Over
+		return line.Kind == trace.Asked && over[line.Session]
+	})
 	for i, line := range lines {
 		for j := i; line.Kind == trace.Granted && j > 0 && lines[j-1].At == line.At && lines[j-1].Kind == trace.Over; j-- {
 			lines[j-1], lines[j] = lines[j], lines[j-1]
