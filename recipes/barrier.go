@@ -91,6 +91,36 @@ func (b Barrier) clear(ctx context.Context, store Store) error {
 	return err
 }
 
+// BarrierState is what stands at a barrier.
+type BarrierState struct {
+	Set     bool // it is a barrier, and set
+	Present int  // how many stand at the double barrier
+	Inside  int  // of these, until they leave
+}
+
+// State looks at the barrier, or at the double barrier. At what is not there stands nobody. A node with children is a double barrier, also if it
+// has data: so does Curator make it.
+func (b Barrier) State(ctx context.Context, tree Tree) (BarrierState, error) {
+	listed, err := childrenNamed(tree.Children(ctx, b.Path))
+	if err != nil {
+		return BarrierState{}, err
+	}
+	if len(listed) == 0 {
+		node, err := tree.Get(ctx, b.Path)
+		if errors.Is(err, ErrNoNode) {
+			return BarrierState{}, nil
+		}
+		return BarrierState{Set: err == nil && !node.Bare}, err
+	}
+	present := entrants(listed)
+	ready, err := tree.Get(ctx, b.ready())
+	if err != nil && !errors.Is(err, ErrNoNode) {
+		return BarrierState{}, err
+	}
+	inside, err := b.before(ctx, tree, present, ready.Mzxid)
+	return BarrierState{Present: len(present), Inside: len(inside)}, err
+}
+
 // Await returns when the barrier is not set, or was not at a moment since the call. It calls isSet once if it must wait.
 func (b Barrier) Await(ctx context.Context, tree Tree, isSet func()) error {
 	if err := tree.CatchUp(ctx); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
@@ -20,7 +19,11 @@ type barrierService struct {
 }
 
 func (b *barrierService) barrier(n name) recipes.Barrier {
-	return recipes.Barrier{Path: directory{root: b.services.options.BarrierRoot}.flat(n)}
+	return recipes.Barrier{Path: b.directory().flat(n)}
+}
+
+func (b *barrierService) directory() directory {
+	return directory{root: b.services.options.BarrierRoot}
 }
 
 func (b *barrierService) Set(ctx context.Context, request *barrierv1.SetRequest) (*barrierv1.SetResponse, error) {
@@ -43,39 +46,29 @@ func (b *barrierService) write(
 	return err
 }
 
-// Wait is no held stream: it has nothing in the ensemble but a watch.
 func (b *barrierService) Wait(request *barrierv1.WaitRequest, stream grpc.ServerStreamingServer[barrierv1.WaitResponse]) error {
 	asked, err := parseName("name", request.GetName())
 	if err != nil {
 		return err
 	}
-	if err := stream.SendHeader(metadata.MD{}); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(stream.Context())
-	box, permission := newOutbox(stream.Send), caller.PermissionOf(ctx)
-	waiting := run(func() (struct{}, error) {
-		return struct{}{}, b.barrier(asked).Await(ctx, b.services.ensemble, func() {
-			box.put(topicPlace, func() (*barrierv1.WaitResponse, bool) { return &barrierv1.WaitResponse{}, true })
-		})
+	_, err = holdNothing(b.services, stream, func(ctx context.Context, tell func(*barrierv1.WaitResponse)) (none struct{}, _ error) {
+		return none, b.barrier(asked).Await(ctx, b.services.ensemble, func() { tell(&barrierv1.WaitResponse{}) })
 	})
-	caller.AfterStatus(stream.Context(), func() {
-		cancel()
-		<-waiting.done
-		box.wait()
-	})
-	select {
-	case <-waiting.done:
-		return waiting.err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-b.services.drain.notice:
-		return errStopping
-	case <-permission.Withdrawn():
-		return permission.Why()
-	case <-box.slow:
-		return errSlowReader
+	return err
+}
+
+func (b *barrierService) List(ctx context.Context, request *barrierv1.ListRequest) (response *barrierv1.ListResponse, err error) {
+	response = &barrierv1.ListResponse{}
+	response.Barriers, response.NextPageToken, err = listPage(ctx, b.services.ensemble, b.directory(), request, b.listed)
+	return response, err
+}
+
+func (b *barrierService) listed(ctx context.Context, found name) (*barrierv1.Barrier, error) {
+	state, err := b.barrier(found).State(ctx, b.services.ensemble)
+	if err != nil || state == (recipes.BarrierState{}) {
+		return nil, err
 	}
+	return &barrierv1.Barrier{Name: found.text, Set: state.Set, Present: int32(state.Present), Inside: int32(state.Inside)}, nil
 }
 
 // Leave has the entry last until it is the caller's turn to leave, and then waits for the others of its round, without it.

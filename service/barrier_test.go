@@ -220,3 +220,28 @@ func TestBarriersEndWithTheSidecar(t *testing.T) {
 		t.Errorf("Leave: %s", answer)
 	}
 }
+
+// standing lists the barriers: whether each is set, how many stand there and are inside.
+func (s *scene) standing() (all []string) {
+	s.t.Helper()
+	list, err := s.barriers.List(s.context(), &barrierv1.ListRequest{})
+	s.must(err)
+	for _, one := range list.GetBarriers() {
+		all = append(all, fmt.Sprintf("%s %t %d %d", one.GetName(), one.GetSet(), one.GetPresent(), one.GetInside()))
+	}
+	return all
+}
+
+func TestAListOfBarriersSaysWhichAreSetAndWhoStandsThere(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	if found := s.standing(); found != nil {
+		t.Errorf("%q where nothing is", found)
+	}
+	same(t, "Set", s.setBarrier("migration"), "OK")
+	s.enterBoth(start(), start())
+	s.enter(s.callers, start()).sees("waiting 1") // of the next round
+	same(t, "barriers", fmt.Sprint(s.standing()), "[jobs/start false 3 2 migration true 0 0]")
+	same(t, "Remove", s.lift("migration"), "OK")
+	same(t, "barriers", fmt.Sprint(s.standing()), "[jobs/start false 3 2]")
+}

@@ -110,6 +110,8 @@ var answers = []answer{
 	{recipes.ErrSemaphoreExists, codes.AlreadyExists, errorsv1.Reason_REASON_SEMAPHORE_EXISTS},
 	{recipes.ErrMalformedLimit, codes.FailedPrecondition, errorsv1.Reason_REASON_SEMAPHORE_MALFORMED},
 	{recipes.ErrTooManyPermits, codes.FailedPrecondition, errorsv1.Reason_REASON_TOO_MANY_PERMITS},
+	{recipes.ErrUndecided, codes.FailedPrecondition, errorsv1.Reason_REASON_PRECONDITION_FAILED},
+	{recipes.ErrNoAgreement, codes.NotFound, errorsv1.Reason_REASON_AGREEMENT_NOT_FOUND},
 	{recipes.ErrNoCandidate, codes.NotFound, errorsv1.Reason_REASON_CANDIDATE_NOT_FOUND},
 	{recipes.ErrForeignCandidate, codes.FailedPrecondition, errorsv1.Reason_REASON_FOREIGN_CANDIDATE},
 	{recipes.ErrNoKey, codes.NotFound, errorsv1.Reason_REASON_KEY_NOT_FOUND},

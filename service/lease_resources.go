@@ -18,6 +18,7 @@ const (
 	kindQueue     = "queue"
 	kindMember    = "member"
 	kindBarrier   = "barrier"
+	kindAgreement = "agreement"
 )
 
 // A possession is what a lease has of a resource.

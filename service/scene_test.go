@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
@@ -50,6 +51,7 @@ type callers struct {
 	semaphores semaphorev1.SemaphoreServiceClient
 	elections  electionv1.ElectionServiceClient
 	barriers   barrierv1.BarrierServiceClient
+	agreements agreementv1.AgreementServiceClient
 
 	sequences sequencev1.SequenceServiceClient
 	queues    queuev1.QueueServiceClient
@@ -174,7 +176,7 @@ func (s *scene) dial(target string, options ...grpc.DialOption) callers {
 	stubs := callers{
 		LockServiceClient: lockv1.NewLockServiceClient(connection), leases: leasev1.NewLeaseServiceClient(connection),
 		groups: membershipv1.NewMembershipServiceClient(connection), semaphores: semaphorev1.NewSemaphoreServiceClient(connection),
-		barriers:  barrierv1.NewBarrierServiceClient(connection),
+		barriers: barrierv1.NewBarrierServiceClient(connection), agreements: agreementv1.NewAgreementServiceClient(connection),
 		elections: electionv1.NewElectionServiceClient(connection), sequences: sequencev1.NewSequenceServiceClient(connection),
 		queues: queuev1.NewQueueServiceClient(connection),
 	}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
+	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -43,6 +44,7 @@ type Options struct {
 	SemaphoreRoot  string                    // where semaphores lie; "/sidekeeper/semaphores"
 	QueueRoot      string                    // where queues lie; "/sidekeeper/queues"
 	BarrierRoot    string                    // where barriers lie; "/sidekeeper/barriers"
+	AgreementRoot  string                    // where agreements lie; "/sidekeeper/agreements"
 	ConfigRoot     string                    // where the configuration lies; "/sidekeeper/config"
 	WaitRoot       string                    // where leases publish what they wait for; "/sidekeeper/waits"
 	SessionTimeout time.Duration             // of leases that ask for none; Break assumes it of others'; 15 s
@@ -135,6 +137,7 @@ func (s *Services) Register(registrar grpc.ServiceRegistrar) {
 	semaphorev1.RegisterSemaphoreServiceServer(registrar, &semaphoreService{services: s})
 	queuev1.RegisterQueueServiceServer(registrar, &queueService{services: s})
 	barrierv1.RegisterBarrierServiceServer(registrar, &barrierService{services: s})
+	agreementv1.RegisterAgreementServiceServer(registrar, &agreementService{services: s})
 	membershipv1.RegisterMembershipServiceServer(registrar, &membershipService{services: s})
 	electionv1.RegisterElectionServiceServer(registrar, &electionService{services: s})
 	fencingv1.RegisterFencingServiceServer(registrar, &fencingService{services: s})
@@ -202,6 +205,7 @@ func (o Options) orDefaults() Options {
 	orElse(&o.SemaphoreRoot, "/sidekeeper/semaphores")
 	orElse(&o.QueueRoot, "/sidekeeper/queues")
 	orElse(&o.BarrierRoot, "/sidekeeper/barriers")
+	orElse(&o.AgreementRoot, "/sidekeeper/agreements")
 	orElse(&o.ConfigRoot, "/sidekeeper/config")
 	orElse(&o.WaitRoot, "/sidekeeper/waits")
 	orElse(&o.SessionTimeout, 15*time.Second)

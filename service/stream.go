@@ -16,7 +16,7 @@ const (
 	topicPlace                     // opened; queued, granted; joined; a view
 	topicConnectivity              // suspended, resumed
 	topicRevocation                // revocation requested
-	topicMetadata                  // updated
+	topicMetadata                  // updated; decided
 
 	topics // how many there are
 )

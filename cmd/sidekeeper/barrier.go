@@ -5,14 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"github.com/sidekeeper/sidekeeper/clients/go/sidekeeper"
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	"github.com/sidekeeper/sidekeeper/internal/exit"
+	"github.com/sidekeeper/sidekeeper/internal/show"
 	"github.com/sidekeeper/sidekeeper/internal/supervise"
 )
 
@@ -26,6 +30,7 @@ func newBarrierCommand(reach *reach) *cobra.Command {
 		newBarrierRemoveCommand(reach),
 		newBarrierWaitCommand(reach),
 		newBarrierEnterCommand(reach),
+		newBarrierListCommand(reach),
 	)
 	return command
 }
@@ -117,4 +122,39 @@ func (b *barrierEnter) takeArguments(command *cobra.Command, args []string) erro
 		b.claim.Options.Wait = &b.wait
 	}
 	return nil
+}
+
+func newBarrierListCommand(reach *reach) *cobra.Command {
+	return &cobra.Command{
+		Use: "ls [PREFIX]", Short: "List the barriers that are set and who stands at double barriers", Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return reach.stubs(func(connection grpc.ClientConnInterface) error {
+				ctx, cancel := context.WithTimeout(command.Context(), reach.timeout)
+				defer cancel()
+				found, err := listBarriers(ctx, barrierv1.NewBarrierServiceClient(connection), prefixOf(args))
+				if err != nil {
+					return err
+				}
+				return reach.showBarriers(command.OutOrStdout(), found)
+			})
+		},
+	}
+}
+
+func listBarriers(ctx context.Context, barriers barrierv1.BarrierServiceClient, prefix string) ([]*barrierv1.Barrier, error) {
+	return allPages(func(token string) ([]*barrierv1.Barrier, string, error) {
+		page, err := barriers.List(ctx, &barrierv1.ListRequest{Prefix: prefix, PageToken: token})
+		return page.GetBarriers(), page.GetNextPageToken(), err
+	})
+}
+
+func (r *reach) showBarriers(to io.Writer, barriers []*barrierv1.Barrier) error {
+	row := func(of *barrierv1.Barrier) []string {
+		set := "-" // of a double barrier
+		if of.GetSet() {
+			set = "set"
+		}
+		return []string{show.Printable(of.GetName()), set, strconv.Itoa(int(of.GetPresent())), strconv.Itoa(int(of.GetInside()))}
+	}
+	return tabulate(r, to, &barrierv1.ListResponse{Barriers: barriers}, "NAME SET PRESENT INSIDE", barriers, row)
 }

@@ -74,7 +74,8 @@ func (s *settings) validity() zookeeper.Validity {
 func (s *settings) directories() []string {
 	return []string{
 		s.root, s.place(s.lockRoot, "locks"), s.place(s.sequenceRoot, "sequences"), s.place(s.groupRoot, "groups"),
-		s.place(s.semaphoreRoot, "semaphores"), s.place(s.queueRoot, "queues"), s.place(s.barrierRoot, "barriers"), s.place(s.configRoot, "config"),
+		s.place(s.semaphoreRoot, "semaphores"), s.place(s.queueRoot, "queues"), s.place(s.barrierRoot, "barriers"),
+		s.place("", "agreements"), s.place(s.configRoot, "config"),
 	}
 }
 

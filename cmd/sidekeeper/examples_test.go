@@ -81,6 +81,21 @@ var trials = map[string]trial{
 		beside: held, says: `^hold \d+ of reports: ended by its sidecar\n$`,
 	},
 
+	"sidekeeper agree begin transfers --participant a --participant b":                          {says: "^[0-9A-Z]{26}\n$"},
+	`sidekeeper agree begin transfers --participant a --deadline 10s --value "100 from a to b"`: {says: "^[0-9A-Z]{26}\n$"},
+
+	`sidekeeper agree vote transfers "$(cat agreement)" a`: {before: begun, says: "^COMMIT\n$"},
+	`sidekeeper agree abort transfers "$(cat agreement)"`:  {before: begun, says: "^ABORT\n$"},
+	`sidekeeper agree await transfers "$(cat agreement)"`: {
+		before: begun + ` && sidekeeper agree vote transfers "$(cat agreement)" a`, says: "^COMMIT\n$",
+	},
+	"sidekeeper agree ls transfers":               {before: begun, says: `(?m)^[0-9A-Z]{26} +- +a +-$`},
+	"sidekeeper agree ls transfers --output json": {before: begun, says: `"participants":\["a"\]`},
+	`sidekeeper agree forget transfers "$(cat agreement)"`: {
+		before: begun + ` && sidekeeper agree abort transfers "$(cat agreement)"`, silently: true,
+		then: "! sidekeeper agree ls transfers | grep -q ' a '",
+	},
+
 	`sidekeeper queue put mail "to: me"`: {silently: true, then: "sidekeeper queue take mail --try | grep -q '^to: me$'"},
 	"sidekeeper queue put mail --priority -1 <letter.json": {
 		before: "echo hello >letter.json", silently: true, then: "sidekeeper queue take mail --try | grep -q '^hello$'",
@@ -95,7 +110,9 @@ var trials = map[string]trial{
 	"sidekeeper queue ls":                                 {before: `sidekeeper queue put mail "to: me"`, says: `(?m)^mail +1 +0 +0$`},
 	"sidekeeper queue ls shop --output json":              {before: `sidekeeper queue put shopping "to: me"`, says: `^\{"queues":\[\],`},
 
-	"sidekeeper barrier set migration": {silently: true, then: "! sidekeeper barrier wait migration --wait 100ms"},
+	"sidekeeper barrier set migration":         {silently: true, then: "! sidekeeper barrier wait migration --wait 100ms"},
+	"sidekeeper barrier ls":                    {before: "sidekeeper barrier set migration", says: `(?m)^migration +set +0 +0$`},
+	"sidekeeper barrier ls shop --output json": {before: "sidekeeper barrier set shopping", says: `^\{"barriers":\[\],`},
 	"sidekeeper barrier rm migration": {
 		before: "sidekeeper barrier set migration", silently: true, then: "sidekeeper barrier wait migration",
 	},
@@ -280,6 +297,9 @@ var trials = map[string]trial{
 	"sidekeeper version":               {says: "^sidekeeper .*, revision .*, go"},
 	"sidekeeper version --output json": {says: `"go":"go`},
 }
+
+// begun begins an agreement whose only participant is a.
+const begun = "sidekeeper agree begin transfers --participant a >agreement"
 
 const holding = "sh -c 'echo holding $SIDEKEEPER_FENCING_TOKEN; exec sleep 60'"
 

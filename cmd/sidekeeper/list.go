@@ -31,6 +31,18 @@ func prefixOf(args []string) string {
 	return strings.TrimSuffix(args[0], "/")
 }
 
+// allPages lists page after page; next returns one, and the token of the one after.
+func allPages[T any](next func(token string) ([]T, string, error)) (all []T, _ error) {
+	for token, more := "", true; more; more = token != "" {
+		page, following, err := next(token)
+		if err != nil {
+			return nil, err
+		}
+		all, token = append(all, page...), following
+	}
+	return all, nil
+}
+
 const (
 	// completionTime bounds how long a shell waits for names.
 	completionTime = time.Second

@@ -25,8 +25,12 @@ func newQueueCommand(reach *reach) *cobra.Command {
 	return command
 }
 
-// queues does something with queues, for which the client has no calls of its own.
 func (r *reach) queues(do func(queuev1.QueueServiceClient) error) error {
+	return r.stubs(func(connection grpc.ClientConnInterface) error { return do(queuev1.NewQueueServiceClient(connection)) })
+}
+
+// stubs does something for which the client has no calls of its own.
+func (r *reach) stubs(do func(grpc.ClientConnInterface) error) error {
 	client, err := r.dial(r.address) // which refuses addresses that need TLS
 	if err != nil {
 		return err
@@ -37,7 +41,7 @@ func (r *reach) queues(do func(queuev1.QueueServiceClient) error) error {
 		return exit.UsageError(err)
 	}
 	defer connection.Close()
-	return sidekeeper.FromStatus(do(queuev1.NewQueueServiceClient(connection)))
+	return sidekeeper.FromStatus(do(connection))
 }
 
 // An itemPut is an item and where in its queue it is put.
@@ -174,15 +178,11 @@ func newQueueListCommand(reach *reach) *cobra.Command {
 	}
 }
 
-func listQueues(ctx context.Context, queues queuev1.QueueServiceClient, prefix string) (found []*queuev1.Queue, _ error) {
-	for token, more := "", true; more; more = token != "" {
+func listQueues(ctx context.Context, queues queuev1.QueueServiceClient, prefix string) ([]*queuev1.Queue, error) {
+	return allPages(func(token string) ([]*queuev1.Queue, string, error) {
 		page, err := queues.List(ctx, &queuev1.ListRequest{Prefix: prefix, PageToken: token})
-		if err != nil {
-			return nil, err
-		}
-		found, token = append(found, page.GetQueues()...), page.GetNextPageToken()
-	}
-	return found, nil
+		return page.GetQueues(), page.GetNextPageToken(), err
+	})
 }
 
 func (r *reach) showQueues(to io.Writer, queues []*queuev1.Queue) error {

@@ -57,6 +57,7 @@ func newRootCommand(reach *reach) *cobra.Command {
 		newLockCommand(reach),
 		newSemaphoreCommand(reach),
 		newQueueCommand(reach),
+		newAgreeCommand(reach),
 		newBarrierCommand(reach),
 		newElectCommand(reach),
 		newMembersCommand(reach),

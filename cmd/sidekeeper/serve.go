@@ -169,7 +169,7 @@ func (s *settings) serviceOptions(log, audit *zap.Logger, metrics *server.Metric
 	options.GroupRoot, options.ConfigRoot = s.place(s.groupRoot, "groups"), s.place(s.configRoot, "config")
 	options.QueueRoot = s.place(s.queueRoot, "queues")
 	options.SemaphoreRoot, options.WaitRoot = s.place(s.semaphoreRoot, "semaphores"), s.place("", "waits")
-	options.BarrierRoot = s.place(s.barrierRoot, "barriers")
+	options.BarrierRoot, options.AgreementRoot = s.place(s.barrierRoot, "barriers"), s.place("", "agreements")
 	options.LatchElections = s.elections.String() == "latch"
 	options.NestedLocks = s.lockLayout.String() == "nested"
 	options.SessionTimeout, options.TickTime = s.ensemble.SessionTimeout, s.ensemble.TickTime

@@ -19,10 +19,12 @@ import (
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	membershipv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/membership/v1"
+	queuev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/queue/v1"
 	semaphorev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/semaphore/v1"
 	sequencev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/sequence/v1"
 	"github.com/sidekeeper/sidekeeper/internal/gateway"
@@ -48,7 +50,8 @@ const (
 // services are those that the page asks.
 var services = []string{
 	lockv1.LockService_ServiceDesc.ServiceName, membershipv1.MembershipService_ServiceDesc.ServiceName,
-	semaphorev1.SemaphoreService_ServiceDesc.ServiceName, sequencev1.SequenceService_ServiceDesc.ServiceName,
+	semaphorev1.SemaphoreService_ServiceDesc.ServiceName, queuev1.QueueService_ServiceDesc.ServiceName,
+	barrierv1.BarrierService_ServiceDesc.ServiceName, sequencev1.SequenceService_ServiceDesc.ServiceName,
 	configv1.ConfigService_ServiceDesc.ServiceName, leasev1.LeaseService_ServiceDesc.ServiceName, healthpb.Health_ServiceDesc.ServiceName,
 }
 

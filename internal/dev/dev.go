@@ -107,7 +107,8 @@ func (s *Sidecar) connect(options Options) (err error) {
 		SyncLimit:      syncLimit,
 		Heartbeat:      heartbeat,
 		Directories: []string{
-			root, root + "/locks", root + "/sequences", root + "/groups", root + "/semaphores", root + "/queues", root + "/barriers", root + "/config",
+			root, root + "/locks", root + "/sequences", root + "/groups", root + "/semaphores", root + "/queues", root + "/barriers",
+			root + "/agreements", root + "/config",
 		},
 		Log:     options.Log,
 		Observe: s.metrics.RequestDone,

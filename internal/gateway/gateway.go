@@ -46,7 +46,8 @@ func New(services []string, connection Connection) http.Handler {
 // Refuses says whether a method is not for HTTP: a held stream, which is every stream but those that only watch or wait, or one in both
 // directions.
 func Refuses(method protoreflect.MethodDescriptor) bool {
-	return method.IsStreamingClient() || method.IsStreamingServer() && method.Name() != "Watch" && method.Name() != "Wait"
+	holdsNothing := slices.Contains([]protoreflect.Name{"Watch", "Wait", "Await"}, method.Name())
+	return method.IsStreamingClient() || method.IsStreamingServer() && !holdsNothing
 }
 
 // errHeld is why.

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -183,8 +184,8 @@ type asking struct {
 
 // askings are all uses of all methods.
 func askings() []asking {
-	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), electionAskings(),
-		sequenceAskings(), groupAskings(), configAskings())
+	all := slices.Concat(leaseAskings(), lockAskings(), semaphoreAskings(), queueAskings(), barrierAskings(), agreementAskings(),
+		electionAskings(), sequenceAskings(), groupAskings(), configAskings())
 	for i := range all {
 		of := strings.Replace(all[i].method, "/Multiplex", "/Open", 1) // which is judged as that
 		all[i].action = strings.TrimSuffix(strings.TrimPrefix(of, "/")+":"+all[i].action, ":")
@@ -274,6 +275,30 @@ func barrierAskings() []asking {
 			return &barrierv1.EnterRequest{Name: n, Size: 1}
 		}),
 		with(barrierv1.BarrierService_Leave_FullMethodName, &barrierv1.LeaveRequest{HoldId: noID}),
+		about(barrierv1.BarrierService_List_FullMethodName, func(n string) *barrierv1.ListRequest { return &barrierv1.ListRequest{Prefix: n} }),
+	}
+}
+
+func agreementAskings() []asking {
+	return []asking{
+		about(agreementv1.AgreementService_Begin_FullMethodName, func(n string) *agreementv1.BeginRequest {
+			return &agreementv1.BeginRequest{Name: n, Participants: []string{"a"}, Timeout: durationpb.New(time.Minute)}
+		}),
+		about(agreementv1.AgreementService_Vote_FullMethodName, func(n string) *agreementv1.VoteRequest {
+			return &agreementv1.VoteRequest{Name: n, Agreement: noID, Participant: "a"}
+		}),
+		about(agreementv1.AgreementService_Abort_FullMethodName, func(n string) *agreementv1.AbortRequest {
+			return &agreementv1.AbortRequest{Name: n, Agreement: noID}
+		}),
+		about(agreementv1.AgreementService_Await_FullMethodName, func(n string) *agreementv1.AwaitRequest {
+			return &agreementv1.AwaitRequest{Name: n, Agreement: noID}
+		}),
+		about(agreementv1.AgreementService_Get_FullMethodName, func(n string) *agreementv1.GetRequest {
+			return &agreementv1.GetRequest{Name: n}
+		}),
+		about(agreementv1.AgreementService_Forget_FullMethodName, func(n string) *agreementv1.ForgetRequest {
+			return &agreementv1.ForgetRequest{Name: n, Agreement: noID}
+		}),
 	}
 }
 

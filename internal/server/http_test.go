@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
 	fencingv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/fencing/v1"
@@ -202,6 +203,7 @@ func TestOverHTTPNothingIsHeld(t *testing.T) {
 		semaphorev1.SemaphoreService_Acquire_FullMethodName, electionv1.ElectionService_Campaign_FullMethodName,
 		queuev1.QueueService_Take_FullMethodName,
 		barrierv1.BarrierService_Enter_FullMethodName,
+		agreementv1.AgreementService_Vote_FullMethodName,
 	})), " "))
 	same(t, "a stream that is not held", slices.Contains(watched, fencingv1.FencingService_Watch_FullMethodName), true)
 

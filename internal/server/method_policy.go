@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -75,6 +76,14 @@ var methodPolicies = map[string]methodPolicy{
 	barrierv1.BarrierService_Wait_FullMethodName:   {names: nameIn},
 	barrierv1.BarrierService_Enter_FullMethodName:  {names: nameIn, leased: true},
 	barrierv1.BarrierService_Leave_FullMethodName:  {},
+	barrierv1.BarrierService_List_FullMethodName:   {names: prefixIn},
+
+	agreementv1.AgreementService_Begin_FullMethodName:  {names: nameIn},
+	agreementv1.AgreementService_Vote_FullMethodName:   {names: nameIn, leased: true},
+	agreementv1.AgreementService_Abort_FullMethodName:  {names: nameIn},
+	agreementv1.AgreementService_Await_FullMethodName:  {names: nameIn},
+	agreementv1.AgreementService_Get_FullMethodName:    {names: nameIn},
+	agreementv1.AgreementService_Forget_FullMethodName: {names: nameIn},
 
 	sequencev1.SequenceService_Create_FullMethodName:    {names: nameIn},
 	sequencev1.SequenceService_Next_FullMethodName:      {names: nameIn},

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/proto"
 
+	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
 	barrierv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1"
 	configv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/config/v1"
 	electionv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/election/v1"
@@ -85,6 +86,7 @@ var holding = []string{
 	lockv1.LockService_Acquire_FullMethodName, lockv1.LockService_AcquireAll_FullMethodName, semaphorev1.SemaphoreService_Acquire_FullMethodName,
 	electionv1.ElectionService_Campaign_FullMethodName, membershipv1.MembershipService_Join_FullMethodName,
 	queuev1.QueueService_Take_FullMethodName, barrierv1.BarrierService_Enter_FullMethodName,
+	agreementv1.AgreementService_Vote_FullMethodName,
 }
 
 // writesOf is how many writes a request of each method that writes counts as.
@@ -113,6 +115,12 @@ var writesOf = map[string]func(request any) int{
 	barrierv1.BarrierService_Set_FullMethodName:    once,
 	barrierv1.BarrierService_Remove_FullMethodName: once,
 	barrierv1.BarrierService_Enter_FullMethodName:  once,
+
+	agreementv1.AgreementService_Begin_FullMethodName:  once,
+	agreementv1.AgreementService_Vote_FullMethodName:   func(any) int { return 3 }, // the claim, the vote and the decision
+	agreementv1.AgreementService_Abort_FullMethodName:  once,
+	agreementv1.AgreementService_Await_FullMethodName:  once, // the decision
+	agreementv1.AgreementService_Forget_FullMethodName: once,
 
 	sequencev1.SequenceService_Create_FullMethodName:    once,
 	sequencev1.SequenceService_Next_FullMethodName:      ifStrict,

@@ -26,6 +26,7 @@ var elsewhere = []exception{
 	of(`helm (dependency build|template) `, "TestTheInjectorMakesOfAnAnnotatedPodWhatTheTemplatesMake, by Helm's Go packages"),
 	of(`sidekeeper config sync .* --(signal|exec) `, "TestSyncSendsASignalAfterEachChange and its neighbours in cmd/sidekeeper"),
 	of(`sidekeeper barrier (wait|enter) `, "TestExamplesAreTrue, each by itself: here they would wait for others"),
+	of(`sidekeeper agree (vote|abort|await) `, "TestExamplesAreTrue, each by itself: here they would wait for others"),
 	of(`sidekeeper top --admin unix:`, "nobody; TestTopWritesOnceWhereThereIsNoTerminal asks the other kind of address"),
 	of(`sidekeeper console$`, "TestAnOperatorBreaksAHoldWithAReasonThatIsOnRecord, in a browser"),
 	of(`(sidekeeper serve .* --http-listen|curl -H) `, "TestACallOverHTTPIsOneOverGRPC"),

@@ -95,6 +95,8 @@ func TestAllKindsAreShownAndFollowed(t *testing.T) {
 	_, err = client.Join(ctx, "web", "web-1", sidekeeper.JoinOptions{Lease: lease})
 	must(t, err)
 	must(t, client.CreateSemaphore(ctx, "pool", 3))
+	must(t, client.SetBarrier(ctx, "migration"))
+	s.put("mail", "to: me")
 	_, err = client.Sequence("invoices").Create(ctx, 1)
 	must(t, err)
 	_, err = client.Config().Put(ctx, "shop/limit", []byte("250\n\u202e"))
@@ -108,6 +110,8 @@ func TestAllKindsAreShownAndFollowed(t *testing.T) {
 		{"locks", "a", "alice"},
 		{"groups", "web", "web-1"},
 		{"semaphores", "pool", "of 0 of 3 permits"},
+		{"queues", "mail", ""},
+		{"barriers", "migration", ""},
 		{"sequences", "invoices", "incarnation"},
 		{"config", "shop/limit", `\u{202e}`},
 		{"leases", "worker-7", ""},

@@ -85,6 +85,12 @@ func (s *stage) hold(client *sidekeeper.Client, name, owner string) *sidekeeper.
 	return lock
 }
 
+// put puts an item into a queue.
+func (s *stage) put(queue, item string) {
+	s.t.Helper()
+	must(s.t, exec.Command(program, "queue", "put", queue, item, "--address", s.callers).Run())
+}
+
 // wait waits for a lock for as long as the test.
 func (s *stage) wait(client *sidekeeper.Client, name, owner string) {
 	go func() { _, _ = client.Acquire(s.t.Context(), name, sidekeeper.LockOptions{Owner: owner}) }()

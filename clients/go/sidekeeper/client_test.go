@@ -63,7 +63,7 @@ func TestEveryReasonOfTheProtoHasItsSentinel(t *testing.T) {
 		sidekeeper.ErrMemberExists, sidekeeper.ErrMemberReplaced, sidekeeper.ErrMemberRemoved, sidekeeper.ErrMemberNotFound,
 		sidekeeper.ErrGroupNotFound, sidekeeper.ErrGroupNotEmpty,
 		sidekeeper.ErrSemaphoreExists, sidekeeper.ErrSemaphoreNotFound, sidekeeper.ErrSemaphoreMalformed, sidekeeper.ErrSemaphoreFull,
-		sidekeeper.ErrQueueFull, sidekeeper.ErrQueueEmpty, sidekeeper.ErrDeliveryReturned,
+		sidekeeper.ErrQueueFull, sidekeeper.ErrQueueEmpty, sidekeeper.ErrDeliveryReturned, sidekeeper.ErrAgreementNotFound,
 		sidekeeper.ErrTooManyPermits, sidekeeper.ErrCandidateNotFound, sidekeeper.ErrForeignCandidate,
 		sidekeeper.ErrKeyNotFound, sidekeeper.ErrPreconditionFailed, sidekeeper.ErrKeyHasChildren,
 	}

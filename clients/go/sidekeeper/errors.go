@@ -78,6 +78,7 @@ var (
 	ErrQueueFull            error = reason(errorsv1.Reason_REASON_QUEUE_FULL)
 	ErrQueueEmpty           error = reason(errorsv1.Reason_REASON_QUEUE_EMPTY)
 	ErrDeliveryReturned     error = reason(errorsv1.Reason_REASON_DELIVERY_RETURNED)
+	ErrAgreementNotFound    error = reason(errorsv1.Reason_REASON_AGREEMENT_NOT_FOUND)
 	ErrTooManyPermits       error = reason(errorsv1.Reason_REASON_TOO_MANY_PERMITS)
 	ErrCandidateNotFound    error = reason(errorsv1.Reason_REASON_CANDIDATE_NOT_FOUND)
 	ErrForeignCandidate     error = reason(errorsv1.Reason_REASON_FOREIGN_CANDIDATE)

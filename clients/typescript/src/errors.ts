@@ -251,6 +251,10 @@ export class DeliveryReturnedError extends SidekeeperError {
   override readonly reason = "DELIVERY_RETURNED";
 }
 
+export class AgreementNotFoundError extends SidekeeperError {
+  override readonly reason = "AGREEMENT_NOT_FOUND";
+}
+
 export class TooManyPermitsError extends SidekeeperError {
   override readonly reason = "TOO_MANY_PERMITS";
 }
@@ -319,6 +323,7 @@ export const byReason: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ["QUEUE_FULL", QueueFullError],
   ["QUEUE_EMPTY", QueueEmptyError],
   ["DELIVERY_RETURNED", DeliveryReturnedError],
+  ["AGREEMENT_NOT_FOUND", AgreementNotFoundError],
   ["TOO_MANY_PERMITS", TooManyPermitsError],
   ["CANDIDATE_NOT_FOUND", CandidateNotFoundError],
   ["FOREIGN_CANDIDATE", ForeignCandidateError],

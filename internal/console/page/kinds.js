@@ -5,6 +5,8 @@ import { age, pairs, seconds, stamped, time, visible, who } from "./words.js";
 const lock = "sidekeeper.lock.v1.LockService";
 const membership = "sidekeeper.membership.v1.MembershipService";
 const semaphore = "sidekeeper.semaphore.v1.SemaphoreService";
+const barrier = "sidekeeper.barrier.v1.BarrierService";
+const items = "sidekeeper.queue.v1.QueueService";
 const sequence = "sidekeeper.sequence.v1.SequenceService";
 const config = "sidekeeper.config.v1.ConfigService";
 const lease = "sidekeeper.lease.v1.LeaseService";
@@ -57,6 +59,8 @@ const contenders = [
   { title: "notes", className: "wide", text: (one) => [mode(one), one.permits && `${one.permits} permits`, notes(one)].filter(Boolean).join(", ") },
 ];
 
+const count = (title) => ({ title, className: "number", text: (row) => row[title] ?? 0, sort: (row) => row[title] ?? 0 });
+
 export const kinds = [
   {
     id: "locks", title: "Locks", key: (row) => row.name, empty: "No lock is held or waited for.",
@@ -99,6 +103,16 @@ export const kinds = [
       { title: `Holders, of ${view.held ?? 0} of ${view.limit ?? 0} permits`, rows: view.holders ?? [], columns: contenders },
       { title: "Waiters, in the order of their turn", rows: view.waiters ?? [], omitted: view.waitersOmitted, columns: contenders },
     ],
+  },
+  {
+    id: "queues", title: "Queues", key: (row) => row.name, empty: "No queue has items.",
+    list: (tell) => listed(`${items}/List`, {}, "queues", tell),
+    columns: [name, count("items"), count("taken"), count("delayed")],
+  },
+  {
+    id: "barriers", title: "Barriers", key: (row) => row.name, empty: "No barrier is set, and nobody stands at a double barrier.",
+    list: (tell) => listed(`${barrier}/List`, {}, "barriers", tell),
+    columns: [name, { title: "kind", className: "name", text: (row) => (row.set ? "set" : "double") }, count("present"), count("inside")],
   },
   {
     id: "sequences", title: "Sequences", key: (row) => row.name, empty: "There is no sequence.",

@@ -12,6 +12,7 @@ from google.rpc import error_details_pb2, status_pb2
 from sidekeeper.lease.v1 import lease_pb2
 
 __all__ = [
+    "AgreementNotFoundError",
     "AlreadyContendingError",
     "CandidateNotFoundError",
     "ConnectionLimitError",
@@ -322,6 +323,10 @@ class QueueEmptyError(SidekeeperError):
 
 class DeliveryReturnedError(SidekeeperError):
     reason = "DELIVERY_RETURNED"
+
+
+class AgreementNotFoundError(SidekeeperError):
+    reason = "AGREEMENT_NOT_FOUND"
 
 
 class TooManyPermitsError(SidekeeperError):

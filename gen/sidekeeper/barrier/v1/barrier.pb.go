@@ -683,6 +683,198 @@ func (*LeaveResponse) Descriptor() ([]byte, []int) {
 	return file_sidekeeper_barrier_v1_barrier_proto_rawDescGZIP(), []int{11}
 }
 
+// ListRequest asks for a page of names.
+type ListRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Optional. Only names that begin with these whole segments: `load` means `load` and `load/…`. Omitted, all.
+	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// Optional. Maximum number of names: 1 to 1,000; omitted or 0, 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// Optional. `next_page_token` of the previous page; omitted, the first page.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRequest) Reset() {
+	*x = ListRequest{}
+	mi := &file_sidekeeper_barrier_v1_barrier_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRequest) ProtoMessage() {}
+
+func (x *ListRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_barrier_v1_barrier_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
+func (*ListRequest) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_barrier_v1_barrier_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// ListResponse is one page of barriers.
+type ListResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set. In the order of names.
+	Barriers []*Barrier `protobuf:"bytes,1,rep,name=barriers,proto3" json:"barriers,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListResponse) Reset() {
+	*x = ListResponse{}
+	mi := &file_sidekeeper_barrier_v1_barrier_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListResponse) ProtoMessage() {}
+
+func (x *ListResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_barrier_v1_barrier_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
+func (*ListResponse) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_barrier_v1_barrier_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListResponse) GetBarriers() []*Barrier {
+	if x != nil {
+		return x.Barriers
+	}
+	return nil
+}
+
+func (x *ListResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Barrier is one barrier in a list.
+type Barrier struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Always set.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Always set. Whether it is set, so that callers of Wait wait; false for a double barrier.
+	Set bool `protobuf:"varint,2,opt,name=set,proto3" json:"set,omitempty"`
+	// Always set. How many callers stand at the double barrier; 0 for a barrier.
+	Present int32 `protobuf:"varint,3,opt,name=present,proto3" json:"present,omitempty"`
+	// Always set. How many of them are inside, and have not left.
+	Inside        int32 `protobuf:"varint,4,opt,name=inside,proto3" json:"inside,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Barrier) Reset() {
+	*x = Barrier{}
+	mi := &file_sidekeeper_barrier_v1_barrier_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Barrier) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Barrier) ProtoMessage() {}
+
+func (x *Barrier) ProtoReflect() protoreflect.Message {
+	mi := &file_sidekeeper_barrier_v1_barrier_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
+func (*Barrier) Descriptor() ([]byte, []int) {
+	return file_sidekeeper_barrier_v1_barrier_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Barrier) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Barrier) GetSet() bool {
+	if x != nil {
+		return x.Set
+	}
+	return false
+}
+
+func (x *Barrier) GetPresent() int32 {
+	if x != nil {
+		return x.Present
+	}
+	return 0
+}
+
+func (x *Barrier) GetInside() int32 {
+	if x != nil {
+		return x.Inside
+	}
+	return 0
+}
+
 var File_sidekeeper_barrier_v1_barrier_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_barrier_v1_barrier_proto_rawDesc = "" +
@@ -722,13 +914,27 @@ const file_sidekeeper_barrier_v1_barrier_proto_rawDesc = "" +
 	"\x05round\x18\x03 \x01(\x03B\x020\x01R\x05round\"'\n" +
 	"\fLeaveRequest\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\"\x0f\n" +
-	"\rLeaveResponse2\xb2\x03\n" +
+	"\rLeaveResponse\"a\n" +
+	"\vListRequest\x12\x16\n" +
+	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"r\n" +
+	"\fListResponse\x12:\n" +
+	"\bbarriers\x18\x01 \x03(\v2\x1e.sidekeeper.barrier.v1.BarrierR\bbarriers\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"a\n" +
+	"\aBarrier\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03set\x18\x02 \x01(\bR\x03set\x12\x18\n" +
+	"\apresent\x18\x03 \x01(\x05R\apresent\x12\x16\n" +
+	"\x06inside\x18\x04 \x01(\x05R\x06inside2\x83\x04\n" +
 	"\x0eBarrierService\x12L\n" +
 	"\x03Set\x12!.sidekeeper.barrier.v1.SetRequest\x1a\".sidekeeper.barrier.v1.SetResponse\x12U\n" +
 	"\x06Remove\x12$.sidekeeper.barrier.v1.RemoveRequest\x1a%.sidekeeper.barrier.v1.RemoveResponse\x12Q\n" +
 	"\x04Wait\x12\".sidekeeper.barrier.v1.WaitRequest\x1a#.sidekeeper.barrier.v1.WaitResponse0\x01\x12T\n" +
 	"\x05Enter\x12#.sidekeeper.barrier.v1.EnterRequest\x1a$.sidekeeper.barrier.v1.EnterResponse0\x01\x12R\n" +
-	"\x05Leave\x12#.sidekeeper.barrier.v1.LeaveRequest\x1a$.sidekeeper.barrier.v1.LeaveResponseBb\n" +
+	"\x05Leave\x12#.sidekeeper.barrier.v1.LeaveRequest\x1a$.sidekeeper.barrier.v1.LeaveResponse\x12O\n" +
+	"\x04List\x12\".sidekeeper.barrier.v1.ListRequest\x1a#.sidekeeper.barrier.v1.ListResponseBb\n" +
 	"\x18io.sidekeeper.barrier.v1P\x01ZDgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/barrier/v1;barrierv1b\x06proto3"
 
 var (
@@ -743,7 +949,7 @@ func file_sidekeeper_barrier_v1_barrier_proto_rawDescGZIP() []byte {
 	return file_sidekeeper_barrier_v1_barrier_proto_rawDescData
 }
 
-var file_sidekeeper_barrier_v1_barrier_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_sidekeeper_barrier_v1_barrier_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_sidekeeper_barrier_v1_barrier_proto_goTypes = []any{
 	(*SetRequest)(nil),          // 0: sidekeeper.barrier.v1.SetRequest
 	(*SetResponse)(nil),         // 1: sidekeeper.barrier.v1.SetResponse
@@ -757,33 +963,39 @@ var file_sidekeeper_barrier_v1_barrier_proto_goTypes = []any{
 	(*Entered)(nil),             // 9: sidekeeper.barrier.v1.Entered
 	(*LeaveRequest)(nil),        // 10: sidekeeper.barrier.v1.LeaveRequest
 	(*LeaveResponse)(nil),       // 11: sidekeeper.barrier.v1.LeaveResponse
-	nil,                         // 12: sidekeeper.barrier.v1.EnterRequest.MetadataEntry
-	(*durationpb.Duration)(nil), // 13: google.protobuf.Duration
-	(*v1.Suspended)(nil),        // 14: sidekeeper.hold.v1.Suspended
-	(*v1.Resumed)(nil),          // 15: sidekeeper.hold.v1.Resumed
+	(*ListRequest)(nil),         // 12: sidekeeper.barrier.v1.ListRequest
+	(*ListResponse)(nil),        // 13: sidekeeper.barrier.v1.ListResponse
+	(*Barrier)(nil),             // 14: sidekeeper.barrier.v1.Barrier
+	nil,                         // 15: sidekeeper.barrier.v1.EnterRequest.MetadataEntry
+	(*durationpb.Duration)(nil), // 16: google.protobuf.Duration
+	(*v1.Suspended)(nil),        // 17: sidekeeper.hold.v1.Suspended
+	(*v1.Resumed)(nil),          // 18: sidekeeper.hold.v1.Resumed
 }
 var file_sidekeeper_barrier_v1_barrier_proto_depIdxs = []int32{
-	13, // 0: sidekeeper.barrier.v1.EnterRequest.wait_timeout:type_name -> google.protobuf.Duration
-	12, // 1: sidekeeper.barrier.v1.EnterRequest.metadata:type_name -> sidekeeper.barrier.v1.EnterRequest.MetadataEntry
+	16, // 0: sidekeeper.barrier.v1.EnterRequest.wait_timeout:type_name -> google.protobuf.Duration
+	15, // 1: sidekeeper.barrier.v1.EnterRequest.metadata:type_name -> sidekeeper.barrier.v1.EnterRequest.MetadataEntry
 	8,  // 2: sidekeeper.barrier.v1.EnterResponse.waiting:type_name -> sidekeeper.barrier.v1.Waiting
 	9,  // 3: sidekeeper.barrier.v1.EnterResponse.entered:type_name -> sidekeeper.barrier.v1.Entered
-	14, // 4: sidekeeper.barrier.v1.EnterResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
-	15, // 5: sidekeeper.barrier.v1.EnterResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
-	0,  // 6: sidekeeper.barrier.v1.BarrierService.Set:input_type -> sidekeeper.barrier.v1.SetRequest
-	2,  // 7: sidekeeper.barrier.v1.BarrierService.Remove:input_type -> sidekeeper.barrier.v1.RemoveRequest
-	4,  // 8: sidekeeper.barrier.v1.BarrierService.Wait:input_type -> sidekeeper.barrier.v1.WaitRequest
-	6,  // 9: sidekeeper.barrier.v1.BarrierService.Enter:input_type -> sidekeeper.barrier.v1.EnterRequest
-	10, // 10: sidekeeper.barrier.v1.BarrierService.Leave:input_type -> sidekeeper.barrier.v1.LeaveRequest
-	1,  // 11: sidekeeper.barrier.v1.BarrierService.Set:output_type -> sidekeeper.barrier.v1.SetResponse
-	3,  // 12: sidekeeper.barrier.v1.BarrierService.Remove:output_type -> sidekeeper.barrier.v1.RemoveResponse
-	5,  // 13: sidekeeper.barrier.v1.BarrierService.Wait:output_type -> sidekeeper.barrier.v1.WaitResponse
-	7,  // 14: sidekeeper.barrier.v1.BarrierService.Enter:output_type -> sidekeeper.barrier.v1.EnterResponse
-	11, // 15: sidekeeper.barrier.v1.BarrierService.Leave:output_type -> sidekeeper.barrier.v1.LeaveResponse
-	11, // [11:16] is the sub-list for method output_type
-	6,  // [6:11] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	17, // 4: sidekeeper.barrier.v1.EnterResponse.suspended:type_name -> sidekeeper.hold.v1.Suspended
+	18, // 5: sidekeeper.barrier.v1.EnterResponse.resumed:type_name -> sidekeeper.hold.v1.Resumed
+	14, // 6: sidekeeper.barrier.v1.ListResponse.barriers:type_name -> sidekeeper.barrier.v1.Barrier
+	0,  // 7: sidekeeper.barrier.v1.BarrierService.Set:input_type -> sidekeeper.barrier.v1.SetRequest
+	2,  // 8: sidekeeper.barrier.v1.BarrierService.Remove:input_type -> sidekeeper.barrier.v1.RemoveRequest
+	4,  // 9: sidekeeper.barrier.v1.BarrierService.Wait:input_type -> sidekeeper.barrier.v1.WaitRequest
+	6,  // 10: sidekeeper.barrier.v1.BarrierService.Enter:input_type -> sidekeeper.barrier.v1.EnterRequest
+	10, // 11: sidekeeper.barrier.v1.BarrierService.Leave:input_type -> sidekeeper.barrier.v1.LeaveRequest
+	12, // 12: sidekeeper.barrier.v1.BarrierService.List:input_type -> sidekeeper.barrier.v1.ListRequest
+	1,  // 13: sidekeeper.barrier.v1.BarrierService.Set:output_type -> sidekeeper.barrier.v1.SetResponse
+	3,  // 14: sidekeeper.barrier.v1.BarrierService.Remove:output_type -> sidekeeper.barrier.v1.RemoveResponse
+	5,  // 15: sidekeeper.barrier.v1.BarrierService.Wait:output_type -> sidekeeper.barrier.v1.WaitResponse
+	7,  // 16: sidekeeper.barrier.v1.BarrierService.Enter:output_type -> sidekeeper.barrier.v1.EnterResponse
+	11, // 17: sidekeeper.barrier.v1.BarrierService.Leave:output_type -> sidekeeper.barrier.v1.LeaveResponse
+	13, // 18: sidekeeper.barrier.v1.BarrierService.List:output_type -> sidekeeper.barrier.v1.ListResponse
+	13, // [13:19] is the sub-list for method output_type
+	7,  // [7:13] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_sidekeeper_barrier_v1_barrier_proto_init() }
@@ -803,7 +1015,7 @@ func file_sidekeeper_barrier_v1_barrier_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sidekeeper_barrier_v1_barrier_proto_rawDesc), len(file_sidekeeper_barrier_v1_barrier_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,7 @@ const (
 	BarrierService_Wait_FullMethodName   = "/sidekeeper.barrier.v1.BarrierService/Wait"
 	BarrierService_Enter_FullMethodName  = "/sidekeeper.barrier.v1.BarrierService/Enter"
 	BarrierService_Leave_FullMethodName  = "/sidekeeper.barrier.v1.BarrierService/Leave"
+	BarrierService_List_FullMethodName   = "/sidekeeper.barrier.v1.BarrierService/List"
 )
 
 // BarrierServiceClient is the client API for BarrierService service.
@@ -102,6 +103,13 @@ type BarrierServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Leave(ctx context.Context, in *LeaveRequest, opts ...grpc.CallOption) (*LeaveResponse, error)
+	// List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be out of
+	// date by a moment.
+	//
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
+	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
 }
 
 type barrierServiceClient struct {
@@ -174,6 +182,16 @@ func (c *barrierServiceClient) Leave(ctx context.Context, in *LeaveRequest, opts
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(LeaveResponse)
 	err := c.cc.Invoke(ctx, BarrierService_Leave_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *barrierServiceClient) List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListResponse)
+	err := c.cc.Invoke(ctx, BarrierService_List_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -253,6 +271,13 @@ type BarrierServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Leave(context.Context, *LeaveRequest) (*LeaveResponse, error)
+	// List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be out of
+	// date by a moment.
+	//
+	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+	//	INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
+	List(context.Context, *ListRequest) (*ListResponse, error)
 	mustEmbedUnimplementedBarrierServiceServer()
 }
 
@@ -277,6 +302,9 @@ func (UnimplementedBarrierServiceServer) Enter(*EnterRequest, grpc.ServerStreami
 }
 func (UnimplementedBarrierServiceServer) Leave(context.Context, *LeaveRequest) (*LeaveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Leave not implemented")
+}
+func (UnimplementedBarrierServiceServer) List(context.Context, *ListRequest) (*ListResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method List not implemented")
 }
 func (UnimplementedBarrierServiceServer) mustEmbedUnimplementedBarrierServiceServer() {}
 func (UnimplementedBarrierServiceServer) testEmbeddedByValue()                        {}
@@ -375,6 +403,24 @@ func _BarrierService_Leave_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _BarrierService_List_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BarrierServiceServer).List(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: BarrierService_List_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BarrierServiceServer).List(ctx, req.(*ListRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // BarrierService_ServiceDesc is the grpc.ServiceDesc for BarrierService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -393,6 +439,10 @@ var BarrierService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Leave",
 			Handler:    _BarrierService_Leave_Handler,
+		},
+		{
+			MethodName: "List",
+			Handler:    _BarrierService_List_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

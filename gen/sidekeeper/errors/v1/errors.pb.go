@@ -186,9 +186,9 @@ const (
 	//
 	// What to do: use the program's default, or put the key.
 	Reason_REASON_KEY_NOT_FOUND Reason = 36
-	// FAILED_PRECONDITION: the key does not meet the precondition; nothing was written.
+	// FAILED_PRECONDITION: the key does not meet the precondition, or the agreement is not decided; nothing was written.
 	//
-	// What to do: read the key again, reconsider, and retry with its current version.
+	// What to do: read the key again, reconsider, and retry with its current version; or abort the agreement.
 	Reason_REASON_PRECONDITION_FAILED Reason = 37
 	// FAILED_PRECONDITION: other keys lie below the key.
 	//
@@ -278,6 +278,10 @@ const (
 	//
 	// What to do: take the item again, and call Done while the stream is open.
 	Reason_REASON_DELIVERY_RETURNED Reason = 72
+	// NOT_FOUND: there is no such agreement: it never began, or its decision was removed, by Forget or by a later Begin.
+	//
+	// What to do: check the name and the id. A participant that learns no decision any more asks the other participants.
+	Reason_REASON_AGREEMENT_NOT_FOUND Reason = 80
 )
 
 // Enum value maps for Reason.
@@ -339,6 +343,7 @@ var (
 		70: "REASON_QUEUE_FULL",
 		71: "REASON_QUEUE_EMPTY",
 		72: "REASON_DELIVERY_RETURNED",
+		80: "REASON_AGREEMENT_NOT_FOUND",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":            0,
@@ -397,6 +402,7 @@ var (
 		"REASON_QUEUE_FULL":             70,
 		"REASON_QUEUE_EMPTY":            71,
 		"REASON_DELIVERY_RETURNED":      72,
+		"REASON_AGREEMENT_NOT_FOUND":    80,
 	}
 )
 
@@ -431,7 +437,7 @@ var File_sidekeeper_errors_v1_errors_proto protoreflect.FileDescriptor
 
 const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\x8e\f\n" +
+	"!sidekeeper/errors/v1/errors.proto\x12\x14sidekeeper.errors.v1*\xae\f\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11REASON_LEASE_LOST\x10\x01\x12\x17\n" +
@@ -489,7 +495,8 @@ const file_sidekeeper_errors_v1_errors_proto_rawDesc = "" +
 	"\x0fREASON_DEADLOCK\x104\x12\x15\n" +
 	"\x11REASON_QUEUE_FULL\x10F\x12\x16\n" +
 	"\x12REASON_QUEUE_EMPTY\x10G\x12\x1c\n" +
-	"\x18REASON_DELIVERY_RETURNED\x10HB_\n" +
+	"\x18REASON_DELIVERY_RETURNED\x10H\x12\x1e\n" +
+	"\x1aREASON_AGREEMENT_NOT_FOUND\x10PB_\n" +
 	"\x17io.sidekeeper.errors.v1P\x01ZBgithub.com/sidekeeper/sidekeeper/gen/sidekeeper/errors/v1;errorsv1b\x06proto3"
 
 var (

@@ -64,6 +64,11 @@ class BarrierServiceStub(object):
                 request_serializer=sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.LeaveRequest.SerializeToString,
                 response_deserializer=sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.LeaveResponse.FromString,
                 _registered_method=True)
+        self.List = channel.unary_unary(
+                '/sidekeeper.barrier.v1.BarrierService/List',
+                request_serializer=sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.ListRequest.SerializeToString,
+                response_deserializer=sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.ListResponse.FromString,
+                _registered_method=True)
 
 
 class BarrierServiceServicer(object):
@@ -160,6 +165,18 @@ class BarrierServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def List(self, request, context):
+        """List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be out of
+        date by a moment.
+
+        UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+        PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+        INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_BarrierServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -187,6 +204,11 @@ def add_BarrierServiceServicer_to_server(servicer, server):
                     servicer.Leave,
                     request_deserializer=sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.LeaveRequest.FromString,
                     response_serializer=sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.LeaveResponse.SerializeToString,
+            ),
+            'List': grpc.unary_unary_rpc_method_handler(
+                    servicer.List,
+                    request_deserializer=sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.ListRequest.FromString,
+                    response_serializer=sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.ListResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -329,6 +351,33 @@ class BarrierService(object):
             '/sidekeeper.barrier.v1.BarrierService/Leave',
             sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.LeaveRequest.SerializeToString,
             sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.LeaveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def List(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/sidekeeper.barrier.v1.BarrierService/List',
+            sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.ListRequest.SerializeToString,
+            sidekeeper_dot_barrier_dot_v1_dot_barrier__pb2.ListResponse.FromString,
             options,
             channel_credentials,
             insecure,

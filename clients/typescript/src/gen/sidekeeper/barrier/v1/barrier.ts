@@ -121,6 +121,36 @@ export interface LeaveRequest {
 export interface LeaveResponse {
 }
 
+/** ListRequest asks for a page of names. */
+export interface ListRequest {
+  /** Optional. Only names that begin with these whole segments: `load` means `load` and `load/…`. Omitted, all. */
+  prefix: string;
+  /** Optional. Maximum number of names: 1 to 1,000; omitted or 0, 100. */
+  pageSize: number;
+  /** Optional. `next_page_token` of the previous page; omitted, the first page. */
+  pageToken: string;
+}
+
+/** ListResponse is one page of barriers. */
+export interface ListResponse {
+  /** Always set. In the order of names. */
+  barriers: Barrier[];
+  /** Empty on the last page. */
+  nextPageToken: string;
+}
+
+/** Barrier is one barrier in a list. */
+export interface Barrier {
+  /** Always set. */
+  name: string;
+  /** Always set. Whether it is set, so that callers of Wait wait; false for a double barrier. */
+  set: boolean;
+  /** Always set. How many callers stand at the double barrier; 0 for a barrier. */
+  present: number;
+  /** Always set. How many of them are inside, and have not left. */
+  inside: number;
+}
+
 function createBaseSetRequest(): SetRequest {
   return { name: "" };
 }
@@ -963,6 +993,243 @@ export const LeaveResponse: MessageFns<LeaveResponse> = {
   },
 };
 
+function createBaseListRequest(): ListRequest {
+  return { prefix: "", pageSize: 0, pageToken: "" };
+}
+
+export const ListRequest: MessageFns<ListRequest> = {
+  encode(message: ListRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.prefix !== "") {
+      writer.uint32(10).string(message.prefix);
+    }
+    if (message.pageSize !== 0) {
+      writer.uint32(16).int32(message.pageSize);
+    }
+    if (message.pageToken !== "") {
+      writer.uint32(26).string(message.pageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.prefix = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.pageSize = reader.int32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.pageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ListRequest>, I>>(base?: I): ListRequest {
+    return ListRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ListRequest>, I>>(object: I): ListRequest {
+    const message = createBaseListRequest();
+    message.prefix = object.prefix ?? "";
+    message.pageSize = object.pageSize ?? 0;
+    message.pageToken = object.pageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseListResponse(): ListResponse {
+  return { barriers: [], nextPageToken: "" };
+}
+
+export const ListResponse: MessageFns<ListResponse> = {
+  encode(message: ListResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.barriers) {
+      Barrier.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.nextPageToken !== "") {
+      writer.uint32(18).string(message.nextPageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.barriers.push(Barrier.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nextPageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ListResponse>, I>>(base?: I): ListResponse {
+    return ListResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ListResponse>, I>>(object: I): ListResponse {
+    const message = createBaseListResponse();
+    message.barriers = object.barriers?.map((e) => Barrier.fromPartial(e)) || [];
+    message.nextPageToken = object.nextPageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseBarrier(): Barrier {
+  return { name: "", set: false, present: 0, inside: 0 };
+}
+
+export const Barrier: MessageFns<Barrier> = {
+  encode(message: Barrier, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.set !== false) {
+      writer.uint32(16).bool(message.set);
+    }
+    if (message.present !== 0) {
+      writer.uint32(24).int32(message.present);
+    }
+    if (message.inside !== 0) {
+      writer.uint32(32).int32(message.inside);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Barrier {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseBarrier();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.set = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.present = reader.int32();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.inside = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Barrier>, I>>(base?: I): Barrier {
+    return Barrier.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Barrier>, I>>(object: I): Barrier {
+    const message = createBaseBarrier();
+    message.name = object.name ?? "";
+    message.set = object.set ?? false;
+    message.present = object.present ?? 0;
+    message.inside = object.inside ?? 0;
+    return message;
+  },
+};
+
 /**
  * BarrierService sets and removes barriers and waits at them, and lets callers enter and leave double barriers. A barrier is Curator's
  * DistributedBarrier and kazoo's Barrier, a double barrier is their DistributedDoubleBarrier and DoubleBarrier, so that their clients can
@@ -1083,6 +1350,23 @@ export const BarrierServiceService = {
     responseSerialize: (value: LeaveResponse): Buffer => Buffer.from(LeaveResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): LeaveResponse => LeaveResponse.decode(value),
   },
+  /**
+   * List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be out of
+   * date by a moment.
+   *
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
+   */
+  list: {
+    path: "/sidekeeper.barrier.v1.BarrierService/List" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListRequest): Buffer => Buffer.from(ListRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListRequest => ListRequest.decode(value),
+    responseSerialize: (value: ListResponse): Buffer => Buffer.from(ListResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListResponse => ListResponse.decode(value),
+  },
 } as const;
 
 export interface BarrierServiceServer extends UntypedServiceImplementation {
@@ -1157,6 +1441,15 @@ export interface BarrierServiceServer extends UntypedServiceImplementation {
    *   INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
    */
   leave: handleUnaryCall<LeaveRequest, LeaveResponse>;
+  /**
+   * List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be out of
+   * date by a moment.
+   *
+   *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
+   *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
+   *   INVALID_ARGUMENT (INVALID_FIELD): prefix, page_size or page_token break a rule.
+   */
+  list: handleUnaryCall<ListRequest, ListResponse>;
 }
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;

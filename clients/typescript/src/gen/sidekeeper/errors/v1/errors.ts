@@ -246,9 +246,9 @@ export enum Reason {
    */
   KEY_NOT_FOUND = 36,
   /**
-   * PRECONDITION_FAILED - FAILED_PRECONDITION: the key does not meet the precondition; nothing was written.
+   * PRECONDITION_FAILED - FAILED_PRECONDITION: the key does not meet the precondition, or the agreement is not decided; nothing was written.
    *
-   * What to do: read the key again, reconsider, and retry with its current version.
+   * What to do: read the key again, reconsider, and retry with its current version; or abort the agreement.
    */
   PRECONDITION_FAILED = 37,
   /**
@@ -375,5 +375,11 @@ export enum Reason {
    * What to do: take the item again, and call Done while the stream is open.
    */
   DELIVERY_RETURNED = 72,
+  /**
+   * AGREEMENT_NOT_FOUND - NOT_FOUND: there is no such agreement: it never began, or its decision was removed, by Forget or by a later Begin.
+   *
+   * What to do: check the name and the id. A participant that learns no decision any more asks the other participants.
+   */
+  AGREEMENT_NOT_FOUND = 80,
   UNRECOGNIZED = -1,
 }

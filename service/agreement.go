@@ -1,0 +1,237 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	agreementv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/agreement/v1"
+	holdv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/hold/v1"
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/recipes"
+)
+
+// The rules of agreements, as the proto states them.
+const (
+	longestProposal  = 4 << 10
+	longestAgreement = time.Hour
+)
+
+// agreementService answers sidekeeper.agreement.v1.AgreementService.
+type agreementService struct {
+	agreementv1.UnsafeAgreementServiceServer
+
+	services *Services
+}
+
+// parse checks the names in a request.
+func (a *agreementService) parse(request interface{ GetName() string }) (asked name, all recipes.Agreements, err error) {
+	if asked, err = parseName("name", request.GetName()); err != nil {
+		return asked, all, err
+	}
+	if of, one := request.(interface{ GetAgreement() string }); one {
+		_, err = parseSegment("agreement", of.GetAgreement())
+	}
+	return asked, recipes.Agreements{Path: directory{root: a.services.options.AgreementRoot}.flat(asked)}, err
+}
+
+func parseProposal(request *agreementv1.BeginRequest) (of recipes.Proposal, _ error) {
+	of.Participants, of.Value = request.GetParticipants(), request.GetValue()
+	if count := len(of.Participants); count < 1 || count > recipes.MaxParticipants {
+		return of, invalid("participants", fmt.Sprint(count), fmt.Sprintf("from 1 to %d", recipes.MaxParticipants))
+	}
+	for i, participant := range of.Participants {
+		if _, err := parseSegment("participants", participant); err != nil {
+			return of, err
+		}
+		if slices.Contains(of.Participants[:i], participant) {
+			return of, invalid("participants", participant, "each of them once")
+		}
+	}
+	if length := len(of.Value); length > longestProposal {
+		return of, invalid("value", fmt.Sprint(length, " bytes"), fmt.Sprintf("at most %d bytes", longestProposal))
+	}
+	timeout, err := parseDuration("timeout", request.GetTimeout(), time.Millisecond, longestAgreement)
+	if err != nil || timeout == nil {
+		return of, errors.Join(err, invalid("timeout", "", "required"))
+	}
+	of.Timeout = *timeout
+	return of, nil
+}
+
+func (a *agreementService) Begin(ctx context.Context, request *agreementv1.BeginRequest) (*agreementv1.BeginResponse, error) {
+	asked, all, err := a.parse(request)
+	if err != nil {
+		return nil, err
+	}
+	proposal, err := parseProposal(request)
+	if err != nil {
+		return nil, err
+	}
+	id, err := all.Begin(ctx, a.services.ensemble, proposal)
+	a.services.audit.wrote(caller.Of(ctx), kindAgreement, "begin", asked.text, err)
+	return &agreementv1.BeginResponse{Agreement: id}, err
+}
+
+func (a *agreementService) Abort(ctx context.Context, request *agreementv1.AbortRequest) (*agreementv1.AbortResponse, error) {
+	asked, all, err := a.parse(request)
+	if err != nil {
+		return nil, err
+	}
+	decision, err := all.Abort(ctx, a.services.ensemble, request.GetAgreement())
+	a.services.audit.wrote(caller.Of(ctx), kindAgreement, "abort", asked.text, err)
+	return &agreementv1.AbortResponse{Decision: decided(decision)}, err
+}
+
+func (a *agreementService) Forget(ctx context.Context, request *agreementv1.ForgetRequest) (*agreementv1.ForgetResponse, error) {
+	asked, all, err := a.parse(request)
+	if err != nil {
+		return nil, err
+	}
+	err = all.Forget(ctx, a.services.ensemble, request.GetAgreement())
+	a.services.audit.wrote(caller.Of(ctx), kindAgreement, "forget", asked.text, err)
+	return &agreementv1.ForgetResponse{}, err
+}
+
+func (a *agreementService) Await(request *agreementv1.AwaitRequest, stream grpc.ServerStreamingServer[agreementv1.AwaitResponse]) error {
+	_, all, err := a.parse(request)
+	if err != nil {
+		return err
+	}
+	decision, err := holdNothing(a.services, stream, func(ctx context.Context, _ func(*agreementv1.AwaitResponse)) (recipes.Decision, error) {
+		return all.Await(ctx, a.services.ensemble, request.GetAgreement())
+	})
+	if err != nil {
+		return err
+	}
+	return stream.Send(&agreementv1.AwaitResponse{Decision: decided(decision)})
+}
+
+func (a *agreementService) Get(ctx context.Context, request *agreementv1.GetRequest) (*agreementv1.GetResponse, error) {
+	_, all, err := a.parse(request)
+	if err != nil {
+		return nil, err
+	}
+	found, err := all.List(ctx, a.services.ensemble)
+	response := &agreementv1.GetResponse{}
+	for i := range found {
+		of := &found[i]
+		shown := &agreementv1.Agreement{
+			Agreement: of.ID, Participants: of.Participants, Value: of.Value, Deadline: timestamppb.New(of.Deadline()), Decision: decided(of.Decision),
+		}
+		for voter, voted := range of.Voted {
+			if voted {
+				shown.Voted = append(shown.Voted, of.Participants[voter])
+			}
+		}
+		response.Agreements = append(response.Agreements, shown)
+	}
+	return response, err
+}
+
+func decided(decision recipes.Decision) agreementv1.Decision {
+	return agreementv1.Decision(agreementv1.Decision_value["DECISION_"+string(decision)])
+}
+
+// A voteStream is one Vote stream: a held stream that holds a vote until there is a decision.
+type voteStream struct {
+	*heldStream[*recipes.Vote, *agreementv1.VoteResponse]
+
+	request *agreementv1.VoteRequest
+	name    name
+	all     recipes.Agreements
+	hold    *hold
+	decided bool
+}
+
+// voteRequest is one that does not wait for its turn.
+type voteRequest struct{ *agreementv1.VoteRequest }
+
+func (voteRequest) GetWaitTimeout() *durationpb.Duration { return nil }
+
+func (a *agreementService) Vote(request *agreementv1.VoteRequest, stream grpc.ServerStreamingServer[agreementv1.VoteResponse]) error {
+	asked, all, err := a.parse(request)
+	if err != nil {
+		return err
+	}
+	params, err := parseHeld(voteRequest{request})
+	if err != nil {
+		return err
+	}
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return err
+	}
+	v := &voteStream{heldStream: newHeldStream[*recipes.Vote](a.services, stream), request: request, name: asked, all: all}
+	return v.run(stream.Context(), heldRecipe[*agreementv1.VoteResponse]{
+		heldParams: params, resource: resource{kindAgreement, asked.text + ":" + request.GetAgreement()},
+		awaitTurn: v.vote, begin: v.begin, look: v.look, removed: recipes.ErrNoAgreement,
+		end:  func(why error) { v.services.endHold(v.hold, why) },
+		gone: func() { v.gone(context.WithoutCancel(stream.Context())) },
+		suspended: func(remaining time.Duration) *agreementv1.VoteResponse {
+			suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
+			return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Suspended{Suspended: suspended}}
+		},
+		resumed: func() *agreementv1.VoteResponse {
+			return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Resumed{Resumed: &holdv1.Resumed{}}}
+		},
+	})
+}
+
+func (v *voteStream) vote(ctx context.Context) error {
+	participant := v.request.GetParticipant()
+	err := v.take(ctx, func(about recipes.About) (*recipes.Vote, error) {
+		return v.all.Vote(ctx, v.services.ensemble, v.lease.session, v.request.GetAgreement(), participant, about)
+	})
+	switch {
+	case errors.Is(err, recipes.ErrNoParticipant):
+		return invalid("participant", participant, "one of those that Begin named")
+	case v.taking == nil:
+	case errors.Is(err, recipes.ErrUnreachable), errors.Is(err, errStopping), v.single && errors.Is(err, recipes.ErrSessionEnded):
+		return fmt.Errorf("%w: the vote may be part of a decision: %s", recipes.ErrOutcomeUnknown, err.Error()) // which says that nothing is held
+	}
+	return err
+}
+
+// begin makes a hold of the vote, for which a sidecar that stops waits. The first look is due at once.
+func (v *voteStream) begin(context.Context) (*agreementv1.VoteResponse, nodeState) {
+	v.hold = &hold{name: v.name, token: v.place.Token}
+	v.beginHold(v.hold)
+	return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Voted{Voted: &agreementv1.Voted{}}}, nodeState{changed: after(0)}
+}
+
+// look awaits the decision, tells it and then ends the stream.
+func (v *voteStream) look(ctx context.Context) (nodeState, error) {
+	decision, err := v.all.Await(ctx, v.services.ensemble, v.request.GetAgreement())
+	for _, final := range []error{recipes.ErrNoAgreement, recipes.ErrDenied, recipes.ErrQuota} {
+		if errors.Is(err, final) {
+			return nodeState{act: func() error { return err }}, nil
+		}
+	}
+	return nodeState{act: func() error {
+		v.decided = true
+		v.box.put(topicMetadata, func() (*agreementv1.VoteResponse, bool) {
+			told := &agreementv1.Decided{Decision: decided(decision)}
+			return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Decided{Decided: told}}, true
+		})
+		v.box.put(topicNone, func() (none *agreementv1.VoteResponse, _ bool) { // once that was sent
+			v.acknowledged.close()
+			return none, false
+		})
+		return nil
+	}}, err
+}
+
+// gone has an agreement aborted whose participant is. Those who have seen the vote stand do so as well.
+func (v *voteStream) gone(ctx context.Context) {
+	v.services.forgoHold(v.hold)
+	if !v.decided {
+		_, _ = v.all.Abort(ctx, v.services.ensemble, v.request.GetAgreement())
+	}
+}

@@ -1,0 +1,42 @@
+package service
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/sidekeeper/sidekeeper/internal/caller"
+)
+
+// holdNothing runs the wait of a stream that has nothing in the ensemble but watches, until it is over, its caller has left, or it may not
+// go on. What the wait tells is sent unless the wait is over first.
+func holdNothing[T, M any](
+	services *Services, stream grpc.ServerStreamingServer[M], wait func(ctx context.Context, tell func(*M)) (T, error),
+) (nothing T, _ error) {
+	if err := stream.SendHeader(metadata.MD{}); err != nil {
+		return nothing, err
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	box, permission := newOutbox(stream.Send), caller.PermissionOf(ctx)
+	waiting := run(func() (T, error) {
+		return wait(ctx, func(message *M) { box.put(topicPlace, func() (*M, bool) { return message, true }) })
+	})
+	caller.AfterStatus(stream.Context(), func() {
+		cancel()
+		<-waiting.done
+		box.wait()
+	})
+	select {
+	case <-waiting.done:
+		return waiting.wait()
+	case <-ctx.Done():
+		return nothing, ctx.Err()
+	case <-services.drain.notice:
+		return nothing, errStopping
+	case <-permission.Withdrawn():
+		return nothing, permission.Why()
+	case <-box.slow:
+		return nothing, errSlowReader
+	}
+}
