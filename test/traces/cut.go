@@ -51,8 +51,9 @@ func Locks(lines []Line) (cut []LockTrace) {
 	return cut
 }
 
-// inOrder has a grant come before the end of its session that is told in the same instant: two goroutines tell of them. What is about to be asked
-// for on a session that is over is left out, for nothing is written on it any more: if it is, the ensemble tells of what nobody has asked for.
+// inOrder has a grant come before the end of its session that is told in the same instant: two goroutines tell of them. What is about to be
+// asked for on a session that is over is left out, for nothing is written on it any more: if it is, the ensemble tells of what
+// nobody has asked for.
 func inOrder(lines []Line) []Line {
 	over := map[int64]bool{}
 	lines = slices.DeleteFunc(slices.Clone(lines), func(line Line) bool {
