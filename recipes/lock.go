@@ -138,7 +138,8 @@ func (p *Place) Gone() <-chan struct{} { return p.made.Gone }
 // GrantAtOnce turns a place that has just been made into a hold, if it was told with it that its turn has come; nil if it must Look. It waits
 // for nothing. The node stood there, for it was in the list. Nobody who asks for its end may take it before the session's validity is over,
 // which counts from the making as long as the node has not been read (see Session).
-func (p *Place) GrantAtOnce() *Hold {
+func (p *Place) GrantAtOnce() (hold *Hold) {
+	defer func() { hold.tellGranted() }()
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	if !p.isFirst() || p.session.Prove(now) != nil {
@@ -154,7 +155,8 @@ func (p *Place) GrantAtOnce() *Hold {
 
 // Grant turns a place whose turn it is into a hold: it checks that the node is still there and this session's, and that the
 // session is valid. Errors as of Look.
-func (p *Place) Grant(ctx context.Context) (*Hold, error) {
+func (p *Place) Grant(ctx context.Context) (hold *Hold, _ error) {
+	defer func() { hold.tellGranted() }()
 	for {
 		own, changed, err := p.watchOwn(ctx)
 		if err != nil {

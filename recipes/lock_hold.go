@@ -2,6 +2,8 @@ package recipes
 
 import (
 	"context"
+
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 // A Hold is a granted place, until the place is left or lost.
@@ -12,6 +14,13 @@ type Hold struct {
 	Changed    <-chan struct{} // closed when it is worth to Look for the first time; nil if nothing was read yet: Look soon
 
 	place *Place
+}
+
+// tellGranted tells that the place is held; nothing of none.
+func (h *Hold) tellGranted() {
+	if h != nil && trace.Told() {
+		trace.Tell(trace.Step{Kind: trace.Granted, Place: h.place.path(), Token: h.Token})
+	}
 }
 
 // Look reads what is asked of the hold. The channel is closed when it is worth to look again: the place's node may have

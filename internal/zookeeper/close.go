@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 // Close gives up all the session owns and ends it. It returns when that is confirmed, or when the session has ended. What was made last goes
@@ -46,9 +48,13 @@ func (s *Session) ownedPaths() (runs []run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true
+	trace.Tell(trace.Step{Kind: trace.Closing, Session: s.id})
 	paths := slices.SortedFunc(maps.Keys(s.places), func(a, b string) int { return cmp.Compare(s.places[b].number, s.places[a].number) })
 	for _, path := range paths {
 		member := s.places[path].member
+		if !member {
+			trace.Tell(trace.Step{Kind: trace.Leaving, Session: s.id, Place: path})
+		}
 		if last := len(runs) - 1; last < 0 || runs[last].members != member {
 			runs = append(runs, run{members: member})
 		}

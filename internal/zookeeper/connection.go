@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 // A connectionState is how a session stands with the ensemble: its present connection, if any, and what was tried since it had one. The
@@ -158,6 +160,7 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 		s.established(id, timeout, w.handshake)
 	} else {
 		s.proof.reattached(w.handshake)
+		s.tellProof(trace.Attached, w.handshake)
 	}
 	s.mu.Unlock()
 }

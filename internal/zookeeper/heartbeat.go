@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -185,6 +186,7 @@ func (s *Session) committed(generation int, sent instant) {
 // proved counts a committed request of the present connection. The lock is held.
 func (s *Session) proved(request exchange) {
 	s.proof.answeredHeartbeat(request)
+	s.tellProof(trace.Proved, request)
 	s.attempts = 0
 	if s.suspended {
 		s.suspended = false

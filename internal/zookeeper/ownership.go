@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -80,6 +81,7 @@ func (s *Session) release(place string, remove func() error) {
 	for refusals := 0; ; refusals++ {
 		err := remove()
 		if settled(err) {
+			s.tellLeft(place, err)
 			break
 		}
 		if refusals == 0 {
@@ -93,6 +95,13 @@ func (s *Session) release(place string, remove func() error) {
 // settled says whether nothing of this session's stands there any more.
 func settled(err error) bool {
 	return err == nil || errors.Is(err, recipes.ErrNoNode) || errors.Is(err, recipes.ErrExists) || errors.Is(err, recipes.ErrSessionEnded)
+}
+
+// tellLeft tells that a place is gone, if the ensemble has said so.
+func (s *Session) tellLeft(place string, why error) {
+	if !errors.Is(why, recipes.ErrSessionEnded) {
+		trace.Tell(trace.Step{Kind: trace.Left, Session: s.ID(), Place: place})
+	}
 }
 
 // forgetReleased drops what was marked as released from the books, but not a member that was made anew.
@@ -109,6 +118,7 @@ func (s *Session) markReleased(place string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uncover(place)
+	trace.Tell(trace.Step{Kind: trace.Leaving, Session: s.id, Place: place})
 	if owned, mine := s.places[place]; mine {
 		owned.gone = nil
 		s.places[place] = owned

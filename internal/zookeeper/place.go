@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -56,14 +57,17 @@ func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) 
 func (s *Session) create(ctx context.Context, dir, marker string, data []byte) (made recipes.Enqueued, unasked instant, err error) {
 	for {
 		sent, prefix := s.now(), placePrefix(marker)
+		s.tellPlace(trace.Asked, dir, prefix)
 		made, err := call(ctx, s, "create", func(*zk.Conn) (recipes.Enqueued, error) { return s.createPlace(dir, prefix, data) })
 		switch {
 		case err == nil:
 			if made.Queue != nil {
 				s.client.config.Observe(ctx, "getChildren", s.now().since(sent), false)
 			}
+			s.tellPlace(trace.Made, dir, made.Name)
 			return made, sent, nil
 		case errors.Is(err, recipes.ErrNoNode):
+			s.tellPlace(trace.Absent, dir, prefix)
 			if err := s.makeParents(ctx, dir); err != nil {
 				return recipes.Enqueued{}, 0, err
 			}
@@ -77,11 +81,24 @@ func (s *Session) create(ctx context.Context, dir, marker string, data []byte) (
 	}
 }
 
+// tellPlace tells what has become of a place of which the name, or what it begins with, is this.
+func (s *Session) tellPlace(kind trace.Kind, dir, name string) {
+	if trace.Told() {
+		trace.Tell(trace.Step{Kind: kind, Session: s.ID(), Place: dir + "/" + name})
+	}
+}
+
 // find searches until it is certain what became of a creation that was not answered: a node that nobody knows of would stand in
 // the way of others.
 func (s *Session) find(ctx context.Context, dir, prefix string) (name string, unasked instant, err error) {
 	for refusals := 0; ; refusals++ {
 		name, unasked, err := s.search(ctx, dir, prefix)
+		switch {
+		case err == nil && name != "":
+			s.tellPlace(trace.Found, dir, name)
+		case err == nil:
+			s.tellPlace(trace.Absent, dir, prefix)
+		}
 		if err == nil || errors.Is(err, recipes.ErrSessionEnded) {
 			return name, unasked, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 	"github.com/sidekeeper/sidekeeper/recipes"
 )
 
@@ -122,10 +123,25 @@ func (s *Session) established(id int64, timeout time.Duration, handshake exchang
 	s.least = s.client.config.Validity(timeout).Least
 	s.proof = s.client.config.proof(timeout)
 	s.proof.opened(handshake)
+	s.tellProof(trace.Opened, handshake)
 	s.guard = time.AfterFunc(s.proof.deadline.since(s.now()), s.checkDeadline)
 	if !s.brief {
 		s.client.deadlineWatch.join(s)
 	}
+}
+
+// tellProof tells what the session's proof has learned from, and until when it takes the session for alive since.
+func (s *Session) tellProof(kind trace.Kind, from exchange) {
+	if !trace.Told() {
+		return
+	}
+	step := trace.Step{
+		Kind: kind, Session: s.id, Sent: time.Duration(from.sent), Answered: time.Duration(from.answered), Until: time.Duration(s.proof.deadline),
+	}
+	if kind == trace.Opened {
+		step.Clock = s.client.config.Clock
+	}
+	trace.Tell(step)
 }
 
 // lose ends the session for good, in this order: nothing more is written or dialled; everybody learns it; the
@@ -138,6 +154,7 @@ func (s *Session) lose(err error) {
 	}
 	s.fenced.Store(true)
 	s.err, s.ended = err, s.now()
+	trace.Tell(trace.Step{Kind: trace.Over, Session: s.id})
 	s.connected = false
 	w := s.wire
 	if s.guard != nil {

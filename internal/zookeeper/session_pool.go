@@ -147,9 +147,11 @@ func (p *PooledSession) giveUp(ctx context.Context) bool {
 			remove = s.deleteOwn
 		}
 		s.markReleased(path)
-		if !settled(remove(ctx, path)) {
+		err := remove(ctx, path)
+		if !settled(err) {
 			return false
 		}
+		s.tellLeft(path, err)
 		s.forgetReleased(path)
 	}
 	return true

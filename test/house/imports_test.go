@@ -23,7 +23,7 @@ type charter struct {
 // import still needs a line.
 var charters = []charter{
 	{folder: "gen"},
-	{folder: "recipes", closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "recipes", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal"}, closed: zooKeeper},
 	{
 		folder: "internal/server",
@@ -37,8 +37,9 @@ var charters = []charter{
 	{folder: "internal/policy", closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "internal/journal", ours: []string{"recipes"}, closed: slices.Concat(wire, zooKeeper)},
 	{folder: "internal/quota", ours: []string{"recipes"}, closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "internal/zookeeper", ours: []string{"recipes", "internal/quota", "internal/jute"}, closed: wire},
+	{folder: "internal/zookeeper", ours: []string{"recipes", "internal/quota", "internal/jute", "internal/trace"}, closed: wire},
 	{folder: "internal/jute"},
+	{folder: "internal/trace"},
 	{folder: "internal/embedded", ours: []string{"recipes", "internal/jute"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{
 		folder: "internal/dev", ours: []string{"service", "internal/server", "internal/zookeeper", "internal/embedded", "internal/certificate"},
@@ -83,6 +84,7 @@ var charters = []charter{
 	{folder: "test/support/expect", closed: zooKeeper},
 	{folder: "test/ensemble", ours: []string{"test/support"}, closed: wire},
 	{folder: "test/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{folder: "test/traces", ours: []string{"internal/trace", "test/simulation"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/kube", ours: []string{"test/support"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/bench", ours: []string{"test/support", "clients/go", "gen"}, closed: logs},
 	{folder: "test/chaos", ours: []string{"test/support", "clients/go", "gen"}, closed: logs},

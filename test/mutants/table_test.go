@@ -75,8 +75,9 @@ func TestTheDocumentShowsAllMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	table, _, _ := strings.Cut(string(document), "\n## ")
 	var shown []string
-	for line := range strings.Lines(string(document)) {
+	for line := range strings.Lines(table) {
 		if strings.HasPrefix(line, "|") {
 			shown = append(shown, line)
 		}

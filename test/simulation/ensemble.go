@@ -23,6 +23,8 @@ type Options struct {
 	// Ended is told of each session whose end has been committed, in the instant in which it was, or nil. It must not call
 	// the ensemble.
 	Ended func(session int64)
+	// Committed is told of each change as it is committed, in the same way, or nil.
+	Committed func(Change)
 }
 
 // An Ensemble is three servers and the links between them and their clients.
@@ -47,7 +49,8 @@ type Ensemble struct {
 	order    []*entry          // all that has been committed
 	sessions int64             // opened
 	ended    map[int64]time.Duration
-	diverged string // why the servers do not agree, which would be a mistake of this package
+	standing map[string]int64 // ephemeral nodes that were there when Committed was told last, and their owners
+	diverged string           // why the servers do not agree, which would be a mistake of this package
 }
 
 // New starts an ensemble. It has a leader about a tick later. Close it.
@@ -139,6 +142,7 @@ func (e *Ensemble) commit(position int, committed *entry) {
 	e.order = append(e.order, committed)
 	alive := e.truth.Alive(committed.session)
 	committed.apply(e.truth)
+	e.tellChange(alive, committed)
 	if !alive || e.truth.Alive(committed.session) {
 		return
 	}

@@ -8,21 +8,25 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
+	"github.com/sidekeeper/sidekeeper/test/traces"
 )
 
 var (
 	firstSeed = flag.Uint64("seed", 1, "first seed of the random schedules")
 	seeds     = flag.Uint64("seeds", defaultSeeds, "how many random schedules to run")
 	step      = flag.Uint64("step", 0, "run every so many seeds, all in this process")
+	recorded  = flag.String("traces", "", "the folder into which each schedule is written as a trace; all in this process")
 )
 
 // tally counts what the schedules brought about, so that they cannot become harmless unnoticed.
@@ -34,7 +38,7 @@ func TestNobodyHoldsBesideAnotherWhateverFails(t *testing.T) {
 	if testing.Short() {
 		*seeds = min(*seeds, 100)
 	}
-	if *step == 0 && *seeds > 1 {
+	if *step == 0 && *seeds > 1 && *recorded == "" {
 		spread(t, uint64(runtime.NumCPU()))
 		return
 	}
@@ -84,6 +88,8 @@ func play(t *testing.T, seed uint64, acquire acquirer, total *tally) []string {
 	dice := rand.New(rand.NewPCG(seed, 0))
 	timeout := []time.Duration{4 * time.Second, 6 * time.Second, 15 * time.Second}[dice.IntN(3)]
 	options := simulation.Options{Seed: seed, Hosts: 2 + dice.IntN(2)}
+	keep := record(t, &options, fmt.Sprintf("schedule-%04d.jsonl", seed))
+	defer keep()
 	return witnessed(t, options, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 		began := time.Now()
 		s := newStage(t, e, w, timeout)
@@ -92,6 +98,23 @@ func play(t *testing.T, seed uint64, acquire acquirer, total *tally) []string {
 		total.virtual.Add(int64(time.Since(began)))
 		total.expired.Add(int64(w.ends))
 	})
+}
+
+// record has what is done written into a file, if that was asked for.
+func record(t *testing.T, options *simulation.Options, name string) (keep func()) {
+	t.Helper()
+	if *recorded == "" {
+		return func() {}
+	}
+	recorder := traces.NewRecorder()
+	options.Committed = recorder.Change
+	stop := trace.Listen(recorder.Step)
+	return func() {
+		stop()
+		if err := recorder.Write(filepath.Join(*recorded, name)); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 var errStuck = errors.New("no progress after everything was healed")

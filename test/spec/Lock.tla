@@ -28,7 +28,7 @@ variables == <<log, seen, asked, place, stream, noted, answers, counts, checks, 
 About == {"hold", "lease"}
 Shared(c) == c \in Readers
 
-Standing(k) == {i \in 1..k : log[i].made /\ \A j \in i..k : ~(~log[j].made /\ log[j].place = i)}
+Standing(k) == {i \in 1..k : log[i].made} \ {log[j].place : j \in {i \in 1..k : ~log[i].made}}
 Before(c, i, k) == {j \in Standing(k) : j < i /\ ~(Shared(c) /\ Shared(log[j].of))}
 
 Init ==

@@ -413,14 +413,21 @@ func (r run) check(t *testing.T, jar string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var simulate []string
+	if r.traces > 0 {
+		simulate = []string{"-simulate", fmt.Sprint("num=", r.traces), "-depth", "60", "-seed", "1"}
+	}
+	return checkIn(t, folder, r.module, jar, simulate...)
+}
+
+// checkIn runs TLC on a module in a folder, and returns what it says.
+func checkIn(t *testing.T, folder, module, jar string, more ...string) string {
+	t.Helper()
 	arguments := []string{
 		"-XX:+UseParallelGC", "-Xmx2g", "-Djava.io.tmpdir=" + folder, // where TLC puts its own modules, and takes them away at its end
 		"-cp", jar, "tlc2.TLC", "-workers", "1", "-deadlock", "-lncheck", "final", "-metadir", folder, "-fp", "1",
 	}
-	if r.traces > 0 {
-		arguments = append(arguments, "-simulate", fmt.Sprint("num=", r.traces), "-depth", "60", "-seed", "1")
-	}
-	command := exec.CommandContext(t.Context(), "java", append(arguments, r.module+".tla")...)
+	command := exec.CommandContext(t.Context(), "java", append(append(arguments, more...), module+".tla")...)
 	command.Dir = folder
 	said, _ := command.CombinedOutput() // its status says what its words say
 	return string(said)

@@ -1,0 +1,132 @@
+//go:build spec
+
+package spec_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/test/traces"
+)
+
+// One caller holds a lock and gives it up; the next one holds it until its session is over.
+func handOver() []traces.LockStep {
+	return []traces.LockStep{
+		{Kind: "asked", Caller: 1},
+		{Kind: "created", Caller: 1, Place: 1},
+		{Kind: "made", Caller: 1, Place: 1},
+		{Kind: "granted", Caller: 1, Place: 1, Token: 1},
+		{Kind: "asked", Caller: 2},
+		{Kind: "created", Caller: 2, Place: 2},
+		{Kind: "found", Caller: 2, Place: 2},
+		{Kind: "leaving", Caller: 1, Place: 1},
+		{Kind: "deleted", Caller: 1, Place: 1},
+		{Kind: "left", Caller: 1, Place: 1},
+		{Kind: "granted", Caller: 2, Place: 2, Token: 2},
+		{Kind: "over", Caller: 2},
+		{Kind: "lost", Caller: 2},
+		{Kind: "end"},
+	}
+}
+
+// without is the steps without the one at i.
+func without[S any](steps []S, i int) []S { return slices.Delete(steps, i, i+1) }
+
+// moved has the step at one place take another.
+func moved[S any](steps []S, from, to int) []S {
+	step := steps[from]
+	return slices.Insert(slices.Delete(steps, from, from+1), to, step)
+}
+
+// changed is the steps with another one at i.
+func changed[S any](steps []S, i int, to S) []S {
+	steps[i] = to
+	return steps
+}
+
+// Each property has a trace that breaks it and nothing else.
+func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
+	t.Parallel()
+	planted := []struct {
+		name  string
+		steps []traces.LockStep
+		at    int // the step that cannot be taken; 0 if the trace is admitted
+	}{
+		{"nothing is wrong", handOver(), 0},
+		{"a lock is granted beside its holder", moved(handOver(), 10, 7), 8},
+		{"a lock is granted before its place goes", moved(handOver(), 10, 8), 9},
+		{"a token is another place's", changed(handOver(), 10, traces.LockStep{Kind: "granted", Caller: 2, Place: 2, Token: 1}), 11},
+		{"a place is held that was never made", without(handOver(), 1), 2},
+		{"a place is not looked for", changed(handOver(), 6, traces.LockStep{Kind: "asked", Caller: 2}), 7},
+		{"a place is found by whoever has not lost it", changed(handOver(), 6, traces.LockStep{Kind: "found", Caller: 2, Place: 1}), 7},
+		{"a place goes that nobody has given up", without(handOver(), 7), 8},
+		{"a place stands that was left", without(handOver(), 8), 9},
+		{"a session ends under its holder", without(handOver(), 11), 12},
+		{"a place is left behind", slices.Delete(handOver(), 11, 13), 12},
+		{"a place is taken by another hand", changed(handOver(), 8, traces.LockStep{Kind: "taken", Caller: 1, Place: 1}), 9},
+	}
+	var all []traces.LockTrace
+	for _, each := range planted {
+		all = append(all, traces.LockTrace{Callers: 2, Steps: each.steps})
+	}
+	refused := lockModel(2).refuse(t, all)
+	for i, each := range planted {
+		if got := refused[i]; got != each.at {
+			t.Errorf("%s: refused at step %d, not %d", each.name, got, each.at)
+		}
+	}
+}
+
+// A session of 4 s is proved four times, is over, and then ended.
+func proven() []traces.SessionStep {
+	return []traces.SessionStep{
+		{Kind: "opened", Sent: 1, Answered: 5_000, Until: 3_920_001},
+		{Kind: "proved", Sent: 1_000_000, Answered: 1_010_000, Until: 3_920_001},
+		{Kind: "proved", Sent: 2_000_000, Answered: 2_010_000, Until: 3_920_001},
+		{Kind: "proved", Sent: 3_000_000, Answered: 3_010_000, Until: 3_920_001},
+		{Kind: "proved", Sent: 3_900_000, Answered: 3_910_000, Until: 4_920_000},
+		{Kind: "over"},
+		{Kind: "ended", Clock: 4_920_000},
+	}
+}
+
+// ending is how a session's trace goes on with the fourth transaction, and whatever is told then.
+func ending(with ...traces.SessionStep) []traces.SessionStep { return append(proven()[:4], with...) }
+
+func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
+	t.Parallel()
+	over, end := traces.SessionStep{Kind: "over"}, traces.SessionStep{Kind: "ended", Clock: 20_000_000}
+	proved := func(sent, answered, until int64) traces.SessionStep {
+		return traces.SessionStep{Kind: "proved", Sent: sent, Answered: answered, Until: until}
+	}
+	back := traces.SessionStep{Kind: "attached", Sent: 3_500_000, Answered: 3_510_000, Until: 3_920_001}
+	late := back
+	late.Until = 3_500_000 + 3_920_000
+	planted := []struct {
+		name  string
+		steps []traces.SessionStep
+		at    int
+	}{
+		{"nothing is wrong", proven(), 0},
+		{"a session comes back", ending(back, proved(3_600_000, 3_610_000, 7_420_000), over, end), 0},
+		{"whoever has a session gives it up", ending(traces.SessionStep{Kind: "closing"}, traces.SessionStep{Kind: "ended", Clock: 3_500_000}), 0},
+		{"a session is valid for a timeout from its newest answer", ending(proved(3_900_000, 3_910_000, 7_820_000), over, end), 5},
+		{"a session is valid for a timeout from the newest answer but one", ending(proved(3_900_000, 3_910_000, 5_920_000), over, end), 5},
+		{"two transactions that were under way together count", ending(proved(3_005_000, 3_910_000, 4_920_000), over, end), 5},
+		{"a handshake counts before a transaction has followed", ending(late, over, end), 5},
+		{"what was answered on an earlier connection counts", ending(back, proved(3_900_000, 3_910_000, 8_420_000), over, end), 6},
+		{"a session is ended that is not over", without(proven(), 5), 6},
+		{"a session is ended before what was believed is over", changed(proven(), 6, traces.SessionStep{Kind: "ended", Clock: 4_919_999}), 7},
+	}
+	var all []traces.SessionTrace
+	for _, each := range planted {
+		all = append(all, traces.SessionTrace{Steps: each.steps})
+	}
+	refused := sessionModel(4*time.Second).refuse(t, all)
+	for i, each := range planted {
+		if got := refused[i]; got != each.at {
+			t.Errorf("%s: refused at step %d, not %d", each.name, got, each.at)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package traces
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/trace"
+	"github.com/sidekeeper/sidekeeper/test/simulation"
+)
+
+const first, second = "/locks/orders/_c_1-lock-0", "/locks/orders/_c_2-lock-1"
+
+// handOver has one session hold a lock and give it up, and another one wait for it and lose it.
+func handOver() *Recorder {
+	r, clock := NewRecorder(), func() time.Duration { return 7 * time.Second }
+	for _, session := range []int64{1, 2} {
+		r.Change(simulation.Change{Session: session, Timeout: 4 * time.Second})
+		r.Step(trace.Step{Kind: trace.Opened, Session: session, Sent: time.Second, Answered: 2 * time.Second, Until: 3 * time.Second, Clock: clock})
+	}
+	r.Step(trace.Step{Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_1-lock-"})
+	r.Change(simulation.Change{Session: 1, Zxid: 11, Made: []string{first}})
+	r.Step(trace.Step{Kind: trace.Made, Session: 1, Place: first})
+	r.Step(trace.Step{Kind: trace.Granted, Place: first, Token: 11})
+	r.Step(trace.Step{Kind: trace.Asked, Session: 2, Place: "/locks/orders/_c_2-lock-"})
+	r.Change(simulation.Change{Session: 2, Zxid: 12, Made: []string{second}})
+	r.Step(trace.Step{Kind: trace.Found, Session: 2, Place: second})
+	r.Step(trace.Step{Kind: trace.Leaving, Session: 1, Place: first})
+	r.Change(simulation.Change{Session: 1, Zxid: 13, Gone: []simulation.Lost{{Path: first, Owner: 1}}})
+	r.Step(trace.Step{Kind: trace.Left, Session: 1, Place: first})
+	r.Step(trace.Step{Kind: trace.Over, Session: 2})
+	r.Step(trace.Step{Kind: trace.Granted, Place: second, Token: 12})
+	r.Change(simulation.Change{Session: 2, Zxid: 14, Ended: true, Gone: []simulation.Lost{{Path: second, Owner: 2}}})
+	return r
+}
+
+// recorded is what a recorder has written, as it is read again.
+func recorded(t *testing.T, r *Recorder) []Line {
+	t.Helper()
+	folder := t.TempDir()
+	if err := r.Write(filepath.Join(folder, "hand-over.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	all, err := Read(folder)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d records, %v", len(all), err)
+	}
+	for i := range all[0] {
+		all[0][i].At = 0 // as in virtual time
+	}
+	return all[0]
+}
+
+func TestATraceOfALockTellsWhatTheCodeAndTheEnsembleDo(t *testing.T) {
+	cut := Locks(recorded(t, handOver()))
+	var got []string
+	for _, step := range cut[0].Steps {
+		got = append(got, fmt.Sprintf("%s %d %d %d", step.Kind, step.Caller, step.Place, step.Token))
+	}
+	// A grant that is told after the end of its session, in the same instant, was before it.
+	want := "asked 1 0 0, created 1 1 0, made 1 1 0, granted 1 1 1, asked 2 0 0, created 2 2 0, found 2 2 0, leaving 1 1 0, deleted 1 1 0, " +
+		"left 1 1 0, granted 2 2 2, over 2 0 0, lost 2 0 0, end 0 0 0"
+	if len(cut) != 1 || cut[0].Callers != 2 || strings.Join(got, ", ") != want {
+		t.Errorf("of %d callers:\n%s, not\n%s", cut[0].Callers, strings.Join(got, ", "), want)
+	}
+}
+
+func TestATraceOfASessionCountsFromWhenItWasAskedFor(t *testing.T) {
+	cut := Sessions(recorded(t, handOver()))
+	want := "[{opened 1 1000001 2000001 0} {over 0 0 0 0} {ended 0 0 0 6000001}]"
+	if len(cut) != 1 || cut[0].Timeout != 4*time.Second || fmt.Sprint(cut[0].Steps) != want {
+		t.Errorf("%+v, not %s", cut, want)
+	}
+}
+
+func TestAModuleHasARecordOfEachStep(t *testing.T) {
+	text := Module([]LockTrace{{Steps: []LockStep{{"granted", 1, 2, 2}, {Kind: "end"}}}, {Steps: []LockStep{{Kind: "end"}}}})
+	want := `---- MODULE Traces ----
+Traces == <<
+<<
+[kind |-> "granted", caller |-> 1, place |-> 2, token |-> 2],
+[kind |-> "end", caller |-> 0, place |-> 0, token |-> 0]
+>>,
+<<
+[kind |-> "end", caller |-> 0, place |-> 0, token |-> 0]
+>>
+>>
+====
+`
+	if text != want {
+		t.Errorf("%s, not\n%s", text, want)
+	}
+}

@@ -1,0 +1,6 @@
+// Package traces writes down what the running code says that it does (internal/trace), and between that what a simulated ensemble has done in
+// truth, and cuts it into traces that TLC can hold against the models in test/spec.
+//
+// A trace is a file of JSON lines, one Line each, in the order in which it happened. What the ensemble has done is never taken from the code
+// that is judged: it is what the simulation's servers have committed, in the instant in which they have.
+package traces
