@@ -28,7 +28,7 @@ _current_of_task: ContextVar[_lock.Lock] = ContextVar("sidekeeper_lock_of_task")
 
 
 def current_lock() -> _sync.Lock:
-    """The lock that this call of a function with `locked` holds: the innermost of this thread.
+    """The lock that this call of a function with `locked` holds, or a task of `sidekeeper.celery`: the innermost of this thread.
     Raises LookupError in any other function."""
     return _current.get()
 
