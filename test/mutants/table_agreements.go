@@ -17,7 +17,7 @@ var agreements = []Mutant{
 	{
 		ID: "A3", Bug: "an agreement is decided in whichever version, so that a decision replaces another one",
 		Catchers: []Catcher{{
-			Package: "recipes", Test: "TestNobodyEverHearsOfAnotherDecision", Complaint: "and the decision is",
+			Package: "recipes", Test: "TestACommitThatComesLateIsNotCarriedOut", Complaint: "who wrote late: COMMIT, want ABORT",
 		}},
 	},
 }
