@@ -15,6 +15,7 @@ from sidekeeper import _errors
 from sidekeeper._config import Commit, Precondition, if_exists, if_missing, if_version
 from sidekeeper._errors import *  # noqa: F403 (each error, as __all__ says)
 from sidekeeper._guard import CurrentToken, Ticket, Verification, tickets, unguarded
+from sidekeeper._locked import current_lock, locked
 from sidekeeper._sync import (
     AllOptions,
     BarrierEntry,
@@ -109,9 +110,11 @@ __all__ = [
     "Verification",
     "WantedLock",
     "YieldRequest",
+    "current_lock",
     "if_exists",
     "if_missing",
     "if_version",
+    "locked",
     "tickets",
     "unguarded",
 ]

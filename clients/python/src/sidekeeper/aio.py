@@ -19,6 +19,8 @@ from sidekeeper._guard import CurrentToken, Ticket, Verification, guards, ticket
 from sidekeeper._held import Attempt, Kind, Single, Streams, through_absence
 from sidekeeper._lease import Lease, on_own
 from sidekeeper._lock import Lock, LockOptions, WithHeld
+from sidekeeper._locked import current_lock_of_task as current_lock
+from sidekeeper._locked import locked_task as locked
 from sidekeeper._locks import AllOptions, Locks
 from sidekeeper._membership import Membership, joins_again
 from sidekeeper._permits import Permits, PermitsOptions
@@ -56,9 +58,11 @@ __all__ = [
     "Ticket",
     "Verification",
     "WantedLock",
+    "current_lock",
     "if_exists",
     "if_missing",
     "if_version",
+    "locked",
     "tickets",
     "unguarded",
 ]

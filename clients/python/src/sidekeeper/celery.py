@@ -1,0 +1,81 @@
+"""Celery tasks of which one runs at a time in the whole cluster.
+
+`@app.task(base=Single)` is all that a task needs; `pip install sidekeeper[celery]` brings Celery along.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Literal, NoReturn
+
+from celery import Task
+from celery.exceptions import Ignore, Retry
+
+from sidekeeper import _fork, _transport
+from sidekeeper._errors import SidekeeperError
+from sidekeeper._locked import TAKEN, current_lock, holding, named
+from sidekeeper._sync import Client
+
+__all__ = ["Single", "client", "current_lock"]
+
+_clients: dict[_fork.Process, Client] = {}
+_making = threading.Lock()
+
+
+def client() -> Client:
+    """The client of this process, for tasks: of the sidecar at SIDEKEEPER_ADDRESS, and made with the first call. Under the pool `prefork`
+    call it in tasks only: a client that is open where the pool forks makes its processes useless."""
+    with _making:
+        if _fork.here() not in _clients:
+            _clients[_fork.here()] = Client()
+        return _clients[_fork.here()]
+
+
+class Single(Task):  # type: ignore[misc]
+    """The base of a task that holds a lock while it runs.
+
+    Each attribute is given to `app.task`, as in `@app.task(base=Single, taken="skip")`. A long task asks `current_lock` whether it still
+    holds the lock; a task that has lost it fails with LostError. A call without a worker, and `apply`, raise the error of a lock that
+    is taken.
+    """
+
+    abstract = True
+    lock: str | Callable[..., str] | None = None
+    """The lock's name, or a function that makes it of the task's arguments; None, `celery/` and the task's name."""
+    taken: Literal["retry", "skip"] = "retry"
+    """What a task does whose lock is taken: it is sent again, to run `retry_after` seconds later, for as often as it takes and without
+    counting as one of its `max_retries`; or it is dropped. With "retry", it is also sent again while the sidecar or the
+    ensemble is away."""
+    retry_after: float = 10
+    """Seconds until a task whose lock was taken is tried again."""
+    wait: float | None = 0
+    """Seconds for which a process of the worker waits for the lock first; None, without a limit."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with ExitStack() as stack:
+            try:
+                held = client().lock(self._lock_of(args, kwargs), wait=self.wait, owner=self.name[:128])
+                stack.enter_context(holding(held))
+            except SidekeeperError as error:
+                self._not_granted(error)
+            return self.run(*args, **kwargs)
+
+    def _lock_of(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
+        chosen = type(self).lock  # not bound to the task
+        return named(f"celery/{self.name}" if chosen is None else chosen, args, kwargs)
+
+    def _not_granted(self, error: SidekeeperError) -> NoReturn:
+        taken = isinstance(error, TAKEN)
+        in_worker = not self.request.called_directly and not self.request.is_eager
+        if in_worker and taken and self.taken == "skip":
+            raise Ignore from error
+        if in_worker and self.taken == "retry" and (taken or _transport.is_transient(error)):
+            self._send_again(error)
+        raise error
+
+    def _send_again(self, error: SidekeeperError) -> NoReturn:
+        again = self.signature_from_request(countdown=self.retry_after)
+        again.apply_async()
+        raise Retry(exc=error, when=self.retry_after, sig=again) from error
