@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -124,7 +123,7 @@ func (r *reach) agreeList(ctx context.Context, agreements agreementv1.AgreementS
 	row := func(of *agreementv1.Agreement) []string {
 		return []string{
 			show.Printable(of.GetAgreement()), decisionWord(of.GetDecision()), show.Printable(strings.Join(of.GetParticipants(), ",")),
-			cmp.Or(strings.Join(of.GetVoted(), ","), "-"),
+			show.Printable(strings.Join(of.GetVoted(), ",")),
 		}
 	}
 	return tabulate(r, to, found, "AGREEMENT DECISION PARTICIPANTS VOTED", found.GetAgreements(), row)
