@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,8 +21,9 @@ import (
 
 // The rules of agreements, as the proto states them.
 const (
-	longestProposal  = 4 << 10
-	longestAgreement = time.Hour
+	longestProposal     = 4 << 10
+	longestParticipants = 4 << 10 // in all: Get tells of all agreements of a name in one message
+	longestAgreement    = time.Hour
 )
 
 // agreementService answers sidekeeper.agreement.v1.AgreementService.
@@ -54,6 +56,9 @@ func parseProposal(request *agreementv1.BeginRequest) (of recipes.Proposal, _ er
 		if slices.Contains(of.Participants[:i], participant) {
 			return of, invalid("participants", participant, "each of them once")
 		}
+	}
+	if length := len(strings.Join(of.Participants, "")); length > longestParticipants {
+		return of, invalid("participants", fmt.Sprint(length, " bytes"), fmt.Sprintf("at most %d bytes in all", longestParticipants))
 	}
 	if length := len(of.Value); length > longestProposal {
 		return of, invalid("value", fmt.Sprint(length, " bytes"), fmt.Sprintf("at most %d bytes", longestProposal))

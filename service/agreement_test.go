@@ -176,6 +176,14 @@ func TestAVoteIsToldThatContactIsLostAndBack(t *testing.T) {
 	first.sees("DECISION_COMMIT", "OK")
 }
 
+// manyBytes are names of 200 bytes each.
+func manyBytes(count int) (all []string) {
+	for i := range count {
+		all = append(all, fmt.Sprintf("%0200d", i))
+	}
+	return all
+}
+
 func TestAgreementsAreRefusedWhoseFieldsBreakRules(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -193,6 +201,7 @@ func TestAgreementsAreRefusedWhoseFieldsBreakRules(t *testing.T) {
 		{Name: "transfers", Participants: []string{"a", "a"}, Timeout: minute},
 		{Name: "transfers", Participants: []string{"a/b"}, Timeout: minute},
 		{Name: "transfers", Participants: make([]string, 33), Timeout: minute},
+		{Name: "transfers", Participants: manyBytes(21), Timeout: minute},
 		{Name: "transfers", Participants: []string{"a"}},
 	} {
 		_, err := s.agreements.Begin(s.context(), request)
