@@ -84,7 +84,7 @@ type BeginRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Required. The participants: 1 to 32 distinct names, each one segment by the rule of names.
+	// Required. The participants: 1 to 32 distinct names, each one segment by the rule of names, of at most 4,096 bytes in all.
 	Participants []string `protobuf:"bytes,2,rep,name=participants,proto3" json:"participants,omitempty"`
 	// Required. The time until the deadline: from 1 ms to 1 hour. It counts by the clock of the ensemble's leader and is compared with those of
 	// sidecars: if they differ, it passes sooner or later by that.

@@ -30,7 +30,7 @@ export enum Decision {
 export interface BeginRequest {
   /** Required. The name. */
   name: string;
-  /** Required. The participants: 1 to 32 distinct names, each one segment by the rule of names. */
+  /** Required. The participants: 1 to 32 distinct names, each one segment by the rule of names, of at most 4,096 bytes in all. */
   participants: string[];
   /**
    * Required. The time until the deadline: from 1 ms to 1 hour. It counts by the clock of the ensemble's leader and is compared with those of
