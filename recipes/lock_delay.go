@@ -21,8 +21,8 @@ const MaxLockDelay = time.Minute
 // itself has `free:TOKEN` written there in the transaction that deletes its place. Whoever's turn it is reads that when everybody ahead has
 // gone, and if another's `held` stands there, waits. It counts from when it has seen the place gone, which is later than the end of
 // the place, by its own clock, which may be fast by a hundredth and stands still while the machine is suspended: neither makes the delay
-// shorter. Who takes over from one that has waited goes on from there if both are of one process, and counts anew otherwise: so whoever only tries
-// is granted the lock at last (Losses). Then it writes what is true of itself, again checking its place. As all
+// shorter. Who takes over from one that has waited goes on from there if both are of one process (Losses), so that whoever only tries is
+// granted the lock at last, and counts anew otherwise. Then it writes what is true of itself, again checking its place. As all
 // of these writes check a place that excludes everybody who writes, or delete it, none is carried out after a later one, however late it comes.
 //
 // Who asks for no delay pays nothing where there is none: the list that comes with its place tells whether the directory has data, and the

@@ -97,7 +97,7 @@ var kinds = map[string]string{
 	"python":     "clients/python/tests/test_readme.py, test_fence_page.py and test/peers",
 	"typescript": "clients/typescript/test/readme.test.ts and fence_page.test.ts",
 	"javascript": "clients/typescript/test/readme.test.ts",
-	"java":       "clients/java/src/test/java/io/sidekeeper/ReadmeTest.java, FencePageTest.java, adapters/shedlock/…/ReadmeTest.java and test/peers",
+	"java":       "ReadmeTest.java and FencePageTest.java of clients/java, ReadmeTest.java of its adapters, and test/peers",
 	"go":         "sidekeepertest/readme_test.go, test/goclient/fence_page_test.go and test/peers",
 	"sql":        "TestTheSQLOfDocumentsIsWhatIsRun, and tools/databases runs it",
 	"yaml":       "",
