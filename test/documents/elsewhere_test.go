@@ -19,6 +19,7 @@ type exception struct {
 var elsewhere = []exception{
 	of(`make( |$)`, "CI (.ci/run) runs build, check and test, and people the others, which `make help` tells"),
 	of(`(bin/chaos|go test -v ./test/mutants) `, "`make chaos`"),
+	of(`go test -tags spec `, "`make spec`, with fewer schedules"),
 	of(`mvn test -Dtest=OverheadBench `, "`make bench-clients`"),
 	of(`go test .* -bench `, "nobody but who measures; `go vet` builds the benchmarks"),
 	of(`(pip|npm) install sidekeeper$`, "nobody, since it takes a registry; the clients' checks install what they have packed"),
