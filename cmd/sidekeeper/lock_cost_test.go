@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -155,6 +156,7 @@ func TestALeaseCostsNoMoreThanItDid(t *testing.T) {
 		if goroutineBound.holds(goroutines) && stackBound.holds(stacks) {
 			break
 		}
+		<-time.After(time.Second)
 	}
 	goroutineBound.check(t, "goroutines", goroutines)
 	stackBound.check(t, "KiB of stacks", stacks)

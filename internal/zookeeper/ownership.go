@@ -99,7 +99,7 @@ func settled(err error) bool {
 
 // tellLeft tells that a place is gone, if the ensemble has said so.
 func (s *Session) tellLeft(place string, why error) {
-	if !errors.Is(why, recipes.ErrSessionEnded) {
+	if trace.Told() && !errors.Is(why, recipes.ErrSessionEnded) {
 		trace.Tell(trace.Step{Kind: trace.Left, Session: s.ID(), Place: place})
 	}
 }

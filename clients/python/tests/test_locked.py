@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -38,7 +39,9 @@ def test_a_call_whose_lock_is_taken_raises_or_is_skipped(threaded: sidekeeper.Cl
         lenient("lenient")
         patient("patient")
     assert calls == []
-    lenient("lenient")
+    until = time.monotonic() + PATIENT
+    while not calls and time.monotonic() < until:  # what has failed leaves its place a moment later
+        lenient("lenient")
     assert calls == ["lenient"]
 
 

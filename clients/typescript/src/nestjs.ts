@@ -34,7 +34,7 @@ class ApplicationJobs extends Jobs {
     private readonly ofApplication: Client,
     private readonly options: SidekeeperModuleOptions,
   ) {
-    super(ofApplication, { onError: raise, ...options });
+    super(ofApplication, { ...options, onError: options.onError ?? raise });
   }
 
   async beforeApplicationShutdown(): Promise<void> {

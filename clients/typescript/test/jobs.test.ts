@@ -193,6 +193,16 @@ void test("jobs of an election run only where it is led, and elsewhere when the 
   await until("the other leads", PATIENT, other);
 });
 
+void test("closing does not outlast its grace for a lock that is to be held longer", async (t) => {
+  const fleet = await Fleet.start(t);
+  const { client, jobs } = fleet.process("a");
+  const running = jobs.locked("reports", { holdAtLeast: 3600 }, () => undefined)();
+  await until("it is held", PATIENT, async () => (await client.getLock("reports")).holders.length === 1);
+  await jobs.close(0);
+  assert.equal((await client.getLock("reports")).holders.length, 0);
+  await running;
+});
+
 void test("a leader that is asked to yield ends its job first, and stands again", async (t) => {
   const fleet = await Fleet.start(t);
   const { client, jobs } = fleet.process("a");

@@ -71,7 +71,8 @@ class Single(Task):  # type: ignore[misc]
         in_worker = not self.request.called_directly and not self.request.is_eager
         if in_worker and taken and self.taken == "skip":
             raise Ignore from error
-        if in_worker and self.taken == "retry" and (taken or _transport.is_transient(error)):
+        not_begun = taken or _transport.is_transient(error) or _transport.was_lost(error)
+        if in_worker and self.taken == "retry" and not_begun:
             self._send_again(error)
         raise error
 

@@ -32,7 +32,8 @@ class AgreementServiceStub(object):
     stood in the very transaction that decided. It is ABORT if before that a vote has gone with its stream or lease, one voted twice, the deadline
     passed, or somebody asked for it.
 
-    No coordinator is needed after Begin: every open Vote and Await has the decision made as soon as it can be. A participant that does not know how
+    No coordinator is needed after Begin: every open Vote and Await has COMMIT decided as soon as all votes stand, and ABORT as soon as it sees that
+    a vote has gone which it had seen, and else at the deadline. A participant that does not know how
     an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
 
     Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
@@ -85,7 +86,8 @@ class AgreementServiceServicer(object):
     stood in the very transaction that decided. It is ABORT if before that a vote has gone with its stream or lease, one voted twice, the deadline
     passed, or somebody asked for it.
 
-    No coordinator is needed after Begin: every open Vote and Await has the decision made as soon as it can be. A participant that does not know how
+    No coordinator is needed after Begin: every open Vote and Await has COMMIT decided as soon as all votes stand, and ABORT as soon as it sees that
+    a vote has gone which it had seen, and else at the deadline. A participant that does not know how
     an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
 
     Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under
@@ -238,7 +240,8 @@ class AgreementService(object):
     stood in the very transaction that decided. It is ABORT if before that a vote has gone with its stream or lease, one voted twice, the deadline
     passed, or somebody asked for it.
 
-    No coordinator is needed after Begin: every open Vote and Await has the decision made as soon as it can be. A participant that does not know how
+    No coordinator is needed after Begin: every open Vote and Await has COMMIT decided as soon as all votes stand, and ABORT as soon as it sees that
+    a vote has gone which it had seen, and else at the deadline. A participant that does not know how
     an agreement was decided, since it was frozen or restarted, asks with Await: until it knows, it must neither commit nor abort what it has prepared.
 
     Names follow the rule of the lock service's names. A decision is kept until Forget, and without it for an hour after the deadline at least. Under

@@ -25,6 +25,9 @@ import org.jspecify.annotations.Nullable;
  * sidecar for 10 seconds. Nothing is held then.
  */
 public final class ThreadLock implements java.util.concurrent.locks.Lock {
+  /** Nanoseconds: what is longer waits for so long, which is less than the sidecar's 10 years. */
+  private static final long LONGEST = TimeUnit.DAYS.toNanos(3_650);
+
   private final Client client;
   private final String name;
   private final LockOptions options;
@@ -96,7 +99,7 @@ public final class ThreadLock implements java.util.concurrent.locks.Lock {
    */
   @Override
   public boolean tryLock(long time, TimeUnit unit) throws InterruptedException {
-    long end = System.nanoTime() + unit.toNanos(time);
+    long end = System.nanoTime() + Math.min(unit.toNanos(time), LONGEST);
     return threads.tryLock(time, unit)
         && tryEnter(
             () -> {
