@@ -119,7 +119,9 @@ export class Jobs implements AsyncDisposable {
     if (lock === undefined) {
       return false;
     }
-    const least = linked([lock.signal, this.stopping.signal], async (signal) => sleep(holdAtLeast, signal)).catch(() => undefined);
+    const least = linked([lock.signal, this.stopping.signal], async (signal) => sleep(holdAtLeast, signal)).catch(
+      () => undefined,
+    );
     const limits = { signal: this.stopping.signal, ...(suspensionGrace !== undefined && { suspensionGrace }) };
     await runHolding(lock, limits, async (_, signal) => {
       try {
