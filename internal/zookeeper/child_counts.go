@@ -58,11 +58,11 @@ func (r *reader) admitChild(a asker, child string) error {
 	}
 	dir := path.Dir(child)
 	counting, full := r.counts.look(r, dir)
-	if counting == nil {
-		return full
-	}
-	if _, err := wait(a, counting); err == nil {
-		_, full = r.counts.look(r, dir)
+	for tries := 0; counting != nil && tries < 2; tries++ { // what was made during a count may be in it twice: then it is counted again
+		if _, err := wait(a, counting); err != nil {
+			break
+		}
+		counting, full = r.counts.look(r, dir)
 	}
 	return full
 }
