@@ -33,6 +33,8 @@ var versions = []struct {
 	{"clients/java/adapters/pom.xml", `<artifactId>sidekeeper-adapters</artifactId>\s+<version>(.*)</version>`, 1},
 	{"clients/java/adapters/shedlock/pom.xml", `<artifactId>sidekeeper-adapters</artifactId>\s+<version>(.*)</version>`, 1},
 	{"clients/java/adapters/shedlock/README.md", `<version>(.*)</version>`, 1},
+	{"clients/java/adapters/spring/pom.xml", `<artifactId>sidekeeper-adapters</artifactId>\s+<version>(.*)</version>`, 1},
+	{"clients/java/adapters/spring/README.md", `<version>(.*)</version>`, 1},
 	{"clients/java/CHANGELOG.md", `(?s)\n## (\S+)\n.*`, 1},
 	{"docs/releases.md", `sidekeeper_([^_]+)_linux_amd64`, 1},
 }
@@ -63,6 +65,9 @@ var requirements = []struct{ file, expression, said string }{
 	{"clients/java/pom.xml", `<maven.compiler.release>(.*)<`, "| Java client | Java %s |"},
 	{"clients/java/adapters/pom.xml", `<maven.compiler.release>(.*)<`, "| `sidekeeper-shedlock` | Java %s; "},
 	{"clients/java/adapters/shedlock/pom.xml", `<artifactId>shedlock-core</artifactId>\s+<version>(.*)<`, "| ShedLock %s |"},
+	{"clients/java/adapters/pom.xml", `<maven.compiler.release>(.*)<`, "| `sidekeeper-spring-boot-starter` | Java %s; "},
+	{"clients/java/adapters/spring/pom.xml", `<spring-boot.version>(.*)<`, "| Spring Boot %s, "},
+	{"clients/java/adapters/spring/pom.xml", `<spring-integration.version>(.*)<`, ", Spring Integration %s |"},
 	{"helm/sidekeeper/Chart.yaml", `kubeVersion: ">=(\d+\.\d+)`, "| chart | Kubernetes %s |"},
 	{"test/support/toolchain/toolchain.go", `gitVersion=v([\d.]+)`, "| an API server %s |"},
 }

@@ -169,6 +169,16 @@ public final class ThreadLock implements java.util.concurrent.locks.Lock {
   }
 
   /**
+   * Says whether a thread holds this object, also where the lock was lost, or waits for it. By the
+   * time the caller has the answer, that may have changed.
+   *
+   * @return whether somebody here would miss it
+   */
+  public boolean isInUse() {
+    return threads.isLocked() || threads.hasQueuedThreads();
+  }
+
+  /**
    * Gives what the thread holds: with its fencing token, for how long it is valid, and guards for
    * what is written. Unlock it here.
    *

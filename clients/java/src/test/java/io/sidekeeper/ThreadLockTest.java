@@ -104,6 +104,28 @@ class ThreadLockTest {
   }
 
   @Test
+  void itIsInUseWhileSomeThreadHoldsItOrWaits() throws Exception {
+    assertFalse(lock.isInUse());
+    other.lock();
+    assertFalse(lock.isInUse());
+    CompletableFuture<Boolean> waiting =
+        begin(() -> lock.tryLock(Sidecar.PATIENT, TimeUnit.SECONDS), new CompletableFuture<>());
+    awaitWaiter();
+    assertTrue(lock.isInUse());
+    other.unlock();
+    assertTrue(waiting.get(Sidecar.PATIENT, TimeUnit.SECONDS));
+    assertTrue(lock.isInUse());
+
+    other = client.threadLock("others");
+    other.lock();
+    other.lock();
+    other.unlock();
+    assertTrue(other.isInUse());
+    other.unlock();
+    assertFalse(other.isInUse());
+  }
+
+  @Test
   void itIsFreeWhenItWasUnlockedAsOftenAsLocked() throws Exception {
     lock.lockInterruptibly();
     lock.lock();
