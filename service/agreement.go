@@ -179,7 +179,7 @@ func (a *agreementService) Vote(request *agreementv1.VoteRequest, stream grpc.Se
 		awaitTurn: v.vote, begin: v.begin, look: v.look, removed: recipes.ErrNoAgreement,
 		end:     func(why error) { v.services.endHold(v.hold, why) },
 		awaited: func(error) bool { return true }, // by the others, for whom it excludes nothing
-		gone: func() { v.gone(context.WithoutCancel(stream.Context())) },
+		gone:    func() { v.gone(context.WithoutCancel(stream.Context())) },
 		suspended: func(remaining time.Duration) *agreementv1.VoteResponse {
 			suspended := &holdv1.Suspended{Remaining: durationpb.New(remaining)}
 			return &agreementv1.VoteResponse{Event: &agreementv1.VoteResponse_Suspended{Suspended: suspended}}
