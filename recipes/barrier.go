@@ -117,7 +117,7 @@ func (b Barrier) State(ctx context.Context, tree Tree) (BarrierState, error) {
 	if err != nil && !errors.Is(err, ErrNoNode) {
 		return BarrierState{}, err
 	}
-	inside, err := b.before(ctx, tree, present, ready.Mzxid)
+	inside, _, err := b.before(ctx, tree, present, ready.Mzxid)
 	return BarrierState{Present: len(present), Inside: len(inside)}, err
 }
 

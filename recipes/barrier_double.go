@@ -94,18 +94,18 @@ func (e *Entrant) Enter(ctx context.Context, store Store, size int) (entrance En
 	if err != nil {
 		return entrance, err
 	}
-	inside, err := e.barrier.before(ctx, e.session, present, ready.Mzxid)
+	inside, newer, err := e.barrier.before(ctx, e.session, present, ready.Mzxid)
 	switch {
 	case err != nil:
 		return entrance, err
-	case len(inside) > 0, len(present) < size: // who comes late is of the next round: one that joined this one would be counted for that, too
-		entrance = Entrance{Present: len(present) - len(inside), Changed: changed}
+	case len(inside) > 0, newer < size: // who comes late is of the next round: one that joined this one would be counted for that, too
+		entrance = Entrance{Present: newer, Changed: changed}
 		if ready.Czxid != 0 {
 			entrance.Others, err = e.watchOthers(ctx, present)
 		}
 		return entrance, err
 	}
-	return Entrance{Present: len(present), Changed: closed}, e.open(ctx, store, ready)
+	return Entrance{Present: newer, Changed: closed}, e.open(ctx, store, ready)
 }
 
 // watchOthers returns a channel that is closed when others stand at the barrier than those who are present.
@@ -168,23 +168,31 @@ type attendant struct {
 	ours bool // it is a caller of Sidekeeper's
 }
 
-// before are those of the names whose nodes are older than a transaction; none if that is 0.
-func (b Barrier) before(ctx context.Context, tree Tree, names []string, transaction int64) ([]attendant, error) {
+// before are those of the names whose nodes are older than a transaction, none if that is 0, and how many are newer. Who has left since the names
+// were listed is neither.
+func (b Barrier) before(ctx context.Context, tree Tree, names []string, transaction int64) (older []attendant, newer int, _ error) {
 	if transaction == 0 {
-		return nil, nil
+		return nil, len(names), nil
 	}
-	older := make([]attendant, len(names))
+	older, gone := make([]attendant, len(names)), make([]bool, len(names))
 	err := EachOf(len(names), func(i int) error {
 		node, err := tree.Get(ctx, b.child(names[i]))
 		if err == nil && node.Czxid < transaction {
 			older[i] = attendant{names[i], isOurs(node.Data)}
 		}
-		if errors.Is(err, ErrNoNode) {
+		if gone[i] = errors.Is(err, ErrNoNode); gone[i] {
 			err = nil
 		}
 		return err
 	})
-	return slices.DeleteFunc(older, func(a attendant) bool { return a.name == "" }), err
+	older = slices.DeleteFunc(older, func(a attendant) bool { return a.name == "" })
+	newer = len(names) - len(older)
+	for _, left := range gone {
+		if left {
+			newer--
+		}
+	}
+	return older, newer, err
 }
 
 // open begins a round, unless somebody else has, or the entrant's place is gone. ready is as it was read.
@@ -252,7 +260,8 @@ func (r Round) inside(ctx context.Context, tree Tree) ([]attendant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.barrier.before(ctx, tree, present, r.Number)
+	inside, _, err := r.barrier.before(ctx, tree, present, r.Number)
+	return inside, err
 }
 
 // awaitGone returns when none of those stands. Their names are never given again.

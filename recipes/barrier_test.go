@@ -340,6 +340,30 @@ func (w world) openByHand() {
 	}
 }
 
+// Those inside leave between the list of who stands there and the look at each.
+func TestWhoHasLeftIsNotCountedForTheNextRound(t *testing.T) {
+	inBubble(t, func(w world) {
+		first, second := w.visits(2), w.visits(2)
+		session := w.session()
+		session.After(func(operation standin.Operation) error {
+			if operation.Name == "Children" {
+				session.After(nil)
+				time.Sleep(time.Second)
+			}
+			return nil
+		})
+		late := w.visitsWith(session, 2)
+		second.leaving()
+		first.leaving()
+		time.Sleep(2 * time.Second)
+		first.want(t, "left")
+		late.want(t, "waits")
+		next := w.visits(2)
+		late.want(t, "inside")
+		next.want(t, "inside")
+	})
+}
+
 func TestWhoComesLateIsOfTheNextRound(t *testing.T) {
 	inBubble(t, func(w world) {
 		first, second := w.visits(2), w.visits(2)
