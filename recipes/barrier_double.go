@@ -168,8 +168,8 @@ type attendant struct {
 	ours bool // it is a caller of Sidekeeper's
 }
 
-// before are those of the names whose nodes are older than a transaction, none if that is 0, and how many are newer. Who has left since the names
-// were listed is neither.
+// before are those of the names whose nodes are older than a transaction, none if that is 0, and how many are newer. Who has left since the
+// names were listed is neither.
 func (b Barrier) before(ctx context.Context, tree Tree, names []string, transaction int64) (older []attendant, newer int, _ error) {
 	if transaction == 0 {
 		return nil, len(names), nil
