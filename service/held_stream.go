@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -147,8 +148,8 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	defer func() { s.settle(ctx, err) }() // also after a panic
 	err = errInterrupted
 	err = recipe.awaitTurn(waiting)
-	if errors.Is(err, recipes.ErrKindMismatch) && !s.counts() {
-		_ = s.leave(waiting) // before the caller hears of it: others behind it would be refused on account of it
+	if isRefusal(err) && !s.counts() {
+		s.leaveFirst(waiting)
 	}
 	err = s.meaning(err)
 	if err != nil {
@@ -234,6 +235,21 @@ func (s *heldStream[P, M]) take(ctx context.Context, join func(recipes.About) (P
 	}
 	s.place, err = s.taking.wait()
 	return err
+}
+
+// isRefusal says whether the place that a caller was refused at would have others refused, too, who come after it.
+func isRefusal(err error) bool {
+	return slices.ContainsFunc([]error{recipes.ErrKindMismatch, errLockHeld, errSemaphoreFull, errQueueEmpty}, func(refusal error) bool {
+		return errors.Is(err, refusal)
+	})
+}
+
+// leaveFirst gives the place up before the caller hears of the end, unless the ensemble takes too long for that: once it has heard, nobody is
+// refused on account of it.
+func (s *heldStream[P, M]) leaveFirst(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, countdown)
+	defer cancel()
+	_ = s.leave(ctx)
 }
 
 // leave gives the place up that the stream took.

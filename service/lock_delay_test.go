@@ -132,8 +132,8 @@ func TestWhoeverOnlyTriesIsGrantedTheLockOnceTheDelayIsOver(t *testing.T) {
 		if time.Since(began) > patient {
 			t.Fatal(said)
 		}
-		waitUntil(t, func() bool { return s.contenders("orders") == 0 }) // the place of the try before is gone
-		<-time.After(100 * time.Millisecond)
+		same(t, "contenders after a try", s.contenders("orders"), 0)
+		<-time.After(time.Millisecond)
 	}
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("granted after %v", took)
