@@ -48,7 +48,8 @@ type Lock struct {
 	// Losses has later places count a delay from when an earlier one of this process has seen the hold gone; nil if each counts for itself.
 	Losses *Losses
 
-	permits bool // the children are a semaphore's permits, which all hold. See Semaphore
+	permits bool     // the children are a semaphore's permits, which all hold. See Semaphore
+	beside  []string // the node that is read when a place is taken, if any
 }
 
 // parse reads the name of a child.
@@ -94,7 +95,7 @@ func (l Lock) Join(ctx context.Context, session Session, mode Mode, about About)
 	if l.Delay > 0 {
 		marker = delayMark + marker
 	}
-	made, err := session.Enqueue(ctx, l.Path, marker, about.encode())
+	made, err := session.Enqueue(ctx, l.Path, marker, about.encode(), l.beside...)
 	if err != nil {
 		return nil, err
 	}

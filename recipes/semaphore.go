@@ -35,8 +35,10 @@ type Semaphore struct {
 }
 
 func (s Semaphore) queue() Lock       { return Lock{Path: s.Path + "/locks"} }
-func (s Semaphore) permits() Lock     { return Lock{Path: s.Path + "/leases", permits: true} }
 func (s Semaphore) limitPath() string { return s.Path + LimitSuffix }
+func (s Semaphore) permits() Lock {
+	return Lock{Path: s.Path + "/leases", permits: true, beside: []string{s.limitPath()}}
+}
 
 // LimitSuffix is what the name of a limit's node has more than that of its semaphore's directory.
 const LimitSuffix = ".limit"

@@ -136,6 +136,10 @@ func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed <
 	if err := p.make(ctx); err != nil {
 		return nil, err
 	}
+	if p.hasRoomAtOnce() {
+		turn.Granted, err = p.grant(ctx)
+		return closed, err
+	}
 	names, standing, changed, err := p.list(ctx)
 	if err != nil {
 		return nil, err
@@ -161,6 +165,16 @@ func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed <
 	turn.Granted, err = p.grant(ctx)
 	turn.Asked = p.seen.revocation
 	return closed, err
+}
+
+// hasRoomAtOnce says whether nodes that were just made may be granted by what came with one of them: a list that shows them all, and the limit
+// as it was read behind that.
+func (p *Permits) hasRoomAtOnce() bool {
+	return p.isJustMade() && slices.ContainsFunc(p.nodes, func(of *Place) bool {
+		limit, err := decodeLimit(of.made.Beside)
+		missing := func(node *Place) bool { return !slices.Contains(of.made.Queue, node.own.name) }
+		return err == nil && len(of.made.Queue) <= limit && !slices.ContainsFunc(p.nodes, missing)
+	})
 }
 
 // list lists the permits, its own among them. A reader that has not heard of them yet is made to.

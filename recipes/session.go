@@ -87,7 +87,8 @@ type Enqueued struct {
 	// the node stood there: it shows the node, unless that has gone again, and every node made before it that had not gone.
 	Czxid   int64
 	Queue   []string
-	HasData bool // whether dir had any then
+	HasData bool   // whether dir had any then
+	Beside  []byte // the data of the node beside, as they were read after Queue; nil if there was none
 }
 
 // A QueueEnd is where EnqueueAll makes one of its nodes.
@@ -101,8 +102,8 @@ type Session interface {
 
 	// Enqueue makes an ephemeral sequential child of dir whose name is `_c_`, a fresh uuid, marker and the sequence
 	// number, and the missing parents with it. It cannot be cancelled: it returns when the node is certainly there and
-	// this session's, or certainly not.
-	Enqueue(ctx context.Context, dir, marker string, data []byte) (Enqueued, error)
+	// this session's, or certainly not. The data of a node beside, if one is named, come with the answer.
+	Enqueue(ctx context.Context, dir, marker string, data []byte, beside ...string) (Enqueued, error)
 
 	// EnqueueAll makes a node at each of the ends, as Enqueue does, in one transaction and with one uuid. When it returns, all of them had been
 	// made and were this session's, or none stands.

@@ -194,12 +194,16 @@ func (s *Session) askOwn(requests ...ownRequest) ([]ownRequest, error) {
 	}
 }
 
-// createPlace makes an ephemeral sequential child of dir and lists dir behind it, unless many names were there lately.
-func (s *Session) createPlace(dir, prefix string, data []byte) (made recipes.Enqueued, err error) {
+// createPlace makes an ephemeral sequential child of dir and lists dir behind it, unless many names were there lately. Behind that it reads the
+// node beside.
+func (s *Session) createPlace(dir, prefix string, data []byte, beside []string) (made recipes.Enqueued, err error) {
 	body := s.appendPlace(make([]byte, 0, 128+len(dir)+len(prefix)+len(data)), dir, prefix, data)
-	requests := append(make([]ownRequest, 0, 2), ownRequest{kind: opCreate2, body: body})
+	requests := append(make([]ownRequest, 0, 3), ownRequest{kind: opCreate2, body: body})
 	if s.client.crowded.check(dir) == nil {
 		requests = append(requests, ownRequest{kind: opGetChildren2, path: dir, body: append(appendText(nil, dir), 0)})
+		for _, node := range beside {
+			requests = append(requests, ownRequest{kind: opGetData, body: append(appendText(nil, node), 0)})
+		}
 	}
 	requests, err = s.askOwn(requests...)
 	if err != nil {
@@ -218,6 +222,9 @@ func (s *Session) createPlace(dir, prefix string, data []byte) (made recipes.Enq
 		if !list.Failed() {
 			made.Queue, made.HasData = names, stat.DataLength > 0
 		}
+	}
+	if len(requests) > 2 && requests[2].err == nil {
+		made.Beside = jute.NewDecoder(requests[2].answer).Bytes()
 	}
 	return made, nil
 }

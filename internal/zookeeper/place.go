@@ -25,7 +25,7 @@ const (
 )
 
 // Enqueue makes an ephemeral sequential child of dir; see recipes.Session.
-func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) (recipes.Enqueued, error) {
+func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte, beside ...string) (recipes.Enqueued, error) {
 	prefix := placePrefix(marker)
 	size := len(dir) + 1 + len(prefix) + sequenceSize
 	if size > maxPathBytes || len(data) > maxPlaceData {
@@ -38,7 +38,7 @@ func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) 
 	if err := s.reserve(size); err != nil {
 		return recipes.Enqueued{}, err
 	}
-	made, unasked, err := s.create(ctx, dir, marker, data)
+	made, unasked, err := s.create(ctx, dir, marker, data, beside)
 	if err = s.client.reader.concluded(asks, err, creation); err != nil {
 		s.unreserve(size)
 		return recipes.Enqueued{}, err
@@ -54,11 +54,13 @@ func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte) 
 
 // create makes the node, and finds out what became of it where a reply was lost. Nothing had been asked of it at unasked. Each attempt has
 // a uuid of its own: somebody else may have deleted what an earlier one has made, and with the directory, which counts anew.
-func (s *Session) create(ctx context.Context, dir, marker string, data []byte) (made recipes.Enqueued, unasked instant, err error) {
+func (s *Session) create(
+	ctx context.Context, dir, marker string, data []byte, beside []string,
+) (made recipes.Enqueued, unasked instant, err error) {
 	for {
 		sent, prefix := s.now(), placePrefix(marker)
 		s.tellPlace(trace.Asked, dir, prefix)
-		made, err := call(ctx, s, "create", func(*zk.Conn) (recipes.Enqueued, error) { return s.createPlace(dir, prefix, data) })
+		made, err := call(ctx, s, "create", func(*zk.Conn) (recipes.Enqueued, error) { return s.createPlace(dir, prefix, data, beside) })
 		switch {
 		case err == nil:
 			if made.Queue != nil {

@@ -194,12 +194,12 @@ func (p *PooledSession) ValidFor() time.Duration {
 }
 
 // Enqueue implements recipes.Session.
-func (p *PooledSession) Enqueue(ctx context.Context, dir, marker string, data []byte) (recipes.Enqueued, error) {
+func (p *PooledSession) Enqueue(ctx context.Context, dir, marker string, data []byte, beside ...string) (recipes.Enqueued, error) {
 	if err := p.enter(); err != nil {
 		return recipes.Enqueued{}, err
 	}
 	defer p.leave()
-	return p.Session.Enqueue(ctx, dir, marker, data)
+	return p.Session.Enqueue(ctx, dir, marker, data, beside...)
 }
 
 // EnqueueAll implements recipes.Session.

@@ -19,7 +19,7 @@ type place struct {
 }
 
 // Enqueue implements recipes.Session.
-func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte) (made recipes.Enqueued, err error) {
+func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte, beside ...string) (made recipes.Enqueued, err error) {
 	prefix := dir + "/_c_" + uuid() + marker
 	err = s.call(context.Background(), s.over(), Operation{"Enqueue", dir}, func() error {
 		s.mu.Lock()
@@ -27,7 +27,7 @@ func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte) (m
 		if s.cause != nil {
 			return s.cause
 		}
-		made, err = s.ensemble().enqueue(s, dir, prefix, data)
+		made, err = s.ensemble().enqueue(s, dir, prefix, data, beside)
 		return err
 	})
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Session) Enqueue(_ context.Context, dir, marker string, data []byte) (m
 }
 
 // enqueue makes the node and what lies above it, and lists the directory. The ensemble is locked.
-func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (recipes.Enqueued, error) {
+func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte, beside []string) (recipes.Enqueued, error) {
 	if e.bytesOf(s.id)+len(prefix)+len("0000000000") > e.options.EphemeralBytes {
 		return recipes.Enqueued{}, recipes.ErrTooManyBytes
 	}
@@ -60,6 +60,10 @@ func (e *Ensemble) enqueue(s *Session, dir, prefix string, data []byte) (recipes
 		made.Queue = queue.Names()
 		directory, _ := e.Tree().Read(dir)
 		made.HasData = len(directory.Data) > 0
+		for _, node := range beside {
+			found, _ := e.Tree().Read(node)
+			made.Beside = found.Data
+		}
 	}
 	return made, nil
 }
