@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -58,6 +57,7 @@ type heldRecipe[M any] struct {
 
 	removed error // why the hold has ended, if its place was removed by another hand, or somebody asks for its end at once
 	revoked error // and if forced is closed
+	refused error // what is told to whoever will not wait; it may be nil. Its place is gone then, or others would be refused for it
 
 	end     func(why error)           // ends the hold on our side, before the status; why is nil if its caller gave it up
 	awaited func(why error) bool      // whether others wait for the end of a hold that excludes nobody; nil if each excludes others
@@ -148,7 +148,7 @@ func (s *heldStream[P, M]) run(ctx context.Context, recipe heldRecipe[M]) error 
 	defer func() { s.settle(ctx, err) }() // also after a panic
 	err = errInterrupted
 	err = recipe.awaitTurn(waiting)
-	if isRefusal(err) && !s.counts() {
+	if !s.counts() && (errors.Is(err, recipes.ErrKindMismatch) || recipe.refused != nil && errors.Is(err, recipe.refused)) {
 		s.leaveFirst(waiting)
 	}
 	err = s.meaning(err)
@@ -235,21 +235,6 @@ func (s *heldStream[P, M]) take(ctx context.Context, join func(recipes.About) (P
 	}
 	s.place, err = s.taking.wait()
 	return err
-}
-
-// isRefusal says whether the place that a caller was refused at would have others refused, too, who come after it.
-func isRefusal(err error) bool {
-	return slices.ContainsFunc([]error{recipes.ErrKindMismatch, errLockHeld, errSemaphoreFull, errQueueEmpty}, func(refusal error) bool {
-		return errors.Is(err, refusal)
-	})
-}
-
-// leaveFirst gives the place up before the caller hears of the end, unless the ensemble takes too long for that: once it has heard, nobody is
-// refused on account of it.
-func (s *heldStream[P, M]) leaveFirst(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, countdown)
-	defer cancel()
-	_ = s.leave(ctx)
 }
 
 // leave gives the place up that the stream took.

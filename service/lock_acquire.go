@@ -109,7 +109,7 @@ func runLock[M any](
 	return a.run(stream.Context(), heldRecipe[*M]{
 		heldParams: params.heldParams, resource: of,
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
-		removed: errLockBroken, revoked: errLockRevoked,
+		removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
 		end:       func(why error) { services.endLocks(a.hold, why) },
 		gone:      func() { services.forgoHold(a.hold) },
 		letGo:     func(ctx context.Context) { a.place.LetGo(ctx, services.ensemble) },

@@ -90,7 +90,7 @@ func (l *lockService) AcquireAll(
 	return a.run(stream.Context(), heldRecipe[*lockv1.AcquireAllResponse]{
 		heldParams: params.heldParams, resource: of[0], also: of[1:],
 		awaitTurn: a.awaitTurn, begin: a.begin, look: a.look,
-		removed: errLockBroken, revoked: errLockRevoked,
+		removed: errLockBroken, revoked: errLockRevoked, refused: errLockHeld,
 		end:       func(why error) { a.services.endLocks(a.hold, why) },
 		gone:      func() { a.services.forgoHold(a.hold) },
 		suspended: suspendedLocks, resumed: resumedLocks, requested: requestedLocks,

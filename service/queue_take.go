@@ -57,7 +57,7 @@ func (q *queueService) Take(request *queuev1.TakeRequest, stream grpc.ServerStre
 	return d.run(stream.Context(), heldRecipe[*queuev1.TakeResponse]{
 		heldParams: params, resource: of, again: d.again,
 		awaitTurn: d.awaitTurn, begin: d.begin, look: d.look,
-		removed: errLockBroken, revoked: errLockRevoked,
+		removed: errLockBroken, revoked: errLockRevoked, refused: errQueueEmpty,
 		end:       func(why error) { d.services.endHold(d.hold, why) },
 		gone:      func() { d.services.forgoHold(d.hold) },
 		suspended: suspendedDelivery, resumed: resumedDelivery, requested: requestedDelivery,

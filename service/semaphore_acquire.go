@@ -77,7 +77,7 @@ func (m *semaphoreService) Acquire(
 	return p.run(stream.Context(), heldRecipe[*semaphorev1.AcquireResponse]{
 		heldParams: params.heldParams, resource: of,
 		awaitTurn: p.awaitTurn, begin: p.begin, look: p.look,
-		removed: errLockBroken, revoked: errLockRevoked,
+		removed: errLockBroken, revoked: errLockRevoked, refused: errSemaphoreFull,
 		end:       func(why error) { p.services.endHold(p.hold, why) },
 		gone:      func() { p.services.forgoHold(p.hold) },
 		suspended: suspendedPermits, resumed: resumedPermits, requested: requestedPermits,
