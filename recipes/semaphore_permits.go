@@ -138,6 +138,7 @@ func (p *Permits) lookForRoom(ctx context.Context, turn *PermitsTurn) (changed <
 	}
 	if p.hasRoomAtOnce() {
 		turn.Granted, err = p.grant(ctx)
+		turn.Asked = Revocation{} // which was the place's in the queue
 		return closed, err
 	}
 	names, standing, changed, err := p.list(ctx)

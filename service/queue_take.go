@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -118,8 +119,10 @@ func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queue
 		d.caughtUp = true
 		_, err := await(ctx, d.heldStream, func(ctx context.Context) (struct{}, error) { return struct{}{}, d.services.ensemble.CatchUp(ctx) })
 		return err
-	case d.once && !d.mayGetItem(ctx, turn):
-		return errQueueEmpty
+	case d.once:
+		if item, err := d.mayGetItem(ctx, turn); err != nil || !item {
+			return cmp.Or(err, errQueueEmpty)
+		}
 	}
 	rank := turn.Position + 1
 	var due <-chan struct{} // an item
@@ -141,11 +144,11 @@ func (d *deliveryStream) lookAtQueue(ctx context.Context, news *queueNews[*queue
 const lookAgain = time.Minute
 
 // mayGetItem says whether there seem to be enough items for one who does not wait: then those before it are about to take theirs.
-func (d *deliveryStream) mayGetItem(ctx context.Context, turn recipes.Taker) bool {
+func (d *deliveryStream) mayGetItem(ctx context.Context, turn recipes.Taker) (bool, error) {
 	state, err := await(ctx, d.heldStream, func(ctx context.Context) (recipes.QueueState, error) {
 		return d.queue.State(ctx, d.services.ensemble)
 	})
-	return err == nil && turn.Position > 0 && turn.Position <= state.Items-state.Taken-state.Delayed
+	return turn.Position > 0 && turn.Position <= state.Items-state.Taken-state.Delayed, err
 }
 
 // begin makes a hold of the delivery, and lets the next of those who wait have its turn.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,8 +188,10 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 		return nil
 	case resumed:
 		return errLockBroken
-	case p.params.once && !p.mayHaveRoom(ctx, turn):
-		return errSemaphoreFull
+	case p.params.once:
+		if room, err := p.mayHaveRoom(ctx, turn); err != nil || !room {
+			return cmp.Or(err, errSemaphoreFull)
+		}
 	}
 	rank := turn.Position + 1
 	for {
@@ -205,11 +208,11 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 }
 
 // mayHaveRoom says whether there seem to be enough permits for one who does not wait: then those before it in the queue are about to leave it.
-func (p *permitsStream) mayHaveRoom(ctx context.Context, turn recipes.PermitsTurn) bool {
+func (p *permitsStream) mayHaveRoom(ctx context.Context, turn recipes.PermitsTurn) (bool, error) {
 	taken, err := await(ctx, p.heldStream, func(ctx context.Context) (int, error) {
 		return p.semaphore.Standing(ctx, p.services.ensemble)
 	})
-	return err == nil && turn.Position > 0 && taken+p.params.count <= turn.Limit
+	return turn.Position > 0 && taken+p.params.count <= turn.Limit, err
 }
 
 // begin makes a hold of the permits, and lets the next in the queue have its turn.
