@@ -381,6 +381,8 @@ def from_status(code: grpc.StatusCode, details: str | None, trailer: Iterable[An
     for key, value in trailer or ():
         if key == "grpc-status-details-bin" and isinstance(value, bytes):
             reason, metadata, fields = _read_details(value, reason)
+    if code is grpc.StatusCode.UNAVAILABLE and not reason:
+        message = f"the sidecar is not reachable ({message}): see that it runs, and that SIDEKEEPER_ADDRESS is its address"
     return BY_REASON.get(reason, SidekeeperError)(code, message, metadata, fields)
 
 

@@ -88,7 +88,7 @@ def resolve(target: str | None) -> tuple[str, bool]:
     if _is_socket(target):
         return target, True
     host, _, port = target.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or "/" in host or not port.isdecimal():
         raise ValueError(f"sidecar address {target!r} is neither unix:///path, a path nor host:port")
     return target, _is_loopback(host.strip("[]"))
 
