@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -265,6 +266,22 @@ async def test_a_sidecar_that_is_not_there_is_told(directory: object) -> None:
     assert caught.value.reason == ""
     assert f"{directory}/none.sock" in caught.value.message
     assert "SIDEKEEPER_ADDRESS" in caught.value.message
+
+
+async def test_a_sidecar_that_is_slow_to_take_a_connection_is_waited_for(sidecar: Sidecar, directory: Path) -> None:
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            while some := await reader.read(65536):
+                writer.write(some)
+
+    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.5)
+        from_sidecar, to_sidecar = await asyncio.open_unix_connection(sidecar.address.removeprefix("unix://"))
+        await asyncio.gather(pass_on(reader, to_sidecar), pass_on(from_sidecar, writer))
+
+    slow = f"{directory}/slow.sock"
+    async with await asyncio.start_unix_server(connect, slow), aio.Client(slow) as client:
+        assert (await client.acquire("orders", wait=0)).valid
 
 
 async def test_an_option_that_there_is_none_of_is_refused(client: aio.Client) -> None:

@@ -112,9 +112,19 @@ class SidekeeperError(Exception):
         self.fields = tuple(fields)
         """With InvalidFieldError: which fields, and why."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle, by which pools of processes hand errors on."""
+        return _again, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         reason = f" ({self.reason})" if self.reason else ""
         return f"{self.code.name}{reason}: {self.message}"
+
+
+def _again(kind: type[SidekeeperError], args: tuple[Any, ...], state: Mapping[str, Any]) -> SidekeeperError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class LeaseLostError(SidekeeperError):
@@ -359,6 +369,9 @@ class LostError(Exception):
         self.cause = cause
         """Why."""
         self.__cause__ = cause
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.what, self.cause)
 
 
 class SuspendedError(Exception):

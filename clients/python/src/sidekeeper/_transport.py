@@ -48,7 +48,7 @@ OPTIONS: list[tuple[str, int]] = [
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", int(ANSWER_TIME * 1000)),  # which is how long one attempt to connect may take
     ("grpc.max_reconnect_backoff_ms", 3_000),
 ]
 
