@@ -88,7 +88,7 @@ class Workers:
     def until(self, happened: Callable[[], bool]) -> None:
         end = time.monotonic() + FOR_LONG
         while not happened():
-            assert time.monotonic() < end, self.told("a") + self.told("b")
+            assert time.monotonic() < end, "".join(log.read_text() for log in self.folder.glob("*.log"))
             time.sleep(0.05)
 
 
