@@ -66,8 +66,10 @@ var requirements = []struct{ file, expression, said string }{
 	{"clients/java/adapters/pom.xml", `<maven.compiler.release>(.*)<`, "| `sidekeeper-shedlock` | Java %s; "},
 	{"clients/java/adapters/shedlock/pom.xml", `<artifactId>shedlock-core</artifactId>\s+<version>(.*)<`, "| ShedLock %s |"},
 	{"clients/java/adapters/pom.xml", `<maven.compiler.release>(.*)<`, "| `sidekeeper-spring-boot-starter` | Java %s; "},
-	{"clients/java/adapters/spring/pom.xml", `<spring-boot.version>(.*)<`, "| Spring Boot %s, "},
-	{"clients/java/adapters/spring/pom.xml", `<spring-integration.version>(.*)<`, ", Spring Integration %s |"},
+	{"clients/java/adapters/spring/pom.xml", `<spring-boot.version>(.*)<`, "| Spring Boot %s with "},
+	{"clients/java/adapters/spring/pom.xml", `<spring-integration.version>(.*)<`, " with Spring Integration %s, "},
+	{"clients/java/adapters/spring/pom.xml", `<spring-boot-4.version>(.*)<`, ", Spring Boot %s with "},
+	{"clients/java/adapters/spring/pom.xml", `<spring-integration-7.version>(.*)<`, " with Spring Integration %s |"},
 	{"helm/sidekeeper/Chart.yaml", `kubeVersion: ">=(\d+\.\d+)`, "| chart | Kubernetes %s |"},
 	{"test/support/toolchain/toolchain.go", `gitVersion=v([\d.]+)`, "| an API server %s |"},
 }

@@ -40,6 +40,14 @@ def count(shop):
 @app.task(base=Single, lock="stock/7", taken="skip")
 def look():
     alone("look")
+
+@app.task(base=Single, lock="stock/9", retry_after=0.2, time_limit=2)
+def killed():
+    alone("killed")
+
+@app.task(base=Single, lock="stock/9", retry_after=0.2, soft_time_limit=2)
+def stopped():
+    alone("stopped")
 """
 
 Worker = subprocess.Popen[bytes]
@@ -80,7 +88,7 @@ class Workers:
     def until(self, happened: Callable[[], bool]) -> None:
         end = time.monotonic() + FOR_LONG
         while not happened():
-            assert time.monotonic() < end, self.told("a") + self.told("b")
+            assert time.monotonic() < end, "".join(log.read_text() for log in self.folder.glob("*.log"))
             time.sleep(0.05)
 
 
@@ -111,3 +119,12 @@ def test_of_two_workers_one_runs_a_task_and_the_other_goes_on_when_it_is_killed(
     (workers.folder / "go").touch()
     workers.until(lambda: "succeeded" in workers.told("b"))
     assert "BlockingIOError" not in workers.told("a") + workers.told("b")
+
+
+def test_a_task_over_its_time_limit_leaves_its_lock_to_the_next_of_the_same_worker(workers: Workers) -> None:
+    worker = str(workers.start("a").pid)
+    for task in ("stopped", "killed", "stopped"):
+        workers.send("a", task)
+    workers.until(lambda: workers.ran() == [[task, worker, "True"] for task in ("stopped", "killed", "stopped")])
+    workers.until(lambda: workers.told("a").count("raised unexpected: SoftTimeLimitExceeded") == 2)
+    assert workers.told("a").count("Hard time limit (2s) exceeded for shop.killed") == 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import grpc
 from google.protobuf.any_pb2 import Any
 from google.rpc import error_details_pb2, status_pb2
 
 import sidekeeper
+from sidekeeper import fence
 from sidekeeper._errors import BY_REASON, from_status
 from sidekeeper.errors.v1 import errors_pb2
 
@@ -54,3 +57,22 @@ def test_a_reason_of_a_newer_sidecar_is_an_error_like_any_other() -> None:
     info = error_details_pb2.ErrorInfo(reason="MOON_FULL", domain="sidekeeper")
     error = from_status(grpc.StatusCode.ABORTED, "MOON_FULL: try tomorrow", _details(info))
     assert type(error) is sidekeeper.SidekeeperError
+
+
+def test_an_error_goes_from_one_process_to_another() -> None:
+    refused = fence.RefusedError(fence.Reason.STALE, "it is stale", sidekeeper.Ticket("orders", sidekeeper.Token(5)), 7)
+    again = pickle.loads(pickle.dumps(refused))
+    assert (str(again), again.code, again.ticket, again.largest) == ("it is stale", refused.code, refused.ticket, 7)
+
+    held = sidekeeper.LockHeldError(
+        grpc.StatusCode.FAILED_PRECONDITION, "b has it", {"holder": "b"}, [sidekeeper.FieldError("name", "rule")]
+    )
+    for error in (held, sidekeeper.ForkedError("make another one"), sidekeeper.LostError("lock orders", held)):
+        there = pickle.loads(pickle.dumps(error))
+        assert (type(there), str(there)) == (type(error), str(error))
+    assert (there.what, there.cause.code, there.cause.metadata, there.cause.fields) == (
+        "lock orders",
+        held.code,
+        held.metadata,
+        held.fields,
+    )

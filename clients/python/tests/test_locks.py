@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import signal
 import time
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -262,9 +264,40 @@ async def test_a_sidecar_that_is_not_there_is_told(directory: object) -> None:
             await client.acquire("orders", wait=0)
     assert caught.value.code.name == "UNAVAILABLE"
     assert caught.value.reason == ""
+    assert f"{directory}/none.sock" in caught.value.message
+    assert "SIDEKEEPER_ADDRESS" in caught.value.message
 
 
-@pytest.mark.parametrize("address", ["nonsense", "host:", "host:port", ":"])
+async def test_a_sidecar_that_is_slow_to_take_a_connection_is_waited_for(sidecar: Sidecar, directory: Path) -> None:
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            while some := await reader.read(65536):
+                writer.write(some)
+
+    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.5)
+        from_sidecar, to_sidecar = await asyncio.open_unix_connection(sidecar.address.removeprefix("unix://"))
+        await asyncio.gather(pass_on(reader, to_sidecar), pass_on(from_sidecar, writer))
+
+    slow = f"{directory}/slow.sock"
+    async with await asyncio.start_unix_server(connect, slow), aio.Client(slow) as client:
+        assert (await client.acquire("orders", wait=0)).valid
+
+
+async def test_an_option_that_there_is_none_of_is_refused(client: aio.Client) -> None:
+    wrong: Any = {"timeout": 5}
+    for asked in (
+        client.acquire("orders", **wrong),
+        client.acquire_all("orders", **wrong),
+        client.acquire_permits("reports", **wrong),
+        client.enter_barrier("load-test", 1, **wrong),
+        client.campaign("controller", "host-1", **wrong),
+    ):
+        with pytest.raises(TypeError, match="there is no option 'timeout'"):
+            await asked
+
+
+@pytest.mark.parametrize("address", ["nonsense", "host:", "host:port", ":", "http://localhost:7181"])
 async def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="neither unix:///path, a path nor host:port"):
         aio.Client(address)

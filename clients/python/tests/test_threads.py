@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -237,6 +238,24 @@ def test_what_is_granted_to_a_thread_that_is_interrupted_is_given_up(
 
     for take in (lambda: threaded.acquire("orders"), lambda: threaded.join("workers", "a")):
         monkeypatch.setattr(concurrent.futures.Future, "result", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            take()
+    threaded.acquire("orders", wait=3).release()
+    threaded.join("workers", "a", on_conflict=sidekeeper.OnConflict.WAIT, wait=3).leave()
+
+
+def test_what_is_granted_to_a_thread_that_is_interrupted_before_it_waits_is_given_up(
+    threaded: sidekeeper.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = threaded._loop._begin
+
+    def interrupt(work: Any) -> None:
+        monkeypatch.undo()
+        begin(work)
+        raise KeyboardInterrupt
+
+    for take in (lambda: threaded.acquire("orders"), lambda: threaded.join("workers", "a")):
+        monkeypatch.setattr(threaded._loop, "_begin", interrupt)
         with pytest.raises(KeyboardInterrupt):
             take()
     threaded.acquire("orders", wait=3).release()

@@ -77,7 +77,7 @@ export function resolve(target?: string): { address: string; local: boolean } {
   if (isSocket(address)) {
     return { address, local: true };
   }
-  const parts = /^(.+):(\d+)$/.exec(address);
+  const parts = /^([^/]+):(\d+)$/.exec(address);
   if (parts?.[1] === undefined) {
     throw new RangeError(`sidecar address "${address}" is neither unix:///path, a path nor host:port`);
   }

@@ -188,7 +188,7 @@ void test("what is lost before it was the caller's is refused with a SidekeeperE
 });
 
 void test("an address that is none is refused", () => {
-  for (const address of ["nonsense", "host:", "host:port", ":"]) {
+  for (const address of ["nonsense", "host:", "host:port", ":", "http://localhost:7181"]) {
     assert.throws(() => new Client({ address }), /neither unix:\/\/\/path, a path nor host:port/);
   }
   assert.throws(() => new Client({ address: "example.org:7181" }), /needs credentials/);

@@ -15,7 +15,7 @@ from sidekeeper._errors import HoldNotFoundError, LostError, SidekeeperError, na
 from sidekeeper._held import GIVE_UP_TIMEOUT, Attempt, Kind, Single, Streams, leave_body
 from sidekeeper._lease import Lease, Leases
 from sidekeeper._onlease import OnLease, on_lease
-from sidekeeper._types import CommonBarrierOptions, duration, seconds
+from sidekeeper._types import CommonBarrierOptions, duration, refuse_unknown, seconds
 from sidekeeper.barrier.v1 import barrier_pb2
 
 
@@ -216,6 +216,7 @@ async def _wait_once(stub: Any, name: str, waits: Callable[[], bool]) -> bool:
 
 async def enter(kind: Kind, leases: Leases, stub: Any, barrier: str, size: int, options: BarrierOptions) -> BarrierEntry:
     """Enters a double barrier, also at a sidecar that is away for a time."""
+    refuse_unknown(options, BarrierOptions)
 
     async def take(own: Lease | None, attempt: Attempt) -> BarrierEntry:
         return await BarrierEntry(kind, stub, barrier, size, options, own)._enter(attempt)

@@ -112,9 +112,19 @@ class SidekeeperError(Exception):
         self.fields = tuple(fields)
         """With InvalidFieldError: which fields, and why."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle, by which pools of processes hand errors on."""
+        return _again, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         reason = f" ({self.reason})" if self.reason else ""
         return f"{self.code.name}{reason}: {self.message}"
+
+
+def _again(kind: type[SidekeeperError], args: tuple[Any, ...], state: Mapping[str, Any]) -> SidekeeperError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class LeaseLostError(SidekeeperError):
@@ -360,6 +370,9 @@ class LostError(Exception):
         """Why."""
         self.__cause__ = cause
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.what, self.cause)
+
 
 class SuspendedError(Exception):
     """The lock has been suspended for longer than the caller's suspension grace. It is not lost."""
@@ -381,6 +394,8 @@ def from_status(code: grpc.StatusCode, details: str | None, trailer: Iterable[An
     for key, value in trailer or ():
         if key == "grpc-status-details-bin" and isinstance(value, bytes):
             reason, metadata, fields = _read_details(value, reason)
+    if code is grpc.StatusCode.UNAVAILABLE and not reason:
+        message = f"the sidecar is not reachable ({message}): see that it runs, and that SIDEKEEPER_ADDRESS is its address"
     return BY_REASON.get(reason, SidekeeperError)(code, message, metadata, fields)
 
 

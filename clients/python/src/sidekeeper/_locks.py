@@ -12,7 +12,7 @@ from sidekeeper._claim import notify
 from sidekeeper._held import Attempt, Kind, Single
 from sidekeeper._lease import Lease, Leases
 from sidekeeper._onlease import OnLease, on_lease
-from sidekeeper._types import CommonAllOptions, Mode, Revocation, Token, WantedLock, duration, seconds
+from sidekeeper._types import CommonAllOptions, Mode, Revocation, Token, WantedLock, duration, refuse_unknown, seconds
 from sidekeeper.lock.v1 import lock_pb2
 
 
@@ -95,6 +95,7 @@ class Locks(OnLease):
 
 async def acquire(kind: Kind, leases: Leases | None, locks: tuple[str | WantedLock, ...], options: AllOptions) -> Locks:
     """Acquires several locks at once, as `_lock.acquire` does one."""
+    refuse_unknown(options, AllOptions)
     wanted = tuple(WantedLock(lock) if isinstance(lock, str) else lock for lock in locks)
 
     async def take(own: Lease | None, attempt: Attempt) -> Locks:

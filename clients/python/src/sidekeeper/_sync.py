@@ -66,18 +66,16 @@ class _Loop:
             work.close()
             raise RuntimeError("a callback of a client must not call the client: it would wait for itself")
         handover = _Handover(work, undo)
-        doing = self._begin(handover.run())
-        if doing is None:
-            work.close()
-            raise _transport.closed()
-        try:
+        try:  # a signal's handler may raise anywhere: also when the work has begun, and nobody waits for it yet
+            doing = self._begin(handover.run())
+            if doing is None:
+                work.close()
+                raise _transport.closed()
             return doing.result()
         except concurrent.futures.CancelledError:
             raise _transport.closed() from None
         except BaseException:
-            doing.cancel()
-            if undo is not None:
-                self._begin(handover.refuse())
+            self._begin(handover.refuse())
             raise
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T] | None:
@@ -122,14 +120,19 @@ class _Handover(Generic[T]):
 
     def __init__(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None) -> None:
         self._work, self._undo = work, undo
+        self._doing: asyncio.Task[Any] | None = None
         self._results: list[T] = []
 
     async def run(self) -> T:
+        self._doing = asyncio.current_task()
         result = await self._work
         self._results.append(result)
         return result
 
     async def refuse(self) -> None:
+        if self._doing is not None:
+            self._doing.cancel()
+            await asyncio.wait([self._doing])
         while self._undo is not None and self._results:
             with suppress(LostError, SidekeeperError):
                 await self._undo(self._results.pop())

@@ -48,7 +48,7 @@ OPTIONS: list[tuple[str, int]] = [
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", int(ANSWER_TIME * 1000)),  # which is how long one attempt to connect may take
     ("grpc.max_reconnect_backoff_ms", 3_000),
 ]
 
@@ -88,7 +88,7 @@ def resolve(target: str | None) -> tuple[str, bool]:
     if _is_socket(target):
         return target, True
     host, _, port = target.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or "/" in host or not port.isdecimal():
         raise ValueError(f"sidecar address {target!r} is neither unix:///path, a path nor host:port")
     return target, _is_loopback(host.strip("[]"))
 

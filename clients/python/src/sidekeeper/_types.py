@@ -6,7 +6,7 @@ import enum
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NewType, TypedDict
+from typing import Any, NewType, TypedDict
 
 from google.protobuf.duration_pb2 import Duration
 
@@ -78,6 +78,12 @@ class Revocation:
     reason: str
     grace: float | None
     """Seconds until the hold is ended by force; None if it is not ended."""
+
+
+def refuse_unknown(options: Mapping[str, object], known: Any) -> None:
+    """Raises TypeError for an option that there is none of, such as timeout: a caller that means wait would wait without a limit."""
+    if unknown := sorted(options.keys() - known.__optional_keys__):
+        raise TypeError(f"there is no option {unknown[0]!r}; the options are {', '.join(sorted(known.__optional_keys__))}")
 
 
 class CommonLockOptions(TypedDict, total=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 import grpc
 
@@ -43,6 +44,9 @@ class RefusedError(Exception):
         """That of the call, if its reason is STALE or NOT_HELD."""
         self.largest = largest
         """The token that has been seen, if STALE; that the lock is held with, if NOT_HELD; 0 if nobody holds it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.reason, str(self), self.ticket, self.largest)
 
     @property
     def code(self) -> grpc.StatusCode:

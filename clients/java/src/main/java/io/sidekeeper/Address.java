@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  * @param port to reach it over TCP
  */
 record Address(@Nullable String path, String host, int port) {
-  private static final Pattern HOST_AND_PORT = Pattern.compile("(.+):(\\d{1,5})");
+  private static final Pattern HOST_AND_PORT = Pattern.compile("([^/]+):(\\d{1,5})");
   private static final Pattern LOOPBACK = Pattern.compile("localhost|::1|127\\.\\d+\\.\\d+\\.\\d+");
 
   /** Reads an address. Throws IllegalArgumentException for what is none. */

@@ -375,7 +375,8 @@ class LocksTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"nonsense", "host:", "host:port", ":", "host:99999", "localhost:65536"})
+  @ValueSource(
+      strings = {"nonsense", "host:", "host:port", ":", "localhost:65536", "http://localhost:7181"})
   void anAddressThatIsNoneIsRefused(String address) {
     IllegalArgumentException refused =
         assertThrows(IllegalArgumentException.class, () -> new Client(address));

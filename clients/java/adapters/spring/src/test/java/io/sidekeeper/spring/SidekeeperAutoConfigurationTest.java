@@ -7,11 +7,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.sidekeeper.Client;
 import io.sidekeeper.Contender;
+import io.sidekeeper.LockOptions;
 import io.sidekeeper.testing.Sidecar;
 import io.sidekeeper.testing.SidecarExtension;
+import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.SpringBootVersion;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -33,6 +36,13 @@ class SidekeeperAutoConfigurationTest {
   }
 
   @Test
+  void theSpringIsTheOneThatIsToBeTried() {
+    assertEquals(System.getProperty("spring-boot"), SpringBootVersion.getVersion());
+    String integration = LockRegistry.class.getPackage().getImplementationVersion();
+    assertEquals(System.getProperty("spring-integration"), integration);
+  }
+
+  @Test
   void theLocksAreHeldUntilTheApplicationEnds(Sidecar sidecar) throws Exception {
     application(sidecar)
         .run(
@@ -40,7 +50,10 @@ class SidekeeperAutoConfigurationTest {
               context.getBean(LockRegistry.class).obtain("orders").lock();
               assertEquals("", holder(sidecar, "orders").owner());
             });
-    assertTrue(sidecar.client().getLock("orders").holders().isEmpty());
+    sidecar
+        .client()
+        .acquire("orders", new LockOptions().waitTimeout(Duration.ofMinutes(1)))
+        .close();
   }
 
   @Test
