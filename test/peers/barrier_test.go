@@ -100,6 +100,73 @@ func TestBarriersAreSharedWithCuratorAndKazoo(t *testing.T) {
 	})
 }
 
+// Nobody is inside before as many have come as the barrier is for, and nobody has left before all are done. kazoo's callers need that all are
+// inside before the first of them leaves.
+func TestCallersOfAllLibrariesGoThroughRoundsOfADoubleBarrierInStep(t *testing.T) {
+	for name, crowds := range map[string][]crowd{
+		"with Curator's":             {alone("sidekeeper", "entry"), alone("curator", "entry")},
+		"with Curator's and kazoo's": {alone("sidekeeper", "meeting"), alone("curator", "meeting"), alone("kazoo", "meeting")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, peers := realStage(t, 2), map[string]*peer{}
+			for _, crowd := range crowds {
+				peers[crowd.library] = s.contenders(t, crowd.library)
+			}
+			holds, folder := contendAt(t, peers, fmt.Sprint(contended(barrierRoot), "-", each*len(crowds)), *acquisitions, crowds...)
+			if violations := outOfStep(holds); len(violations) > 0 {
+				keep(t, folder)
+				t.Errorf("%d rounds: %s", len(violations), strings.Join(violations[:min(5, len(violations))], "; "))
+			}
+		})
+	}
+}
+
+// outOfStep says in which rounds somebody was inside before all had come, or came for the next one, having left, before all were done.
+func outOfStep(holds []hold) (violations []string) {
+	var rounds []struct{ came, entered, done, left int64 }
+	entries := map[string]int{}
+	for _, h := range holds {
+		if entries[h.name] == len(rounds) {
+			rounds = append(rounds, struct{ came, entered, done, left int64 }{0, unended, 0, unended})
+		}
+		round := &rounds[entries[h.name]]
+		round.came, round.entered, round.done = max(round.came, h.asked), min(round.entered, h.begin), max(round.done, h.end)
+		if entries[h.name] > 0 {
+			before := &rounds[entries[h.name]-1]
+			before.left = min(before.left, h.asked)
+		}
+		entries[h.name]++
+	}
+	for i, r := range rounds {
+		if r.entered < r.came || r.left < r.done {
+			violations = append(violations, fmt.Sprintf("round %d: all came by %d, the first was inside at %d; all were done by %d, the first had left at %d",
+				i, r.came, r.entered, r.done, r.left))
+		}
+	}
+	return violations
+}
+
+func TestRoundsInWhichSomebodyIsOutOfStepAreFound(t *testing.T) {
+	entry := func(name string, asked, begin, end int64) hold {
+		return hold{name: name, asked: asked, begin: begin, end: end}
+	}
+	for name, one := range map[string]struct {
+		holds []hold
+		want  int
+	}{
+		"in step":                     {[]hold{entry("a", 1, 3, 4), entry("b", 2, 3, 5), entry("a", 6, 8, 9), entry("b", 7, 8, 9)}, 0},
+		"inside before all have come": {[]hold{entry("a", 1, 2, 4), entry("b", 3, 4, 5)}, 1},
+		"alone":                       {[]hold{entry("a", 1, 2, 3), entry("b", 4, 5, 6)}, 1},
+		"left before all are done":    {[]hold{entry("a", 1, 3, 4), entry("b", 2, 3, 7), entry("a", 6, 9, 9), entry("b", 8, 9, 9)}, 1},
+		"the next round lets one in":  {[]hold{entry("a", 1, 3, 4), entry("b", 2, 3, 5), entry("a", 6, 7, 9), entry("b", 8, 9, 9)}, 1},
+		"an early one in every round": {[]hold{entry("a", 1, 2, 4), entry("b", 3, 3, 4), entry("a", 5, 6, 9), entry("b", 7, 8, 9)}, 2},
+	} {
+		if got := outOfStep(one.holds); len(got) != one.want {
+			t.Errorf("%s: %q, want %d", name, got, one.want)
+		}
+	}
+}
+
 func holdBack(t *testing.T, s stage, gates map[string]listener, setter, remover listener) {
 	t.Helper()
 	path := fmt.Sprint(barrierRoot, "gate-", contentions.Add(1))

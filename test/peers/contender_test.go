@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -158,11 +159,16 @@ func (p *program) gather(recipe, path, count string) error {
 		if err != nil {
 			return err
 		}
-		p.gathered = append(p.gathered, worker{contender: made, reads: recipe == "read"})
+		one := worker{contender: made, reads: slices.Contains([]string{"read", "permits", "entry", "meeting"}, recipe)}
 		if recipe == "permits" {
-			last := &p.gathered[len(p.gathered)-1]
-			last.reads, last.lasts = true, 20*time.Millisecond
+			one.lasts = 20 * time.Millisecond
 		}
+		if recipe == "meeting" {
+			if one.meets, err = strconv.Atoi(path[strings.LastIndexByte(path, '-')+1:]); err != nil {
+				return err
+			}
+		}
+		p.gathered = append(p.gathered, one)
 	}
 	return nil
 }

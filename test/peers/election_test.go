@@ -93,6 +93,23 @@ func TestALeaderLatchTakesPartInOurElections(t *testing.T) {
 	must(t, (<-next).Resign(t.Context()))
 }
 
+// Nobody leads beside another, whatever each takes part with.
+func TestCandidatesAndCuratorsLeadOneAtATime(t *testing.T) {
+	for recipe, stands := range map[string]struct {
+		ours  crowd
+		flags []string
+	}{
+		"selector": {crowd{"sidekeeper", map[string]int{"candidate": each - 1, "mutex": 1}}, nil},
+		"latch":    {alone("sidekeeper", "candidate"), documentedFlags(t, "--election-layout latch")},
+	} {
+		t.Run(recipe, func(t *testing.T) {
+			s := realStage(t, 2, stands.flags...)
+			peers := map[string]*peer{"sidekeeper": s.contenders(t, "sidekeeper"), "curator": s.contenders(t, "curator")}
+			contend(t, peers, *acquisitions, stands.ours, alone("curator", recipe))
+		})
+	}
+}
+
 func campaign(t *testing.T, client *sidekeeper.Client, name, candidate string) *sidekeeper.Leadership {
 	t.Helper()
 	led, err := client.Campaign(t.Context(), name, sidekeeper.CampaignOptions{Candidate: candidate, Value: candidate + ":80"})

@@ -129,7 +129,19 @@ func keptApart(c tally, crowds []crowd) string {
 
 func contendOnce(t *testing.T, peers map[string]*peer, total int, crowds ...crowd) tally {
 	t.Helper()
-	folder, path := gather(t, peers, crowds...)
+	holds, folder := contendAt(t, peers, contended(lockRoot), total, crowds...)
+	judge(t, holds, folder)
+	c := count(holds)
+	if c.contended < c.holds*3/4 {
+		t.Errorf("%d of %d acquisitions were contended", c.contended, c.holds)
+	}
+	return c
+}
+
+// contendAt has crowds hold what is at a path so often, all together, and returns when each did.
+func contendAt(t *testing.T, peers map[string]*peer, path string, total int, crowds ...crowd) (holds []hold, folder string) {
+	t.Helper()
+	folder = gather(t, peers, path, crowds...)
 	rounds := (total + each*len(crowds) - 1) / (each * len(crowds))
 	var group errgroup.Group
 	for _, crowd := range crowds {
@@ -146,30 +158,30 @@ func contendOnce(t *testing.T, peers map[string]*peer, total int, crowds ...crow
 	holds, err := readHolds(folder, "")
 	must(t, err)
 	must(t, killedAt(holds, nil))
-	judge(t, holds, folder)
-	c := count(holds)
-	t.Log(c)
-	if c.holds != rounds*each*len(crowds) || c.contended < c.holds*3/4 {
-		t.Errorf("%d acquisitions were contended of %d, and %d are to be held", c.contended, c.holds, rounds*each*len(crowds))
+	t.Log(count(holds))
+	if want := rounds * each * len(crowds); len(holds) != want {
+		t.Errorf("%d acquisitions, want %d", len(holds), want)
 	}
-	return c
+	return holds, folder
 }
 
-// contentions numbers the locks that were contended for.
+// contentions numbers what was contended for.
 var contentions atomic.Int64
 
+// contended is a path that was not used before.
+func contended(root string) string { return fmt.Sprint(root, "contended-", contentions.Add(1)) }
+
 // gather makes the contenders, and the counter that they guard.
-func gather(t *testing.T, peers map[string]*peer, crowds ...crowd) (folder, path string) {
+func gather(t *testing.T, peers map[string]*peer, path string, crowds ...crowd) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	must(t, setCounter(folder, 0))
-	path = fmt.Sprint(lockRoot, "contended-", contentions.Add(1))
 	for _, crowd := range crowds {
 		for recipe, contenders := range crowd.recipes {
 			expect(t, peers[crowd.library], "gathered", "gather", recipe, path, contenders)
 		}
 	}
-	return folder, path
+	return folder
 }
 
 // judge fails the test if holds of those who exclude each other overlap, or if a count was lost. Who was killed may have

@@ -51,7 +51,7 @@ func kill(t *testing.T, survivors map[string]*peer, crowds []crowd, dying victim
 	all := maps.Clone(survivors)
 	all["the victim"] = dying.peer
 	own := crowds[slices.IndexFunc(crowds, func(c crowd) bool { return c.library == dying.library })]
-	folder, _ := gather(t, all, append(slices.Clone(crowds), crowd{"the victim", own.recipes})...)
+	folder := gather(t, all, contended(lockRoot), append(slices.Clone(crowds), crowd{"the victim", own.recipes})...)
 	must(t, os.WriteFile(going(folder), nil, 0o600))
 	const rounds = 1
 	var group, ending errgroup.Group

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,11 +39,14 @@ func openSidekeeper(addresses []string) (library, error) {
 
 // contender makes every second one with a lease that it keeps from one hold to the next.
 func (c *callers) contender(recipe, path string, alone bool) (contender, error) {
-	name, err := url.PathUnescape(strings.TrimPrefix(strings.TrimPrefix(path, lockRoot), semaphoreRoot))
+	for _, root := range []string{lockRoot, semaphoreRoot, barrierRoot} {
+		path = strings.TrimPrefix(path, root)
+	}
+	name, err := url.PathUnescape(path)
 	if err != nil {
 		return nil, err
 	}
-	made := &caller{client: c.clients[c.made%len(c.clients)], name: name, mode: modes[recipe], permit: strings.HasPrefix(path, semaphoreRoot)}
+	made := &caller{client: c.clients[c.made%len(c.clients)], name: name, recipe: recipe, number: c.made}
 	if alone && c.made/len(c.clients)%2 == 1 {
 		made.lease, err = made.client.OpenLease(context.Background(), sidekeeper.LeaseOptions{})
 	}
@@ -59,25 +63,49 @@ func (c *callers) close() {
 type caller struct {
 	client *sidekeeper.Client
 	name   string
-	mode   sidekeeper.Mode
+	recipe string
+	number int
 	lease  *sidekeeper.Lease
-	permit bool // of a semaphore
+	rounds int // of a double barrier
 	held   interface {
 		Release(ctx context.Context) error
 	}
 }
 
 func (c *caller) acquire(ctx context.Context) (err error) {
-	if c.permit {
+	switch c.recipe {
+	case "permits", "permit":
 		c.held, err = c.client.AcquirePermits(ctx, c.name, sidekeeper.PermitsOptions{Lease: c.lease, Owner: "a peer"})
 		return err
+	case "candidate":
+		c.held, err = c.client.Campaign(ctx, c.name, sidekeeper.CampaignOptions{Lease: c.lease, Candidate: fmt.Sprint("peer-", c.number)})
+		return err
+	case "entry", "meeting":
+		return c.enter(ctx)
 	}
-	c.held, err = c.client.Acquire(ctx, c.name, sidekeeper.LockOptions{Mode: c.mode, Lease: c.lease, Owner: "a peer"})
+	c.held, err = c.client.Acquire(ctx, c.name, sidekeeper.LockOptions{Mode: modes[c.recipe], Lease: c.lease, Owner: "a peer"})
 	if errors.Is(err, sidekeeper.ErrLockKindMismatch) {
 		return fmt.Errorf("%w: %w", errRefused, err)
 	}
 	return err
 }
+
+// enter goes from one round to the next to the other of two double barriers, whose name ends in their size. Who has left one waits, with
+// Curator and kazoo, also for those who come there anew.
+func (c *caller) enter(ctx context.Context) error {
+	size, err := strconv.Atoi(c.name[strings.LastIndexByte(c.name, '-')+1:])
+	if err != nil {
+		return err
+	}
+	entry, err := c.client.EnterBarrier(ctx, fmt.Sprint(c.name, "-", c.rounds%2), size, sidekeeper.BarrierOptions{Lease: c.lease, Owner: "a peer"})
+	c.held, c.rounds = leaver{entry}, c.rounds+1
+	return err
+}
+
+// A leaver leaves with the others.
+type leaver struct{ *sidekeeper.BarrierEntry }
+
+func (l leaver) Release(ctx context.Context) error { return l.Leave(ctx) }
 
 func (c *caller) release() error { return c.held.Release(context.Background()) }
 

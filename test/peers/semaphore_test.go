@@ -1,12 +1,9 @@
 package peers
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -14,42 +11,14 @@ const (
 	permitsAtATime = 3
 )
 
-// semaphore makes one that was not used before, and returns its path.
-func (s stage) semaphore(t *testing.T, limit int) (path string) {
-	t.Helper()
-	name := fmt.Sprint("contended-", contentions.Add(1))
-	must(t, dial(t, s.sidecars[0]).CreateSemaphore(t.Context(), name, limit))
-	return semaphoreRoot + name
-}
-
 // takePermits has callers of ours and Curator's contenders take permits of one semaphore, and returns when each was held.
 func takePermits(t *testing.T, limit int, ours, curators string) (holds []hold, folder string) {
 	t.Helper()
-	s := realStage(t, 2)
-	path, folder := s.semaphore(t, limit), t.TempDir()
-	must(t, setCounter(folder, 0))
-	rounds := *acquisitions / (2 * each)
-	peers := map[string]*peer{}
-	for library, recipe := range map[string]string{"sidekeeper": ours, "curator": curators} {
-		peers[library] = s.contenders(t, library)
-		expect(t, peers[library], "gathered", "gather", recipe, path, each)
-	}
-	var group errgroup.Group
-	for library, contenders := range peers {
-		group.Go(func() error {
-			answer, err := contenders.order(patience+time.Duration(*acquisitions)*100*time.Millisecond, "contend", rounds, folder)
-			if err == nil && answer != "counted" {
-				err = fmt.Errorf("%s: %s", library, answer)
-			}
-			return err
-		})
-	}
-	must(t, group.Wait())
-	holds, err := readHolds(folder, "")
-	must(t, err)
-	c := count(holds)
-	t.Log(c)
-	if c.holds != rounds*each*2 || c.across < c.holds/10 {
+	s, path := realStage(t, 2), contended(semaphoreRoot)
+	must(t, s.client(t).CreateSemaphore(t.Context(), strings.TrimPrefix(path, semaphoreRoot), limit))
+	peers := map[string]*peer{"sidekeeper": s.contenders(t, "sidekeeper"), "curator": s.contenders(t, "curator")}
+	holds, folder = contendAt(t, peers, path, *acquisitions, alone("sidekeeper", ours), alone("curator", curators))
+	if c := count(holds); c.across < c.holds/10 {
 		t.Errorf("%d acquisitions, %d of them followed one of another library", c.holds, c.across)
 	}
 	return holds, folder

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ type worker struct {
 
 	reads bool
 	lasts time.Duration // at least; permits so long that they are held together
+	meets int           // with how many it must be inside at one moment, if with any
 }
 
 // work holds the lock so often, and on while a test keeps a file called going in the folder. It notes when: for each hold a
@@ -32,7 +34,7 @@ func (w worker) work(folder, name string, rounds int) error {
 			return err
 		}
 		fmt.Fprintf(record, "%s %d %d", map[bool]string{true: "read", false: "write"}[w.reads], asked, now())
-		if err := w.count(folder); err != nil {
+		if err := errors.Join(w.meet(folder, round), w.count(folder)); err != nil {
 			return err
 		}
 		fmt.Fprintf(record, " %d\n", now())
@@ -49,6 +51,27 @@ func isGoing(folder string) bool {
 }
 
 func going(folder string) string { return filepath.Join(folder, "going") }
+
+// meet waits until all have noted in this round that they are inside.
+func (w worker) meet(folder string, round int) error {
+	if w.meets == 0 {
+		return nil
+	}
+	file, err := os.OpenFile(filepath.Join(folder, "inside"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = file.WriteString(".")
+	for err == nil {
+		var noted os.FileInfo
+		if noted, err = file.Stat(); err == nil && noted.Size() >= int64((round+1)*w.meets) {
+			return nil
+		}
+		<-time.After(time.Millisecond)
+	}
+	return err
+}
 
 // recordSuffix is that of the files in which contenders note their holds.
 const recordSuffix = ".record"

@@ -17,12 +17,40 @@ def lock_with_patterns(client, path):
     return Lock(client, path, extra_lock_patterns=["-lock-"])
 
 
+class Meeting:
+    """Is inside a double barrier until all are; library_test.go says which."""
+
+    def __init__(self, client, path):
+        self.client = client
+        self.path = path
+        self.size = int(path.rsplit("-", 1)[1])
+        self.rounds = 0
+        self.entry = None
+
+    def __enter__(self):
+        self.entry = None
+        while not (self.entry and self.entry.participating):  # it raises nothing
+            self.entry = self.client.DoubleBarrier("%s-%d" % (self.path, self.rounds % 2), self.size)
+            self.entry.enter()
+        self.rounds += 1
+
+    def __exit__(self, *failure):
+        self.entry.leave()
+
+    def meet(self, inside):
+        with open(inside, "a") as file:
+            file.write(".")
+        while os.path.getsize(inside) < self.rounds * self.size:
+            time.sleep(0.001)
+
+
 RECIPES = {
     "lock": Lock,
     "patterns": lock_with_patterns,
     "shared": SharedLock,
     "read": SharedReadLock,
     "write": SharedWriteLock,
+    "meeting": Meeting,
     "stock-read": ReadLock,
     "stock-write": WriteLock,
 }
@@ -65,7 +93,7 @@ class Worker:
     def __init__(self, client, recipe, path):
         self.client = client
         self.lock = RECIPES[recipe](client, path)
-        self.reads = recipe == "read"
+        self.reads = recipe in ("read", "meeting")
 
     def work(self, folder, name, rounds):
         with open(os.path.join(folder, name + ".record"), "w") as record:
@@ -76,6 +104,8 @@ class Worker:
                 with self.lock:
                     record.write("%s %d %d" % ("read" if self.reads else "write", asked, time.monotonic_ns()))
                     record.flush()
+                    if isinstance(self.lock, Meeting):
+                        self.lock.meet(os.path.join(folder, "inside"))
                     self.count(os.path.join(folder, "counter"))
                     record.write(" %d\n" % time.monotonic_ns())
                     record.flush()

@@ -190,7 +190,7 @@ public final class Contender {
 
     /** Whether several hold at a time. */
     private static boolean overlaps(String recipe) {
-        return recipe.equals("read") || recipe.equals("permits");
+        return List.of("read", "permits", "entry", "meeting").contains(recipe);
     }
 
     private static InterProcessLock lock(CuratorFramework client, String recipe, String path) throws Exception {
@@ -205,6 +205,13 @@ public final class Contender {
                 return new Permits(client, path);
             case "semaphore":
                 return new InterProcessSemaphoreMutex(client, path);
+            case "selector":
+                return new Selected(client, path);
+            case "latch":
+                return new Latched(client, path);
+            case "entry":
+            case "meeting":
+                return new Entry(client, path, recipe.equals("meeting"));
             default:
                 return Class.forName(recipe).asSubclass(InterProcessLock.class)
                         .getConstructor(CuratorFramework.class, String.class).newInstance(client, path);

@@ -1,12 +1,10 @@
-import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.shared.SharedCount;
 
-/** One permit of a semaphore whose limit is a SharedCount beside it, as if it were a lock. */
-final class Permits implements InterProcessLock {
+/** One permit of a semaphore whose limit is a SharedCount beside it. */
+final class Permits extends Untimed {
     private final InterProcessSemaphoreV2 semaphore;
     private Lease held;
 
@@ -22,19 +20,7 @@ final class Permits implements InterProcessLock {
     }
 
     @Override
-    public boolean acquire(long time, TimeUnit unit) throws Exception {
-        held = semaphore.acquire(time, unit);
-        return held != null;
-    }
-
-    @Override
     public void release() {
         semaphore.returnLease(held);
-        held = null;
-    }
-
-    @Override
-    public boolean isAcquiredInThisProcess() {
-        return held != null;
     }
 }

@@ -25,6 +25,9 @@ final class Worker {
                 lock.acquire();
                 record.print((reads ? "read " : "write ") + asked + " " + System.nanoTime());
                 record.flush();
+                if (lock instanceof Entry) {
+                    ((Entry) lock).meet(folder.resolve("inside"));
+                }
                 count(folder.resolve("counter"));
                 record.print(" " + System.nanoTime() + "\n");
                 record.flush();
