@@ -18,6 +18,7 @@ import (
 type hold struct {
 	library, process  string // whose
 	name              string // the contender's
+	what              string // write, read, or the item that was taken
 	reads             bool
 	asked, begin, end int64 // end is unended if the process was killed meanwhile
 }
@@ -25,11 +26,10 @@ type hold struct {
 const unended = math.MaxInt64
 
 func (h hold) String() string {
-	mode := map[bool]string{true: "reads", false: "writes"}[h.reads]
 	if h.lasts() {
-		return fmt.Sprintf("%s %s from %d on", h.name, mode, h.begin)
+		return fmt.Sprintf("%s: %s from %d on", h.name, h.what, h.begin)
 	}
-	return fmt.Sprintf("%s %s from %d to %d", h.name, mode, h.begin, h.end)
+	return fmt.Sprintf("%s: %s from %d to %d", h.name, h.what, h.begin, h.end)
 }
 
 // lasts says whether nobody has noted the end of a hold.
@@ -63,12 +63,11 @@ func readRecord(path string) (holds []hold, err error) {
 	library := process[:strings.LastIndexByte(process, '-')]
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		h := hold{library: library, process: process, name: name, end: unended}
-		var mode string
-		n, err := fmt.Sscan(lines.Text(), &mode, &h.asked, &h.begin, &h.end)
+		n, err := fmt.Sscan(lines.Text(), &h.what, &h.asked, &h.begin, &h.end)
 		if n < 3 {
 			return nil, fmt.Errorf("%q: %w", lines.Text(), err)
 		}
-		h.reads = mode == "read"
+		h.reads = h.what == "read"
 		holds = append(holds, h)
 	}
 	return holds, nil
@@ -210,9 +209,9 @@ func TestRecordsAreReadAsTheyAreWritten(t *testing.T) {
 	holds, err := readHolds(folder, "")
 	must(t, err)
 	want := []hold{
-		{"kazoo", "kazoo-8", "kazoo-8-1", true, 2, 3, 4},
-		{"go-zookeeper", "go-zookeeper-7", "go-zookeeper-7-0", false, 1, 5, 6},
-		{"go-zookeeper", "go-zookeeper-7", "go-zookeeper-7-0", false, 7, 8, unended},
+		{"kazoo", "kazoo-8", "kazoo-8-1", "read", true, 2, 3, 4},
+		{"go-zookeeper", "go-zookeeper-7", "go-zookeeper-7-0", "write", false, 1, 5, 6},
+		{"go-zookeeper", "go-zookeeper-7", "go-zookeeper-7-0", "write", false, 7, 8, unended},
 	}
 	if !slices.Equal(holds, want) {
 		t.Errorf("%v, want %v", holds, want)

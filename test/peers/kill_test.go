@@ -113,7 +113,7 @@ func awaitHolds(t *testing.T, folder, process string, enough func([]hold) bool) 
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d holds of %q are not enough", len(holds), process)
+			t.Fatalf("%d holds of %q are not what they must become", len(holds), process)
 		}
 		<-time.After(500 * time.Microsecond)
 	}

@@ -3,6 +3,8 @@ package peers
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -201,49 +203,89 @@ func awaitRemoval(t *testing.T, session *zk.Conn, container string) {
 	awaitRemoved(t, session, container)
 }
 
-// Callers of ours and a consumer of Curator take the items of one queue at the same time, into which both put.
-func TestEachItemIsDeliveredOnceToCuratorsConsumerOrToACallerOfOurs(t *testing.T) {
-	const count, callers = 100, 3
-	s := realStage(t, 2)
-	curator := s.consumer(t)
-	expect(t, curator, "opened", "consume", "plain", queueRoot+"contended")
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	taken := make(chan string, 2*count)
-	var takers, puts errgroup.Group
-	for i := range callers {
-		ours := queues(t, s.sidecars[i%len(s.sidecars)])
-		takers.Go(func() error { return takeItems(ctx, ours, "contended", taken) })
+// Callers of ours and consumers of Curator's take the items of one queue at the same time, into which all of them put.
+func TestEachItemIsDeliveredOnceToAConsumerOfCuratorsOrToACallerOfOurs(t *testing.T) {
+	rounds := (*acquisitions + 2*each - 1) / (2 * each)
+	holds, folder := takeTogether(t, "plain", rounds, time.Millisecond)
+	if c := count(holds); c.across < c.holds/10 {
+		t.Errorf("%d items, %d of them taken after one of another library", c.holds, c.across)
 	}
-	puts.Go(func() error {
-		ours := queues(t, s.sidecars[0])
-		for i := range count / 2 {
-			if _, err := ours.Put(ctx, &queuev1.PutRequest{Name: "contended", Value: fmt.Append(nil, "ours-", i)}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	for i := range count / 2 {
-		expect(t, curator, "put", "put", fmt.Sprint("curators-", i), 0)
+	if violations := notTakenOnce(holds, 2*each*rounds); len(violations) > 0 {
+		keep(t, folder)
+		t.Errorf("%d items: %s", len(violations), strings.Join(violations[:min(5, len(violations))], "; "))
 	}
-	must(t, puts.Wait())
-	awaitItems(func() int { return len(taken) + len(takenBy(t, curator)) }, count)
-	awaitEmpty(t, queues(t, s.sidecars[0]), "contended")
-	cancel()
-	must(t, takers.Wait())
-	close(taken)
-	var ours []string
-	for item := range taken {
-		ours = append(ours, item)
-	}
-	wantOnce(t, count, ours, takenBy(t, curator))
 }
 
-// takeItems takes items until ctx ends.
-func takeItems(ctx context.Context, from queuev1.QueueServiceClient, queue string, taken chan<- string) error {
+// Consumers of Curator's without a lock path take items that a caller works on.
+func TestItemsThatAreNotTakenOnceAreFound(t *testing.T) {
+	const rounds = 12
+	holds, _ := takeTogether(t, "unlocked", rounds, 30*time.Millisecond)
+	violations := notTakenOnce(holds, 2*each*rounds)
+	t.Logf("%d of %d items: %q", len(violations), 2*each*rounds, violations[:min(1, len(violations))])
+	if len(violations) == 0 {
+		t.Error("each item was taken once")
+	}
+}
+
+// takeTogether has consumers of both sides put so many items each and take all, and returns when each was worked on: by ours for so long, and by
+// Curator's for a millisecond.
+func takeTogether(t *testing.T, kind string, rounds int, lasts time.Duration) (holds []hold, folder string) {
+	t.Helper()
+	s, path, folder := realStage(t, 2), contended(queueRoot), t.TempDir()
+	queue := strings.TrimPrefix(path, queueRoot)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var takers, puts errgroup.Group
+	for i := range each {
+		ours, curator := queues(t, s.sidecars[i%len(s.sidecars)]), s.consumer(t)
+		expect(t, curator, "opened", "consume", kind, path, folder)
+		takers.Go(func() error {
+			return takeItems(ctx, ours, queue, filepath.Join(folder, fmt.Sprint("sidekeeper-0-", i, recordSuffix)), lasts)
+		})
+		puts.Go(func() error { return putItems(ctx, ours, curator, queue, i*rounds, rounds) })
+	}
+	must(t, puts.Wait())
+	must(t, awaitAtMost(ctx, queues(t, s.sidecars[0]), queue, 0))
+	cancel()
+	must(t, takers.Wait())
+	awaitHolds(t, folder, "", func(noted []hold) bool {
+		holds = noted
+		return !slices.ContainsFunc(noted, hold.lasts)
+	})
+	t.Log(count(holds))
+	return holds, folder
+}
+
+// putItems puts so many items twice, and not many more than are taken.
+func putItems(ctx context.Context, ours queuev1.QueueServiceClient, curator *peer, queue string, first, rounds int) error {
+	for i := first; i < first+rounds; i++ {
+		if _, err := ours.Put(ctx, &queuev1.PutRequest{Name: queue, Value: fmt.Append(nil, 2*i)}); err != nil {
+			return err
+		}
+		if answer, err := curator.order(patience, "put", 2*i+1, 0); err != nil || answer != "put" {
+			return fmt.Errorf("%s: %w", answer, err)
+		}
+		if err := awaitAtMost(ctx, ours, queue, 4*each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeItems takes items until ctx ends, and notes when it worked on each.
+func takeItems(ctx context.Context, from queuev1.QueueServiceClient, queue, record string, lasts time.Duration) error {
+	file, err := os.Create(record)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
 	for ctx.Err() == nil {
-		err := takeItem(ctx, from, queue, func(item string) { taken <- item })
+		asked := now()
+		err := takeItem(ctx, from, queue, func(item string) {
+			fmt.Fprintf(file, "%s %d %d", item, asked, now())
+			<-time.After(lasts)
+			fmt.Fprintf(file, " %d\n", now())
+		})
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -251,30 +293,34 @@ func takeItems(ctx context.Context, from queuev1.QueueServiceClient, queue strin
 	return nil
 }
 
+// notTakenOnce says which of so many items nobody has taken, or more than one.
+func notTakenOnce(holds []hold, items int) (violations []string) {
+	taken := map[string][]hold{}
+	for _, h := range holds {
+		taken[h.what] = append(taken[h.what], h)
+	}
+	for i := range items {
+		if by := taken[fmt.Sprint(i)]; len(by) != 1 {
+			violations = append(violations, fmt.Sprintf("%d: %v", i, by))
+		}
+	}
+	return violations
+}
+
 // awaitEmpty returns when a queue has no items.
 func awaitEmpty(t *testing.T, of queuev1.QueueServiceClient, queue string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
-		list, err := of.List(t.Context(), &queuev1.ListRequest{Prefix: queue})
-		must(t, err)
-		if len(list.GetQueues()) == 0 {
-			return
-		} else if time.Now().After(deadline) {
-			t.Fatalf("left: %v", list)
-		}
-	}
+	must(t, awaitAtMost(t.Context(), of, queue, 0))
 }
 
-// wantOnce fails the test unless there are so many items, each taken once, and both sides have taken some.
-func wantOnce(t *testing.T, count int, ours, curators []string) {
-	t.Helper()
-	t.Logf("we have taken %d items, Curator %d", len(ours), len(curators))
-	all := slices.Sorted(slices.Values(slices.Concat(ours, curators)))
-	different := len(slices.Compact(slices.Clone(all)))
-	if len(all) != count || different != count {
-		t.Errorf("of %d items %d were taken, %d of them different", count, len(all), different)
-	}
-	if len(ours) == 0 || len(curators) == 0 {
-		t.Error("one side has taken nothing")
+// awaitAtMost returns when a queue has so many items or fewer.
+func awaitAtMost(ctx context.Context, of queuev1.QueueServiceClient, queue string, most int32) error {
+	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		list, err := of.List(ctx, &queuev1.ListRequest{Prefix: queue})
+		if err != nil || len(list.GetQueues()) == 0 || list.GetQueues()[0].GetItems() <= most {
+			return err
+		} else if time.Now().After(deadline) {
+			return fmt.Errorf("left: %v", list)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -23,7 +24,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * <pre>
  * open KIND PATH      opened: a queue that is plain, prioritized, delayed, or plain without a lock path (unlocked); the one before
  *                     is closed. It takes no items
- * consume KIND PATH   opened: it takes items
+ * consume KIND PATH   opened: it takes items; with a FOLDER it works on each for a moment and notes when, as Worker does
  * put ITEM ORDER      put: with a priority, or milliseconds of delay, or neither if the queue is plain
  * taken               the items that were taken, in that order; one that is called endless is never done
  * </pre>
@@ -32,6 +33,7 @@ public final class Consumer implements QueueConsumer<String>, QueueSerializer<St
     private final CuratorFramework client;
     private QueueBase<String> queue;
     private final List<String> taken = new CopyOnWriteArrayList<>();
+    private PrintStream record; // null if nothing is noted
 
     private Consumer(String servers, int timeout) throws InterruptedException {
         client = CuratorFrameworkFactory.newClient(servers, timeout, timeout, new ExponentialBackoffRetry(100, 5));
@@ -51,10 +53,22 @@ public final class Consumer implements QueueConsumer<String>, QueueSerializer<St
 
     @Override
     public void consumeMessage(String item) throws InterruptedException {
+        if (record != null) {
+            note(item);
+            return;
+        }
         taken.add(item);
         if (item.equals("endless")) {
             Thread.sleep(Long.MAX_VALUE);
         }
+    }
+
+    private void note(String item) throws InterruptedException {
+        record.print(item + " " + System.nanoTime() + " " + System.nanoTime());
+        record.flush();
+        Thread.sleep(1);
+        record.print(" " + System.nanoTime() + "\n");
+        record.flush();
     }
 
     @Override
@@ -77,6 +91,9 @@ public final class Consumer implements QueueConsumer<String>, QueueSerializer<St
                     open(words[1], words[2], null);
                     return "opened";
                 case "consume":
+                    if (words.length > 3) {
+                        record = new PrintStream(words[3] + "/curator-" + ProcessHandle.current().pid() + "-0.record");
+                    }
                     open(words[1], words[2], this);
                     return "opened";
                 case "put":
