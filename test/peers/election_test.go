@@ -110,6 +110,18 @@ func TestCandidatesAndCuratorsLeadOneAtATime(t *testing.T) {
 	}
 }
 
+// A LeaderLatch leads beside candidates with the other layout.
+func TestLeadersBesideEachOtherAreFound(t *testing.T) {
+	s := realStage(t, 1)
+	peers := map[string]*peer{"sidekeeper": s.contenders(t, "sidekeeper"), "curator": s.contenders(t, "curator")}
+	holds, _ := contendAt(t, peers, contended(lockRoot), 80, alone("sidekeeper", "candidate"), alone("curator", "latch"))
+	violations := overlaps(holds)
+	t.Logf("%d overlaps: %q", len(violations), violations[:min(1, len(violations))])
+	if len(violations) == 0 {
+		t.Error("they led one at a time")
+	}
+}
+
 func campaign(t *testing.T, client *sidekeeper.Client, name, candidate string) *sidekeeper.Leadership {
 	t.Helper()
 	led, err := client.Campaign(t.Context(), name, sidekeeper.CampaignOptions{Candidate: candidate, Value: candidate + ":80"})
