@@ -114,7 +114,7 @@ func TestCandidatesAndCuratorsLeadOneAtATime(t *testing.T) {
 func TestLeadersBesideEachOtherAreFound(t *testing.T) {
 	s := realStage(t, 1)
 	peers := map[string]*peer{"sidekeeper": s.contenders(t, "sidekeeper"), "curator": s.contenders(t, "curator")}
-	holds, _ := contendAt(t, peers, contended(lockRoot), 80, alone("sidekeeper", "candidate"), alone("curator", "latch"))
+	holds, _ := contendAt(t, peers, contended(lockRoot), 400, alone("sidekeeper", "candidate"), alone("curator", "latch"))
 	violations := overlaps(holds)
 	t.Logf("%d overlaps: %q", len(violations), violations[:min(1, len(violations))])
 	if len(violations) == 0 {
