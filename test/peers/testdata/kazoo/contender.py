@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 
+import barriers
 from kazoo.client import KazooClient
 from kazoo.exceptions import CancelledError
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
@@ -28,10 +29,7 @@ class Meeting:
         self.entry = None
 
     def __enter__(self):
-        self.entry = None
-        while not (self.entry and self.entry.participating):  # it raises nothing
-            self.entry = self.client.DoubleBarrier("%s-%d" % (self.path, self.rounds % 2), self.size)
-            self.entry.enter()
+        self.entry = barriers.enter(self.client, "%s-%d" % (self.path, self.rounds % 2), self.size)
         self.rounds += 1
 
     def __exit__(self, *failure):

@@ -4,6 +4,7 @@ import concurrent.futures
 import os
 import sys
 
+import barriers
 from kazoo.client import KazooClient
 
 
@@ -32,16 +33,13 @@ class Gate:
         return "what is " + command + "?"
 
     def enter(self, path, size):
-        self.entry = self.client.DoubleBarrier(path, size)
-        return self.ask(self.come_in)
+        return self.ask(self.come_in, path, size)
 
-    def come_in(self):
-        self.entry.enter()
-        if not self.entry.participating:  # it raises nothing
-            raise RuntimeError("not entered")
+    def come_in(self, path, size):
+        self.entry = barriers.enter(self.client, path, size)
 
-    def ask(self, what):
-        self.asked = self.thread.submit(what)
+    def ask(self, what, *arguments):
+        self.asked = self.thread.submit(what, *arguments)
         return "asked"
 
     def done(self, milliseconds):
