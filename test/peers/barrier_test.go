@@ -139,7 +139,7 @@ func outOfStep(holds []hold) (violations []string) {
 	}
 	for i, r := range rounds {
 		if r.entered < r.came || r.left < r.done {
-			violations = append(violations, fmt.Sprintf("round %d: all came by %d, the first was inside at %d; all were done by %d, the first had left at %d",
+			violations = append(violations, fmt.Sprintf("round %d: all came by %d, one was inside at %d; all were done by %d, one had left at %d",
 				i, r.came, r.entered, r.done, r.left))
 		}
 	}

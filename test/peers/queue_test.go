@@ -218,7 +218,7 @@ func TestEachItemIsDeliveredOnceToAConsumerOfCuratorsOrToACallerOfOurs(t *testin
 
 // Consumers of Curator's without a lock path take items that a caller works on.
 func TestItemsThatAreNotTakenOnceAreFound(t *testing.T) {
-	const rounds = 12
+	const rounds = 20
 	holds, _ := takeTogether(t, "unlocked", rounds, 30*time.Millisecond)
 	violations := notTakenOnce(holds, 2*each*rounds)
 	t.Logf("%d of %d items: %q", len(violations), 2*each*rounds, violations[:min(1, len(violations))])
