@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	acquisitions = flag.Int("acquisitions", 200, "how many times the contenders of each pair of libraries hold a lock")
+	acquisitions = flag.Int("acquisitions", 200, "how often contenders of different libraries hold a lock, lead, enter a barrier or take an item")
 	numbers      = flag.Int("numbers", 600, "how many numbers are taken of a contended sequence")
 	kills        = flag.Int("kills", 1, "how often each library's process is killed")
 )
