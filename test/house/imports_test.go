@@ -24,7 +24,7 @@ type charter struct {
 var charters = []charter{
 	{folder: "gen"},
 	{folder: "recipes", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal"}, closed: zooKeeper},
+	{folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal", "internal/trace"}, closed: zooKeeper},
 	{
 		folder: "internal/server",
 		ours: []string{

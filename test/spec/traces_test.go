@@ -60,16 +60,25 @@ func TestTracesAloneCatchMutants(t *testing.T) {
 	}
 }
 
-// play plays random schedules, of a tree in which some files are replaced, and returns what was recorded.
-func play(t *testing.T, overlay string, schedules int) [][]traces.Line {
+// stages are where random schedules are played: recipes on sessions, and services on those.
+var stages = []struct{ folder, play string }{
+	{"../simulation", "TestNobodyHoldsBesideAnotherWhateverFails"},
+	{"../../service", "TestAStreamEndsBeforeTheNextGrantWhateverFails"},
+}
+
+// play plays random schedules on each stage, of a tree in which some files are replaced, and returns what was recorded.
+func play(t *testing.T, overlay string, schedules int) (recorded [][]traces.Line) {
 	t.Helper()
-	folder := t.TempDir()
-	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay="+overlay, "../simulation",
-		"-run=^TestNobodyHoldsBesideAnotherWhateverFails$", "-cpu=1", "-traces="+folder, fmt.Sprint("-seeds=", schedules))
-	said, failed := command.CombinedOutput()
-	recorded, err := traces.Read(folder)
-	if err != nil || len(recorded) != schedules || failed != nil && overlay == "" {
-		t.Fatalf("%d schedules, %v, %v\n%s", len(recorded), err, failed, said)
+	for _, stage := range stages {
+		folder := t.TempDir()
+		command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-vet=off", "-overlay="+overlay, stage.folder,
+			"-run=^"+stage.play+"$", "-cpu=1", "-traces="+folder, fmt.Sprint("-seeds=", schedules))
+		said, failed := command.CombinedOutput()
+		played, err := traces.Read(folder)
+		if err != nil || len(played) != schedules || failed != nil && overlay == "" {
+			t.Fatalf("%d schedules, %v, %v\n%s", len(played), err, failed, said)
+		}
+		recorded = append(recorded, played...)
 	}
 	return recorded
 }

@@ -18,7 +18,7 @@ func handOver() *Recorder {
 	r, clock := NewRecorder(), func() time.Duration { return 7 * time.Second }
 	for _, session := range []int64{1, 2} {
 		r.Change(simulation.Change{Session: session, Timeout: 4 * time.Second})
-		r.Step(trace.Step{Kind: trace.Opened, Session: session, Sent: time.Second, Answered: 2 * time.Second, Until: 3 * time.Second, Clock: clock})
+		r.Step(trace.Step{Kind: trace.Opened, Session: session, Sent: time.Second, Answered: 2 * time.Second, Until: 9 * time.Second, Clock: clock})
 	}
 	r.Step(trace.Step{Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_1-lock-"})
 	r.Change(simulation.Change{Session: 1, Zxid: 11, Made: []string{first}})
@@ -69,7 +69,7 @@ func TestATraceOfALockTellsWhatTheCodeAndTheEnsembleDo(t *testing.T) {
 
 func TestATraceOfASessionCountsFromWhenItWasAskedFor(t *testing.T) {
 	cut := Sessions(recorded(t, handOver()))
-	want := "[{opened 1 1000001 2000001 0} {over 0 0 0 0} {ended 0 0 0 6000001}]"
+	want := "[{opened 1 1000001 8000001 0} {over 0 0 0 0} {ended 0 0 0 6000001}]"
 	if len(cut) != 1 || cut[0].Timeout != 4*time.Second || fmt.Sprint(cut[0].Steps) != want {
 		t.Errorf("%+v, not %s", cut, want)
 	}
