@@ -36,27 +36,19 @@ func Locks(lines []Line) (cut []LockTrace) {
 	queues, alive := map[string]*lockQueue{}, map[int64]time.Duration{}
 	lines = inOrder(lines)
 	for _, line := range lines {
-		for _, lock := range slices.Sorted(maps.Keys(queues)) {
-			queues[lock].pass(line.At)
-		}
 		if line.Kind == trace.Opened || line.Kind == trace.Attached || line.Kind == trace.Proved {
 			alive[line.Session] = line.Until
 		}
-		if line.Place == "" {
-			for _, lock := range slices.Sorted(maps.Keys(queues)) {
-				queues[lock].session(line)
-			}
-			continue
-		}
-		lock := path.Dir(line.Place)
-		if queues[lock] == nil {
+		if lock := path.Dir(line.Place); line.Place != "" && queues[lock] == nil {
 			queues[lock] = &lockQueue{
 				LockTrace: LockTrace{Lock: lock},
 				callers:   map[int64]int{}, places: map[string]int{}, tokens: map[int64]int{}, owners: map[string]int64{},
 				holds: map[int64]int64{}, until: map[int]time.Duration{}, alive: alive,
 			}
 		}
-		queues[lock].place(line)
+		for _, queue := range queues {
+			queue.take(line)
+		}
 	}
 	for _, lock := range slices.Sorted(maps.Keys(queues)) {
 		queues[lock].add("end", 0, 0, 0)
@@ -154,6 +146,17 @@ func (q *lockQueue) hold(line Line) {
 		q.until[caller] = max(q.until[caller], line.Clock+line.Until+line.Until/clocks)
 	}
 	q.add(kind, caller, 0, 0)
+}
+
+func (q *lockQueue) take(line Line) {
+	q.pass(line.At)
+	switch {
+	case line.Place == "":
+		q.session(line)
+	case path.Dir(line.Place) == q.Lock:
+		q.place(line)
+	}
+	q.pass(line.At)
 }
 
 func (q *lockQueue) add(kind string, caller, place, token int) {
