@@ -83,6 +83,7 @@ Take(c) ==
     [] Step.kind = "leaving" -> Leaves(c)
     [] Step.kind = "closing" -> GivesUp(c)
     [] Step.kind = "over" -> Ends(c)
+    [] Step.kind = "died" -> IF stream[c] \in {"waits", "holds"} THEN Force(c) ELSE UNCHANGED variables
     [] Step.kind = "deleted" -> place[c] = Step.place /\ GiveUp(c) /\ log' # log
     [] Step.kind = "left" -> stream[c] = "none" /\ place[c] = 0 /\ UNCHANGED variables
     [] Step.kind = "lost" -> IsLost(c)

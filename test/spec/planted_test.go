@@ -158,7 +158,7 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 	for _, each := range planted {
 		all = append(all, traces.SessionTrace{Steps: each.steps})
 	}
-	refused := sessionModel(4*time.Second).refuse(t, all)
+	refused := sessionModel(4*time.Second, realTick).refuse(t, all)
 	for i, each := range planted {
 		if got := refused[i]; got != each.at {
 			t.Errorf("%s: refused at step %d, not %d", each.name, got, each.at)

@@ -43,7 +43,7 @@ func TestWhatTheCodeDoesTheModelsDo(t *testing.T) {
 			looked += count
 			continue
 		}
-		refused, count := judge(t, play(t, "", some))
+		refused, count := judge(t, play(t, "", some), realTick)
 		for _, each := range refused {
 			t.Errorf("of schedules from %d: %s", first, each)
 		}
@@ -69,7 +69,7 @@ func TestTracesAloneCatchMutants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			refused, looked := judge(t, play(t, overlay, schedulesOf{1, max(2, *schedules/5)}))
+			refused, looked := judge(t, play(t, overlay, schedulesOf{1, max(2, *schedules/5)}), realTick)
 			if len(refused) == 0 {
 				t.Fatalf("none of %d traces shows it: %s", looked, m.Bug)
 			}
@@ -102,7 +102,7 @@ func play(t *testing.T, overlay string, of schedulesOf) (recorded [][]traces.Lin
 }
 
 // judge has TLC hold all that was recorded against the models, and returns what they refuse, and of how many.
-func judge(t *testing.T, recorded [][]traces.Line) (refused []string, looked int) {
+func judge(t *testing.T, recorded [][]traces.Line, tick time.Duration) (refused []string, looked int) {
 	t.Helper()
 	var locks []traces.LockTrace
 	sessions := map[time.Duration][]traces.SessionTrace{}
@@ -122,7 +122,7 @@ func judge(t *testing.T, recorded [][]traces.Line) (refused []string, looked int
 		refused = append(refused, refusal("LockTrace", number, at, locks[number].Steps))
 	}
 	for timeout, some := range sessions {
-		for number, at := range sessionModel(timeout).refuse(t, some) {
+		for number, at := range sessionModel(timeout, tick).refuse(t, some) {
 			refused = append(refused, refusal("SessionTrace", number, at, some[number].Steps))
 		}
 	}
@@ -155,11 +155,17 @@ func lockModel(callers int) traceModel[traces.LockTrace] {
 	}}
 }
 
-// sessionModel is Session.tla in microseconds, with a tick of 2 s.
-func sessionModel(timeout time.Duration) traceModel[traces.SessionTrace] {
+// The ticks of ensembles: as they come, and where time is short.
+const (
+	realTick = 2 * time.Second
+	fastTick = 200 * time.Millisecond
+)
+
+// sessionModel is Session.tla in microseconds.
+func sessionModel(timeout, tick time.Duration) traceModel[traces.SessionTrace] {
 	micro := func(d time.Duration) string { return strconv.FormatInt(d.Microseconds(), 10) }
 	return traceModel[traces.SessionTrace]{"SessionTrace", "Session", session.with(bounds{
-		"T": micro(timeout), "Drift": micro(timeout / 100), "Half": micro(time.Second),
+		"T": micro(timeout), "Drift": micro(timeout / 100), "Half": micro(tick / 2),
 		// What was answered at the very end of the slack counts in the code, where answers take time, and not in the model, where they take none.
 		"Delta":   micro(100*time.Millisecond - time.Microsecond),
 		"MaxTime": "0", "MaxBeats": "0", "MaxAttachments": "1000000", "Formula": `"code"`,

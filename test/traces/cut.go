@@ -43,7 +43,7 @@ func Locks(lines []Line) (cut []LockTrace) {
 			queues[lock] = &lockQueue{
 				LockTrace: LockTrace{Lock: lock},
 				callers:   map[int64]int{}, places: map[string]int{}, tokens: map[int64]int{}, owners: map[string]int64{},
-				holds: map[int64]int64{}, until: map[int]time.Duration{}, alive: alive,
+				holds: map[int64]int64{}, live: map[int]bool{}, until: map[int]time.Duration{}, alive: alive,
 			}
 		}
 		for _, queue := range queues {
@@ -58,12 +58,12 @@ func Locks(lines []Line) (cut []LockTrace) {
 }
 
 // inOrder has a grant come before the end of its session that is told in the same instant: two goroutines tell of them. What is about to be
-// asked for on a session that is over is left out, for nothing is written on it any more: if it is, the ensemble tells of what
-// nobody has asked for.
+// asked for on a session that is over is left out, for nothing is written on it any more, or nothing comes of it: if it does, the ensemble tells
+// of what nobody has asked for.
 func inOrder(lines []Line) []Line {
 	over := map[int64]bool{}
 	lines = slices.DeleteFunc(slices.Clone(lines), func(line Line) bool {
-		over[line.Session] = over[line.Session] || line.Kind == trace.Over
+		over[line.Session] = over[line.Session] || line.Kind == trace.Over || line.Kind == ended
 		return line.Kind == trace.Asked && over[line.Session]
 	})
 	for i, line := range lines {
@@ -84,6 +84,7 @@ type lockQueue struct {
 	tokens  map[int64]int
 	owners  map[string]int64        // sessions by place
 	holds   map[int64]int64         // sessions by token
+	live    map[int]bool            // callers whose hold has not ended
 	until   map[int]time.Duration   // when what a caller was told is over
 	alive   map[int64]time.Duration // until when a session is, as far as its proof goes
 	first   head
@@ -138,10 +139,16 @@ func (q *lockQueue) hold(line Line) {
 		return
 	}
 	kind := string(line.Kind)
-	if line.Kind == trace.Promised && line.Until > 0 {
+	switch {
+	case line.Kind == trace.Ended, line.Kind == trace.Released:
+		delete(q.live, caller)
+	case line.Kind == trace.Promised && line.Until > 0:
 		kind = "hold_told"
 		if line.Token == 0 {
 			kind = "lease_told"
+		}
+		if !q.live[caller] {
+			break // what is told of the lease then is not told of the hold
 		}
 		q.until[caller] = max(q.until[caller], line.Clock+line.Until+line.Until/clocks)
 	}
@@ -185,7 +192,7 @@ func (q *lockQueue) session(line Line) {
 	caller, known := q.callers[line.Session]
 	switch {
 	case !known:
-	case line.Kind == trace.Over, line.Kind == trace.Closing, line.Kind == trace.Buried:
+	case line.Kind == trace.Over, line.Kind == trace.Closing, line.Kind == trace.Buried, line.Kind == died:
 		q.add(string(line.Kind), caller, 0, 0)
 	case line.Kind == ended:
 		q.expire(caller, line.Clock)
@@ -203,6 +210,7 @@ func (q *lockQueue) session(line Line) {
 // forget has a caller gone.
 func (q *lockQueue) forget(session int64) {
 	delete(q.until, q.callers[session])
+	delete(q.live, q.callers[session])
 	delete(q.callers, session)
 	maps.DeleteFunc(q.holds, func(_, holder int64) bool { return holder == session })
 }
@@ -228,7 +236,7 @@ func (q *lockQueue) place(line Line) {
 		if line.Clock > q.alive[session] {
 			kind = "granted late"
 		}
-		q.holds[line.Token] = session
+		q.holds[line.Token], q.live[q.callers[session]] = session, true
 		q.first.settled = q.first.settled || q.first.place == q.places[line.Place]
 		q.add(kind, q.callers[session], q.places[line.Place], q.tokens[line.Token])
 	case trace.Left:

@@ -81,11 +81,13 @@ func told() *Recorder {
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: 2 * time.Second})
 	r.Step(trace.Step{Kind: trace.Ended, Session: 1, Token: 11})
 	r.Step(trace.Step{Kind: trace.Status, Session: 1, Token: 11})
-	r.Step(trace.Step{Kind: trace.Promised, Session: 1}) // nothing is said of a lease that is over
-	now = 5*time.Second + 30*time.Millisecond            // on a caller's clock that is slow, too
+	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: 9 * time.Second}) // but not of the hold
+	r.Step(trace.Step{Kind: trace.Promised, Session: 1})                         // nothing is said of a lease that is over
+	now = 5*time.Second + 30*time.Millisecond                                    // on a caller's clock that is slow, too
 	r.Step(trace.Step{Kind: trace.Granted, Place: first, Token: 11})
 	r.Change(simulation.Change{Session: 1, Ended: true, Gone: []simulation.Lost{{Path: first, Owner: 1}}})
 	r.Step(trace.Step{Kind: trace.Made, Session: 1, Place: first}) // as its answer came
+	r.Step(trace.Step{Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_2-lock-"})
 	return r
 }
 
@@ -94,7 +96,7 @@ func TestATraceOfALockTellsWhatItsCallerIsTold(t *testing.T) {
 	for _, step := range Locks(recorded(t, told()))[0].Steps {
 		got = append(got, fmt.Sprint(step.Kind, " ", step.Caller))
 	}
-	want := "asked 1, created 1, granted 1, held 1, promised 1, hold_told 1, lease_told 1, ended 1, status 1, granted late 1, expires 1, lost 1, end 0"
+	want := "asked 1, created 1, granted 1, held 1, promised 1, hold_told 1, lease_told 1, ended 1, status 1, lease_told 1, granted late 1, expires 1, lost 1, end 0"
 	if all := strings.Join(got, ", "); all != want {
 		t.Errorf("%s, not\n%s", all, want)
 	}
