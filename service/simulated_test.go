@@ -192,7 +192,9 @@ func (p *play) disturb(over context.Context) {
 		p.hosts[p.dice.IntN(2)].asleep.Add(int64(while))
 	case 5:
 		host := &p.hosts[p.dice.IntN(2)]
-		host.force(over, while/16)
+		if p.dice.IntN(2) == 0 {
+			host.force(over, while/16)
+		}
 		host.stop(while / 4)
 		host.start()
 	}

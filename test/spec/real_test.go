@@ -42,7 +42,7 @@ func build(t *testing.T, program string, options ...string) string {
 	return path
 }
 
-// disturb plays one round in which a follower is cut from its leader again and again, and returns what was done about the locks that everybody wants.
+// disturb plays one round in which a follower is cut from its leader again and again, and returns what was done about locks.
 func disturb(t *testing.T, sidecar, chaos string, round int) []traces.Line {
 	t.Helper()
 	steps, out := t.TempDir(), t.TempDir()

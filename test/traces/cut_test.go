@@ -96,7 +96,8 @@ func TestATraceOfALockTellsWhatItsCallerIsTold(t *testing.T) {
 	for _, step := range Locks(recorded(t, told()))[0].Steps {
 		got = append(got, fmt.Sprint(step.Kind, " ", step.Caller))
 	}
-	want := "asked 1, created 1, granted 1, held 1, promised 1, hold_told 1, lease_told 1, ended 1, status 1, lease_told 1, granted late 1, expires 1, lost 1, end 0"
+	want := "asked 1, created 1, granted 1, held 1, promised 1, hold_told 1, lease_told 1, ended 1, " +
+		"status 1, lease_told 1, granted late 1, expires 1, lost 1, end 0"
 	if all := strings.Join(got, ", "); all != want {
 		t.Errorf("%s, not\n%s", all, want)
 	}

@@ -17,8 +17,8 @@ const died trace.Kind = "died"
 // moment is how exactly a real ensemble tells when it has done something.
 const moment = time.Millisecond
 
-// Real is one record of what sidecars have said, a record each, and of what an ensemble has logged meanwhile, below root. All of them have the same
-// clock, save that the ensemble leaves out parts of milliseconds: it is taken to have done something at the beginning of one, or, if the
+// Real is one record of what sidecars have said, a record each, and of what an ensemble has logged meanwhile, below root. All of them have the
+// same clock, save that the ensemble leaves out parts of milliseconds: it is taken to have done something at the beginning of one, or, if the
 // code's asking for it is told in that millisecond, right after that.
 func Real(log *txnlog.Log, sidecars [][]Line, root string) (all []Line) {
 	m := merger{root: root + "/", ahead: map[int64]time.Duration{}, owners: map[string]int64{}}
@@ -71,7 +71,7 @@ func (m *merger) told(lines []Line) (told []Line) {
 // changes are what the ensemble has done with the sidecars' sessions, and below the root.
 func (m *merger) changes(log *txnlog.Log) (all []Line) {
 	for _, t := range log.Transactions {
-		at := time.Duration(t.Time.UnixNano())
+		at := time.Duration(t.Time.UnixNano()) //nolint:forbidigo // it is the ensemble that tells the time
 		note := func(line Line) {
 			line.At, line.Session = at, t.Session
 			owner := cmp.Or(line.Owner, t.Session)

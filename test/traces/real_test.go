@@ -40,8 +40,8 @@ func TestStepsAndTransactionsAreInOneOrder(t *testing.T) {
 	for _, line := range Real(log, [][]Line{sidecar}, "/locks") {
 		got = append(got, fmt.Sprint(line.Kind, " ", line.At.Microseconds(), " ", line.Clock.Milliseconds()))
 	}
-	want := "session made -500 101, opened 0 101, asked 1000 0, node made 500 102, made 1100 0, leaving 2500 0, node gone 2500 104, left 3400 0, " +
-		"node made 4500 106, asked 6000 0, promised 6500 0, died 6500 0, session ended 7500 109"
+	want := "session made -500 101, opened 0 101, asked 1000 0, node made 500 102, made 1100 0, leaving 2500 0, " +
+		"node gone 2500 104, left 3400 0, node made 4500 106, asked 6000 0, promised 6500 0, died 6500 0, session ended 7500 109"
 	if all := strings.Join(got, ", "); all != want {
 		t.Errorf("%s, not\n%s", all, want)
 	}
