@@ -139,6 +139,12 @@ bench-clients: build ## Measure what each client costs over bare stubs
 spec: ## Check the models in TLA+, of sessions, locks, sequences and configuration, and that they refute each mistake
 	go test -count=1 -v -tags spec -timeout 30m ./test/spec
 
+SCHEDULES ?= 60
+.PHONY: traces
+traces: ## Hold 1,000 traces of 60 random schedules on each stage against the models, and 5 rounds on real ensembles; goes on where it was stopped. SCHEDULES=600 for more
+	@mkdir -p bin
+	go test -count=1 -v -tags spec -timeout 6h ./test/spec -run 'TheModelsDo$$' -rounds 5 -schedules $(SCHEDULES) -report $(CURDIR)/bin/traces-report
+
 .PHONY: fuzz
 fuzz: ## Fuzz every parser, decoder and request, a minute each; FUZZTIME=10s for less
 	tools/fuzz

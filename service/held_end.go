@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 // settle ends on our side what the stream had, before its status is sent: from here on Check answers that it is over.
@@ -60,6 +61,7 @@ func (s *heldStream[P, M]) endHold(ctx context.Context, why error) error {
 // giveUp lets go of the place, after the status, and when nobody counts on the hold any more. Where places have names, the lease can
 // take one under the same name when that is done, and not before: the name alone would not tell the new one from the old.
 func (s *heldStream[P, M]) giveUp(ctx context.Context) {
+	s.told.says(trace.Status)
 	defer s.box.wait()
 	if s.recipe.again != nil {
 		defer s.lease.drop(s.recipe.resource)
@@ -128,7 +130,11 @@ func (s *heldStream[P, M]) stopTelling(ctx context.Context, why error) {
 	if mayNotHear(ctx, s.caller, why) {
 		s.told.note(s.caller, s.lease.session.ValidFor())
 	}
-	s.told.close()
+	end := trace.Ended
+	if why == nil || s.lease.wasClosed() {
+		end = trace.Released
+	}
+	s.told.close(end)
 	if s.gaveUp || isClosed(s.caller.Left()) {
 		s.counting = s.told.noted()
 		delete(s.counting, s.caller.Ending)
@@ -157,30 +163,34 @@ func (s *heldStream[P, M]) outlast() {
 	if s.gaveUp {
 		own = after(0)
 	}
-	outlast(s.counted(), s.lease, own, s.acknowledged.closed)
-}
-
-// outlast returns when none of those counts any more on something that stands on the lease.
-func outlast(counting map[*caller.Ending]time.Time, on *lease, own, acknowledged <-chan struct{}) {
-	for connection, until := range counting {
-		timer := time.NewTimer(time.Until(until))
-		outlastOne(on, []<-chan struct{}{connection.Left(), own}, timer.C, acknowledged)
-		timer.Stop()
+	if why := outlast(s.counted(), s.lease, own, s.acknowledged.closed); why != "" {
+		s.told.says(why)
 	}
 }
 
-func outlastOne(on *lease, both []<-chan struct{}, over <-chan time.Time, acknowledged <-chan struct{}) {
+// outlast returns when none of those counts any more on something that stands on the lease, and why, if not for what they were told being over.
+func outlast(counting map[*caller.Ending]time.Time, on *lease, own, acknowledged <-chan struct{}) (why trace.Kind) {
+	for connection, until := range counting {
+		timer := time.NewTimer(time.Until(until))
+		why = cmp.Or(outlastOne(on, []<-chan struct{}{connection.Left(), own}, timer.C, acknowledged), why)
+		timer.Stop()
+	}
+	return why
+}
+
+func outlastOne(on *lease, both []<-chan struct{}, over <-chan time.Time, acknowledged <-chan struct{}) (why trace.Kind) {
 	for _, left := range both {
 		select {
 		case <-left:
 		case <-over:
-			return
+			return ""
 		case <-acknowledged:
-			return
+			return trace.Acknowledged
 		case <-on.session.Done():
-			return
+			return ""
 		}
 	}
+	return trace.Deserted
 }
 
 // leaveLease takes the stream off its lease, after the status, when nobody counts on the hold any more: the lease may end

@@ -46,6 +46,7 @@ func (h *hold) tell(to caller.Caller) time.Duration {
 func (s *heldStream[P, M]) beginHold(made *hold) (id string) {
 	made.kind, made.lease, made.granted = s.recipe.resource.kind, s.lease, time.Now()
 	made.told, made.released, made.gone = &s.told, s.acknowledged, make(chan struct{})
+	s.told.begin(s.lease.told.session, made.token)
 	s.services.held.enter(math.MaxInt)
 	s.lease.has(s.recipe.all(), made.token)
 	if claimed := s.started.claimed(); claimed != nil && claimed.token == made.token {

@@ -67,6 +67,13 @@ func (l *lease) endBy(closer *caller.Ending, why error) {
 	}
 }
 
+// wasClosed says whether its caller has closed it.
+func (l *lease) wasClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closer != nil
+}
+
 // counting is until when those may count who were told of the lease's validity, or of that of something that stands on it.
 func (l *lease) counting(told *tellings) map[*caller.Ending]time.Time {
 	counting := later(told.noted(), l.told.noted())
@@ -174,6 +181,7 @@ func (l *leases) beginWith(
 		ended: make(chan struct{}), gone: make(chan struct{}), resources: map[resource]*possession{},
 		waits: l.options.waits(),
 	}
+	made.told.begin(session.Key().ID, 0)
 	l.mu.Lock()
 	l.serial = max(l.serial+1, time.Now().UnixNano()) //nolint:forbidigo // so that a page token from before a restart names older leases
 	made.serial, made.logID = l.serial, logIDOf(l.serial)

@@ -16,7 +16,6 @@ import (
 	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
-	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
 	"github.com/sidekeeper/sidekeeper/test/support/standin"
@@ -41,17 +40,14 @@ func inRing(t *testing.T, test func(*ring)) {
 			r.ensemble.Await()
 			var end context.CancelFunc
 			r.over, end = context.WithCancel(context.Background())
-			var clients [2]*zookeeper.Client
-			for host := range clients {
-				r.services = append(r.services, nil)
-				r.services[host], clients[host] = r.sidecar(host)
+			for number := range r.hosts {
+				r.services = append(r.services, r.host(number).sidecar.Load().Services)
 			}
 			test(r)
 			end()
 			r.streams.Wait()
-			for host, client := range clients {
-				_ = r.services[host].Stop(context.Background())
-				client.Close()
+			for number := range r.hosts {
+				r.hosts[number].stop(0)
 			}
 		})
 	}

@@ -2,42 +2,75 @@ package service
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/types/known/durationpb"
 
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 	"github.com/sidekeeper/sidekeeper/test/support/bubble"
+	"github.com/sidekeeper/sidekeeper/test/traces"
 )
 
 // What is tested here is that streams end before the next grant on an ensemble of three whose servers die, freeze and are cut
 // off: handlers, recipes and sessions as they are, in virtual time. Only gRPC's transport is left out.
 
-const simulatedSeeds = 24
+var (
+	firstSeed      = flag.Uint64("seed", 0, "the first of the random courses on a simulated ensemble")
+	simulatedSeeds = flag.Uint64("seeds", 24, "how many random courses on a simulated ensemble to run")
+	recorded       = flag.String("traces", "", "the folder into which each of them is written as a trace; nothing else may run beside them")
+)
 
 func TestAStreamEndsBeforeTheNextGrantWhateverFails(t *testing.T) {
 	t.Parallel()
 	grants, losses := 0, 0
-	for seed := range uint64(simulatedSeeds) {
-		bubble.Test(t, func(t *testing.T) {
-			p := &play{T: t, dice: rand.New(rand.NewPCG(seed, 0)), seed: seed}
-			p.run()
-			grants, losses = grants+p.grants, losses+p.losses
+	for seed := *firstSeed; seed < *firstSeed+*simulatedSeeds; seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			options := simulation.Options{Seed: seed, Hosts: 2}
+			defer record(t, &options)()
+			bubble.Test(t, func(t *testing.T) {
+				p := &play{T: t, dice: rand.New(rand.NewPCG(seed, 0)), seed: seed}
+				p.run(options)
+				grants, losses = grants+p.grants, losses+p.losses
+			})
 		})
 	}
 	t.Logf("%d grants, %d of them lost", grants, losses)
-	if grants < 5*simulatedSeeds || losses < simulatedSeeds/6 {
+	if *recorded == "" && (grants < 5*int(*simulatedSeeds) || losses < int(*simulatedSeeds)/6) {
 		t.Error("too little happens")
+	}
+}
+
+// record has what is done written into a file, if that was asked for.
+func record(t *testing.T, options *simulation.Options) (keep func()) {
+	t.Helper()
+	if *recorded == "" {
+		return func() {}
+	}
+	recorder := traces.NewRecorder()
+	options.Committed = recorder.Change
+	stop := trace.Listen(recorder.Step)
+	return func() {
+		stop()
+		if err := recorder.Write(filepath.Join(*recorded, fmt.Sprintf("service-%04d.jsonl", options.Seed))); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -47,6 +80,7 @@ type play struct {
 	seed     uint64
 	dice     *rand.Rand
 	ensemble *simulation.Ensemble
+	hosts    [2]simulatedHost
 
 	mu             sync.Mutex
 	open           map[*simulatedStream]bool // streams that say the lock is held
@@ -64,57 +98,84 @@ func (e simulatedEnsemble) Open(ctx context.Context, timeout time.Duration) (Ses
 	return session, nil
 }
 
-func (p *play) run() {
+func (p *play) run(options simulation.Options) {
 	p.open = map[*simulatedStream]bool{}
-	p.ensemble = simulation.New(simulation.Options{Seed: p.seed, Hosts: 2})
+	p.ensemble = simulation.New(options)
 	defer p.ensemble.Close()
 	p.ensemble.Await()
 	over, end := context.WithCancel(context.Background())
-	var callers, clients sync.WaitGroup
-	for host := range 2 {
-		services, client := p.sidecar(host)
-		for range 3 {
+	var callers, sidecars sync.WaitGroup
+	for number := range p.hosts {
+		host := p.host(number)
+		for _, act := range []func(context.Context, *simulatedHost, *rand.Rand){p.call, p.call, p.lease, p.revoke} {
 			dice := rand.New(rand.NewPCG(p.dice.Uint64(), 1))
-			callers.Go(func() { p.call(over, services, dice) })
+			callers.Go(func() { act(over, host, dice) })
 		}
-		clients.Go(func() {
-			callers.Wait()
-			if err := services.Stop(context.Background()); err != nil {
-				p.Error(err)
-			}
-			client.Close()
-		})
 	}
 	for range 10 {
-		p.disturb()
+		p.disturb(over)
 	}
 	p.ensemble.Heal()
 	p.progress()
 	end()
-	clients.Wait()
+	callers.Wait()
+	for number := range p.hosts {
+		sidecars.Go(func() { p.hosts[number].stop(0) })
+	}
+	sidecars.Wait()
 	time.Sleep(30 * time.Second) // until what was left behind has expired
 	if names := p.ensemble.Names("/locks/orders"); len(names) > 0 {
 		p.Errorf("seed %d: left behind: %q", p.seed, names)
 	}
 }
 
-func (p *play) sidecar(host int) (*Services, *zookeeper.Client) {
-	began, timeout := time.Now(), []time.Duration{4 * time.Second, 8 * time.Second}[p.dice.IntN(2)]
+// A simulatedHost runs a sidecar, one after the other.
+type simulatedHost struct {
+	*play
+	number  int
+	timeout time.Duration
+	asleep  atomic.Int64 // for how long it was suspended, which its clock has counted and its timers have not
+
+	sidecar atomic.Pointer[simulatedSidecar]
+}
+
+type simulatedSidecar struct {
+	*Services
+	client *zookeeper.Client
+}
+
+func (p *play) host(number int) *simulatedHost {
+	host := &p.hosts[number]
+	host.play, host.number, host.timeout = p, number, []time.Duration{4 * time.Second, 8 * time.Second}[p.dice.IntN(2)]
+	host.start()
+	return host
+}
+
+func (h *simulatedHost) start() {
+	began := time.Now()
 	client, err := zookeeper.New(zookeeper.Config{
-		Servers: p.ensemble.Addresses(), SessionTimeout: timeout, TickTime: 2 * time.Second, SyncLimit: 5,
+		Servers: h.ensemble.Addresses(), SessionTimeout: h.timeout, TickTime: 2 * time.Second, SyncLimit: 5,
 		Heartbeat: 2 * time.Second, Directories: []string{"/locks"},
-		Dial: p.ensemble.Dialer(host), Clock: func() time.Duration { return time.Since(began) },
+		Dial: h.ensemble.Dialer(h.number), Clock: func() time.Duration { return time.Since(began) + time.Duration(h.asleep.Load()) },
 	})
 	if err != nil {
-		p.Fatal(err)
+		h.Fatal(err)
 	}
-	return New(Options{LockRoot: "/locks", SessionTimeout: timeout}, simulatedEnsemble{client}), client
+	h.sidecar.Store(&simulatedSidecar{New(Options{LockRoot: "/locks", SessionTimeout: h.timeout}, simulatedEnsemble{client}), client})
+}
+
+func (h *simulatedHost) stop(patience time.Duration) {
+	stopped := h.sidecar.Load()
+	if err := stopped.Drain(context.Background(), patience); err != nil {
+		h.Error(err)
+	}
+	stopped.client.Close()
 }
 
 // disturb has something fail for some time, not always until the next thing does.
-func (p *play) disturb() {
+func (p *play) disturb(over context.Context) {
 	e, server, while := p.ensemble, p.dice.IntN(3), time.Duration(p.dice.Int64N(int64(14*time.Second)))
-	switch p.dice.IntN(4) {
+	switch p.dice.IntN(6) {
 	case 0:
 		e.Kill(server)
 		time.AfterFunc(while, func() { e.Start(server) })
@@ -127,6 +188,15 @@ func (p *play) disturb() {
 	case 3:
 		e.CutHost(p.dice.IntN(2), server, true, p.dice.IntN(2) == 0)
 		time.AfterFunc(while, func() { e.Heal() })
+	case 4:
+		p.hosts[p.dice.IntN(2)].asleep.Add(int64(while))
+	case 5:
+		host := &p.hosts[p.dice.IntN(2)]
+		if p.dice.IntN(2) == 0 {
+			host.force(over, while/16)
+		}
+		host.stop(while / 4)
+		host.start()
 	}
 	time.Sleep(time.Duration(p.dice.Int64N(int64(12 * time.Second))))
 }
@@ -146,36 +216,139 @@ func (p *play) granted() int {
 	return p.grants
 }
 
+// from is the context of a caller, over a connection of its own.
+func from(ctx context.Context) context.Context {
+	from := caller.OutOfSight()
+	from.Identity = "caller"
+	return peer.NewContext(ctx, &peer.Peer{AuthInfo: from})
+}
+
 // call acquires again and again.
-func (p *play) call(over context.Context, services *Services, dice *rand.Rand) {
-	handler := &lockService{services: services, directory: services.lockDirectory()}
+func (p *play) call(over context.Context, host *simulatedHost, dice *rand.Rand) {
+	over = from(over)
 	for over.Err() == nil {
+		p.acquire(over, host.sidecar.Load(), "", dice)
+	}
+}
+
+// acquire acquires once, on the lease, if there is one.
+func (p *play) acquire(over context.Context, sidecar *simulatedSidecar, lease string, dice *rand.Rand) {
+	handler := &lockService{services: sidecar.Services, directory: sidecar.lockDirectory()}
+	ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(over, nil))
+	defer cancel()
+	stream := &simulatedStream{
+		play: p, ctx: ctx, cancel: cancel, handler: handler, patience: time.Duration(dice.Int64N(int64(9 * time.Second))),
+		asks: time.Duration(dice.Int64N(int64(5 * time.Second))), hears: dice.IntN(3) > 0, ended: make(chan struct{}),
+	}
+	if dice.IntN(4) == 0 { // it does not wait for long
+		time.AfterFunc(stream.patience, cancel)
+	}
+	err := handler.Acquire(&lockv1.AcquireRequest{Name: "orders", LeaseId: lease}, stream)
+	p.ends(stream, err)
+	caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
+	cancel()
+	stream.asking.Wait()
+	select {
+	case <-over.Done():
+	case <-time.After(time.Duration(dice.Int64N(int64(time.Second)))):
+	}
+}
+
+// lease opens a lease again and again, and acquires on it for some time.
+func (p *play) lease(over context.Context, host *simulatedHost, dice *rand.Rand) {
+	over = from(over)
+	for over.Err() == nil {
+		sidecar := host.sidecar.Load()
+		handler := &leaseService{services: sidecar.Services}
 		ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(over, nil))
-		stream := &simulatedStream{play: p, ctx: ctx, cancel: cancel, patience: time.Duration(dice.Int64N(int64(9 * time.Second)))}
-		err := handler.Acquire(&lockv1.AcquireRequest{Name: "orders"}, stream)
-		p.ended(stream, err)
-		caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
+		stream := &ringStream[*leasev1.OpenResponse]{ctx: ctx, events: make(chan *leasev1.OpenResponse, 1000)}
+		var using sync.WaitGroup
+		using.Go(func() {
+			defer cancel()
+			select {
+			case <-ctx.Done():
+			case event := <-stream.events:
+				id := event.GetOpened().GetLeaseId()
+				lasting, stop := context.WithTimeout(ctx, time.Duration(dice.Int64N(int64(40*time.Second))))
+				defer stop()
+				for lasting.Err() == nil {
+					p.acquire(lasting, sidecar, id, dice)
+					_, _ = handler.Check(ctx, &leasev1.CheckRequest{LeaseId: id}) // says if it is lost
+				}
+			}
+		})
+		_ = handler.Open(&leasev1.OpenRequest{}, stream) // the same
 		cancel()
+		caller.StatsHandler{}.HandleRPC(ctx, &stats.End{})
+		using.Wait()
 		time.Sleep(time.Duration(dice.Int64N(int64(time.Second))))
 	}
 }
 
-// A simulatedStream is an Acquire stream whose caller leaves some time after it was granted the lock.
+// revoke has whoever holds end by force, once in a while.
+func (p *play) revoke(over context.Context, host *simulatedHost, dice *rand.Rand) {
+	for over.Err() == nil {
+		host.force(over, time.Duration(dice.Int64N(int64(2*time.Second))))
+		select {
+		case <-over.Done():
+		case <-time.After(time.Duration(dice.Int64N(int64(30 * time.Second)))):
+		}
+	}
+}
+
+// force has whoever holds end after this grace. It may fail, as much else does.
+func (h *simulatedHost) force(ctx context.Context, grace time.Duration) {
+	services := h.sidecar.Load().Services
+	ctx, cancel := context.WithTimeout(caller.Operating(ctx), 5*time.Second)
+	defer cancel()
+	handler := &lockService{services: services, directory: services.lockDirectory()}
+	_, _ = handler.Revoke(ctx, &lockv1.RevokeRequest{Name: "orders", Grace: durationpb.New(grace)})
+}
+
+// A simulatedStream is an Acquire stream whose caller leaves some time after it was granted the lock, and asks until then whether it holds it.
 type simulatedStream struct {
 	grpc.ServerStream
 	*play
 	ctx      context.Context
 	cancel   context.CancelFunc
+	handler  *lockService
 	patience time.Duration
+	asks     time.Duration // how often
+	hears    bool          // it acknowledges an end that it did not ask for
+	hold     string
+	ended    chan struct{}
+	asking   sync.WaitGroup
 }
 
 func (s *simulatedStream) Context() context.Context     { return s.ctx }
 func (s *simulatedStream) SendHeader(metadata.MD) error { return nil }
 func (s *simulatedStream) Send(m *lockv1.AcquireResponse) error {
 	if granted := m.GetGranted(); granted != nil {
+		s.hold = granted.GetHoldId()
 		s.enter(s, granted.GetFencingToken())
+		s.asking.Go(s.ask)
 	}
 	return nil
+}
+
+// ask asks for the hold again and again, and acknowledges its end some time after that.
+func (s *simulatedStream) ask() {
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.ended:
+			if s.hears {
+				time.Sleep(s.asks / 4)
+				_, _ = s.handler.Release(s.ctx, &lockv1.ReleaseRequest{HoldId: s.hold}) // says how the hold has ended
+			}
+			return
+		case <-time.After(s.asks):
+			if _, err := s.handler.Check(s.ctx, &lockv1.CheckRequest{HoldIds: []string{s.hold}}); err != nil && s.ctx.Err() == nil {
+				s.Errorf("seed %d: Check: %v", s.seed, err)
+			}
+		}
+	}
 }
 
 // enter notes that a stream says the lock is held: no other may.
@@ -198,18 +371,22 @@ func (p *play) enter(s *simulatedStream, token int64) {
 	})
 }
 
-// ended notes how a stream has ended. One that held and was not left by its caller must say that the lease is lost.
-func (p *play) ended(s *simulatedStream, err error) {
+// ends notes how a stream has ended. One that held and was not left by its caller must say that the lease is lost, or the lock revoked.
+func (p *play) ends(s *simulatedStream, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	close(s.ended)
 	open := p.open[s]
 	delete(p.open, s)
 	if !open || s.ctx.Err() != nil {
 		return
 	}
-	p.losses++
 	answer, reason := StatusOf(err)
-	if err == nil || answer.Code() != codes.Aborted || reason != "LEASE_LOST" {
+	if reason == "LEASE_LOST" {
+		p.losses++
+	}
+	expected := map[string]codes.Code{"LEASE_LOST": codes.Aborted, "LOCK_REVOKED": codes.Aborted, "SIDECAR_STOPPING": codes.Aborted}
+	if code, known := expected[reason]; err == nil || !known || answer.Code() != code {
 		p.Errorf("seed %d: a hold ended with %s", p.seed, fmt.Sprint(err))
 	}
 }

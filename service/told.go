@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/caller"
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 // clocks is what part of a time that others count, on a clock that may be slow, is to be waited for in addition, on one that may be
@@ -18,6 +19,8 @@ type tellings struct {
 	mu     sync.Mutex
 	until  map[*caller.Ending]time.Time
 	closed bool
+
+	session, token int64 // whose they are; the lease's without a token
 }
 
 // note notes that a caller is about to be told this validity. It returns false, and the caller must not be told, if the hold
@@ -28,6 +31,7 @@ func (t *tellings) note(to caller.Caller, validity time.Duration) bool {
 	if t.closed {
 		return false
 	}
+	t.trace(trace.Promised, validity)
 	now := time.Now()
 	if until := now.Add(validity + validity/clocks); validity > 0 && to.Ending != nil && until.After(t.until[to.Ending]) {
 		maps.DeleteFunc(t.until, func(_ *caller.Ending, until time.Time) bool { return until.Before(now) })
@@ -46,11 +50,41 @@ func (t *tellings) noted() map[*caller.Ending]time.Time {
 	return maps.Clone(t.until)
 }
 
+// begin says whose they are.
+func (t *tellings) begin(session, token int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.session, t.token = session, token
+	if token != 0 {
+		t.trace(trace.Held, 0)
+	}
+}
+
 // close has nothing told any more.
-func (t *tellings) close() {
+func (t *tellings) close(end trace.Kind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
+	t.saysLocked(end)
+}
+
+// says has a step of the hold's told, if there is one.
+func (t *tellings) says(step trace.Kind) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.saysLocked(step)
+}
+
+func (t *tellings) saysLocked(step trace.Kind) {
+	if t.token != 0 {
+		t.trace(step, 0)
+	}
+}
+
+func (t *tellings) trace(kind trace.Kind, validity time.Duration) {
+	if t.session != 0 {
+		trace.Tell(trace.Step{Kind: kind, Session: t.session, Token: t.token, Until: validity})
+	}
 }
 
 // A latch is closed once, by whoever comes first.

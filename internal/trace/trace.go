@@ -13,7 +13,7 @@ import (
 // A Kind is what a step does.
 type Kind string
 
-// What is done with sessions, and with places in the queues of locks.
+// What is done with sessions, with places in the queues of locks, and with holds on the way to their callers.
 const (
 	Opened   Kind = "opened"   // the ensemble has made the session
 	Attached Kind = "attached" // the session has come back over another connection
@@ -28,6 +28,16 @@ const (
 	Granted Kind = "granted" // the place is held
 	Leaving Kind = "leaving" // the place is about to be deleted: nobody counts on it
 	Left    Kind = "left"    // the ensemble has answered that it is gone
+
+	Buried Kind = "buried" // whoever had the session has ended: the ensemble may be asked to close it, though it was lost
+
+	Held         Kind = "held"         // the hold has a stream, which tells its caller of it
+	Promised     Kind = "promised"     // a caller is about to be told that it holds, for as long as Until says
+	Released     Kind = "released"     // the hold is over for its caller, who has given it up: it is told nothing of it any more
+	Ended        Kind = "ended"        // the same, but it was not asked for
+	Status       Kind = "status"       // the stream's status was handed to the transport
+	Acknowledged Kind = "acknowledged" // the caller has said that it does not count on the hold
+	Deserted     Kind = "deserted"     // whoever counted on the ended hold, and had been told for longer, has left
 )
 
 // A Step is one thing that was done. All times are by the sidecar's clock.
@@ -35,10 +45,10 @@ type Step struct {
 	Kind    Kind
 	Session int64  // 0 if the place's tells which it is
 	Place   string // the path of the place's node; before that is known, what it begins with
-	Token   int64  // Granted's fencing token
+	Token   int64  // Granted's fencing token, and that of a hold; 0 where a caller is told of the lease
 
 	Sent, Answered time.Duration        // the handshake or the transaction
-	Until          time.Duration        // the session is alive until then for certain, as far as its proof goes
+	Until          time.Duration        // the session is alive until then for certain, as far as its proof goes; for Promised, from now on
 	Clock          func() time.Duration // the sidecar's clock; Opened's alone
 }
 

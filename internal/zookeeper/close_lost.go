@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
 const (
@@ -27,6 +29,7 @@ const (
 // without contact. What it owned would else stand until it expires, which packets that were under way may put off. See the package
 // comment for when and how. It does not wait.
 func (s *Session) closeLost() {
+	trace.Tell(trace.Step{Kind: trace.Buried, Session: s.ID()})
 	s.mu.Lock()
 	unheard := errors.Is(s.err, errUnproved) || errors.Is(s.err, errUnseen) || errors.Is(s.err, errClosed) && !s.heardOf.Load()
 	late := unheard && s.id != 0 && !s.brief && !s.closedLate

@@ -24,7 +24,7 @@ type charter struct {
 var charters = []charter{
 	{folder: "gen"},
 	{folder: "recipes", ours: []string{"internal/trace"}, closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal"}, closed: zooKeeper},
+	{folder: "service", ours: []string{"gen", "recipes", "internal/caller", "internal/journal", "internal/trace"}, closed: zooKeeper},
 	{
 		folder: "internal/server",
 		ours: []string{
@@ -84,7 +84,10 @@ var charters = []charter{
 	{folder: "test/support/expect", closed: zooKeeper},
 	{folder: "test/ensemble", ours: []string{"test/support"}, closed: wire},
 	{folder: "test/simulation", ours: []string{"internal/embedded"}, closed: slices.Concat(wire, logs, zooKeeper)},
-	{folder: "test/traces", ours: []string{"internal/trace", "test/simulation"}, closed: slices.Concat(wire, logs, zooKeeper)},
+	{
+		folder: "test/traces", ours: []string{"internal/trace", "test/simulation", "test/chaos/txnlog"},
+		closed: slices.Concat(wire, logs, zooKeeper),
+	},
 	{folder: "test/kube", ours: []string{"test/support"}, closed: slices.Concat(wire, logs, zooKeeper)},
 	{folder: "test/bench", ours: []string{"test/support", "clients/go", "gen"}, closed: logs},
 	{folder: "test/chaos", ours: []string{"test/support", "clients/go", "gen"}, closed: logs},

@@ -9,15 +9,21 @@ CONSTANT Loud     \* whether each step that is reached is told
 
 VARIABLES trace,  \* which
           position, \* the step that comes next
-          absent  \* callers whose creation was found not to have been carried out, and who have not asked again
+          absent, \* callers whose creation was found not to have been carried out, and who have not asked again
+          served, \* callers whose hold has a stream, which alone ends it
+          closed  \* those of them whose stream has its status
 
-Told    == <<trace, position, absent>>
+Told    == <<trace, position, absent, served, closed>>
 Step    == Traces[trace][position]
 Caller  == Step.caller
 Carried == /\ asked[Caller] = "sent" /\ Create(Caller) /\ log' # log
 Failed  == /\ asked[Caller] = "sent" /\ Create(Caller) /\ log' = log
 
-TraceInit == Init /\ trace \in 1..Len(Traces) /\ position = 1 /\ absent = {}
+TraceInit == Init /\ trace \in 1..Len(Traces) /\ position = 1 /\ absent = {} /\ served = {} /\ closed = {}
+
+\* What a caller is told for how long counts.
+Promise == [hold_told |-> "hold", lease_told |-> "lease"]
+Promised == Promise[Step.kind]
 
 (* ---- what is not told ---- *)
 
@@ -26,17 +32,30 @@ Fill ==
   /\ Caller # 0
   /\ \/ Step.kind = "granted" /\ ~ENABLED Grant(Caller) /\ See(Caller)
      \/ Step.kind \in {"absent", "lost"} /\ Failed
+     \/ Step.kind \in DOMAIN Promise /\ Promised \notin answers[Caller]
+        /\ IF Promised \in checks[Caller] THEN Answer(Caller, Promised) ELSE Check(Caller, Promised)
   /\ UNCHANGED Told
 
 (* ---- what is told ---- *)
 
-\* By its holder's own hand if it is held; whoever waits counts on nothing.
+\* By its holder's own hand if it is held, unless it has a stream: then that has ended it. Whoever waits counts on nothing.
 GivesUp(c) ==
-  CASE stream[c] = "holds" -> Release(c)
+  CASE stream[c] = "holds" -> c \notin served /\ Release(c)
     [] stream[c] = "waits" -> Force(c)
     [] OTHER -> UNCHANGED variables
 
-Ends(c) == IF stream[c] \in {"waits", "holds"} THEN Force(c) ELSE UNCHANGED variables
+Leaves(c) == (c \in served => c \in closed) /\ GivesUp(c)
+
+Ends(c) == IF stream[c] \in {"waits", "holds"} /\ c \notin served THEN Force(c) ELSE UNCHANGED variables
+
+\* What was told of the lease before the hold ended is told of the hold.
+IsTold(c) == IF Promised = "lease" /\ stream[c] # "holds" THEN UNCHANGED variables ELSE Read(c, Promised)
+
+\* The ensemble has ended its session, with its place if that stood still.
+IsLost(c) ==
+  CASE stream[c] = "none" -> UNCHANGED variables
+    [] stream[c] = "ended" -> Lose(c) \/ (acknowledged[c] /\ GiveUp(c))
+    [] OTHER -> FALSE
 
 \* With all that is promised of it, as it is granted.
 IsGranted(c) ==
@@ -51,12 +70,23 @@ Take(c) ==
     [] Step.kind = "found" -> Search(c) /\ place'[c] = Step.place
     [] Step.kind = "absent" -> Search(c) /\ place'[c] = 0
     [] Step.kind = "granted" -> IsGranted(c)
-    [] Step.kind = "leaving" -> GivesUp(c)
+    [] Step.kind = "still" -> ~(stream[c] = "waits" /\ place[c] = Step.place) /\ UNCHANGED variables
+    [] Step.kind = "held" -> stream[c] = "holds" /\ UNCHANGED variables
+    [] Step.kind = "promised" -> stream[c] = "holds" /\ UNCHANGED variables
+    [] Step.kind \in DOMAIN Promise -> IsTold(c)
+    [] Step.kind = "expires" -> IF ENABLED Expires(c) THEN Expires(c) ELSE UNCHANGED variables
+    [] Step.kind = "released" -> Release(c)
+    [] Step.kind = "ended" -> stream[c] = "holds" /\ Force(c)
+    [] Step.kind = "status" -> stream[c] = "ended" /\ UNCHANGED variables
+    [] Step.kind \in {"acknowledged", "deserted"} -> IF acknowledged[c] THEN UNCHANGED variables ELSE Hear(c)
+    [] Step.kind = "buried" -> stream[c] \in {"ended", "none"} /\ UNCHANGED variables
+    [] Step.kind = "leaving" -> Leaves(c)
     [] Step.kind = "closing" -> GivesUp(c)
     [] Step.kind = "over" -> Ends(c)
+    [] Step.kind = "died" -> IF stream[c] \in {"waits", "holds"} THEN Force(c) ELSE UNCHANGED variables
     [] Step.kind = "deleted" -> place[c] = Step.place /\ GiveUp(c) /\ log' # log
     [] Step.kind = "left" -> stream[c] = "none" /\ place[c] = 0 /\ UNCHANGED variables
-    [] Step.kind = "lost" -> IF stream[c] = "none" THEN UNCHANGED variables ELSE stream[c] = "ended" /\ Lose(c)
+    [] Step.kind = "lost" -> IsLost(c)
     [] OTHER -> FALSE
 
 Over == Step.kind = "end" /\ Standing(Len(log)) = {} /\ (\A c \in Callers : stream[c] = "none") /\ UNCHANGED variables
@@ -67,6 +97,10 @@ Follow ==
   /\ absent' = CASE Step.kind = "absent" -> absent \union {Caller}
                  [] Step.kind \in {"asked", "lost"} -> absent \ {Caller}
                  [] OTHER -> absent
+  /\ served' = CASE Step.kind = "held" -> served \union {Caller}
+                 [] Caller # 0 /\ stream'[Caller] = "none" -> served \ {Caller}
+                 [] OTHER -> served
+  /\ closed' = IF Step.kind = "status" THEN closed \union {Caller} ELSE closed \intersect served'
 
 TraceNext == position <= Len(Traces[trace]) /\ (Fill \/ Follow)
 

@@ -46,7 +46,7 @@ Take(s) ==
   CASE Step.kind = "opened" -> Step.sent = 1 /\ UNCHANGED variables /\ Believes(s)
     [] Step.kind = "attached" -> phase = 4 /\ Answer(s, 1) /\ Believes(s)
     [] Step.kind = "proved" -> phase = 2 /\ Answer(s, 1) /\ Believes(s)
-    [] Step.kind \in {"closing", "over"} -> UNCHANGED variables
+    [] Step.kind \in {"closing", "over", "died"} -> UNCHANGED variables
     [] Step.kind = "ended" ->
          /\ expired' = [expired EXCEPT ![s] = TRUE] /\ clock' = Step.clock
          /\ UNCHANGED <<leader, links, following, touched, expiry, now, lost, sidecar, deaths>>
@@ -60,7 +60,7 @@ Follow(s) ==
                  [] OTHER -> newest
   /\ standing' = CASE standing # "alive" -> standing
                    [] Step.kind = "closing" -> "given up"
-                   [] Step.kind = "over" -> "over"
+                   [] Step.kind \in {"over", "died"} -> "over"
                    [] OTHER -> standing
 
 TraceNext == position <= Len(Traces[trace]) /\ (Fill(Own1) \/ Follow(Own1))

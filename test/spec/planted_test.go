@@ -45,9 +45,30 @@ func changed[S any](steps []S, i int, to S) []S {
 	return steps
 }
 
+// A hold's caller is told of it, hears of its end, and says so.
+func toldAndEnded() []traces.LockStep {
+	return []traces.LockStep{
+		{Kind: "asked", Caller: 1},
+		{Kind: "created", Caller: 1, Place: 1},
+		{Kind: "made", Caller: 1, Place: 1},
+		{Kind: "granted", Caller: 1, Place: 1, Token: 1},
+		{Kind: "held", Caller: 1},
+		{Kind: "promised", Caller: 1},
+		{Kind: "hold_told", Caller: 1},
+		{Kind: "ended", Caller: 1},
+		{Kind: "status", Caller: 1},
+		{Kind: "acknowledged", Caller: 1},
+		{Kind: "leaving", Caller: 1, Place: 1},
+		{Kind: "deleted", Caller: 1, Place: 1},
+		{Kind: "left", Caller: 1, Place: 1},
+		{Kind: "end"},
+	}
+}
+
 // Each property has a trace that breaks it and nothing else.
 func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
 	t.Parallel()
+	leaseTold, over := traces.LockStep{Kind: "lease_told", Caller: 1}, traces.LockStep{Kind: "over", Caller: 1}
 	planted := []struct {
 		name  string
 		steps []traces.LockStep
@@ -64,6 +85,21 @@ func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
 		{"a place stands that was left", without(handOver(), 8), 9},
 		{"a session ends under its holder", without(handOver(), 11), 12},
 		{"a place is left behind", slices.Delete(handOver(), 11, 13), 12},
+		{"whoever is the first waits", append(handOver()[:3], traces.LockStep{Kind: "still", Caller: 1, Place: 1}), 4},
+		{"a lock is granted though its session is not proved", changed(handOver(), 3, traces.LockStep{Kind: "granted late", Caller: 1}), 4},
+		{"a hold ends and is acknowledged", toldAndEnded(), 0},
+		{"what was told of a hold is over", changed(toldAndEnded(), 9, traces.LockStep{Kind: "expires", Caller: 1}), 0},
+		{"whoever was told has left", changed(toldAndEnded(), 9, traces.LockStep{Kind: "deserted", Caller: 1}), 0},
+		{"a hold is given up", without(changed(toldAndEnded(), 7, traces.LockStep{Kind: "released", Caller: 1}), 9), 0},
+		{"a place goes though its caller counts on it", without(toldAndEnded(), 9), 11},
+		{"a place goes though its caller counts on its lease", without(changed(toldAndEnded(), 6, leaseTold), 9), 11},
+		{"a session ends though its caller counts on it", append(toldAndEnded()[:9], traces.LockStep{Kind: "lost", Caller: 1}), 10},
+		{"a caller is told that it holds when that has ended", moved(toldAndEnded(), 5, 7), 8},
+		{"a caller is told for how long when that has ended", moved(toldAndEnded(), 6, 7), 8},
+		{"a place is left before the end is told", moved(toldAndEnded(), 8, 10), 10},
+		{"an end is told that is none yet", moved(toldAndEnded(), 8, 6), 7},
+		{"a lost session is closed before its stream has ended", slices.Insert(toldAndEnded(), 7, traces.LockStep{Kind: "buried", Caller: 1}), 8},
+		{"a lost session's stream does not end", append(toldAndEnded()[:7], over, traces.LockStep{Kind: "lost", Caller: 1}), 9},
 		{"a place is taken by another hand", changed(handOver(), 8, traces.LockStep{Kind: "taken", Caller: 1, Place: 1}), 9},
 	}
 	var all []traces.LockTrace
@@ -123,7 +159,7 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 	for _, each := range planted {
 		all = append(all, traces.SessionTrace{Steps: each.steps})
 	}
-	refused := sessionModel(4*time.Second).refuse(t, all)
+	refused := sessionModel(4*time.Second, realTick).refuse(t, all)
 	for i, each := range planted {
 		if got := refused[i]; got != each.at {
 			t.Errorf("%s: refused at step %d, not %d", each.name, got, each.at)

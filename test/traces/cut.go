@@ -4,6 +4,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
@@ -16,6 +17,12 @@ type LockStep struct {
 	Token  int // the same, of the node whose transaction the fencing token is
 }
 
+// ofHolds are the steps that services take with holds; they name a hold by its token.
+var ofHolds = map[trace.Kind]bool{
+	trace.Held: true, trace.Promised: true, trace.Released: true, trace.Ended: true,
+	trace.Status: true, trace.Acknowledged: true, trace.Deserted: true,
+}
+
 // A LockTrace is what was done about one lock. A caller is a session, which has one place in a lock's queue at a time; callers that
 // come when others have gone have their numbers.
 type LockTrace struct {
@@ -26,23 +33,22 @@ type LockTrace struct {
 
 // Locks cuts out of a record what was done about each lock.
 func Locks(lines []Line) (cut []LockTrace) {
-	queues := map[string]*lockQueue{}
+	queues, alive := map[string]*lockQueue{}, map[int64]time.Duration{}
 	lines = inOrder(lines)
 	for _, line := range lines {
-		if line.Place == "" {
-			for _, lock := range slices.Sorted(maps.Keys(queues)) {
-				queues[lock].session(line)
-			}
-			continue
+		if line.Kind == trace.Opened || line.Kind == trace.Attached || line.Kind == trace.Proved {
+			alive[line.Session] = line.Until
 		}
-		lock := path.Dir(line.Place)
-		if queues[lock] == nil {
+		if lock := path.Dir(line.Place); line.Place != "" && queues[lock] == nil {
 			queues[lock] = &lockQueue{
 				LockTrace: LockTrace{Lock: lock},
 				callers:   map[int64]int{}, places: map[string]int{}, tokens: map[int64]int{}, owners: map[string]int64{},
+				holds: map[int64]int64{}, live: map[int]bool{}, until: map[int]time.Duration{}, alive: alive,
 			}
 		}
-		queues[lock].place(line)
+		for _, queue := range queues {
+			queue.take(line)
+		}
 	}
 	for _, lock := range slices.Sorted(maps.Keys(queues)) {
 		queues[lock].add("end", 0, 0, 0)
@@ -52,12 +58,12 @@ func Locks(lines []Line) (cut []LockTrace) {
 }
 
 // inOrder has a grant come before the end of its session that is told in the same instant: two goroutines tell of them. What is about to be
-// asked for on a session that is over is left out, for nothing is written on it any more: if it is, the ensemble tells of what
-// nobody has asked for.
+// asked for on a session that is over is left out, for nothing is written on it any more, or nothing comes of it: if it does, the ensemble tells
+// of what nobody has asked for.
 func inOrder(lines []Line) []Line {
 	over := map[int64]bool{}
 	lines = slices.DeleteFunc(slices.Clone(lines), func(line Line) bool {
-		over[line.Session] = over[line.Session] || line.Kind == trace.Over
+		over[line.Session] = over[line.Session] || line.Kind == trace.Over || line.Kind == ended
 		return line.Kind == trace.Asked && over[line.Session]
 	})
 	for i, line := range lines {
@@ -76,7 +82,88 @@ type lockQueue struct {
 	callers map[int64]int // by session
 	places  map[string]int
 	tokens  map[int64]int
-	owners  map[string]int64 // sessions by place
+	owners  map[string]int64        // sessions by place
+	holds   map[int64]int64         // sessions by token
+	live    map[int]bool            // callers whose hold has not ended
+	until   map[int]time.Duration   // when what a caller was told is over
+	alive   map[int64]time.Duration // until when a session is, as far as its proof goes
+	first   head
+}
+
+// Clocks of callers are right within one percent.
+const clocks = 100
+
+// stuck is for how long a place may stand ahead of all others before it must have been granted.
+const stuck = time.Minute
+
+// A head is the place that stands ahead of all others.
+type head struct {
+	place, owner int // 0 if there is none
+	since        time.Duration
+	settled      bool // it was granted, or was told of
+}
+
+// expire has what a caller was told be over by then, which is by the sidecar's clock: where that is suspended, so are they.
+func (q *lockQueue) expire(caller int, now time.Duration) {
+	if until, told := q.until[caller]; told && until <= now {
+		q.add("expires", caller, 0, 0)
+		delete(q.until, caller)
+	}
+}
+
+// pass has time go by: whoever is the first should have been granted what it waits for.
+func (q *lockQueue) pass(now time.Duration) {
+	first := head{since: now}
+	for path, session := range q.owners {
+		if place := q.places[path]; first.place == 0 || place < first.place {
+			first.place, first.owner = place, q.callers[session]
+		}
+	}
+	if first.place != q.first.place {
+		q.first = first
+	}
+	if q.first.place != 0 && !q.first.settled && now > q.first.since+stuck {
+		q.first.settled = true
+		q.add("still", q.first.owner, q.first.place, 0)
+	}
+}
+
+// hold takes in what a service has done with a hold.
+func (q *lockQueue) hold(line Line) {
+	session := line.Session
+	if line.Token != 0 {
+		session = q.holds[line.Token]
+	}
+	caller, known := q.callers[session]
+	if !known || line.Token == 0 && line.Until == 0 { // nothing is said of a lease that is over
+		return
+	}
+	kind := string(line.Kind)
+	switch {
+	case line.Kind == trace.Ended, line.Kind == trace.Released:
+		delete(q.live, caller)
+	case line.Kind == trace.Promised && line.Until > 0:
+		kind = "hold_told"
+		if line.Token == 0 {
+			kind = "lease_told"
+		}
+		if !q.live[caller] {
+			break // what is told of the lease then is not told of the hold
+		}
+		q.until[caller] = max(q.until[caller], line.Clock+line.Until+line.Until/clocks)
+	}
+	q.add(kind, caller, 0, 0)
+}
+
+func (q *lockQueue) take(line Line) {
+	q.pass(line.At)
+	switch {
+	case line.Place == "":
+		q.session(line)
+	case path.Dir(line.Place) == q.Lock:
+		q.place(line)
+	}
+	q.pass(line.At)
 }
 
 func (q *lockQueue) add(kind string, caller, place, token int) {
@@ -98,12 +185,17 @@ func (q *lockQueue) caller(session int64) int {
 
 // session takes in what was done with a session.
 func (q *lockQueue) session(line Line) {
+	if ofHolds[line.Kind] {
+		q.hold(line)
+		return
+	}
 	caller, known := q.callers[line.Session]
 	switch {
 	case !known:
-	case line.Kind == trace.Over, line.Kind == trace.Closing:
+	case line.Kind == trace.Over, line.Kind == trace.Closing, line.Kind == trace.Buried, line.Kind == died:
 		q.add(string(line.Kind), caller, 0, 0)
 	case line.Kind == ended:
+		q.expire(caller, line.Clock)
 		q.add("lost", caller, 0, 0)
 		for place, owner := range q.owners {
 			if owner == line.Session {
@@ -111,8 +203,16 @@ func (q *lockQueue) session(line Line) {
 				delete(q.owners, place)
 			}
 		}
-		delete(q.callers, line.Session)
+		q.forget(line.Session)
 	}
+}
+
+// forget has a caller gone.
+func (q *lockQueue) forget(session int64) {
+	delete(q.until, q.callers[session])
+	delete(q.live, q.callers[session])
+	delete(q.callers, session)
+	maps.DeleteFunc(q.holds, func(_, holder int64) bool { return holder == session })
 }
 
 // place takes in what was done with a place.
@@ -125,17 +225,31 @@ func (q *lockQueue) place(line Line) {
 	case removed:
 		q.log++
 		delete(q.owners, line.Place)
+		q.expire(q.callers[line.Owner], line.Clock)
 		if line.Session == line.Owner {
 			q.add("deleted", q.callers[line.Session], q.places[line.Place], 0)
 		} else {
 			q.add("taken", q.callers[line.Owner], q.places[line.Place], 0)
 		}
 	case trace.Granted:
-		q.add("granted", q.callers[q.owners[line.Place]], q.places[line.Place], q.tokens[line.Token])
+		session, kind := q.owners[line.Place], "granted"
+		if line.Clock > q.alive[session] {
+			kind = "granted late"
+		}
+		q.holds[line.Token], q.live[q.callers[session]] = session, true
+		q.first.settled = q.first.settled || q.first.place == q.places[line.Place]
+		q.add(kind, q.callers[session], q.places[line.Place], q.tokens[line.Token])
 	case trace.Left:
+		if q.callers[line.Session] == 0 {
+			return
+		}
 		q.add("left", q.callers[line.Session], q.places[line.Place], 0)
-		delete(q.callers, line.Session)
+		q.forget(line.Session)
+	case trace.Asked:
+		q.add("asked", q.caller(line.Session), 0, 0)
 	default:
-		q.add(string(line.Kind), q.caller(line.Session), q.places[line.Place], 0)
+		if caller, known := q.callers[line.Session]; known { // else it is about what went with its session, before the sidecar heard of that
+			q.add(string(line.Kind), caller, q.places[line.Place], 0)
+		}
 	}
 }

@@ -18,7 +18,7 @@ func handOver() *Recorder {
 	r, clock := NewRecorder(), func() time.Duration { return 7 * time.Second }
 	for _, session := range []int64{1, 2} {
 		r.Change(simulation.Change{Session: session, Timeout: 4 * time.Second})
-		r.Step(trace.Step{Kind: trace.Opened, Session: session, Sent: time.Second, Answered: 2 * time.Second, Until: 3 * time.Second, Clock: clock})
+		r.Step(trace.Step{Kind: trace.Opened, Session: session, Sent: time.Second, Answered: 2 * time.Second, Until: 9 * time.Second, Clock: clock})
 	}
 	r.Step(trace.Step{Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_1-lock-"})
 	r.Change(simulation.Change{Session: 1, Zxid: 11, Made: []string{first}})
@@ -67,9 +67,65 @@ func TestATraceOfALockTellsWhatTheCodeAndTheEnsembleDo(t *testing.T) {
 	}
 }
 
+// told has one session hold a lock, of which its caller is told, and lose it.
+func told() *Recorder {
+	r, now := NewRecorder(), 2*time.Second
+	r.Change(simulation.Change{Session: 1, Timeout: 4 * time.Second})
+	r.Step(trace.Step{Kind: trace.Opened, Session: 1, Until: 5 * time.Second, Clock: func() time.Duration { return now }})
+	r.Step(trace.Step{Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_1-lock-"})
+	r.Change(simulation.Change{Session: 1, Zxid: 11, Made: []string{first}})
+	r.Step(trace.Step{Kind: trace.Granted, Place: first, Token: 11})
+	r.Step(trace.Step{Kind: trace.Held, Session: 1, Token: 11})
+	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Token: 11})
+	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Token: 11, Until: 3 * time.Second})
+	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: 2 * time.Second})
+	r.Step(trace.Step{Kind: trace.Ended, Session: 1, Token: 11})
+	r.Step(trace.Step{Kind: trace.Status, Session: 1, Token: 11})
+	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: 9 * time.Second}) // but not of the hold
+	r.Step(trace.Step{Kind: trace.Promised, Session: 1})                         // nothing is said of a lease that is over
+	now = 5*time.Second + 30*time.Millisecond                                    // on a caller's clock that is slow, too
+	r.Step(trace.Step{Kind: trace.Granted, Place: first, Token: 11})
+	r.Change(simulation.Change{Session: 1, Ended: true, Gone: []simulation.Lost{{Path: first, Owner: 1}}})
+	r.Step(trace.Step{Kind: trace.Made, Session: 1, Place: first}) // as its answer came
+	r.Step(trace.Step{Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_2-lock-"})
+	return r
+}
+
+func TestATraceOfALockTellsWhatItsCallerIsTold(t *testing.T) {
+	var got []string
+	for _, step := range Locks(recorded(t, told()))[0].Steps {
+		got = append(got, fmt.Sprint(step.Kind, " ", step.Caller))
+	}
+	want := "asked 1, created 1, granted 1, held 1, promised 1, hold_told 1, lease_told 1, ended 1, " +
+		"status 1, lease_told 1, granted late 1, expires 1, lost 1, end 0"
+	if all := strings.Join(got, ", "); all != want {
+		t.Errorf("%s, not\n%s", all, want)
+	}
+}
+
+func TestATraceOfALockTellsWhoIsTheFirstAndIsNotGrantedIt(t *testing.T) {
+	lines := recorded(t, told())
+	for i := range lines {
+		if lines[i].Kind != created && lines[i].Kind != born && lines[i].Kind != trace.Asked {
+			lines[i].At = stuck
+		}
+	}
+	if steps := Locks(lines)[0].Steps; steps[2].Kind != "granted" || steps[3].Kind == "still" {
+		t.Errorf("%v: it is granted in time", steps)
+	}
+	for i := range lines {
+		if lines[i].Kind == trace.Granted {
+			lines[i].At++
+		}
+	}
+	if steps := Locks(lines)[0].Steps; steps[2] != (LockStep{"still", 1, 1, 0}) {
+		t.Errorf("%v: it is not", steps)
+	}
+}
+
 func TestATraceOfASessionCountsFromWhenItWasAskedFor(t *testing.T) {
 	cut := Sessions(recorded(t, handOver()))
-	want := "[{opened 1 1000001 2000001 0} {over 0 0 0 0} {ended 0 0 0 6000001}]"
+	want := "[{opened 1 1000001 8000001 0} {over 0 0 0 0} {ended 0 0 0 6000001}]"
 	if len(cut) != 1 || cut[0].Timeout != 4*time.Second || fmt.Sprint(cut[0].Steps) != want {
 		t.Errorf("%+v, not %s", cut, want)
 	}

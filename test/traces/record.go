@@ -36,7 +36,7 @@ type Line struct {
 	Sent     time.Duration `json:"sent,omitempty"`
 	Answered time.Duration `json:"answered,omitempty"`
 	Until    time.Duration `json:"until,omitempty"`
-	Clock    time.Duration `json:"clock,omitempty"`   // of the session's sidecar, when the ensemble has ended it
+	Clock    time.Duration `json:"clock,omitempty"`   // of the session's sidecar
 	Timeout  time.Duration `json:"timeout,omitempty"` // of a session that was made
 }
 
@@ -45,12 +45,13 @@ type Recorder struct {
 	mu     sync.Mutex
 	began  time.Time
 	clocks map[int64]func() time.Duration
+	owners map[string]int64 // sessions by place
 	lines  []Line
 }
 
 // NewRecorder has noted nothing.
 func NewRecorder() *Recorder {
-	return &Recorder{clocks: map[int64]func() time.Duration{}}
+	return &Recorder{clocks: map[int64]func() time.Duration{}, owners: map[string]int64{}}
 }
 
 // Step notes what the code has done.
@@ -60,7 +61,14 @@ func (r *Recorder) Step(s trace.Step) {
 	if s.Clock != nil {
 		r.clocks[s.Session] = s.Clock
 	}
-	r.note(Line{Kind: s.Kind, Session: s.Session, Place: s.Place, Token: s.Token, Sent: s.Sent, Answered: s.Answered, Until: s.Until})
+	line := Line{Kind: s.Kind, Session: s.Session, Place: s.Place, Token: s.Token, Sent: s.Sent, Answered: s.Answered, Until: s.Until}
+	switch s.Kind {
+	case trace.Granted:
+		line.Clock = r.clock(r.owners[s.Place])
+	case trace.Promised:
+		line.Clock = r.clock(s.Session)
+	}
+	r.note(line)
 }
 
 // Change notes what the ensemble has done.
@@ -71,13 +79,14 @@ func (r *Recorder) Change(c simulation.Change) {
 		r.note(Line{Kind: born, Session: c.Session, Timeout: c.Timeout})
 	}
 	for _, path := range c.Made {
+		r.owners[path] = c.Session
 		r.note(Line{Kind: created, Session: c.Session, Place: path, Token: c.Zxid})
 	}
 	for _, lost := range c.Gone {
 		if c.Ended && lost.Owner == c.Session {
 			continue // it goes with its session
 		}
-		r.note(Line{Kind: removed, Session: c.Session, Place: lost.Path, Owner: lost.Owner})
+		r.note(Line{Kind: removed, Session: c.Session, Place: lost.Path, Owner: lost.Owner, Clock: r.clock(lost.Owner)})
 	}
 	if c.Ended {
 		r.note(Line{Kind: ended, Session: c.Session, Clock: r.clock(c.Session)})

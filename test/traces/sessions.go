@@ -36,7 +36,7 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 		case line.Kind == trace.Opened:
 			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent}
 			known[line.Session].Steps = known[line.Session].with(line)
-		case session == nil || line.Place != "":
+		case session == nil || line.Place != "" || line.Kind == trace.Buried || ofHolds[line.Kind]:
 		default:
 			session.Steps = session.with(line)
 			if line.Kind == ended {

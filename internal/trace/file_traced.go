@@ -1,0 +1,50 @@
+//go:build traced
+
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// folderName names the folder into which a program that is built with the tag `traced`, and is for tests alone, writes its steps: a file for
+// each process, with a line of JSON for each step, as test/traces reads them.
+const folderName = "SIDEKEEPER_TEST_TRACES"
+
+type line struct {
+	At       int64         `json:"at"` // of the epoch
+	Kind     Kind          `json:"kind"`
+	Session  int64         `json:"session,omitempty"`
+	Place    string        `json:"place,omitempty"`
+	Token    int64         `json:"token,omitempty"`
+	Sent     time.Duration `json:"sent,omitempty"`
+	Answered time.Duration `json:"answered,omitempty"`
+	Until    time.Duration `json:"until,omitempty"`
+	Clock    time.Duration `json:"clock,omitempty"`
+}
+
+func init() {
+	folder := os.Getenv(folderName)
+	if folder == "" {
+		return
+	}
+	file, err := os.Create(filepath.Join(folder, fmt.Sprintf("sidecar-%d.jsonl", os.Getpid())))
+	if err != nil {
+		panic(err)
+	}
+	var mu sync.Mutex
+	clock := func() time.Duration { return 0 }
+	Listen(func(s Step) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s.Clock != nil {
+			clock = s.Clock
+		}
+		said, _ := json.Marshal(line{time.Now().UnixNano(), s.Kind, s.Session, s.Place, s.Token, s.Sent, s.Answered, s.Until, clock()})
+		_, _ = file.Write(append(said, '\n'))
+	})
+}
