@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -189,9 +188,10 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 	case resumed:
 		return errLockBroken
 	case p.params.once:
-		if room, err := p.mayHaveRoom(ctx, turn); err != nil || !room {
-			return cmp.Or(err, errSemaphoreFull)
-		}
+		err = p.lookForRoom(ctx, turn)
+	}
+	if err != nil {
+		return err
 	}
 	rank := turn.Position + 1
 	for {
@@ -207,12 +207,16 @@ func (p *permitsStream) lookAtQueue(ctx context.Context, news *queueNews[*semaph
 	}
 }
 
-// mayHaveRoom says whether there seem to be enough permits for one who does not wait: then those before it in the queue are about to leave it.
-func (p *permitsStream) mayHaveRoom(ctx context.Context, turn recipes.PermitsTurn) (bool, error) {
+// lookForRoom refuses one who does not wait, unless there seem to be enough permits: then those before it in the queue are about to
+// leave it.
+func (p *permitsStream) lookForRoom(ctx context.Context, turn recipes.PermitsTurn) error {
 	taken, err := await(ctx, p.heldStream, func(ctx context.Context) (int, error) {
 		return p.semaphore.Standing(ctx, p.services.ensemble)
 	})
-	return turn.Position > 0 && taken+p.params.count <= turn.Limit, err
+	if err == nil && (turn.Position == 0 || taken+p.params.count > turn.Limit) {
+		return errSemaphoreFull
+	}
+	return err
 }
 
 // begin makes a hold of the permits, and lets the next in the queue have its turn.
