@@ -262,6 +262,80 @@ def test_what_is_granted_to_a_thread_that_is_interrupted_before_it_waits_is_give
     threaded.join("workers", "a", on_conflict=sidekeeper.OnConflict.WAIT, wait=3).leave()
 
 
+def _interrupted_at(point: int, work: Callable[[], object]) -> bool:
+    """Does work, in which a signal's handler raises at a line of the client, or at the beginning of a function of it. Says whether there
+    were so many."""
+    source, seen = str(Path(sidekeeper.__file__).parent), 0
+
+    def trace(frame: Any, event: str, _: object) -> Any:
+        nonlocal seen
+        if not frame.f_code.co_filename.startswith(source):
+            return None
+        seen += event in ("call", "line")
+        if seen == point:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return seen >= point
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("hold", [lambda client: client.lock("orders"), lambda client: client.locks("orders", "stock")])
+def test_what_a_body_holds_is_given_up_wherever_a_signals_handler_raises(
+    hold: Callable[[sidekeeper.Client], Any], threaded: sidekeeper.Client, sidecar: Sidecar
+) -> None:
+    def work() -> None:
+        with hold(threaded):
+            pass
+
+    point = 1
+    with sidekeeper.Client(sidecar.address) as other:
+        while _interrupted_at(point, work):
+            other.acquire("orders", wait=3).release()
+            assert not sidekeeper.tickets(), "what is written here is guarded"
+            point += 1
+    assert point > 50
+
+
+def test_what_is_released_is_given_up_also_if_a_signals_handler_raises_before_that_has_begun(
+    threaded: sidekeeper.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threaded.create_semaphore("rooms", 1)
+
+    def interrupt(work: Any) -> None:
+        monkeypatch.undo()
+        work.close()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lock = threaded.acquire("orders")
+        monkeypatch.setattr(threaded._loop, "_begin", interrupt)
+        lock.release()
+    threaded.acquire("orders", wait=3).release()
+    with pytest.raises(KeyboardInterrupt), threaded.acquire_permits("rooms"):
+        monkeypatch.setattr(sidekeeper.Permits, "_give_up", interrupt_before(monkeypatch))
+    threaded.acquire_permits("rooms", wait=3).release()
+    with pytest.raises(KeyboardInterrupt), threaded.enter_barrier("start", 1):
+        monkeypatch.setattr(sidekeeper.BarrierEntry, "leave", interrupt_before(monkeypatch))
+    threaded.enter_barrier("start", 1, wait=3).release()
+
+
+def interrupt_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], None]:
+    def interrupt(_: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    return interrupt
+
+
 def _error_of(work: Callable[[], object]) -> Exception:
     try:
         work()

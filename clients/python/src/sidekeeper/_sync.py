@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
@@ -50,22 +51,31 @@ class _Loop:
 
     def __init__(self) -> None:
         self._home = _fork.here()
-        self._handing = threading.Lock()
+        self._handing = threading.RLock()  # a signal's handler may call the client while this thread has it
         self.closed = False
         """Whether nothing begins any more."""
+        self._ending = False
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="sidekeeper", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="sidekeeper", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None = None) -> T:
-        """Runs work there and waits for it; what interrupts the waiting, such as Ctrl-C, cancels the work, or has its result undone."""
-        if self.is_inherited():
+    def _serve(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()
+
+    def run(
+        self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None = None, *, goes_on: bool = False
+    ) -> T:
+        """Runs work there and waits for it; what interrupts the waiting, such as Ctrl-C, cancels the work, or has its result undone.
+        goes_on: for work that ends something, and goes on whatever interrupts the waiting."""
+        try:
+            if self.is_inherited():
+                raise ForkedError(_fork.INHERITED)
+            self._refuse_own_thread()
+        except BaseException:
             work.close()
-            raise ForkedError(_fork.INHERITED)
-        if threading.current_thread() is self._thread:
-            work.close()
-            raise RuntimeError("a callback of a client must not call the client: it would wait for itself")
-        handover = _Handover(work, undo)
+            raise
+        handover = _Handover(work, undo, goes_on)
         try:  # a signal's handler may raise anywhere: also when the work has begun, and nobody waits for it yet
             doing = self._begin(handover.run())
             if doing is None:
@@ -79,12 +89,18 @@ class _Loop:
             raise
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T] | None:
-        """Has work begin there, unless the loop ends: what has begun by then is ended by `stop`."""
-        with self._handing:
-            if not self.closed:
-                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Has work begin there, unless the loop ends: what has begun by then is ended by `end`. A forked child may have a copy of the mutex
+        that stays taken for ever."""
+        if not self.is_inherited() and not sys.is_finalizing():
+            with self._handing:
+                if not self.closed and not self._loop.is_closed():
+                    return asyncio.run_coroutine_threadsafe(work, self._loop)
         work.close()
         return None
+
+    def _refuse_own_thread(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a callback of a client must not call the client: it would wait for itself")
 
     def is_inherited(self) -> bool:
         """Whether this is the copy that a forked child has: its thread is the parent's."""
@@ -105,21 +121,39 @@ class _Loop:
                 with suppress(RuntimeError, SidekeeperError):  # it is at work no more, or the client is closed
                     self.run(close())
 
-    def stop(self) -> None:
-        """Ends the loop, and before it what still runs there, such as grpc's own tasks for calls that were just cancelled."""
-        with self._handing:
-            self.closed = True
-        asyncio.run_coroutine_threadsafe(_end_others(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+    def end(self, last: Callable[[], Coroutine[Any, Any, object]] | None = None) -> None:
+        """Ends the loop, when the last work there is done, and waits for that. What interrupts the waiting leaves it to go on."""
+        self._refuse_own_thread()
+        try:
+            self._begin_to_end(last)
+            self._thread.join()
+        except BaseException:
+            self._begin_to_end(last)
+            raise
+
+    def _begin_to_end(self, last: Callable[[], Coroutine[Any, Any, object]] | None) -> None:
+        if not self.is_inherited():
+            with self._handing:
+                self._begin(self._end(last))
+                self.closed = True
+
+    async def _end(self, last: Callable[[], Coroutine[Any, Any, object]] | None) -> None:
+        if self._ending:
+            return
+        self._ending = True
+        try:
+            if last is not None:
+                await last()
+        finally:
+            await _end_others()  # such as grpc's own tasks for calls that were just cancelled
+            self._loop.stop()
 
 
 class _Handover(Generic[T]):
     """Work in the loop whose result a thread takes, or refuses: then it is undone. Only the loop calls it."""
 
-    def __init__(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None) -> None:
-        self._work, self._undo = work, undo
+    def __init__(self, work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, object]] | None, goes_on: bool) -> None:
+        self._work, self._undo, self._goes_on = work, undo, goes_on
         self._doing: asyncio.Task[Any] | None = None
         self._results: list[T] = []
 
@@ -130,7 +164,11 @@ class _Handover(Generic[T]):
         return result
 
     async def refuse(self) -> None:
-        if self._doing is not None:
+        if self._doing is None:
+            if self._goes_on:
+                await self._work
+            self._work.close()
+        elif not self._goes_on:
             self._doing.cancel()
             await asyncio.wait([self._doing])
         while self._undo is not None and self._results:
@@ -174,12 +212,12 @@ class _Held(Held):
         return self._claim.over() or self._ended.wait(timeout)
 
     def _give_up(self) -> None:
-        self._end(self._stream._give_up)
+        self._end(self._stream._give_up, goes_on=True)
 
-    def _end(self, end: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _end(self, end: Callable[[], Coroutine[Any, Any, None]], *, goes_on: bool = False) -> None:
         self._stream._refuse_if_forked()
         try:
-            self._loop.run(end())
+            self._loop.run(end(), goes_on=goes_on)
         except SidekeeperError:
             if not self._loop.closed:
                 raise
@@ -188,17 +226,27 @@ class _Held(Held):
     async def _undo(self) -> None:
         await self._stream._give_up()
 
+    def _drop(self) -> None:
+        """Begins to give it up, unless that has begun, and waits for nothing."""
+        self._loop._begin(self._undo())
+
+    def _leave_body(self, failed: bool) -> None:
+        self._give_up()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Gives it up. A failure is only logged if the body failed too."""
         try:
-            self._give_up()
+            self._leave_body(kind is not None)
         except (LostError, SidekeeperError) as error:
             if kind is None:
                 raise
             log_failure(error)
+        except BaseException:  # of a signal's handler
+            self._drop()
+            raise
 
 
 class Lease(_Held):
@@ -459,12 +507,12 @@ class BarrierEntry(_Held):
         """Leaves without waiting for the others, who do not wait for this entry any more when this returns. Errors as of Lock.release."""
         self._give_up()
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+    def _leave_body(self, failed: bool) -> None:
         """Leaves, and waits for the others unless the body has failed."""
-        if kind is None:
-            self.leave()
+        if failed:
+            self.release()
         else:
-            super().__exit__(kind, *rest)
+            self.leave()
 
 
 class CampaignOptions(CommonCampaignOptions, total=False):
@@ -633,12 +681,12 @@ class Config:
     @contextmanager
     def view(self, prefix: str = "") -> Iterator[ConfigView]:
         """Keeps a copy of all keys at and below a prefix up to date while the body of `with` runs. It is complete when the body begins."""
-        keeping = self._loop.run(_enter(self._config.view(prefix)))
+        keeping = self._loop.run(_enter(self._config.view(prefix)), _Kept.leave)
         try:
             yield ConfigView(keeping.view)
         finally:
             if not self._loop.is_inherited():
-                self._loop.run(keeping.leave())
+                self._loop.run(keeping.leave(), goes_on=True)
 
 
 class _Kept:
@@ -667,7 +715,11 @@ async def _enter(context: Any) -> _Kept:
             entered.set_exception(error)
 
     task = asyncio.create_task(keep())
-    return _Kept(await entered, leaving, task)
+    try:
+        return _Kept(await entered, leaving, task)
+    except asyncio.CancelledError:
+        await _end(task)
+        raise
 
 
 class Client:
@@ -685,11 +737,10 @@ class Client:
         _fork.refuse_if_stranded()  # before there is a thread
         _transport.resolve(target)
         self._loop = _Loop()
-        self._closed = False
         try:
-            self._client = self._loop.run(self._open(target, credentials))
+            self._client = self._loop.run(self._open(target, credentials), aio.Client.close)
         except BaseException:
-            self._loop.stop()
+            self._loop.end()
             raise
         self.config = Config(self._loop, self._client.config)
         """The configuration."""
@@ -706,10 +757,8 @@ class Client:
 
     def close(self) -> None:
         """Gives up everything that this client holds and waits for. Calling it again does nothing, nor does it in a forked child."""
-        if not self._closed and not self._loop.is_inherited():
-            self._closed = True
-            self._loop.run(self._client.close())
-            self._loop.stop()
+        if not self._loop.is_inherited():
+            self._loop.end(self._client.close)
 
     def open_lease(
         self, *, ttl: float | None = None, owner: str = "", metadata: Mapping[str, str] | None = None, wait: float | None = None
@@ -745,7 +794,7 @@ class Client:
         step. What the body writes with this client, in this thread, is written only while the lock is held (see `Lock.guard`); `unguarded`
         makes it not so.
         """
-        return _WithHeld(lambda: self.acquire(name, suspension_grace=suspension_grace, **options))
+        return _WithHeld(self._loop, lambda: self._acquire(name, suspension_grace, options))
 
     def acquire_all(self, *locks: str | WantedLock, suspension_grace: float | None = None, **options: Unpack[AllOptions]) -> Locks:
         """Waits for 1 to 16 locks at once, and returns when all are granted and valid, as one hold; see aio.Client.acquire_all.
@@ -762,7 +811,7 @@ class Client:
     ) -> AbstractContextManager[Locks]:
         """Holds several locks, acquired at once, in the body of `with`, and releases them. LostError is raised at the end of a body that
         has lost them. A body looks whether it may go on, and is guarded, as in lock."""
-        return _WithHeld(lambda: self.acquire_all(*locks, suspension_grace=suspension_grace, **options))
+        return _WithHeld(self._loop, lambda: self._acquire_all(locks, suspension_grace, options))
 
     def run_while_leader(self, name: str, body: Callable[[Lock], T], **options: Unpack[LockOptions]) -> T:
         """Runs body while holding the lock and returns its result. When the lock is lost, body should stop, for example by calling
@@ -935,7 +984,7 @@ class Client:
             task.add_done_callback(lambda _: joined.set())
             return task
 
-        staying = self._loop.run(begin())
+        staying = self._loop.run(begin(), _end)
         try:
             joined.wait()
             if staying.done():
@@ -943,7 +992,7 @@ class Client:
             yield
         finally:
             if not self._loop.is_inherited():
-                self._loop.run(_end(staying))
+                self._loop.run(_end(staying), goes_on=True)
 
     def get_group(self, group: str) -> GroupView:
         """Returns the members of the group."""
@@ -960,21 +1009,50 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 class _WithHeld(AbstractContextManager[S]):
-    def __init__(self, acquire: Callable[[], S]) -> None:
-        self._acquire: Callable[[], S] = acquire
+    """Holds in the body of `with`. A signal's handler may raise in any line of this, also before the first: then it is given up all the
+    same, at the latest when this object goes."""
+
+    def __init__(self, loop: _Loop, acquire: Callable[[], Coroutine[Any, Any, S]]) -> None:
+        self._loop = loop
+        self._acquire: Callable[[], Coroutine[Any, Any, S]] = acquire
         self._entered: list[tuple[S, _guard.Guard]] = []
 
     def __enter__(self) -> S:
-        held = self._acquire()
-        guard = held._held._own_guard()
-        self._entered.append((held, guard))
-        _guard.enter(guard)
+        acquired: list[tuple[S, _guard.Guard]] = []
+        try:
+            held = self._loop.run(self._acquire_into(acquired), _Held._undo)
+            self._entered += acquired
+            _guard.enter(acquired[0][1])
+            return held
+        except BaseException:
+            _drop(acquired)
+            raise
+
+    async def _acquire_into(self, acquired: list[tuple[S, _guard.Guard]]) -> S:
+        held = await self._acquire()
+        acquired.append((held, held._held._own_guard()))
         return held
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        held, guard = self._entered.pop()
-        _guard.leave(guard)
-        lost = loss_met(held._held, error)
-        held.__exit__(kind, error, trace)
+        leaving = self._entered[-1:]
+        try:
+            ((held, guard),) = leaving
+            _guard.leave(guard)
+            lost = loss_met(held._held, error)
+            held.__exit__(kind, error, trace)
+        except BaseException:
+            _drop(leaving)
+            raise
+        finally:
+            self._entered.remove(leaving[0])
         if lost is not None:
             raise lost
+
+    def __del__(self) -> None:
+        _drop(vars(self).get("_entered", []))
+
+
+def _drop(entered: list[tuple[S, _guard.Guard]]) -> None:
+    for held, guard in entered:
+        _guard.leave(guard)
+        held._drop()
