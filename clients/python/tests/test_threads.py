@@ -328,8 +328,27 @@ def test_what_is_released_is_given_up_also_if_a_signals_handler_raises_before_th
     threaded.enter_barrier("start", 1, wait=3).release()
 
 
-def interrupt_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], None]:
-    def interrupt(_: object) -> None:
+def test_a_signals_handler_may_call_the_client(threaded: sidekeeper.Client) -> None:
+    lock = threaded.acquire("orders")
+    with threaded._loop._handing:  # as the interrupted thread does while it hands work over
+        lock.release()
+    threaded.acquire("orders", wait=3).release()
+
+
+def test_a_close_that_is_interrupted_goes_on(sidecar: Sidecar, threaded: sidekeeper.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = sidekeeper.Client(sidecar.address)
+    client.acquire("orders")
+    serving = client._loop._thread
+    monkeypatch.setattr(serving, "join", interrupt_before(monkeypatch))
+    with pytest.raises(KeyboardInterrupt):
+        client.close()
+    threaded.acquire("orders", wait=3).release()
+    client.close()
+    assert not serving.is_alive()
+
+
+def interrupt_before(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def interrupt(*_: object) -> None:
         monkeypatch.undo()
         raise KeyboardInterrupt
 
