@@ -198,7 +198,7 @@ func (s *Session) start(timeout time.Duration) error {
 
 // awaitEstablished waits for the first connection.
 func (s *Session) awaitEstablished(ctx context.Context) error {
-	for {
+	for confirmed := false; ; {
 		s.mu.Lock()
 		connected, changed, err, refused := s.connected, s.changed, s.err, s.isRefused()
 		s.mu.Unlock()
@@ -207,9 +207,16 @@ func (s *Session) awaitEstablished(ctx context.Context) error {
 			return err
 		case connected:
 			return nil
-		case refused:
+		case refused && confirmed:
 			return recipes.ErrConnectionLimit
+		case refused: // perhaps by servers without a leader, of which the reader has not heard yet
+			if err := s.CatchUp(ctx); err != nil {
+				return err
+			}
+			confirmed = true
+			continue
 		}
+		confirmed = false
 		select {
 		case <-changed:
 		case <-s.done:
