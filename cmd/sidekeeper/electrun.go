@@ -54,7 +54,7 @@ func (r *electRun) takeArguments(command *cobra.Command, args []string) error {
 	r.claim.Terminate = r.onYield.String() == "term"
 	options := &r.claim.Options
 	options.Candidate = cmp.Or(options.Candidate, supervise.DefaultOwner())
-	if r.try || r.wait > 0 {
+	if r.try || command.Flags().Changed("wait") {
 		options.Wait = &r.wait
 	}
 	return nil

@@ -67,7 +67,7 @@ func (r *lockRun) takeArguments(command *cobra.Command, args []string) error {
 	r.claim.Terminate = r.onRevoke.String() == "term"
 	options := &r.claim.Options
 	options.Mode, options.Owner = modes[r.mode.String()], cmp.Or(options.Owner, supervise.DefaultOwner())
-	if r.try || r.wait > 0 {
+	if r.try || command.Flags().Changed("wait") {
 		options.Wait = &r.wait
 	}
 	return nil

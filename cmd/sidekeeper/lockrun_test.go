@@ -169,6 +169,17 @@ func TestARevocationThatIsIgnoredKillsTheCommandBeforeItsGraceIsOver(t *testing.
 	p.want(t, 70, "grace period expired")
 }
 
+func TestAWaitOfNothingIsATry(t *testing.T) {
+	server := scripted.Start(t)
+	p := runs(t, server, []string{"--wait", "0s"}, "environment")
+	call := server.NextAcquire()
+	if wait := call.Request.GetWaitTimeout(); wait == nil || wait.AsDuration() != 0 {
+		t.Errorf("--wait 0s waits for %v", wait)
+	}
+	call.End(scripted.Status(codes.FailedPrecondition, "LOCK_HELD", "so it is"))
+	p.want(t, 75, "sidekeeper: lock orders: so it is (LOCK_HELD)\n")
+}
+
 func TestALockThatIsNotObtainedRunsNothing(t *testing.T) {
 	for reason, c := range map[string]struct {
 		code  codes.Code

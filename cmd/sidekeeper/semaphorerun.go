@@ -55,7 +55,7 @@ func (r *semaphoreRun) takeArguments(command *cobra.Command, args []string) erro
 	r.claim.Terminate = r.onRevoke.String() == "term"
 	options := &r.claim.Options
 	options.Owner = cmp.Or(options.Owner, supervise.DefaultOwner())
-	if r.try || r.wait > 0 {
+	if r.try || command.Flags().Changed("wait") {
 		options.Wait = &r.wait
 	}
 	return nil
