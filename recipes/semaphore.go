@@ -109,9 +109,6 @@ func (s Semaphore) setLimit(ctx context.Context, store Store, limit int) error {
 		if err != nil {
 			return errors.Join(failure, err)
 		}
-		if of, err := decodeLimit(found.Data); err == nil && of == limit {
-			return nil
-		}
 		_, failure = store.Commit(ctx, Set(s.limitPath(), encodeLimit(limit), found.Version))
 		switch {
 		case errors.Is(failure, ErrNoNode):
