@@ -22,6 +22,11 @@ func NewReplica() *Replica {
 	return &Replica{server: &Server{ensemble: e, connections: map[*connection]struct{}{}}}
 }
 
+// List has the tree show which servers the ensemble consists of, in the node for that.
+func (r *Replica) List(config []byte) {
+	r.server.ensemble.tree.nodes["/zookeeper/config"].data = config
+}
+
 // Zxid is that of the last transaction applied.
 func (r *Replica) Zxid() int64 { return r.server.ensemble.zxid }
 

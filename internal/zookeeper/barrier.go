@@ -16,6 +16,7 @@ type placeBarrier struct {
 	asked   instant // when the newest heartbeat was sent that was answered for this place
 	changed bool    // there is newer data
 	inDoubt bool    // the newest heartbeat that was answered for this place has found other data, perhaps seen by now
+	denied  bool    // whoever checks it may not: with other credentials than those of its session, perhaps
 }
 
 // mostChecks bounds a heartbeat, and the answer, with 13 bytes for each check if it fails.
@@ -120,30 +121,52 @@ func (s *Session) overdue() error {
 
 // A check is what a heartbeat asks of a place: whether its data are still of this version.
 type check struct {
+	session *Session
 	place   string
 	version int32
 	seen    *placeBarrier
 	gone    chan struct{}
 }
 
+// A checkList is what one heartbeat asks of places.
+type checkList struct {
+	checks            []check
+	size              int // of the paths
+	mostChecks, bytes int
+}
+
 // checks are those that the next heartbeat makes, of places that have not been asked for since the round began. With static
-// proof it is a read, and asks for one place.
-func (s *Session) checks(round instant) []check {
+// proof it is a read, and asks for one place. The prober of others asks for theirs, too, but not for what was asked for lately.
+func (s *Session) checks(round instant, with *company) []check {
+	list := checkList{mostChecks: mostChecks, bytes: maxPlaceData}
+	if s.proof.static {
+		list.mostChecks = 1
+	}
+	s.addChecks(&list, round, func(*placeBarrier) bool { return true })
+	if with.isLedBy(s) {
+		list.mostChecks, list.bytes = mostSharedChecks, mostSharedBytes
+		lately := round.add(-s.interval * 3 / 4)
+		for _, each := range with.others(s) {
+			each.addChecks(&list, round, func(seen *placeBarrier) bool { return seen.since < lately && !seen.denied })
+		}
+	}
+	return list.checks
+}
+
+// addChecks adds those of the session's places that are due, as far as there is room.
+func (s *Session) addChecks(list *checkList, round instant, isDue func(*placeBarrier) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var checks []check
-	size := 0
 	for place, seen := range s.placeBarriers {
-		if seen.changed || seen.asked >= round {
+		if seen.changed || seen.asked >= round || !isDue(seen) {
 			continue
 		}
-		size += len(place)
-		if n := len(checks); n > 0 && (size > maxPlaceData || n == mostChecks || s.proof.static) {
-			break
+		if n := len(list.checks); n > 0 && (list.size+len(place) > list.bytes || n == list.mostChecks) {
+			return
 		}
-		checks = append(checks, check{place, seen.version, seen, s.places[place].gone})
+		list.size += len(place)
+		list.checks = append(list.checks, check{s, place, seen.version, seen, s.places[place].gone})
 	}
-	return checks
 }
 
 // An answer is what a heartbeat was told of its checks: all of them hold, or why the one that is left does not.
@@ -156,6 +179,9 @@ type answer struct {
 // them. The lock is held.
 func (s *Session) take(told answer, sent instant) {
 	for _, c := range told.checks {
+		if c.session != s {
+			continue
+		}
 		c.seen.asked = sent
 		switch {
 		case told.err == nil:
@@ -164,6 +190,8 @@ func (s *Session) take(told answer, sent instant) {
 			c.seen.changed, c.seen.inDoubt = c.seen.version == c.version, true
 		case errors.Is(told.err, recipes.ErrNoNode):
 			s.placeGone(c.place, c.gone)
+		case errors.Is(told.err, recipes.ErrDenied):
+			c.seen.denied = true
 		}
 	}
 	s.recount()

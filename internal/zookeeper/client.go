@@ -39,6 +39,7 @@ type Client struct {
 	servers       *serverList
 	silentServers *silentServers
 	pool          sessionPool
+	companies     companies
 	shown         highWater
 	crowded       largeDirectories // whose lists are read by the reader alone
 	quotas        *quota.Keeper    // or nil
@@ -64,6 +65,7 @@ func New(config Config) (*Client, error) {
 		deadlineWatch: &deadlineWatch{clock: config.Clock, sessions: make(map[*Session]struct{})},
 		servers:       newServerList(config.Servers, config.Log),
 		random:        rand.New(config.Random),
+		companies:     companies{byKey: make(map[serverKey]*company)},
 	}
 	c.silentServers = newSilentServers(c.servers)
 	for _, dir := range config.Directories {
@@ -160,6 +162,7 @@ func (c *Client) newSession(timeout time.Duration, brief bool) *Session {
 		ownership:       ownership{places: make(map[string]ownedNode), placeBarriers: make(map[string]*placeBarrier)},
 		done:            make(chan struct{}),
 		quitted:         make(chan struct{}),
+		summoned:        make(chan struct{}, 1),
 		ready:           make(chan struct{}),
 	}
 	s.tree = tree{reader: c.reader, owner: s}

@@ -48,6 +48,7 @@ func (s *Session) ownedPaths() (runs []run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true
+	s.part()
 	trace.Tell(trace.Step{Kind: trace.Closing, Session: s.id})
 	paths := slices.SortedFunc(maps.Keys(s.places), func(a, b string) int { return cmp.Compare(s.places[b].number, s.places[a].number) })
 	for _, path := range paths {

@@ -15,6 +15,7 @@ type connectionState struct {
 	auth        []byte              // is sent behind each handshake: the credentials of when the session was opened, or the reader's newest
 	password    [passwordBytes]byte // which servers want of whoever comes back to the session
 	wire        *wire               // the present connection, if any
+	birth       *wire               // on which the session was made; nil if another process has opened it
 	address     string              // of that connection
 	generation  int                 // of connections that have answered the handshake
 	attempts    int                 // dials since the last heartbeat that was answered
@@ -84,6 +85,7 @@ func (s *Session) attach(w *wire, address string) bool {
 	if s.fenced.Load() {
 		return false
 	}
+	s.part()
 	s.wire, s.address = w, address
 	return true
 }
@@ -156,6 +158,9 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 		s.lose(errShortened) // the ensemble ends it sooner than the proof would have it
 		return
 	}
+	if s.id == 0 {
+		s.birth = w
+	}
 	if s.guard == nil {
 		s.established(id, timeout, w.handshake)
 	} else {
@@ -189,6 +194,9 @@ func (s *Session) setConnected(connected bool) {
 	defer s.mu.Unlock()
 	if s.connected != connected {
 		s.connected = connected
+		if !connected {
+			s.part()
+		}
 		s.change()
 	}
 }

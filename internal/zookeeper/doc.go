@@ -2,10 +2,10 @@
 // the only package that connects to ZooKeeper.
 //
 // A Client is one sidecar's access to one ensemble. It opens a Session for each lease; what a caller holds is an ephemeral node of that
-// session. The client also keeps one session of its own, the reader, which lists and watches nodes for all the others. connection.go is how
-// a session stands with the ensemble, ownership.go what it owns, heartbeat.go and proof.go how it proves that it is alive, barrier.go until
-// when nobody can have asked for one of its nodes, close_lost.go how a session that was lost is closed at the ensemble, and server_list.go
-// which servers sessions connect to.
+// session. The client also keeps one session of its own, the reader, which lists and watches nodes for all the others. connection.go is how a
+// session stands with the ensemble, ownership.go what it owns, heartbeat.go, proof.go and prober.go how it proves that it is alive, barrier.go
+// until when nobody can have asked for one of its nodes, close_lost.go how a session that was lost is closed at the ensemble, and
+// server_list.go which servers sessions connect to.
 //
 // # When a session is certainly alive
 //
@@ -54,6 +54,32 @@
 // two steps that do not exclude each other; an activity that hits the few nanoseconds between them is not reported. The next
 // one, a heartbeat later, is.) Servers behind other observers report once more on the way, which adds tick/2 + δ.
 //
+// # One session's heartbeats for several
+//
+// Sessions that are connected to one server need one session's transactions between them. The first of them is the prober: it sends
+// heartbeats twice as often as it would for itself, which ask for the places of all (see below). The heartbeats of the others are plain reads,
+// and each of them is alive until
+//
+//	T × (1 − 2ρ) − margin + max { s_i : r_i ≤ Q − tick/2 − δ and s_i > h }
+//
+// where s_i and r_i are when its own request i was sent and answered, Q is when the prober's second newest answered heartbeat was sent, and h
+// when the handshake of the prober's present connection was answered. Steps 1 to 5 above say so for every session at F, whoever sent n−1 and
+// n: reports name all sessions that were active at F, and the answer to p is on its way to L before n is. What must be certain is that the
+// server which processed request i is the F of the prober's connection, the same process and not only the same address, and that it followed
+// the same leader all the while:
+//
+//   - Both sessions are on the connections on which they were made. A server puts its id into the first byte of the number of each session
+//     that it makes; both numbers name the same one, the ensemble lists it, and no other, at the address that was dialled, and both
+//     connections end at the same IP address and port.
+//   - F began to serve before h, and closes its connections when it loses its leader, the prober's too. A process that was at the address
+//     before F had ended by then, so that it answered nothing that was sent after h.
+//
+// What it assumes besides: no two processes of one ensemble serve at one IP address and port with one id at a time, which would take a proxy
+// that hands connections to several servers. Where a server is not listed at the address, where a session has come back over another
+// connection, or was opened by another process, it proves itself alone. So does one whose prober does not keep it as valid as heartbeats of
+// its own would, and if the prober's heartbeat is not answered for half an interval, the next session takes its place; if that is not answered
+// either, contact is late for all.
+//
 // With static proof there are no transactions: heartbeats are reads, and a heartbeat answered by r_i ≤ Q − Δ counts, where Q
 // is when the newest was sent and Δ bounds how long a server can go on answering after its reports have ceased to arrive:
 // syncLimit ticks until the leader gives it up, as many for what is still under way to it, as many until it notices the
@@ -67,10 +93,10 @@
 //
 //	T × (1 − 2ρ) − margin + min { b_p : p a place of the session's on which somebody counts }
 //
-// where b_p is the barrier of a place: when the newest heartbeat was sent that has found the place's data to be of the version
-// which whoever has the place has seen, that is, read and found nothing in that ends it. Heartbeats check the places, all of
-// them in as many requests as it takes. The request that makes a place is its first barrier. A place is covered while it waits,
-// so that a grant waits for nothing; its barrier stands, whatever the reader shows to others, until its owner has seen newer data.
+// where b_p is the barrier of a place: when the newest heartbeat was sent that has found the place's data to be of the version which whoever
+// has the place has seen, that is, read and found nothing in that ends it. Heartbeats check the places, all of them in as many requests as it
+// takes; whose session's heartbeats these are does not matter. The request that makes a place is its first barrier. A place is covered while
+// it waits, so that a grant waits for nothing; its barrier stands, whatever the reader shows to others, until its owner has seen newer data.
 //
 // Why: let the end of place p be asked for in version v+1 of its data, committed at c, and left standing there.
 //

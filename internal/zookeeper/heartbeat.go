@@ -15,25 +15,30 @@ import (
 const jitter = 0.1
 
 // heartbeatLoop proves the session for as long as it lives: one heartbeat at a time, each sent after the one before was answered,
-// about every interval, and at once on a new connection; none while other transactions do the same. The handshake has just proved the
-// session.
+// about every interval, and at once on a new connection; none while other transactions do the same. The prober of other sessions sends twice
+// as many. The handshake has just proved the session.
 func (s *Session) heartbeatLoop() {
 	defer s.work.Done()
 	interval, failures, failing := s.interval, 0, instant(0)
 	pause := interval
 	generation, _ := s.connection()
-	for s.restSince(generation, pause) {
-		if failures == 0 {
+	for s.restSince(generation, pause, s.summoned) {
+		with := s.accompany()
+		leads := with.isLedBy(s)
+		if failures == 0 && !leads {
 			if generation, pause = s.spared(interval); pause > 0 {
 				continue
 			}
 		}
 		began := s.now()
 		var err error
-		if generation, err = s.heartbeatRound(began); err == nil {
+		if generation, err = s.prove(began, with); err == nil {
 			failures, interval = 0, s.nextInterval()
+			if leads {
+				interval /= 2
+			}
 			pause = max(time.Millisecond, s.together(began.add(interval)).since(s.now()))
-			if _, spared := s.spared(interval); spared > 0 {
+			if _, spared := s.spared(interval); spared > 0 && !leads {
 				pause = min(pause, spared)
 			}
 		} else {
@@ -41,6 +46,9 @@ func (s *Session) heartbeatLoop() {
 				failing = began
 			}
 			pause = s.failed(failures, failing)
+			if leads {
+				with.pass(s)
+			}
 		}
 		s.checkDeadline()
 	}
@@ -87,12 +95,12 @@ func (s *Session) failed(failures int, since instant) (pause time.Duration) {
 // rest waits, but not across a change of the connection, nor longer than the session lasts.
 func (s *Session) rest(pause time.Duration) {
 	generation, _ := s.connection()
-	s.restSince(generation, pause)
+	s.restSince(generation, pause, nil)
 }
 
-// restSince waits, but not if the connection is another one than before, or becomes another. It returns false when the session has
-// ended.
-func (s *Session) restSince(before int, pause time.Duration) bool {
+// restSince waits until it is summoned, but not if the connection is another one than before, or becomes another. It returns false when the
+// session has ended.
+func (s *Session) restSince(before int, pause time.Duration, summoned <-chan struct{}) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	generation, changed := s.connection()
@@ -100,6 +108,8 @@ func (s *Session) restSince(before int, pause time.Duration) bool {
 		select {
 		case <-timer.C:
 			return true
+		case <-summoned:
+			return s.Err() == nil
 		case <-changed:
 		case <-s.done:
 			return false
@@ -109,11 +119,26 @@ func (s *Session) restSince(before int, pause time.Duration) bool {
 	return s.Err() == nil
 }
 
+// prove has the session proved: by itself, with those that it proves, or by another one, for which a plain read is enough.
+func (s *Session) prove(round instant, with *company) (generation int, err error) {
+	if s.borrows(with) {
+		generation, err = s.heartbeat(nil, true, nil)
+		if suspended, _ := s.Suspended(); err != nil || !suspended {
+			return generation, err
+		}
+	}
+	generation, err = s.heartbeatRound(round, with)
+	if err == nil && s.needsAnother() {
+		generation, err = s.heartbeat(nil, false, with)
+	}
+	return generation, err
+}
+
 // heartbeatRound sends one heartbeat, or as many as it takes to ask for every place.
-func (s *Session) heartbeatRound(round instant) (generation int, err error) {
-	for {
-		generation, err = s.heartbeat(s.checks(round))
-		if err != nil || len(s.checks(round)) == 0 {
+func (s *Session) heartbeatRound(round instant, with *company) (generation int, err error) {
+	for beats := 1; ; beats++ {
+		generation, err = s.heartbeat(s.checks(round, with), false, with)
+		if err != nil || len(s.checks(round, with)) == 0 || beats >= mostSharedBeats && with.isLedBy(s) {
 			return generation, err
 		}
 	}
@@ -121,29 +146,32 @@ func (s *Session) heartbeatRound(round instant) (generation int, err error) {
 
 // heartbeat sends one heartbeat and counts its answer. One that is not answered for an interval makes the session
 // suspended; half an interval later the connection is given up for one to the next server, and so is each later one that the library
-// has carried it over to: what it has not written to one connection it writes to the next.
-func (s *Session) heartbeat(checks []check) (generation int, err error) {
+// has carried it over to: what it has not written to one connection it writes to the next. A plain one is a read, which counts as one.
+func (s *Session) heartbeat(checks []check, plain bool, with *company) (generation int, err error) {
 	late := time.AfterFunc(s.interval, s.suspend)
 	defer late.Stop()
+	if with.isLedBy(s) {
+		defer time.AfterFunc(s.interval/2, func() { with.pass(s) }).Stop()
+	}
 	generation, err = s.awaitConnected()
 	if err != nil {
 		return generation, err
 	}
 	sent := s.now()
 	defer s.giveUpWhenStuck(sent)()
-	told, err := s.sendHeartbeat(checks)
+	told, err := s.sendHeartbeat(checks, plain)
 	answered := s.now()
 	s.client.config.Observe(context.Background(), "heartbeat", answered.since(sent), err != nil)
 	if err != nil {
 		return generation, err
 	}
-	s.answered(generation, exchange{sent: sent, answered: answered}, told)
+	s.answered(generation, exchange{sent: sent, answered: answered}, told, plain, with)
 	return generation, nil
 }
 
 // sendHeartbeat is one request that proves the session: a transaction with the checks, or a plain read.
-func (s *Session) sendHeartbeat(checks []check) (answer, error) {
-	if s.proof.static {
+func (s *Session) sendHeartbeat(checks []check, plain bool) (answer, error) {
+	if s.proof.static || plain {
 		return s.read(checks)
 	}
 	told, err := s.commitChecks(checks)
@@ -188,8 +216,8 @@ func (s *Session) proved(request exchange) {
 	s.proof.answeredHeartbeat(request)
 	s.tellProof(trace.Proved, request)
 	s.attempts = 0
-	if s.suspended {
-		s.suspended = false
+	if s.suspended || s.doubted {
+		s.suspended, s.doubted = false, false
 		s.change()
 	}
 }
@@ -202,16 +230,25 @@ func (s *Session) commit(path string) error {
 
 // answered counts a heartbeat, unless it crossed a change of the connection, or came too late to count. What it has found of
 // the places counts whichever connection it came over.
-func (s *Session) answered(generation int, heartbeat exchange, told answer) {
+func (s *Session) answered(generation int, heartbeat exchange, told answer, plain bool, with *company) {
 	s.mu.Lock()
 	late, why := heartbeat.answered >= s.validUntil(), s.overdue()
+	counts := generation == s.generation && !late
 	if !late {
 		s.take(told, heartbeat.sent)
 	}
-	if generation == s.generation && !late {
+	switch {
+	case counts && plain:
+		s.proof.answeredRequest(heartbeat)
+	case counts:
 		s.proved(heartbeat)
 	}
+	shown := voucher{of: s.proof.before.sent, from: s.proof.attached.answered, sent: heartbeat.sent}
+	vouches := counts && !plain && with != nil && s.company == with
 	s.mu.Unlock()
+	if vouches {
+		with.vouch(s, shown, told)
+	}
 	if late {
 		s.lose(why)
 	}

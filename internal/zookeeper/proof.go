@@ -92,6 +92,17 @@ func (p *proof) vouched() (since instant, ok bool) {
 	return since, true
 }
 
+// borrow counts a heartbeat of another session with a connection to the same server: its newest but one was sent then, and the handshake of its
+// connection was answered at from. It returns the request of this session that is certain to count by that, if one does that was sent since.
+func (p *proof) borrow(then, from instant) (request exchange, ok bool) {
+	sent, ok := p.answeredBefore(then.add(-p.slack))
+	if !ok || sent <= from {
+		return exchange{}, false
+	}
+	p.extend(sent)
+	return p.exchanges[0], true
+}
+
 // answeredBefore returns when the newest of the exchanges answered by then was sent, and forgets those before it.
 func (p *proof) answeredBefore(then instant) (sent instant, ok bool) {
 	keep := 0

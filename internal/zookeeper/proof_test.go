@@ -14,11 +14,17 @@ func seconds(s float64) instant { return instant(s * float64(time.Second)) }
 
 // outlived returns by how much a proof says a session lives longer than the leader lets it, having seen the events.
 func outlived(p proof, expired float64, seen []observed, decide func(*proof, exchange)) time.Duration {
+	var prober proof // of which only the pair of heartbeats and the handshake count
 	for i, o := range seen {
 		e := exchange{sent: seconds(o.sent), answered: seconds(o.answered)}
 		switch {
 		case i == 0:
 			p.opened(e)
+		case o.prober && o.handshake:
+			prober.reattached(e)
+		case o.prober:
+			prober.answeredHeartbeat(e)
+			decide(&p, exchange{sent: prober.before.sent, answered: prober.attached.answered})
 		case o.handshake:
 			p.reattached(e)
 		case o.read:
@@ -70,6 +76,71 @@ func TestTheFormulaNeverOutlivesTheSession(t *testing.T) {
 				worst = max(worst, by)
 			}
 			t.Logf("closest to the session's end: %v", -worst)
+		})
+	}
+}
+
+// borrow is what a session makes of what the prober's heartbeats show: when the newest but one was sent, and the handshake was answered.
+func borrow(p *proof, shown exchange) {
+	if shown.sent != 0 {
+		p.borrow(shown.sent, shown.answered)
+	}
+}
+
+// Another session's heartbeats prove this one while servers restart behind their addresses.
+func TestABorrowedProofNeverOutlivesTheSession(t *testing.T) {
+	for _, options := range settings {
+		t.Run(fmt.Sprintf("T=%v tick=%v h=%v", options.timeout, options.tick, options.interval), func(t *testing.T) {
+			worst, proved := -time.Hour, 0
+			for seed := range uint64(*schedules) {
+				expired, seen, p := borrowing(options, seed)
+				by := outlived(p, expired, seen, borrow)
+				if by > 0 {
+					t.Errorf("seed %d: outlived the session by %v", seed, by)
+				}
+				worst = max(worst, by)
+				if expired > 2*options.timeout && by > -p.timeout {
+					proved++
+				}
+			}
+			t.Logf("closest to the session's end: %v; %d are still proved when they expire, long after they were opened", -worst, proved)
+			if proved < *schedules/20 {
+				t.Error("too few are proved")
+			}
+		})
+	}
+}
+
+func borrowing(options scheduleOptions, seed uint64) (expired float64, seen []observed, p proof) {
+	options.borrows, options.idleFirst = true, seed%2 == 1
+	s := schedule{random: rand.New(rand.NewPCG(seed, 3)), options: options}
+	expired, seen = s.run()
+	return expired, seen, s.options.proof(false)
+}
+
+func TestTheSchedulesCatchWrongWaysToBorrow(t *testing.T) {
+	for name, decide := range map[string]func(*proof, exchange){
+		"from a prober that came later": func(p *proof, shown exchange) { borrow(p, exchange{sent: shown.sent, answered: -1}) },
+		"answered before the newest but one was sent": func(p *proof, shown exchange) {
+			borrow(p, exchange{sent: shown.sent.add(p.slack), answered: shown.answered})
+		},
+		"the newest that was answered": func(p *proof, shown exchange) {
+			if n := len(p.exchanges); n > 0 && shown.sent > 0 {
+				p.extend(p.exchanges[n-1].sent)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			caught := 0
+			for seed := range uint64(*schedules) {
+				if expired, seen, p := borrowing(settings[0], seed); outlived(p, expired, seen, decide) > 0 {
+					caught++
+				}
+			}
+			t.Logf("outlives the session in %d of %d schedules", caught, *schedules)
+			if caught == 0 {
+				t.Error("not one schedule shows that it outlives the session")
+			}
 		})
 	}
 }

@@ -30,12 +30,15 @@ type scheduleOptions struct {
 	moves                   bool // the session moves to a second server
 	busy                    bool // the session makes other requests, too, whether or not something is under way
 	sleeps                  bool // for some time heartbeats are answered by the server alone
+	borrows                 bool // heartbeats are answered by the server alone, and another session of the sidecar's has a connection to it
 }
 
-// observed is what the session sees: a handshake, a heartbeat or another request answered, perhaps by the server alone.
+// observed is what the session, or another one of the sidecar's, sees: a handshake, a heartbeat or another request answered, perhaps by the
+// server alone.
 type observed struct {
 	handshake      bool
 	read           bool
+	prober         bool // it is the other one
 	sent, answered float64
 }
 
@@ -45,6 +48,7 @@ type server struct {
 	heard              float64 // when the server last heard of the leader
 	report             float64 // when the leader last heard of the server
 	dropped            bool    // the leader has closed its connection to the server
+	dead               bool
 }
 
 // A channel is one direction of a link.
@@ -180,6 +184,11 @@ func (s *schedule) start() {
 	if s.options.busy {
 		s.at(s.random.Float64()*40, s.bother)
 	}
+	if s.options.borrows {
+		s.asleep = [2]float64{0, horizon}
+		s.at(s.random.Float64()*20, func() { s.join(s.servers[0]) })
+		s.at(15+s.random.Float64()*40, s.restart)
+	}
 	if s.options.moves {
 		s.at(5+s.random.Float64()*40, s.move)
 	}
@@ -193,6 +202,9 @@ func (s *schedule) ping(f *server) {
 		return
 	}
 	s.send(f.toServer, func() {
+		if f.dead {
+			return
+		}
 		f.heard = s.now
 		touched := f.touched
 		f.touched = false
@@ -241,6 +253,9 @@ func (s *schedule) ask(connection int, read bool, then func()) {
 		then()
 	}
 	s.at(s.now+delay, func() {
+		if f.dead {
+			return
+		}
 		f.touched = true
 		if read {
 			if s.now-f.heard <= float64(s.options.syncLimit)*s.options.tick {
@@ -267,4 +282,52 @@ func (s *schedule) move() {
 			})
 		})
 	})
+}
+
+// restart has another process take the place of the first server's, with what that had not passed on. The other session comes back to it, or
+// another one is opened there; the session itself does not notice.
+func (s *schedule) restart() {
+	s.servers[0].dead = true
+	sync := float64(s.options.syncLimit) * s.options.tick
+	started := &server{
+		toServer: newChannel(s.random, sync, horizon, 2*horizon), toLeader: newChannel(s.random, sync, horizon, 2*horizon), report: s.now, heard: s.now,
+	}
+	s.ping(started)
+	s.at(s.now+s.random.Float64(), func() { s.join(started) })
+}
+
+// join has the other session connect to a server, and prove itself there.
+func (s *schedule) join(f *server) {
+	s.askOther(f, observed{handshake: true, prober: true}, func() { s.beatOther(f) })
+}
+
+func (s *schedule) beatOther(f *server) {
+	sent := s.now
+	s.askOther(f, observed{prober: true}, func() {
+		s.at(max(s.now, sent+s.options.interval*(0.4+0.2*s.random.Float64())), func() { s.beatOther(f) })
+	})
+}
+
+// askOther has the other session ask for something that takes a quorum.
+func (s *schedule) askOther(f *server, asked observed, then func()) {
+	asked.sent = s.now
+	delay := []float64{0.0005, 0.005}[s.random.IntN(2)]
+	alive := func(do func()) func() {
+		return func() {
+			if !f.dead {
+				do()
+			}
+		}
+	}
+	s.at(s.now+delay, alive(func() {
+		s.tell(f, func() {
+			s.send(f.toServer, alive(func() {
+				s.at(s.now+delay, func() {
+					asked.answered = s.now
+					s.events = append(s.events, asked)
+					then()
+				})
+			}))
+		})
+	}))
 }

@@ -35,6 +35,21 @@ func (l *serverList) current() (first, rest []string, generation int) {
 	return l.first, l.rest, l.generation
 }
 
+// isAt says whether the ensemble lists a server of this id, and no other, at the address. Ids are from 1 to 254.
+func (l *serverList) isAt(address string, id int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if id < 1 || id > 254 || !slices.Contains(l.config.Servers[id], address) {
+		return false
+	}
+	for other, addresses := range l.config.Servers {
+		if other != id && slices.Contains(addresses, address) {
+			return false
+		}
+	}
+	return true
+}
+
 // count is how many different servers there are.
 func (l *serverList) count() int {
 	first, rest, _ := l.current()

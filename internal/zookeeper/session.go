@@ -59,6 +59,10 @@ type Session struct {
 	newestZxid atomic.Int64 // of the answers to our own requests
 	ownAsked   atomic.Int32 // requests of our own
 
+	company  *company      // proves it, or is proved by it; nil while it proves itself alone
+	doubted  bool          // the company's heartbeats are late
+	summoned chan struct{} // has a heartbeat sent at once
+
 	lentUntil chan struct{} // closed with done; nil unless the session is lent. See PooledSession
 	doubtful  atomic.Bool   // a request was not answered, or not carried out
 
@@ -104,7 +108,7 @@ func (s *Session) ValidFor() time.Duration {
 func (s *Session) Suspended() (bool, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.suspended, s.changed
+	return s.suspended || s.doubted, s.changed
 }
 
 func (s *Session) timeout() time.Duration {
@@ -156,6 +160,7 @@ func (s *Session) lose(err error) {
 	s.err, s.ended = err, s.now()
 	trace.Tell(trace.Step{Kind: trace.Over, Session: s.id})
 	s.connected = false
+	s.part()
 	w := s.wire
 	if s.guard != nil {
 		s.guard.Stop()

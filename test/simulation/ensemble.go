@@ -67,7 +67,7 @@ func New(options Options) *Ensemble {
 	e := &Ensemble{
 		options: options, began: time.Now(),
 		sooner: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
-		truth: embedded.NewReplica(), ended: map[int64]time.Duration{},
+		truth: newReplica(), ended: map[int64]time.Duration{},
 	}
 	e.connect(max(1, options.Hosts))
 	e.mu.Lock()
@@ -78,6 +78,17 @@ func New(options Options) *Ensemble {
 	e.mu.Unlock()
 	go e.run()
 	return e
+}
+
+// newReplica is the state of a server to which no transaction has been applied: it lists the servers, as a real one does.
+func newReplica() *embedded.Replica {
+	var list []byte
+	for i, address := range addresses() {
+		list = fmt.Appendf(list, "server.%d=192.0.2.%d:2888:3888:participant;%s\n", i+1, i+1, address)
+	}
+	made := embedded.NewReplica()
+	made.List(append(list, "version=1"...))
+	return made
 }
 
 // connect lays the links.
@@ -115,12 +126,14 @@ func (e *Ensemble) Close() {
 }
 
 // Addresses are the servers', as clients name them. They are of the range for examples, and never resolved.
-func (e *Ensemble) Addresses() []string {
-	addresses := make([]string, size)
-	for i := range addresses {
-		addresses[i] = fmt.Sprintf("192.0.2.%d:2181", i+1)
+func (e *Ensemble) Addresses() []string { return addresses() }
+
+func addresses() []string {
+	of := make([]string, size)
+	for i := range of {
+		of[i] = fmt.Sprintf("192.0.2.%d:2181", i+1)
 	}
-	return addresses
+	return of
 }
 
 // syncTime is for how long a server waits for another one to be heard of.

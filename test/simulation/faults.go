@@ -3,8 +3,6 @@ package simulation
 import (
 	"slices"
 	"time"
-
-	"github.com/sidekeeper/sidekeeper/internal/embedded"
 )
 
 // change does something to the ensemble from outside of its events.
@@ -35,7 +33,7 @@ func (e *Ensemble) Backup() (transactions int) {
 // Restore puts such a copy in the place of the servers' disks, which must be down.
 func (e *Ensemble) Restore(transactions int) {
 	e.change(func() {
-		e.order, e.truth = slices.Clip(e.order[:transactions]), embedded.NewReplica()
+		e.order, e.truth = slices.Clip(e.order[:transactions]), newReplica()
 		for _, each := range e.order {
 			each.apply(e.truth)
 		}

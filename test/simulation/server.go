@@ -48,7 +48,7 @@ type server struct {
 
 func newServer(e *Ensemble, number int) *server {
 	return &server{
-		ensemble: e, number: number, replica: embedded.NewReplica(),
+		ensemble: e, number: number, replica: newReplica(),
 		touched: map[int64]bool{}, lag: e.options.Latency / 10, rate: 1,
 		phase: time.Duration(e.between[number][number].dice.Int64N(int64(e.options.Tick))),
 	}
@@ -100,7 +100,7 @@ func (s *server) die() {
 
 // restore puts a log in the place of what the disk of a server that is down holds.
 func (s *server) restore(log []*entry) {
-	s.log, s.committed, s.applied, s.replica = log, len(log), len(log), embedded.NewReplica()
+	s.log, s.committed, s.applied, s.replica = log, len(log), len(log), newReplica()
 	for _, each := range log {
 		each.apply(s.replica)
 	}

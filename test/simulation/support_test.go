@@ -118,13 +118,14 @@ func (w *witness) close(s interface {
 // newClient is one sidecar's, on a host.
 func newClient(t *testing.T, e *simulation.Ensemble, host int, timeout time.Duration, servers ...string) *zookeeper.Client {
 	t.Helper()
-	if len(servers) == 0 {
+	all := len(servers) == 0
+	if all {
 		servers = e.Addresses()
 	}
 	began := time.Now()
 	c, err := zookeeper.New(zookeeper.Config{
 		Servers: servers, SessionTimeout: timeout, TickTime: 2 * time.Second, SyncLimit: 5,
-		Heartbeat: 2 * time.Second, Directories: []string{"/locks"},
+		Heartbeat: 2 * time.Second, Directories: []string{"/locks"}, FollowServers: all,
 		Dial: e.Dialer(host), Clock: func() time.Duration { return time.Since(began) },
 	})
 	if err != nil {

@@ -1,0 +1,245 @@
+package zookeeper
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/trace"
+)
+
+// A serverKey is what sessions have in common that one of them can prove: where their connections end, and the id of the server there, with
+// which the number of each session begins that was made on its connection. And the timeout, so that all need heartbeats equally often.
+type serverKey struct {
+	id      byte
+	peer    string
+	timeout time.Duration
+}
+
+// companies are the sessions of a sidecar by their servers.
+type companies struct {
+	mu    sync.Mutex
+	byKey map[serverKey]*company
+}
+
+// A company is sessions that are connected to one server, each since it was made. The first of them is the prober, whose heartbeats prove them
+// all and ask for the places of all; what the others send are plain reads. See the package comment.
+type company struct {
+	companies *companies // whose lock guards what follows
+	key       serverKey
+
+	sessions []*Session
+	vouched  instant     // when a heartbeat was answered that proved the others; 0 if none was
+	doubt    *time.Timer // runs from when a heartbeat of the prober is half late until one is answered; or nil
+}
+
+// The bounds of a heartbeat that asks for the places of several sessions.
+const (
+	mostSharedChecks = 1 << 10
+	mostSharedBytes  = 128 << 10 // of the places' paths
+	mostSharedBeats  = 8         // in one round: what is left is asked for in the next one
+)
+
+// A voucher is what a heartbeat of the prober says of the other sessions.
+type voucher struct {
+	of   instant // when the newest heartbeat but one was sent, or 0
+	from instant // when the handshake of the prober's connection was answered
+	sent instant // when the heartbeat was
+}
+
+// accompany has the session prove itself together with others while it is certain which server it is connected to. It returns nil if it is not.
+func (s *Session) accompany() *company {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.isAtHome() {
+		s.part()
+	} else if s.company == nil {
+		key := serverKey{serverOf(s.id), s.wire.RemoteAddr().String(), s.negotiated}
+		s.company = s.client.companies.enter(key, s)
+	}
+	return s.company
+}
+
+// serverOf is the id of the server that has made a session.
+func serverOf(session int64) byte { return byte(uint64(session) >> 56) }
+
+// isAtHome says whether the session is connected to the server that its number names: over the connection on which it was made, at an address
+// which the ensemble lists for that server. The lock is held.
+func (s *Session) isAtHome() bool {
+	return s.err == nil && !s.closing && !s.brief && !s.proof.static && s.connected && s.wire == s.birth &&
+		s.client.servers.isAt(s.address, int(serverOf(s.id)))
+}
+
+// part has the session prove itself alone from now on. The lock is held.
+func (s *Session) part() {
+	if s.company != nil {
+		s.company.leave(s)
+		s.company, s.doubted = nil, false
+	}
+}
+
+func (c *companies) enter(key serverKey, s *Session) *company {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	joined := c.byKey[key]
+	if joined == nil {
+		joined = &company{companies: c, key: key}
+		c.byKey[key] = joined
+	}
+	joined.sessions = append(joined.sessions, s)
+	return joined
+}
+
+func (c *company) leave(s *Session) {
+	c.companies.mu.Lock()
+	defer c.companies.mu.Unlock()
+	i := slices.Index(c.sessions, s)
+	c.sessions = slices.Delete(c.sessions, i, i+1)
+	switch {
+	case len(c.sessions) == 0:
+		c.settle()
+		delete(c.companies.byKey, c.key)
+	case i == 0:
+		c.summon()
+	}
+}
+
+// summon has the prober send a heartbeat at once. The lock is held.
+func (c *company) summon() {
+	select {
+	case c.sessions[0].summoned <- struct{}{}:
+	default:
+	}
+}
+
+// settle ends the doubt. The lock is held.
+func (c *company) settle() {
+	if c.doubt != nil {
+		c.doubt.Stop()
+		c.doubt = nil
+	}
+}
+
+// isLedBy says whether the session is the prober of others.
+func (c *company) isLedBy(s *Session) bool {
+	if c == nil {
+		return false
+	}
+	c.companies.mu.Lock()
+	defer c.companies.mu.Unlock()
+	return len(c.sessions) > 1 && c.sessions[0] == s
+}
+
+// vouchesFor says whether another session has proved this one lately, and goes on with it.
+func (c *company) vouchesFor(s *Session, now instant) bool {
+	if c == nil {
+		return false
+	}
+	c.companies.mu.Lock()
+	defer c.companies.mu.Unlock()
+	return len(c.sessions) > 1 && c.sessions[0] != s && c.vouched != 0 && now.since(c.vouched) < 2*s.interval
+}
+
+// others are the sessions but this one.
+func (c *company) others(s *Session) []*Session {
+	c.companies.mu.Lock()
+	defer c.companies.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.sessions), func(other *Session) bool { return other == s })
+}
+
+// pass makes the next session the prober if this one is, since no answer comes to its heartbeat, or none that counts. If none comes to
+// another's either for half an interval, contact is late for all.
+func (c *company) pass(s *Session) {
+	c.companies.mu.Lock()
+	defer c.companies.mu.Unlock()
+	if len(c.sessions) < 2 || c.sessions[0] != s {
+		return
+	}
+	c.sessions = append(c.sessions[1:], s)
+	if c.doubt == nil {
+		c.doubt = time.AfterFunc(s.interval/2, func() {
+			for _, each := range c.others(nil) {
+				each.beDoubted(c)
+			}
+		})
+	}
+	c.summon()
+}
+
+// beDoubted takes in that the heartbeats are late that would prove the session.
+func (s *Session) beDoubted(c *company) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.company == c && s.err == nil && !s.doubted {
+		s.doubted = true
+		s.change()
+		s.client.config.Late()
+	}
+}
+
+// vouch hands what the heartbeat of a prober has shown to the others, and what was told of their places.
+func (c *company) vouch(prober *Session, shown voucher, told answer) {
+	if !c.takesWord(prober, shown) {
+		return
+	}
+	checks := make(map[*Session][]check)
+	for _, each := range told.checks {
+		checks[each.session] = append(checks[each.session], each)
+	}
+	for _, each := range c.others(prober) {
+		each.beVouchedFor(c, shown, answer{checks[each], told.err})
+	}
+}
+
+// takesWord says whether a session proves the others: the prober, or one that was it when its heartbeat became late.
+func (c *company) takesWord(s *Session, shown voucher) bool {
+	c.companies.mu.Lock()
+	defer c.companies.mu.Unlock()
+	if len(c.sessions) == 0 || c.sessions[0] != s && c.doubt == nil {
+		return false
+	}
+	if shown.of != 0 {
+		c.vouched = s.now()
+		c.settle()
+	}
+	return true
+}
+
+// beVouchedFor takes what the heartbeat of another session has shown, unless it is too late.
+func (s *Session) beVouchedFor(by *company, shown voucher, told answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil || s.now() >= s.validUntil() {
+		return
+	}
+	s.take(told, shown.sent)
+	if s.company != by || shown.of == 0 {
+		return
+	}
+	if request, ok := s.proof.borrow(shown.of, shown.from); ok {
+		s.attempts = 0
+		s.tellProof(trace.Vouched, request)
+	}
+	if s.doubted {
+		s.doubted = false
+		s.change()
+	}
+}
+
+// borrows says whether a plain read will do for the session: another one proves it, and has kept it as valid as heartbeats of its own would.
+func (s *Session) borrows(c *company) bool {
+	now := s.now()
+	if !c.vouchesFor(s, now) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.company == c && !s.suspended && s.validUntil().since(now) >= s.least
+}
+
+// needsAnother says whether one heartbeat was not enough, since there is no other from shortly before.
+func (s *Session) needsAnother() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.company != nil && s.proof.newest.sent.since(s.proof.before.sent) > 2*s.interval
+}
