@@ -69,16 +69,17 @@
 // the same leader all the while:
 //
 //   - Both sessions are on the connections on which they were made. A server puts its id into the first byte of the number of each session
-//     that it makes; both numbers name the same one, the ensemble lists it, and no other, at the address that was dialled, and both
-//     connections end at the same IP address and port.
+//     that it makes; both numbers name the same one, the ensemble lists it, and both connections end at the same IP address and port.
 //   - F began to serve before h, and closes its connections when it loses its leader, the prober's too. A process that was at the address
 //     before F had ended by then, so that it answered nothing that was sent after h.
 //
-// What it assumes besides: no two processes of one ensemble serve at one IP address and port with one id at a time, which would take a proxy
-// that hands connections to several servers. Where a server is not listed at the address, where a session has come back over another
-// connection, or was opened by another process, it proves itself alone. So does one whose prober does not keep it as valid as heartbeats of
-// its own would, and if the prober's heartbeat is not answered for half an interval, the next session takes its place; if that is not answered
-// either, contact is late for all.
+// What it assumes besides: no two processes of one ensemble answer at one IP address and port with one id at the same time. That would take a
+// proxy, and somebody who starts a server anew while the one before still runs, cut off from the others; where servers are reached through a
+// proxy only, they are not to be followed (Config.FollowServers), and each session proves itself.
+//
+// So does one whose server the ensemble does not list, that has come back over another connection, or that another process has opened. So does
+// one whose prober does not keep it as valid as heartbeats of its own would. If the prober's heartbeat is not answered for half an interval,
+// the next session takes its place; if that one's is not either, contact is late for all.
 //
 // With static proof there are no transactions: heartbeats are reads, and a heartbeat answered by r_i ≤ Q − Δ counts, where Q
 // is when the newest was sent and Δ bounds how long a server can go on answering after its reports have ceased to arrive:

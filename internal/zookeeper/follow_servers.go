@@ -3,7 +3,9 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -22,6 +24,9 @@ func (c *Client) followServers(ctx context.Context) {
 		var config EnsembleConfig
 		if err == nil {
 			config, err = ParseEnsembleConfig(node.Data, c.config.Servers, c.config.TLS != nil)
+		}
+		if err == nil || errors.Is(err, ErrPartServerList) {
+			c.servers.know(slices.Collect(maps.Keys(config.Servers)))
 		}
 		if err == nil && !c.config.Observers { // whose sessions would be proved for too long behind another
 			config = config.withoutObservers(c.config.Servers)

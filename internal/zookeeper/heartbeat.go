@@ -16,7 +16,7 @@ const jitter = 0.1
 
 // heartbeatLoop proves the session for as long as it lives: one heartbeat at a time, each sent after the one before was answered,
 // about every interval, and at once on a new connection; none while other transactions do the same. The prober of other sessions sends twice
-// as many. The handshake has just proved the session.
+// as many, and they two thirds. The handshake has just proved the session.
 func (s *Session) heartbeatLoop() {
 	defer s.work.Done()
 	interval, failures, failing := s.interval, 0, instant(0)
@@ -33,10 +33,7 @@ func (s *Session) heartbeatLoop() {
 		began := s.now()
 		var err error
 		if generation, err = s.prove(began, with); err == nil {
-			failures, interval = 0, s.nextInterval()
-			if leads {
-				interval /= 2
-			}
+			failures, interval = 0, s.nextInterval(leads)
 			pause = max(time.Millisecond, s.together(began.add(interval)).since(s.now()))
 			if _, spared := s.spared(interval); spared > 0 && !leads {
 				pause = min(pause, spared)
@@ -55,8 +52,17 @@ func (s *Session) heartbeatLoop() {
 }
 
 // nextInterval is how long after a heartbeat the next one is sent, if not sooner to be sent together with others.
-func (s *Session) nextInterval() time.Duration {
-	return spread(s.interval, sooner-jitter+(2*jitter-sooner)*s.client.random.Float64())
+func (s *Session) nextInterval(leads bool) time.Duration {
+	next := spread(s.interval, sooner-jitter+(2*jitter-sooner)*s.client.random.Float64())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case leads:
+		next /= 2
+	case s.plain != 0:
+		next = next * 3 / 2 // with a prober's, no less valid than by heartbeats of its own
+	}
+	return next
 }
 
 // sooner is by how much of the interval a heartbeat is sent sooner, at most, to be sent together with others of the sidecar, which wakes up
@@ -69,14 +75,15 @@ func (s *Session) together(due instant) instant {
 }
 
 // spared is for how long no heartbeat is needed, if for a millisecond at least: until an interval after the newest transaction of the
-// present connection, as long as the session is valid for no less than heartbeats alone would see to.
+// present connection, or the newest plain heartbeat, as long as the session is valid for no less than heartbeats alone would see to.
 func (s *Session) spared(interval time.Duration) (generation int, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.brief || s.proof.static || s.proof.newest.answered == 0 {
+	newest := max(s.proof.newest.sent, s.plain)
+	if s.brief || s.proof.static || newest == 0 {
 		return s.generation, 0
 	}
-	due := s.together(min(s.proof.newest.sent.add(interval), s.validUntil().add(-s.least)))
+	due := s.together(min(newest.add(interval), s.validUntil().add(-s.least)))
 	if pause = due.since(s.now()); pause < time.Millisecond {
 		pause = 0
 	}
@@ -240,8 +247,10 @@ func (s *Session) answered(generation int, heartbeat exchange, told answer, plai
 	switch {
 	case counts && plain:
 		s.proof.answeredRequest(heartbeat)
+		s.plain = heartbeat.sent
 	case counts:
 		s.proved(heartbeat)
+		s.plain = 0
 	}
 	shown := voucher{of: s.proof.before.sent, from: s.proof.attached.answered, sent: heartbeat.sent}
 	vouches := counts && !plain && with != nil && s.company == with

@@ -63,18 +63,19 @@ func (s *Session) accompany() *company {
 // serverOf is the id of the server that has made a session.
 func serverOf(session int64) byte { return byte(uint64(session) >> 56) }
 
-// isAtHome says whether the session is connected to the server that its number names: over the connection on which it was made, at an address
-// which the ensemble lists for that server. The lock is held.
+// isAtHome says whether the session is connected to the server that its number names, over the connection on which it was made, and the ensemble
+// lists that server. The lock is held.
 func (s *Session) isAtHome() bool {
 	return s.err == nil && !s.closing && !s.brief && !s.proof.static && s.connected && s.wire == s.birth &&
-		s.client.servers.isAt(s.address, int(serverOf(s.id)))
+		s.client.servers.knows(serverOf(s.id))
 }
 
 // part has the session prove itself alone from now on. The lock is held.
 func (s *Session) part() {
 	if s.company != nil {
 		s.company.leave(s)
-		s.company, s.doubted = nil, false
+		s.company, s.plain = nil, 0
+		s.suspended, s.doubted = s.suspended || s.doubted, false
 	}
 }
 

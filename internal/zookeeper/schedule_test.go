@@ -289,8 +289,9 @@ func (s *schedule) move() {
 func (s *schedule) restart() {
 	s.servers[0].dead = true
 	sync := float64(s.options.syncLimit) * s.options.tick
-	started := &server{
-		toServer: newChannel(s.random, sync, horizon, 2*horizon), toLeader: newChannel(s.random, sync, horizon, 2*horizon), report: s.now, heard: s.now,
+	started := &server{report: s.now, heard: s.now}
+	for _, link := range []**channel{&started.toServer, &started.toLeader} {
+		*link = newChannel(s.random, sync, horizon, 2*horizon)
 	}
 	s.ping(started)
 	s.at(s.now+s.random.Float64(), func() { s.join(started) })

@@ -18,6 +18,7 @@ type serverList struct {
 
 	mu          sync.Mutex
 	config      EnsembleConfig
+	ids         []int // of the servers that the ensemble lists; none while it is not known
 	proved      map[string]bool
 	removed     map[string]bool // of those given
 	first, rest []string        // in the order in which they are tried
@@ -35,19 +36,18 @@ func (l *serverList) current() (first, rest []string, generation int) {
 	return l.first, l.rest, l.generation
 }
 
-// isAt says whether the ensemble lists a server of this id, and no other, at the address. Ids are from 1 to 254.
-func (l *serverList) isAt(address string, id int) bool {
+// know takes in which servers there are, whether or not it is listed where clients may reach them.
+func (l *serverList) know(ids []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if id < 1 || id > 254 || !slices.Contains(l.config.Servers[id], address) {
-		return false
-	}
-	for other, addresses := range l.config.Servers {
-		if other != id && slices.Contains(addresses, address) {
-			return false
-		}
-	}
-	return true
+	l.ids = ids
+}
+
+// knows says whether the ensemble lists a server of this id, which must be from 1 to 254.
+func (l *serverList) knows(id byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return id >= 1 && id <= 254 && slices.Contains(l.ids, int(id))
 }
 
 // count is how many different servers there are.

@@ -60,6 +60,7 @@ type Session struct {
 	ownAsked   atomic.Int32 // requests of our own
 
 	company  *company      // proves it, or is proved by it; nil while it proves itself alone
+	plain    instant       // when the newest heartbeat was sent that was a plain read, if none was sent since that was not
 	doubted  bool          // the company's heartbeats are late
 	summoned chan struct{} // has a heartbeat sent at once
 

@@ -31,6 +31,23 @@ func TestAMarkBoundsWhatIsToldOfAHoldThoughTheReaderIsBlind(t *testing.T) {
 	}
 }
 
+// Another session asks for the place, and another one yet when that has closed.
+func TestAMarkBoundsWhatIsToldOfAHoldThatAnotherSessionAsksFor(t *testing.T) {
+	for seed := range uint64(20) {
+		inBubble(t, simulation.Options{Seed: seed, Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			s := newSceneBeside(t, e, w, zookeeper.ProofQuorum, lasting, 2)
+			defer s.close()
+			h := s.hold("orders")
+			s.wantValid(10 * time.Second)
+			w.close(s.probers[0])
+			s.wantValid(10 * time.Second)
+			s.goBlind(seed)
+			forced, err := h.lock.Break(t.Context(), s.operator, h.token, "operator", "", patience)
+			s.wantForced(forced, err, h.teller)
+		})
+	}
+}
+
 func TestAMarkBoundsWhatIsToldOfAMemberThoughTheReaderIsBlind(t *testing.T) {
 	for seed := range uint64(20) {
 		inBubble(t, simulation.Options{Seed: seed, Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
@@ -211,6 +228,7 @@ type scene struct {
 	sidecar   *zookeeper.Client
 	operator  *zookeeper.Client
 	session   *zookeeper.Session
+	probers   []*zookeeper.Session // by which session is proved; none in a scene of one session
 	lives     sync.WaitGroup
 	over      context.Context
 	end       context.CancelFunc
@@ -218,33 +236,51 @@ type scene struct {
 
 func newScene(t *testing.T, e *simulation.Ensemble, w *witness, proof zookeeper.Proof, timeout time.Duration) *scene {
 	t.Helper()
+	return newSceneBeside(t, e, w, proof, timeout, 0)
+}
+
+// newSceneBeside is a scene in which so many sessions stand before the one.
+func newSceneBeside(t *testing.T, e *simulation.Ensemble, w *witness, proof zookeeper.Proof, timeout time.Duration, probers int) *scene {
+	t.Helper()
 	began := time.Now()
 	s := &scene{T: t, Ensemble: e, witness: w, blindfold: &blindfold{on: long + time.Second}}
 	s.over, s.end = context.WithCancel(context.Background())
 	var err error
 	s.sidecar, err = zookeeper.New(zookeeper.Config{
 		Servers: e.Addresses(), SessionTimeout: s.blindfold.on, TickTime: tick, SyncLimit: 3, Proof: proof,
-		Heartbeat: 2 * time.Second, Directories: []string{"/locks"},
+		Heartbeat: 2 * time.Second, Directories: []string{"/locks"}, FollowServers: true,
 		Dial: s.blindfold.dialer(s.refuser.dialer(e.Dialer(0))), Clock: func() time.Duration { return time.Since(began) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.session, err = s.sidecar.Open(t.Context(), timeout); err != nil {
-		t.Fatal(err)
+	for range probers {
+		s.probers = append(s.probers, s.open(timeout))
 	}
-	w.watch(s.session)
+	s.session = s.open(timeout)
 	others := e.Addresses()
 	server := e.ServerOf(s.session.ID())
 	s.operator = newClient(t, e, 1, lasting, append(others[:server:server], others[server+1:]...)...)
 	return s
 }
 
+func (s *scene) open(timeout time.Duration) *zookeeper.Session {
+	s.Helper()
+	opened, err := s.sidecar.Open(s.Context(), timeout)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.watch(opened)
+	return opened
+}
+
 func (s *scene) close() {
 	s.end()
 	s.blindfold.take()
 	s.lives.Wait()
-	s.witness.close(s.session)
+	for _, each := range append(s.probers, s.session) {
+		s.witness.close(each)
+	}
 	s.sidecar.Close()
 	s.operator.Close()
 }

@@ -4,29 +4,112 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
 	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 )
 
-func TestSessionsOfOneServerAreProvedTogether(t *testing.T) {
-	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
-		client := newClient(t, e, 0, 15*time.Second)
-		defer client.Close()
-		time.Sleep(5 * time.Second)
-		const sessions = 100
-		for i := range sessions {
-			s := w.open(t, client)
-			defer w.close(s)
-			place, err := recipes.Lock{Path: "/locks/orders"}.Join(t.Context(), s, recipes.Read, recipes.About{})
-			if err != nil {
-				t.Fatal(i, err)
-			}
-			defer place.Leave(t.Context())
+// A crowd is sessions of one sidecar that hold a place each.
+type crowd struct {
+	*testing.T
+	*simulation.Ensemble
+	*witness
+	client   *zookeeper.Client
+	sessions []*zookeeper.Session
+	least    time.Duration // of the validity of each
+}
+
+func newCrowd(t *testing.T, e *simulation.Ensemble, w *witness, timeout time.Duration, sessions int) *crowd {
+	t.Helper()
+	c := &crowd{T: t, Ensemble: e, witness: w, client: newClient(t, e, 0, timeout)}
+	c.least = (&zookeeper.Config{TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second}).Validity(timeout).Least
+	if err := c.client.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // until it is known which servers there are
+	for range sessions {
+		s := w.open(t, c.client)
+		c.sessions = append(c.sessions, s)
+		if _, err := (recipes.Lock{Path: "/locks/orders"}).Join(t.Context(), s, recipes.Read, recipes.About{Owner: "crowd"}); err != nil {
+			t.Fatal(err)
 		}
-		for range 20 {
-			before := e.Backup()
-			time.Sleep(10 * time.Second)
-			t.Logf("%d in 10 s", e.Backup()-before)
+	}
+	return c
+}
+
+func (c *crowd) close() {
+	for _, s := range c.sessions {
+		c.witness.close(s)
+	}
+	c.client.Close()
+}
+
+// wantValid fails if one of the sessions is not as valid as by heartbeats of its own, or a heartbeat is late, at any time of the next while.
+func (c *crowd) wantValid(sessions []*zookeeper.Session, while time.Duration) {
+	c.Helper()
+	for end := time.Now().Add(while); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for i, s := range sessions {
+			if suspended, _ := s.Suspended(); suspended || s.ValidFor() < c.least-100*time.Millisecond {
+				c.Fatalf("session %d: valid for %v, want %v; suspended: %v, %v", i, s.ValidFor(), c.least, suspended, s.Err())
+			}
+		}
+	}
+}
+
+// rate is how many transactions are committed a second.
+func (c *crowd) rate() float64 {
+	const while = 20 * time.Second
+	before := c.Backup()
+	time.Sleep(while)
+	return float64(c.Backup()-before) / while.Seconds()
+}
+
+func TestSessionsOfOneServerAreProvedTogether(t *testing.T) {
+	for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 15 * time.Second, 30 * time.Second} {
+		inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			c := newCrowd(t, e, w, timeout, 100)
+			defer c.close()
+			c.wantValid(c.sessions, time.Minute)
+			heartbeat := min(2*time.Second, timeout*2/15)
+			if got, most := c.rate(), 3.3/heartbeat.Seconds(); got > most { // the prober twice as many as the reader
+				t.Errorf("timeout %v: %v transactions a second for 100 sessions, want %v", timeout, got, most)
+			}
+		})
+	}
+}
+
+func TestWhenTheProberClosesAnotherSessionTakesItsPlace(t *testing.T) {
+	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+		c := newCrowd(t, e, w, 4*time.Second, 20)
+		defer c.close()
+		for i, s := range c.sessions[:18] {
+			c.wantValid(c.sessions[i:], 3*time.Second)
+			w.close(s)
 		}
 	})
+}
+
+// Contact that is late is told as soon as it would be to a session by itself, and ends when it is back.
+func TestContactThatIsLateIsLateForAll(t *testing.T) {
+	for seed := range uint64(20) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			c := newCrowd(t, e, w, 30*time.Second, 20)
+			defer c.close()
+			c.wantValid(c.sessions, 10*time.Second+time.Duration(seed)*137*time.Millisecond)
+			for server := range 3 {
+				e.CutHost(0, server, false, true)
+			}
+			time.Sleep(2*2200*time.Millisecond + 100*time.Millisecond)
+			for i, s := range c.sessions {
+				if suspended, _ := s.Suspended(); !suspended {
+					t.Errorf("seed %d: session %d is not suspended", seed, i)
+				}
+			}
+			for server := range 3 {
+				e.MendHost(0, server)
+			}
+			time.Sleep(15 * time.Second)
+			c.wantValid(c.sessions, 20*time.Second)
+		})
+	}
 }
