@@ -32,6 +32,32 @@ func TestNoAnswerRestsOnWhatALaggingServerShows(t *testing.T) {
 			}
 		},
 		changed: limit,
+	}, {
+		what:      "a Resize of a semaphore that was just made",
+		meanwhile: func(s *lagScene) { s.must(semaphore.Create(s.Context(), s.other, 3)) },
+		late:      func(s *lagScene) { s.resize(s.sidecar, 5) },
+		changed:   limit,
+	}, {
+		what:      "a look at a semaphore that was just made",
+		meanwhile: func(s *lagScene) { s.must(semaphore.Create(s.Context(), s.other, 3)) },
+		late: func(s *lagScene) {
+			if view, err := semaphore.View(s.Context(), s.sidecar); err != nil || view.Limit != 3 {
+				s.Errorf("limit %d, %v", view.Limit, err)
+			}
+		},
+		changed: limit,
+	}, {
+		what:      "an Acquire of as many permits as there are again",
+		before:    func(s *lagScene) { s.must(semaphore.Create(s.Context(), s.other, 2)) },
+		meanwhile: func(s *lagScene) { s.resize(s.other, 3) },
+		late: func(s *lagScene) {
+			permits, err := semaphore.Join(s.Context(), s.open(s.sidecar, lasting), 3, recipes.About{})
+			s.must(err)
+			if turn, err := permits.Look(s.Context()); err != nil || !turn.Granted {
+				s.Errorf("%+v, %v", turn, err)
+			}
+		},
+		changed: limit,
 	}} {
 		t.Run(c.what, func(t *testing.T) {
 			inBubble(t, simulation.Options{Hosts: 2}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
