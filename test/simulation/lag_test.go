@@ -16,6 +16,7 @@ import (
 
 // What a reader shows may be old. No answer may rest on it that says more than that.
 func TestNoAnswerRestsOnWhatALaggingServerShows(t *testing.T) {
+	orders := recipes.Lock{Path: "/locks/orders"}
 	limit := semaphore.Path + recipes.LimitSuffix
 	for _, c := range []struct {
 		what                    string
@@ -58,6 +59,15 @@ func TestNoAnswerRestsOnWhatALaggingServerShows(t *testing.T) {
 			}
 		},
 		changed: limit,
+	}, {
+		what:      "a Revoke of a lock that was just granted",
+		meanwhile: func(s *lagScene) { s.grant(orders) },
+		late: func(s *lagScene) {
+			if asked, err := orders.Revoke(s.Context(), s.sidecar, "operator", "", nil); err != nil || asked != 1 {
+				s.Errorf("%d holders were asked, %v", asked, err)
+			}
+		},
+		changed: orders.Path,
 	}} {
 		t.Run(c.what, func(t *testing.T) {
 			inBubble(t, simulation.Options{Hosts: 2}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
