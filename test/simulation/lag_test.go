@@ -17,6 +17,7 @@ import (
 // What a reader shows may be old. No answer may rest on it that says more than that.
 func TestNoAnswerRestsOnWhatALaggingServerShows(t *testing.T) {
 	orders := recipes.Lock{Path: "/locks/orders"}
+	invoices := recipes.Sequence{Path: "/locks/invoices"}
 	limit := semaphore.Path + recipes.LimitSuffix
 	for _, c := range []struct {
 		what                    string
@@ -68,6 +69,20 @@ func TestNoAnswerRestsOnWhatALaggingServerShows(t *testing.T) {
 			}
 		},
 		changed: orders.Path,
+	}, {
+		what:   "a Delete of a sequence that was just made anew",
+		before: func(s *lagScene) { s.begin(invoices) },
+		meanwhile: func(s *lagScene) {
+			s.must(invoices.Delete(s.Context(), s.other))
+			s.begin(invoices)
+		},
+		late: func(s *lagScene) {
+			s.must(invoices.Delete(s.Context(), s.sidecar))
+			if _, there := s.Stat(invoices.Path); there {
+				s.Error("the sequence is still there")
+			}
+		},
+		changed: invoices.Path,
 	}} {
 		t.Run(c.what, func(t *testing.T) {
 			inBubble(t, simulation.Options{Hosts: 2}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
