@@ -83,6 +83,31 @@ func TestNoAnswerRestsOnWhatALaggingServerShows(t *testing.T) {
 			}
 		},
 		changed: invoices.Path,
+	}, {
+		what:   "the end of a member whose name was another's",
+		before: func(s *lagScene) { s.member = s.join(short) },
+		meanwhile: func(s *lagScene) {
+			s.member.Leave(s.Context())
+			s.join(lasting)
+		},
+		late: func(s *lagScene) {
+			began := time.Now()
+			for { // as Join with REPLACE does
+				_, err := shop.Join(s.Context(), s.open(s.sidecar, lasting), "a", recipes.About{Timeout: lasting})
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, recipes.ErrMemberExists) {
+					s.Fatal(err)
+				}
+				_, err = shop.Evict(s.Context(), s.sidecar, "a", recipes.Eviction{Replace: true, ForceAfter: patience})
+				s.must(err)
+			}
+			if left := lasting + tick - time.Since(began); left > 0 {
+				s.Errorf("the member is removed from outside %v too soon: it counts as one with the other's session", left)
+			}
+		},
+		changed: shop.Path + "/a",
 	}} {
 		t.Run(c.what, func(t *testing.T) {
 			inBubble(t, simulation.Options{Hosts: 2}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
