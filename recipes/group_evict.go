@@ -62,12 +62,8 @@ func (u *evictionDeadline) stands(mark int32) {
 	u.mark = mark
 }
 
-// find reads a member that somebody has met. A tree that does not show it is made to catch up once.
+// find reads a member that somebody has met. What the tree shows may be nobody yet, or an earlier one of its name.
 func (g Group) find(ctx context.Context, tree Tree, name string) (Node, <-chan struct{}, error) {
-	node, changed, err := tree.Watch(ctx, g.member(name))
-	if !errors.Is(err, ErrNoNode) {
-		return node, changed, err
-	}
 	if err := tree.CatchUp(ctx); err != nil {
 		return Node{}, nil, err
 	}

@@ -13,6 +13,9 @@ const maxAttempts = 8
 // Revoke asks every holder to let go, and returns how many it asked. With a grace, holders that are Sidekeeper's are ended
 // by force when it is over. ErrOutcomeUnknown if a reply was lost: asking again is safe.
 func (l Lock) Revoke(ctx context.Context, store Store, by, reason string, grace *time.Duration) (asked int, err error) {
+	if err := store.CatchUp(ctx); err != nil { // whoever holds the lock by now is in the list
+		return 0, err
+	}
 	contenders, _, err := l.queue(ctx, store)
 	if err != nil {
 		return 0, err

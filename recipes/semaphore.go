@@ -102,6 +102,9 @@ func (s Semaphore) Resize(ctx context.Context, store Store, limit int, by, reaso
 func (s Semaphore) setLimit(ctx context.Context, store Store, limit int) error {
 	var failure error
 	for range maxAttempts {
+		if err := store.CatchUp(ctx); err != nil {
+			return errors.Join(failure, err)
+		}
 		found, err := store.Get(ctx, s.limitPath())
 		if errors.Is(err, ErrNoNode) {
 			err = ErrNoSemaphore
@@ -116,14 +119,11 @@ func (s Semaphore) setLimit(ctx context.Context, store Store, limit int) error {
 		case !errors.Is(failure, ErrBadVersion) && !errors.Is(failure, ErrOutcomeUnknown):
 			return failure
 		}
-		if err := store.CatchUp(ctx); err != nil {
-			return errors.Join(failure, err)
-		}
 	}
 	return failure
 }
 
-// Limit reads how many permits there are. ErrNoSemaphore, ErrMalformedLimit.
+// Limit reads how many permits there are, as the tree shows it. ErrNoSemaphore, ErrMalformedLimit.
 func (s Semaphore) Limit(ctx context.Context, tree Tree) (int, error) {
 	node, err := tree.Get(ctx, s.limitPath())
 	return limitIn(node, err)
@@ -136,6 +136,25 @@ func (s Semaphore) Standing(ctx context.Context, tree Tree) (int, error) {
 		return 0, nil
 	}
 	return len(names), err
+}
+
+// Admit reads the limit with a watch, for somebody who wants so many permits. ErrTooManyPermits, ErrNoSemaphore, ErrMalformedLimit: nobody is
+// refused for what the tree shows before it has caught up.
+func (s Semaphore) Admit(ctx context.Context, tree Tree, count int) (limit int, changed <-chan struct{}, err error) {
+	for _, late := range []bool{true, false} {
+		limit, changed, err = s.watchLimit(ctx, tree)
+		if err == nil && count > limit {
+			err = ErrTooManyPermits
+		}
+		refused := errors.Is(err, ErrTooManyPermits) || errors.Is(err, ErrNoSemaphore) || errors.Is(err, ErrMalformedLimit)
+		if !refused || !late {
+			break
+		}
+		if err := tree.CatchUp(ctx); err != nil {
+			return 0, nil, err
+		}
+	}
+	return limit, changed, err
 }
 
 // watchLimit reads the limit with a watch.

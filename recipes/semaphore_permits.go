@@ -98,15 +98,10 @@ func IsPermit(node string) bool {
 func (p *Permits) Look(ctx context.Context) (PermitsTurn, error) {
 	turn, err := p.lookAtQueue(ctx)
 	if err == nil && !turn.Asked.Break {
-		turn.Limit, turn.Resized, err = p.semaphore.watchLimit(ctx, p.session)
+		turn.Limit, turn.Resized, err = p.semaphore.Admit(ctx, p.session, p.count)
 	}
-	switch {
-	case err != nil || turn.Asked.Break:
+	if err != nil || turn.Asked.Break || !p.first {
 		return turn, err
-	case p.count > turn.Limit:
-		return turn, ErrTooManyPermits
-	case !p.first:
-		return turn, nil
 	}
 	turn.Changed, err = p.lookForRoom(ctx, &turn)
 	return turn, err

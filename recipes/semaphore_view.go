@@ -33,7 +33,7 @@ func (s Semaphore) View(ctx context.Context, tree Tree) (SemaphoreView, error) {
 func (s Semaphore) WatchView(ctx context.Context, tree Tree) (view SemaphoreView, changes Changes, err error) {
 	var resized, moved, queued <-chan struct{}
 	var permits, waiters queue
-	view.Limit, resized, err = s.watchLimit(ctx, tree)
+	view.Limit, resized, err = s.Admit(ctx, tree, 0)
 	if err == nil {
 		permits, moved, err = s.permits().watchQueue(ctx, tree)
 	}

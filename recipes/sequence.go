@@ -130,6 +130,9 @@ func (s Sequence) AdvanceTo(ctx context.Context, store Store, last int64) (Count
 // Delete removes the sequence with its guards. ErrMalformed and ErrForeignChildren leave it as it is. ErrOutcomeUnknown if a reply
 // was lost and the ensemble went away before it was found out.
 func (s Sequence) Delete(ctx context.Context, store Store) error {
+	if err := store.CatchUp(ctx); err != nil { // an incarnation that is gone already may be shown still
+		return err
+	}
 	found, err := s.know(ctx, store)
 	if err != nil {
 		return err

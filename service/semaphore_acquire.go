@@ -135,25 +135,14 @@ func (p *permitsStream) lookAtLimit(ctx context.Context) error {
 	if p.started.claimed() != nil {
 		return nil
 	}
-	for _, late := range []bool{true, false} { // what the reader shows may be late
-		limit, err := await(ctx, p.heldStream, func(ctx context.Context) (int, error) {
-			if !late {
-				if err := p.services.ensemble.CatchUp(ctx); err != nil {
-					return 0, err
-				}
-			}
-			return p.semaphore.Limit(ctx, p.services.ensemble)
-		})
-		switch {
-		case err == nil && p.params.count <= limit:
-			return nil
-		case err == nil && !late:
-			return p.tooMany(limit)
-		case err != nil && (!late || !errors.Is(err, recipes.ErrNoSemaphore)):
-			return p.naming(err)
-		}
+	limit, err := await(ctx, p.heldStream, func(ctx context.Context) (limit int, err error) {
+		limit, _, err = p.semaphore.Admit(ctx, p.services.ensemble, p.params.count)
+		return limit, err
+	})
+	if errors.Is(err, recipes.ErrTooManyPermits) {
+		return p.tooMany(limit)
 	}
-	return nil
+	return p.naming(err)
 }
 
 // naming says which semaphore is missing.

@@ -22,4 +22,8 @@ var permits = []Mutant{
 			Package: "service", Test: "TestAShrunkenSemaphoreAsksForThePermitsThatWereGrantedLast", Complaint: "got \"Deadline",
 		}},
 	},
+	{
+		ID: "F5", Bug: "a resize to the limit that the reader shows is taken for done",
+		Catchers: []Catcher{simulated("TestNoAnswerRestsOnWhatALaggingServerShows").saying("the limit is 5")},
+	},
 }

@@ -2,6 +2,7 @@ package simulation_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -167,6 +168,9 @@ func (c *permitCaller) resize() {
 			node, err = c.client.Get(c.over, semaphore.Path+recipes.LimitSuffix)
 		}
 		if err == nil {
+			if stored := binary.BigEndian.Uint32(node.Data); stored != uint32(limit) {
+				c.accusef("resized to %d by what is answered, and the limit is %d", limit, stored)
+			}
 			c.total.resized.Add(1)
 			done(node.Mzxid)
 			return
