@@ -103,8 +103,8 @@ type BarrierServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Leave(ctx context.Context, in *LeaveRequest, opts ...grpc.CallOption) (*LeaveResponse, error)
-	// List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be out of
-	// date by a moment.
+	// List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be
+	// out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -271,8 +271,8 @@ type BarrierServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Leave(context.Context, *LeaveRequest) (*LeaveResponse, error)
-	// List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be out of
-	// date by a moment.
+	// List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be
+	// out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -100,7 +100,7 @@ type ElectionServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (*TransferResponse, error)
 	// Get shows who leads and who the other candidates are, in order. An election in which there is no candidate is empty, not missing.
-	// Idempotent.
+	// It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's directory holds other things than contenders.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -276,7 +276,7 @@ type ElectionServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Transfer(context.Context, *TransferRequest) (*TransferResponse, error)
 	// Get shows who leads and who the other candidates are, in order. An election in which there is no candidate is empty, not missing.
-	// Idempotent.
+	// It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's directory holds other things than contenders.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.

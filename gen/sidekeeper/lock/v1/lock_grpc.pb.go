@@ -145,7 +145,7 @@ type LockServiceClient interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Break(ctx context.Context, in *BreakRequest, opts ...grpc.CallOption) (*BreakResponse, error)
 	// Get shows who holds the lock and who waits for it, in order. A lock that has never been used has no holders
-	// and no waiters. Idempotent.
+	// and no waiters. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -155,7 +155,7 @@ type LockServiceClient interface {
 	// Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
 	// wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
 	// after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
-	// a policy must allow it for all. Idempotent.
+	// a policy must allow it for all. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -163,7 +163,8 @@ type LockServiceClient interface {
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name or lease breaks a rule, or both are set, or neither is.
 	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
-	// List returns the locks that have holders or waiters, in the order of names. Idempotent.
+	// List returns the locks that have holders or waiters, in the order of names. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -424,7 +425,7 @@ type LockServiceServer interface {
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Break(context.Context, *BreakRequest) (*BreakResponse, error)
 	// Get shows who holds the lock and who waits for it, in order. A lock that has never been used has no holders
-	// and no waiters. Idempotent.
+	// and no waiters. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -434,7 +435,7 @@ type LockServiceServer interface {
 	// Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
 	// wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
 	// after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
-	// a policy must allow it for all. Idempotent.
+	// a policy must allow it for all. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -442,7 +443,8 @@ type LockServiceServer interface {
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name or lease breaks a rule, or both are set, or neither is.
 	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
-	// List returns the locks that have holders or waiters, in the order of names. Idempotent.
+	// List returns the locks that have holders or waiters, in the order of names. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -81,14 +81,16 @@ type MembershipServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Update(ctx context.Context, in *UpdateRequest, opts ...grpc.CallOption) (*UpdateResponse, error)
-	// Get returns the members of the group. A group that does not exist has no members. Idempotent.
+	// Get returns the members of the group. A group that does not exist has no members. It may be out of date by several
+	// ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
-	// List returns the groups that have members or were created by Create, in the order of names. Idempotent.
+	// List returns the groups that have members or were created by Create, in the order of names. It may be out of date by several
+	// ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -274,14 +276,16 @@ type MembershipServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Update(context.Context, *UpdateRequest) (*UpdateResponse, error)
-	// Get returns the members of the group. A group that does not exist has no members. Idempotent.
+	// Get returns the members of the group. A group that does not exist has no members. It may be out of date by several
+	// ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): group breaks a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
-	// List returns the groups that have members or were created by Create, in the order of names. Idempotent.
+	// List returns the groups that have members or were created by Create, in the order of names. It may be out of date by several
+	// ticks at worst, where the sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

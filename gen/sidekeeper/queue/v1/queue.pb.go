@@ -39,8 +39,9 @@ type PutRequest struct {
 	//	*PutRequest_Priority
 	//	*PutRequest_Delay
 	Order isPutRequest_Order `protobuf_oneof:"order"`
-	// Optional. How many items the queue may have at most, this one among them: 1 to 10,000; omitted or 0, 10,000. Callers that put items at the
-	// same moment may exceed it by as many as they are.
+	// Optional. How many items the queue may have at most, this one among them: 1 to 10,000; omitted or 0, 10,000. Puts that have not
+	// heard of each other yet may exceed it by as many as they are: those of the same moment, and those through sidecars whose servers are
+	// behind the others.
 	MaxItems      int32 `protobuf:"varint,5,opt,name=max_items,json=maxItems,proto3" json:"max_items,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -91,7 +91,8 @@ type QueueServiceClient interface {
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such delivery to this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Done(ctx context.Context, in *DoneRequest, opts ...grpc.CallOption) (*DoneResponse, error)
-	// List returns the queues that have items, in the order of names. Idempotent.
+	// List returns the queues that have items, in the order of names. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -229,7 +230,8 @@ type QueueServiceServer interface {
 	//	NOT_FOUND (HOLD_NOT_FOUND): no such delivery to this caller.
 	//	INVALID_ARGUMENT (INVALID_FIELD): hold_id is missing or malformed.
 	Done(context.Context, *DoneRequest) (*DoneResponse, error)
-	// List returns the queues that have items, in the order of names. Idempotent.
+	// List returns the queues that have items, in the order of names. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -105,7 +105,8 @@ type SemaphoreServiceClient interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Resize(ctx context.Context, in *ResizeRequest, opts ...grpc.CallOption) (*ResizeResponse, error)
-	// Get shows the limit, who holds permits and who waits for some, in order. Idempotent.
+	// Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others; but it says that there is no such semaphore only where there is none. Idempotent.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
 	//	FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -114,7 +115,8 @@ type SemaphoreServiceClient interface {
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
-	// List returns the semaphores, in the order of names. Idempotent.
+	// List returns the semaphores, in the order of names. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -312,7 +314,8 @@ type SemaphoreServiceServer interface {
 	//	ABORTED (OUTCOME_UNKNOWN): a reply was lost; asking again is safe.
 	//	INVALID_ARGUMENT (INVALID_FIELD): a field breaks a rule.
 	Resize(context.Context, *ResizeRequest) (*ResizeResponse, error)
-	// Get shows the limit, who holds permits and who waits for some, in order. Idempotent.
+	// Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others; but it says that there is no such semaphore only where there is none. Idempotent.
 	//
 	//	NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
 	//	FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -321,7 +324,8 @@ type SemaphoreServiceServer interface {
 	//	RESOURCE_EXHAUSTED (MEMORY_LIMIT): the response is large, and the sidecar does not have enough free memory. Try again later.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Get(context.Context, *GetRequest) (*GetResponse, error)
-	// List returns the semaphores, in the order of names. Idempotent.
+	// List returns the semaphores, in the order of names. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

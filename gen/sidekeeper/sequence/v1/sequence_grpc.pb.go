@@ -102,7 +102,8 @@ type SequenceServiceClient interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
-	// List returns the sequences, in the order of names. Idempotent.
+	// List returns the sequences, in the order of names. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -251,7 +252,8 @@ type SequenceServiceServer interface {
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
 	//	INVALID_ARGUMENT (INVALID_FIELD): name breaks a rule.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
-	// List returns the sequences, in the order of names. Idempotent.
+	// List returns the sequences, in the order of names. It may be out of date by several ticks at worst, where the
+	// sidecar's server is behind the others. Idempotent.
 	//
 	//	UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
 	//	PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
