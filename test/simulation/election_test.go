@@ -29,7 +29,7 @@ type electionTally struct{ terms, losses, steps, transfers, refused atomic.Int64
 // time, a leader is asked to yield only when the candidate that shall lead is next, and nobody is left behind.
 func TestOneCandidateLeadsAtATimeThoughLeadershipIsHandedOver(t *testing.T) {
 	var total electionTally
-	played := min(*seeds, mostElections)
+	played := atMost(mostElections)
 	for seed := *firstSeed; seed < *firstSeed+played; seed++ {
 		dice := rand.New(rand.NewPCG(seed, 11))
 		timeout := []time.Duration{4 * time.Second, 6 * time.Second, 15 * time.Second}[dice.IntN(3)]

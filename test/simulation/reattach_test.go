@@ -62,7 +62,7 @@ type returns struct{ deaths, held, waiting, late, gone atomic.Int64 }
 // Processes die and others come back to their sessions, while everything else fails, too. Whatever the dead one had told is believed on.
 func TestNobodyHoldsBesideWhoComesBack(t *testing.T) {
 	var total returns
-	played := min(*seeds, mostReturns)
+	played := atMost(mostReturns)
 	for seed := *firstSeed; seed < *firstSeed+played; seed++ {
 		dice := rand.New(rand.NewPCG(seed, 7))
 		timeout := []time.Duration{4 * time.Second, 6 * time.Second, 15 * time.Second}[dice.IntN(3)]

@@ -36,7 +36,7 @@ const theSchedules = "TestNobodyHoldsBesideAnotherWhateverFails"
 
 func TestNobodyHoldsBesideAnotherWhateverFails(t *testing.T) {
 	if testing.Short() {
-		*seeds = min(*seeds, 100)
+		*seeds = atMost(100)
 	}
 	if *step == 0 && *seeds > 1 && *recorded == "" {
 		spread(t, uint64(runtime.NumCPU()))
@@ -58,6 +58,17 @@ func TestNobodyHoldsBesideAnotherWhateverFails(t *testing.T) {
 	if played >= 25 && (total.grants.Load() < played*5 || total.losses.Load() < played/5 || total.reused.Load() < played) {
 		t.Error("too little happens")
 	}
+}
+
+// atMost bounds how many random schedules are run, unless -seeds says how many.
+func atMost(most uint64) uint64 {
+	run := min(*seeds, most)
+	flag.Visit(func(given *flag.Flag) {
+		if given.Name == "seeds" {
+			run = *seeds
+		}
+	})
+	return run
 }
 
 // spread shares the schedules out among processes. In a process with one thread of Go the same seed takes the same course, nearly
