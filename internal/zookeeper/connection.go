@@ -160,6 +160,7 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 	}
 	if s.id == 0 {
 		s.birth = w
+		s.client.companies.saw(serverOf(id), w.RemoteAddr().String())
 	}
 	if s.guard == nil {
 		s.established(id, timeout, w.handshake)
