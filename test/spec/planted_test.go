@@ -65,6 +65,48 @@ func toldAndEnded() []traces.LockStep {
 	}
 }
 
+// Two readers hold a lock together, and a writer after them.
+func shared() []traces.LockStep {
+	one, other := traces.Readers+1, traces.Readers+2
+	return []traces.LockStep{
+		{Kind: "asked", Caller: one},
+		{Kind: "created", Caller: one, Place: 1},
+		{Kind: "made", Caller: one, Place: 1},
+		{Kind: "granted", Caller: one, Place: 1, Token: 1},
+		{Kind: "asked", Caller: other},
+		{Kind: "created", Caller: other, Place: 2},
+		{Kind: "made", Caller: other, Place: 2},
+		{Kind: "granted", Caller: other, Place: 2, Token: 2},
+		{Kind: "hold_told", Caller: one},
+		{Kind: "hold_told", Caller: other},
+		{Kind: "asked", Caller: 1},
+		{Kind: "created", Caller: 1, Place: 3},
+		{Kind: "made", Caller: 1, Place: 3},
+		{Kind: "leaving", Caller: one, Place: 1},
+		{Kind: "deleted", Caller: one, Place: 1},
+		{Kind: "left", Caller: one, Place: 1},
+		{Kind: "leaving", Caller: other, Place: 2},
+		{Kind: "deleted", Caller: other, Place: 2},
+		{Kind: "left", Caller: other, Place: 2},
+		{Kind: "granted", Caller: 1, Place: 3, Token: 3},
+		{Kind: "leaving", Caller: 1, Place: 3},
+		{Kind: "deleted", Caller: 1, Place: 3},
+		{Kind: "left", Caller: 1, Place: 3},
+		{Kind: "end"},
+	}
+}
+
+// A writer holds a lock, and a reader after it.
+func sharedAfterwards() []traces.LockStep {
+	steps := handOver()
+	for i := range steps {
+		if steps[i].Caller == 2 {
+			steps[i].Caller = traces.Readers + 1
+		}
+	}
+	return steps
+}
+
 // Each property has a trace that breaks it and nothing else.
 func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
 	t.Parallel()
@@ -100,13 +142,22 @@ func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
 		{"an end is told that is none yet", moved(toldAndEnded(), 8, 6), 7},
 		{"a lost session is closed before its stream has ended", slices.Insert(toldAndEnded(), 7, traces.LockStep{Kind: "buried", Caller: 1}), 8},
 		{"a lost session's stream does not end", append(toldAndEnded()[:7], over, traces.LockStep{Kind: "lost", Caller: 1}), 9},
+		{"readers share a lock, and a writer follows", shared(), 0},
+		{"the second of the readers is granted first", moved(shared(), 3, 7), 0},
+		{"a reader follows a writer", sharedAfterwards(), 0},
+		{"a reader is told beside a writer", moved(sharedAfterwards(), 10, 7), 8},
+		{"a reader is told before a writer's place goes", moved(sharedAfterwards(), 10, 8), 9},
+		{"a writer is told beside readers", moved(shared(), 19, 13), 14},
+		{"a writer is told beside the last of the readers", moved(shared(), 19, 16), 17},
+		{"a writer is told before the last reader's place goes", moved(shared(), 19, 17), 18},
+		{"a reader waits for a reader", changed(shared(), 7, traces.LockStep{Kind: "still", Caller: traces.Readers + 2, Place: 2}), 8},
 		{"a place is taken by another hand", changed(handOver(), 8, traces.LockStep{Kind: "taken", Caller: 1, Place: 1}), 9},
 	}
 	var all []traces.LockTrace
 	for _, each := range planted {
-		all = append(all, traces.LockTrace{Callers: 2, Steps: each.steps})
+		all = append(all, traces.LockTrace{Steps: each.steps})
 	}
-	refused := lockModel(2).refuse(t, all)
+	refused := lockModel(2, 2).refuse(t, all)
 	for i, each := range planted {
 		if got := refused[i]; got != each.at {
 			t.Errorf("%s: refused at step %d, not %d", each.name, got, each.at)
