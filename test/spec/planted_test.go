@@ -188,6 +188,8 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 		return traces.SessionStep{Kind: "proved", Sent: sent, Answered: answered, Until: until}
 	}
 	back := traces.SessionStep{Kind: "attached", Sent: 3_500_000, Answered: 3_510_000, Until: 3_920_001}
+	underWay := []traces.SessionStep{proved(3_500_000, 3_520_000, 3_920_001), proved(3_510_000, 3_910_000, 3_920_001)}
+	underWay[0].Heartbeat, underWay[1].Heartbeat = true, true
 	late := back
 	late.Until = 3_500_000 + 3_920_000
 	planted := []struct {
@@ -201,6 +203,8 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 		{"a session is valid for a timeout from its newest answer", ending(proved(3_900_000, 3_910_000, 7_820_000), over, end), 5},
 		{"a session is valid for a timeout from the newest answer but one", ending(proved(3_900_000, 3_910_000, 5_920_000), over, end), 5},
 		{"two transactions that were under way together count", ending(proved(3_005_000, 3_910_000, 4_920_000), over, end), 5},
+		{"a heartbeat is sent before the one before was answered", ending(underWay...), 6},
+		{"another transaction is sent before that", ending(underWay[0], proved(3_510_000, 3_910_000, 3_920_001), over, end), 0},
 		{"a handshake counts before a transaction has followed", ending(late, over, end), 5},
 		{"what was answered on an earlier connection counts", ending(back, proved(3_900_000, 3_910_000, 8_420_000), over, end), 6},
 		{"a session is ended that is not over", without(proven(), 5), 6},

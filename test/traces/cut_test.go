@@ -163,9 +163,42 @@ func TestATraceOfALockTellsWhoIsNotGrantedItThoughNobodyAheadIsExcluded(t *testi
 
 func TestATraceOfASessionCountsFromWhenItWasAskedFor(t *testing.T) {
 	cut := Sessions(recorded(t, handOver()))
-	want := "[{opened 1 1000001 8000001 0} {over 0 0 0 0} {ended 0 0 0 6000001}]"
+	want := "[{opened 1 1000001 8000001 0 false} {over 0 0 0 0 false} {ended 0 0 0 6000001 false}]"
 	if len(cut) != 1 || cut[0].Timeout != 4*time.Second || fmt.Sprint(cut[0].Steps) != want {
 		t.Errorf("%+v, not %s", cut, want)
+	}
+}
+
+func TestATraceOfASessionTellsWhichTransactionsAreHeartbeats(t *testing.T) {
+	r := handOver()
+	proved := trace.Step{Kind: trace.Proved, Session: 3, Sent: 3 * time.Second}
+	r.Step(trace.Step{Kind: trace.Opened, Session: 3, Sent: time.Second})
+	for _, step := range []trace.Step{
+		proved, // a session that has no places may read for others
+		{Kind: trace.Asked, Session: 3, Place: "/locks/orders/_c_3-lock-"},
+		proved, // its creation
+		{Kind: trace.Absent, Session: 3, Place: "/locks/orders/_c_3-lock-"},
+		proved, // that of its directory
+		{Kind: trace.Asked, Session: 3, Place: "/locks/orders/_c_4-lock-"},
+		{Kind: trace.Found, Session: 3, Place: "/locks/orders/_c_4-lock-2"},
+		proved,
+		{Kind: trace.Leaving, Session: 3, Place: "/locks/orders/_c_4-lock-2"},
+		proved, // its deletion
+		{Kind: trace.Left, Session: 3, Place: "/locks/orders/_c_4-lock-2"},
+		proved,
+		{Kind: trace.Over, Session: 3},
+	} {
+		r.Step(step)
+	}
+	r.Change(simulation.Change{Session: 3, Ended: true})
+	var got []bool
+	for _, step := range Sessions(recorded(t, r))[0].Steps {
+		if step.Kind == string(trace.Proved) {
+			got = append(got, step.Heartbeat)
+		}
+	}
+	if want := []bool{false, false, false, true, false, true}; !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
 	}
 }
 
