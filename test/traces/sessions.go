@@ -2,6 +2,7 @@ package traces
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ type SessionStep struct {
 	Kind                  string
 	Sent, Answered, Until int64
 	Clock                 int64 // when the ensemble ended it
+	Heartbeat             bool  // what was proved is a heartbeat for certain
 }
 
 // A SessionTrace is what was done about one session.
@@ -22,6 +24,7 @@ type SessionTrace struct {
 	Steps   []SessionStep
 
 	began time.Duration
+	busy  map[string]bool // with what else than heartbeats: directories in which it makes a place, and places that it deletes; nil if it had none
 }
 
 // Sessions cuts out of a record what was done about each session that the code has heard of, those first of which there is most to say. All of
@@ -36,7 +39,9 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 		case line.Kind == trace.Opened:
 			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent}
 			known[line.Session].Steps = known[line.Session].with(line)
-		case session == nil || line.Place != "" || line.Kind == trace.Buried || ofHolds[line.Kind]:
+		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
+		case line.Place != "":
+			session.place(line)
 		default:
 			session.Steps = session.with(line)
 			if line.Kind == ended {
@@ -55,7 +60,25 @@ func (t SessionTrace) with(line Line) []SessionStep {
 	if line.Kind == ended {
 		kind = "ended"
 	}
-	return append(t.Steps, SessionStep{kind, t.since(line.Sent), t.since(line.Answered), t.since(line.Until), t.since(line.Clock)})
+	heartbeat := line.Kind == trace.Proved && t.busy != nil && len(t.busy) == 0
+	return append(t.Steps, SessionStep{kind, t.since(line.Sent), t.since(line.Answered), t.since(line.Until), t.since(line.Clock), heartbeat})
+}
+
+// place takes in what was done with a place. A place that is not there is made once more, perhaps behind its directory.
+func (t *SessionTrace) place(line Line) {
+	if t.busy == nil {
+		t.busy = map[string]bool{}
+	}
+	switch line.Kind {
+	case trace.Asked:
+		t.busy[path.Dir(line.Place)] = true
+	case trace.Made, trace.Found:
+		delete(t.busy, path.Dir(line.Place))
+	case trace.Leaving:
+		t.busy[line.Place] = true
+	case trace.Left:
+		delete(t.busy, line.Place)
+	}
 }
 
 func (t SessionTrace) since(at time.Duration) int64 {
