@@ -166,7 +166,7 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 		s.established(id, timeout, w.handshake)
 	} else {
 		s.proof.reattached(w.handshake)
-		s.tellProof(trace.Attached, w.handshake)
+		s.tellProof(trace.Attached, w.handshake, 0)
 	}
 	s.mu.Unlock()
 }

@@ -227,7 +227,7 @@ func (s *Session) committed(generation int, sent instant) {
 // proved counts a committed request of the present connection. The lock is held.
 func (s *Session) proved(request exchange) {
 	s.proof.answeredHeartbeat(request)
-	s.tellProof(trace.Proved, request)
+	s.tellProof(trace.Proved, request, 0)
 	s.attempts = 0
 	if s.suspended || s.doubted {
 		s.suspended, s.doubted = false, false
@@ -262,7 +262,7 @@ func (s *Session) answered(generation int, heartbeat exchange, told answer, plai
 		s.proved(heartbeat)
 		s.plain = 0
 	}
-	shown := voucher{of: s.proof.before.sent, from: s.proof.attached.answered, sent: heartbeat.sent}
+	shown := voucher{by: s.id, of: s.proof.before.sent, from: s.proof.attached.answered, sent: heartbeat.sent}
 	vouches := counts && !plain && with != nil && s.company == with
 	s.mu.Unlock()
 	if vouches {

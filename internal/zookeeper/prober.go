@@ -46,6 +46,7 @@ const (
 
 // A voucher is what a heartbeat of the prober says of the other sessions.
 type voucher struct {
+	by   int64   // the prober's number
 	of   instant // when the newest heartbeat but one was sent, or 0
 	from instant // when the handshake of the prober's connection was answered
 	sent instant // when the heartbeat was
@@ -271,7 +272,7 @@ func (s *Session) beVouchedFor(by *company, shown voucher, told answer) {
 	}
 	if request, ok := s.proof.borrow(shown.of, shown.from); ok {
 		s.attempts = 0
-		s.tellProof(trace.Vouched, request)
+		s.tellProof(trace.Vouched, request, shown.by)
 	}
 	if s.doubted {
 		s.doubted = false

@@ -47,6 +47,10 @@ Take(s) ==
   CASE Step.kind = "opened" -> Step.sent = 1 /\ UNCHANGED variables /\ Believes(s)
     [] Step.kind = "attached" -> phase = 4 /\ Answer(s, 1) /\ Believes(s)
     [] Step.kind = "proved" -> phase = 2 /\ Answer(s, 1) /\ Believes(s) /\ (Step.heartbeat => Step.sent >= beaten)
+    [] Step.kind = "vouched" ->
+         /\ connection[s] = 1 /\ Step.answered + Slack <= Step.before + 1 /\ Step.sent >= Step.from
+         /\ deadline' = [deadline EXCEPT ![s] = Later(s, Step.sent)] /\ Believes(s)
+         /\ UNCHANGED <<time, leader, links, ensemble, at, connection, cut, stage, asks, hand, beats, pair, attachments, deaths>>
     [] Step.kind \in {"closing", "over", "died"} -> UNCHANGED variables
     [] Step.kind = "ended" ->
          /\ expired' = [expired EXCEPT ![s] = TRUE] /\ clock' = Step.clock

@@ -40,7 +40,7 @@ func Locks(lines []Line) (cut []LockTrace) {
 	queues, alive := map[string]*lockQueue{}, map[int64]time.Duration{}
 	lines = inOrder(lines)
 	for _, line := range lines {
-		if line.Kind == trace.Opened || line.Kind == trace.Attached || line.Kind == trace.Proved {
+		if line.Kind == trace.Opened || line.Kind == trace.Attached || line.Kind == trace.Proved || line.Kind == trace.Vouched {
 			alive[line.Session] = line.Until
 		}
 		if lock := path.Dir(line.Place); line.Place != "" && queues[lock] == nil {
