@@ -19,6 +19,7 @@ type line struct {
 	At       int64         `json:"at"` // of the epoch
 	Kind     Kind          `json:"kind"`
 	Session  int64         `json:"session,omitempty"`
+	By       int64         `json:"by,omitempty"`
 	Place    string        `json:"place,omitempty"`
 	Token    int64         `json:"token,omitempty"`
 	Sent     time.Duration `json:"sent,omitempty"`
@@ -44,7 +45,7 @@ func init() {
 		if s.Clock != nil {
 			clock = s.Clock
 		}
-		said, _ := json.Marshal(line{time.Now().UnixNano(), s.Kind, s.Session, s.Place, s.Token, s.Sent, s.Answered, s.Until, clock()})
+		said, _ := json.Marshal(line{time.Now().UnixNano(), s.Kind, s.Session, s.By, s.Place, s.Token, s.Sent, s.Answered, s.Until, clock()})
 		_, _ = file.Write(append(said, '\n'))
 	})
 }

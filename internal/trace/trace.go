@@ -45,6 +45,7 @@ const (
 type Step struct {
 	Kind    Kind
 	Session int64  // 0 if the place's tells which it is
+	By      int64  // Vouched's alone: the session whose transaction it was
 	Place   string // the path of the place's node; before that is known, what it begins with
 	Token   int64  // Granted's fencing token, and that of a hold; 0 where a caller is told of the lease
 

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -16,7 +17,6 @@ type placeBarrier struct {
 	asked   instant // when the newest heartbeat was sent that was answered for this place
 	changed bool    // there is newer data
 	inDoubt bool    // the newest heartbeat that was answered for this place has found other data, perhaps seen by now
-	denied  bool    // whoever checks it may not: with other credentials than those of its session, perhaps
 }
 
 // mostChecks bounds a heartbeat, and the answer, with 13 bytes for each check if it fails.
@@ -147,7 +147,7 @@ func (s *Session) checks(round instant, with *company) []check {
 		list.mostChecks, list.bytes = mostSharedChecks, mostSharedBytes
 		lately := round.add(-s.interval * 3 / 4)
 		for _, each := range with.others(s) {
-			each.addChecks(&list, round, func(seen *placeBarrier) bool { return seen.since < lately && !seen.denied })
+			each.addChecks(&list, round, func(seen *placeBarrier) bool { return seen.since < lately })
 		}
 	}
 	return list.checks
@@ -169,29 +169,34 @@ func (s *Session) addChecks(list *checkList, round instant, isDue func(*placeBar
 	}
 }
 
-// An answer is what a heartbeat was told of its checks: all of them hold, or why the one that is left does not.
+// An answer is what a heartbeat was told of its checks: which hold, and which one does not, if one does not, and why.
 type answer struct {
-	checks []check
-	err    error
+	held, refused []check
+	why           error
+}
+
+// of is what was told of the checks of one session.
+func (a answer) of(s *Session) answer {
+	isAnothers := func(c check) bool { return c.session != s }
+	a.held = slices.DeleteFunc(slices.Clone(a.held), isAnothers)
+	a.refused = slices.DeleteFunc(slices.Clone(a.refused), isAnothers)
+	return a
 }
 
 // take takes an answer to what was sent then. Of data that have changed no barrier moves until whoever has the place has seen
 // them. The lock is held.
 func (s *Session) take(told answer, sent instant) {
-	for _, c := range told.checks {
-		if c.session != s {
-			continue
-		}
+	for _, c := range told.held {
+		c.seen.asked = sent
+		c.seen.since, c.seen.inDoubt = max(c.seen.since, sent.add(-s.proof.lateness())), false
+	}
+	for _, c := range told.refused {
 		c.seen.asked = sent
 		switch {
-		case told.err == nil:
-			c.seen.since, c.seen.inDoubt = max(c.seen.since, sent.add(-s.proof.lateness())), false
-		case errors.Is(told.err, recipes.ErrBadVersion):
+		case errors.Is(told.why, recipes.ErrBadVersion):
 			c.seen.changed, c.seen.inDoubt = c.seen.version == c.version, true
-		case errors.Is(told.err, recipes.ErrNoNode):
+		case errors.Is(told.why, recipes.ErrNoNode):
 			s.placeGone(c.place, c.gone)
-		case errors.Is(told.err, recipes.ErrDenied):
-			c.seen.denied = true
 		}
 	}
 	s.recount()
@@ -207,20 +212,19 @@ func (s *Session) read(checks []check) (answer, error) {
 		path = checks[0].place
 	}
 	stat, err := s.exists(path)
-	told := answer{checks: checks, err: err}
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return answer{checks: checks, err: recipes.ErrNoNode}, nil
+		return answer{refused: checks, why: recipes.ErrNoNode}, nil
 	case err != nil || len(checks) == 0:
 	case stat.Version > checks[0].version:
-		told.err = recipes.ErrBadVersion
+		return answer{refused: checks, why: recipes.ErrBadVersion}, nil
 	case stat.Version < checks[0].version:
-		told.err = errOld
+		return answer{refused: checks, why: errOld}, nil
 	}
-	return told, err
+	return answer{held: checks}, err // which nobody takes if there is an error
 }
 
-// commitChecks is a heartbeat that is a transaction.
+// commitChecks is a heartbeat that is a transaction. The leader makes the checks in their order until one does not hold: those before it do.
 func (s *Session) commitChecks(checks []check) (answer, error) {
 	operations := make([]operation, len(checks), len(checks)+1)
 	for i, c := range checks {
@@ -230,10 +234,13 @@ func (s *Session) commitChecks(checks []check) (answer, error) {
 		operations = append(operations, checkOf("/", anyVersion))
 	}
 	_, err := s.multi(operations...)
-	told := answer{checks: checks, err: err}
-	if refused, is := errors.AsType[*recipes.Refusal](err); is {
+	told := answer{}
+	if err == nil {
+		told.held = checks
+	} else if refused, is := errors.AsType[*recipes.Refusal](err); is {
 		err = refused.Err
-		told = answer{checks: checks[min(refused.Index, len(checks)):min(refused.Index+1, len(checks))], err: err}
+		first := min(refused.Index, len(checks))
+		told = answer{held: checks[:first], refused: checks[first:min(first+1, len(checks))], why: err}
 	}
 	return told, err
 }

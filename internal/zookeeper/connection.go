@@ -160,12 +160,13 @@ func (s *Session) connectAnswered(w *wire, id int64, timeout time.Duration) {
 	}
 	if s.id == 0 {
 		s.birth = w
+		s.client.companies.saw(serverOf(id), w.RemoteAddr().String())
 	}
 	if s.guard == nil {
 		s.established(id, timeout, w.handshake)
 	} else {
 		s.proof.reattached(w.handshake)
-		s.tellProof(trace.Attached, w.handshake)
+		s.tellProof(trace.Attached, w.handshake, 0)
 	}
 	s.mu.Unlock()
 }

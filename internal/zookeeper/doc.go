@@ -74,12 +74,14 @@
 //     before F had ended by then, so that it answered nothing that was sent after h.
 //
 // What it assumes besides: no two processes of one ensemble answer at one IP address and port with one id at the same time. That would take a
-// proxy, and somebody who starts a server anew while the one before still runs, cut off from the others; where servers are reached through a
-// proxy only, they are not to be followed (Config.FollowServers), and each session proves itself.
+// proxy, and somebody who starts a server anew while the one before still runs, cut off from the others. Where servers are reached through a
+// proxy only, they are not to be followed (Config.FollowServers), and each session proves itself, as it does once servers of two ids have been
+// seen behind one address and port. And nobody else uses the session: a plain read would not find out.
 //
-// So does one whose server the ensemble does not list, that has come back over another connection, or that another process has opened. So does
-// one whose prober does not keep it as valid as heartbeats of its own would. If the prober's heartbeat is not answered for half an interval,
-// the next session takes its place; if that one's is not either, contact is late for all.
+// A session proves itself, too, whose server the ensemble does not list, that has come back over another connection, or that another process
+// has opened. So does one whose prober does not keep it as valid as heartbeats of its own would. If the prober's heartbeat is not answered for
+// half an interval, the next session takes its place; if that one's is not either, contact is late for all, and each sends a heartbeat of its
+// own.
 //
 // With static proof there are no transactions: heartbeats are reads, and a heartbeat answered by r_i ≤ Q − Δ counts, where Q
 // is when the newest was sent and Δ bounds how long a server can go on answering after its reports have ceased to arrive:

@@ -43,7 +43,7 @@ func (s *Session) heartbeatLoop() {
 				failing = began
 			}
 			pause = s.failed(failures, failing)
-			if leads {
+			if leads && failures == 1 {
 				with.pass(s)
 			}
 		}
@@ -79,7 +79,10 @@ func (s *Session) together(due instant) instant {
 func (s *Session) spared(interval time.Duration) (generation int, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	newest := max(s.proof.newest.sent, s.plain)
+	newest := s.proof.newest.sent
+	if !s.doubted {
+		newest = max(newest, s.plain)
+	}
 	if s.brief || s.proof.static || newest == 0 {
 		return s.generation, 0
 	}
@@ -135,7 +138,7 @@ func (s *Session) prove(round instant, with *company) (generation int, err error
 		}
 	}
 	generation, err = s.heartbeatRound(round, with)
-	if err == nil && s.needsAnother() {
+	if err == nil && s.needsAnother(with) {
 		generation, err = s.heartbeat(nil, false, with)
 	}
 	return generation, err
@@ -143,9 +146,12 @@ func (s *Session) prove(round instant, with *company) (generation int, err error
 
 // heartbeatRound sends one heartbeat, or as many as it takes to ask for every place.
 func (s *Session) heartbeatRound(round instant, with *company) (generation int, err error) {
-	for beats := 1; ; beats++ {
-		generation, err = s.heartbeat(s.checks(round, with), false, with)
-		if err != nil || len(s.checks(round, with)) == 0 || beats >= mostSharedBeats && with.isLedBy(s) {
+	for beats, places := 1, with; ; beats++ {
+		generation, err = s.heartbeat(s.checks(round, places), false, with)
+		if beats == mostSharedBeats {
+			places = nil // what is left of the others'
+		}
+		if err != nil || len(s.checks(round, places)) == 0 {
 			return generation, err
 		}
 	}
@@ -165,7 +171,7 @@ func (s *Session) heartbeat(checks []check, plain bool, with *company) (generati
 		return generation, err
 	}
 	sent := s.now()
-	defer s.giveUpWhenStuck(sent)()
+	defer s.giveUpWhenStuck(s.unansweredSince(sent))()
 	told, err := s.sendHeartbeat(checks, plain)
 	answered := s.now()
 	s.client.config.Observe(context.Background(), "heartbeat", answered.since(sent), err != nil)
@@ -221,7 +227,7 @@ func (s *Session) committed(generation int, sent instant) {
 // proved counts a committed request of the present connection. The lock is held.
 func (s *Session) proved(request exchange) {
 	s.proof.answeredHeartbeat(request)
-	s.tellProof(trace.Proved, request)
+	s.tellProof(trace.Proved, request, 0)
 	s.attempts = 0
 	if s.suspended || s.doubted {
 		s.suspended, s.doubted = false, false
@@ -239,10 +245,14 @@ func (s *Session) commit(path string) error {
 // the places counts whichever connection it came over.
 func (s *Session) answered(generation int, heartbeat exchange, told answer, plain bool, with *company) {
 	s.mu.Lock()
-	late, why := heartbeat.answered >= s.validUntil(), s.overdue()
+	late, why := s.now() >= s.validUntil(), s.overdue()
 	counts := generation == s.generation && !late
-	if !late {
+	switch {
+	case late:
+	case with == nil:
 		s.take(told, heartbeat.sent)
+	default:
+		s.take(told.of(s), heartbeat.sent)
 	}
 	switch {
 	case counts && plain:
@@ -252,7 +262,7 @@ func (s *Session) answered(generation int, heartbeat exchange, told answer, plai
 		s.proved(heartbeat)
 		s.plain = 0
 	}
-	shown := voucher{of: s.proof.before.sent, from: s.proof.attached.answered, sent: heartbeat.sent}
+	shown := voucher{by: s.id, of: s.proof.before.sent, from: s.proof.attached.answered, sent: heartbeat.sent}
 	vouches := counts && !plain && with != nil && s.company == with
 	s.mu.Unlock()
 	if vouches {

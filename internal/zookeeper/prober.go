@@ -9,17 +9,21 @@ import (
 )
 
 // A serverKey is what sessions have in common that one of them can prove: where their connections end, and the id of the server there, with
-// which the number of each session begins that was made on its connection. And the timeout, so that all need heartbeats equally often.
+// which the number of each session begins that was made on its connection. And the timeout, so that all need heartbeats equally often, and the
+// credentials, so that each may check the places of all.
 type serverKey struct {
 	id      byte
 	peer    string
 	timeout time.Duration
+	auth    string
 }
 
 // companies are the sessions of a sidecar by their servers.
 type companies struct {
-	mu    sync.Mutex
-	byKey map[serverKey]*company
+	mu     sync.Mutex
+	byKey  map[serverKey]*company
+	ids    map[string]byte // of the server that was seen last behind each address and port
+	shared map[string]bool // behind which several were seen: a proxy's
 }
 
 // A company is sessions that are connected to one server, each since it was made. The first of them is the prober, whose heartbeats prove them
@@ -42,6 +46,7 @@ const (
 
 // A voucher is what a heartbeat of the prober says of the other sessions.
 type voucher struct {
+	by   int64   // the prober's number
 	of   instant // when the newest heartbeat but one was sent, or 0
 	from instant // when the handshake of the prober's connection was answered
 	sent instant // when the heartbeat was
@@ -54,7 +59,7 @@ func (s *Session) accompany() *company {
 	if !s.isAtHome() {
 		s.part()
 	} else if s.company == nil {
-		key := serverKey{serverOf(s.id), s.wire.RemoteAddr().String(), s.negotiated}
+		key := serverKey{serverOf(s.id), s.wire.RemoteAddr().String(), s.negotiated, string(s.auth)}
 		s.company = s.client.companies.enter(key, s)
 	}
 	return s.company
@@ -67,7 +72,23 @@ func serverOf(session int64) byte { return byte(uint64(session) >> 56) }
 // lists that server. The lock is held.
 func (s *Session) isAtHome() bool {
 	return s.err == nil && !s.closing && !s.brief && !s.proof.static && s.connected && s.wire == s.birth &&
-		s.client.servers.knows(serverOf(s.id))
+		s.client.servers.knows(serverOf(s.id)) && s.client.companies.isOneServer(s.wire.RemoteAddr().String())
+}
+
+// saw takes in that a server of this id has made a session over a connection to peer.
+func (c *companies) saw(id byte, peer string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before, seen := c.ids[peer]; seen && before != id {
+		c.shared[peer] = true
+	}
+	c.ids[peer] = id
+}
+
+func (c *companies) isOneServer(peer string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.shared[peer]
 }
 
 // part has the session prove itself alone from now on. The lock is held.
@@ -96,19 +117,29 @@ func (c *company) leave(s *Session) {
 	defer c.companies.mu.Unlock()
 	i := slices.Index(c.sessions, s)
 	c.sessions = slices.Delete(c.sessions, i, i+1)
-	switch {
-	case len(c.sessions) == 0:
+	if len(c.sessions) < 2 {
 		c.settle()
+	}
+	if len(c.sessions) == 0 {
 		delete(c.companies.byKey, c.key)
-	case i == 0:
-		c.summon()
+	} else if i == 0 {
+		due := c.vouched.add(s.interval / 2)
+		time.AfterFunc(due.since(s.now()), c.summonNext) // once for all that leave until then
 	}
 }
 
-// summon has the prober send a heartbeat at once. The lock is held.
-func (c *company) summon() {
+func (c *company) summonNext() {
+	c.companies.mu.Lock()
+	defer c.companies.mu.Unlock()
+	if len(c.sessions) > 0 {
+		c.sessions[0].summon()
+	}
+}
+
+// summon has the session send a heartbeat soon.
+func (s *Session) summon() {
 	select {
-	case c.sessions[0].summoned <- struct{}{}:
+	case s.summoned <- struct{}{}:
 	default:
 	}
 }
@@ -158,24 +189,42 @@ func (c *company) pass(s *Session) {
 	}
 	c.sessions = append(c.sessions[1:], s)
 	if c.doubt == nil {
-		c.doubt = time.AfterFunc(s.interval/2, func() {
-			for _, each := range c.others(nil) {
-				each.beDoubted(c)
-			}
-		})
+		c.doubt = time.AfterFunc(s.interval/2, c.tellDoubt)
 	}
-	c.summon()
+	c.sessions[0].summon()
 }
 
-// beDoubted takes in that the heartbeats are late that would prove the session.
+func (c *company) tellDoubt() {
+	c.companies.mu.Lock()
+	stands, sessions := c.doubt != nil, slices.Clone(c.sessions)
+	c.companies.mu.Unlock()
+	if stands {
+		for _, each := range sessions {
+			each.beDoubted(c)
+		}
+	}
+}
+
+// beDoubted takes in that the heartbeats are late that would prove the session: it sends one of its own.
 func (s *Session) beDoubted(c *company) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.company == c && s.err == nil && !s.doubted {
+	if s.company == c && s.err == nil && !s.doubted && s.now().since(s.proof.newest.answered) >= s.interval {
 		s.doubted = true
 		s.change()
 		s.client.config.Late()
+		s.summon()
 	}
+}
+
+// unansweredSince is since when nothing was answered that would prove the session, if a heartbeat that is sent now is not either.
+func (s *Session) unansweredSince(now instant) instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doubted {
+		return now.add(-s.interval)
+	}
+	return now
 }
 
 // vouch hands what the heartbeat of a prober has shown to the others, and what was told of their places.
@@ -183,12 +232,16 @@ func (c *company) vouch(prober *Session, shown voucher, told answer) {
 	if !c.takesWord(prober, shown) {
 		return
 	}
-	checks := make(map[*Session][]check)
-	for _, each := range told.checks {
-		checks[each.session] = append(checks[each.session], each)
+	held := make(map[*Session][]check)
+	for _, each := range told.held {
+		held[each.session] = append(held[each.session], each)
 	}
 	for _, each := range c.others(prober) {
-		each.beVouchedFor(c, shown, answer{checks[each], told.err})
+		of := answer{held: held[each], why: told.why}
+		if len(told.refused) > 0 && told.refused[0].session == each {
+			of.refused = told.refused
+		}
+		each.beVouchedFor(c, shown, of)
 	}
 }
 
@@ -199,9 +252,9 @@ func (c *company) takesWord(s *Session, shown voucher) bool {
 	if len(c.sessions) == 0 || c.sessions[0] != s && c.doubt == nil {
 		return false
 	}
-	if shown.of != 0 {
+	c.settle()
+	if shown.sent.since(shown.of) < 2*s.interval {
 		c.vouched = s.now()
-		c.settle()
 	}
 	return true
 }
@@ -214,12 +267,12 @@ func (s *Session) beVouchedFor(by *company, shown voucher, told answer) {
 		return
 	}
 	s.take(told, shown.sent)
-	if s.company != by || shown.of == 0 {
+	if s.company != by {
 		return
 	}
 	if request, ok := s.proof.borrow(shown.of, shown.from); ok {
 		s.attempts = 0
-		s.tellProof(trace.Vouched, request)
+		s.tellProof(trace.Vouched, request, shown.by)
 	}
 	if s.doubted {
 		s.doubted = false
@@ -235,12 +288,16 @@ func (s *Session) borrows(c *company) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.company == c && !s.suspended && s.validUntil().since(now) >= s.least
+	least := s.least + time.Duration(float64(s.interval)*sooner) + time.Millisecond // see spared
+	return s.company == c && !s.suspended && !s.doubted && s.validUntil().since(now) >= least
 }
 
 // needsAnother says whether one heartbeat was not enough, since there is no other from shortly before.
-func (s *Session) needsAnother() bool {
+func (s *Session) needsAnother(with *company) bool {
+	if with == nil || len(with.others(s)) == 0 {
+		return false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.company != nil && s.proof.newest.sent.since(s.proof.before.sent) > 2*s.interval
+	return s.proof.newest.sent.since(s.proof.before.sent) > 2*s.interval
 }

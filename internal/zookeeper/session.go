@@ -128,20 +128,21 @@ func (s *Session) established(id int64, timeout time.Duration, handshake exchang
 	s.least = s.client.config.Validity(timeout).Least
 	s.proof = s.client.config.proof(timeout)
 	s.proof.opened(handshake)
-	s.tellProof(trace.Opened, handshake)
+	s.tellProof(trace.Opened, handshake, 0)
 	s.guard = time.AfterFunc(s.proof.deadline.since(s.now()), s.checkDeadline)
 	if !s.brief {
 		s.client.deadlineWatch.join(s)
 	}
 }
 
-// tellProof tells what the session's proof has learned from, and until when it takes the session for alive since.
-func (s *Session) tellProof(kind trace.Kind, from exchange) {
+// tellProof tells what the session's proof has learned from, and until when it takes the session for alive since; and by which other session.
+func (s *Session) tellProof(kind trace.Kind, from exchange, by int64) {
 	if !trace.Told() {
 		return
 	}
 	step := trace.Step{
-		Kind: kind, Session: s.id, Sent: time.Duration(from.sent), Answered: time.Duration(from.answered), Until: time.Duration(s.proof.deadline),
+		Kind: kind, Session: s.id, By: by,
+		Sent: time.Duration(from.sent), Answered: time.Duration(from.answered), Until: time.Duration(s.proof.deadline),
 	}
 	if kind == trace.Opened {
 		step.Clock = s.client.config.Clock

@@ -211,6 +211,14 @@ var met = []Mutant{
 		Catchers: []Catcher{{Package: "recipes", Test: "TestForeignContendersAreWaitedFor", Complaint: "are holding; want waiting"}},
 	},
 	{
+		ID: "M33", Bug: "readers do not wait for the writers ahead of them",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestEachModeWaitsForWhomItMust", Complaint: `r waits for "", not`}},
+	},
+	{
+		ID: "M34", Bug: "writers do not wait for the readers ahead of them",
+		Catchers: []Catcher{{Package: "recipes", Test: "TestEachModeWaitsForWhomItMust", Complaint: `w waits for "", not`}},
+	},
+	{
 		ID: "G1", Bug: "what guards a write is read before it, and not in its transaction",
 		Catchers: []Catcher{{
 			Package: "service", Test: "TestAWriteIsRefusedWhosePlaceGoesAfterItsGuardWasRead", Complaint: `guarded: got "written"`,

@@ -2,6 +2,7 @@ package simulation_test
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,11 +19,12 @@ type board struct {
 func newBoard(w *witness) *board { return &board{witness: w, locks: map[string]*queue{}} }
 
 type queue struct {
-	holds []*held
-	token int64 // the largest so far
+	holds         []*held
+	token, reader int64 // the largest so far, of those that exclude each other and of readers
 }
 
 type held struct {
+	mode    recipes.Mode
 	session believing
 	token   int64 // 0 if whoever holds knows none
 	over    bool
@@ -34,9 +36,9 @@ type believing interface {
 	ValidFor() time.Duration
 }
 
-// enter notes a grant: in this instant nobody else may be valid, the token must be new, and the node must be first in what
-// is committed, and this session's.
-func (b *board) enter(s *stage, lock recipes.Lock, token int64, session believing) *held {
+// enter notes a grant: in this instant nobody whom it excludes may be valid, the token must be larger than theirs, and the node must stand
+// ahead of them in what is committed, and be this session's.
+func (b *board) enter(s *stage, lock recipes.Lock, mode recipes.Mode, token int64, session believing) *held {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.locks[lock.Path]
@@ -46,18 +48,26 @@ func (b *board) enter(s *stage, lock recipes.Lock, token int64, session believin
 	}
 	q.holds = slices.DeleteFunc(q.holds, func(h *held) bool { return h.over })
 	for _, other := range q.holds {
-		if valid := other.session.ValidFor(); valid > 0 {
+		switch valid := other.session.ValidFor(); {
+		case valid <= 0:
+		case mode == recipes.Read && other.mode == recipes.Read:
+			s.total.shared.Add(1)
+		default:
 			b.accusef("%s: %x is granted while %x is valid for %v", lock.Path, token, other.token, valid)
 		}
 	}
-	if token != 0 && token <= q.token {
-		b.accusef("%s: %x is granted after %x", lock.Path, token, q.token)
+	if token != 0 && token <= q.newest(mode) {
+		b.accusef("%s: %x is granted after %x", lock.Path, token, q.newest(mode))
 	}
-	if token != 0 && session.ValidFor() > 0 && !s.owns(lock, token, session) {
+	if token != 0 && session.ValidFor() > 0 && !s.owns(lock, mode, token, session) {
 		b.accusef("%s: %x is granted and does not own the lock", lock.Path, token)
 	}
-	q.token = max(q.token, token)
-	granted := &held{session: session, token: token}
+	if mode == recipes.Read {
+		q.reader = max(q.reader, token)
+	} else {
+		q.token = max(q.token, token)
+	}
+	granted := &held{mode: mode, session: session, token: token}
 	q.holds = append(q.holds, granted)
 	return granted
 }
@@ -68,13 +78,24 @@ func (b *board) exit(h *held) {
 	h.over = true
 }
 
-// owns says whether the oldest committed node of the lock has this token and is the session's.
-func (s *stage) owns(lock recipes.Lock, token int64, session believing) bool {
-	oldest, owner := int64(0), int64(0)
+// newest is the largest token of those that a hold of this mode excludes.
+func (q *queue) newest(mode recipes.Mode) int64 {
+	if mode == recipes.Read {
+		return q.token
+	}
+	return max(q.token, q.reader)
+}
+
+// owns says whether the committed node of the lock with this token is the session's, and no older one keeps it from holding.
+func (s *stage) owns(lock recipes.Lock, mode recipes.Mode, token int64, session believing) (owned bool) {
 	for _, name := range s.Names(lock.Path) {
-		if stat, there := s.Stat(lock.Path + "/" + name); there && (oldest == 0 || stat.Czxid < oldest) {
-			oldest, owner = stat.Czxid, stat.Owner
+		switch stat, there := s.Stat(lock.Path + "/" + name); {
+		case !there || stat.Czxid > token:
+		case stat.Czxid == token:
+			owned = stat.Owner == session.ID()
+		case mode != recipes.Read || !strings.Contains(name, "__READ__"):
+			return false
 		}
 	}
-	return oldest == token && owner == session.ID()
+	return owned
 }

@@ -121,7 +121,7 @@ func (b *breakable) visit() (held bool, err error) {
 		return false, err
 	}
 	b.total.grants.Add(1)
-	hold := b.board.enter(b.stage, lock, granted.Token, session)
+	hold := b.board.enter(b.stage, lock, recipes.Exclusive, granted.Token, session)
 	defer b.board.exit(hold)
 	b.hold(granted, session)
 	return true, nil

@@ -76,8 +76,9 @@ func (c *caller) visit(patient bool) (held bool, err error) {
 		return false, err
 	}
 	defer c.close(session)
-	lock := locks[c.dice.IntN(len(locks))]
-	place, err := lock.Join(context.Background(), session, recipes.Exclusive, recipes.About{Owner: "caller"})
+	which := c.dice.IntN(len(locks))
+	lock, mode := locks[which], modes[which][c.dice.IntN(len(modes[which]))]
+	place, err := lock.Join(context.Background(), session, mode, recipes.About{Owner: "caller"})
 	if err != nil {
 		return false, err
 	}
@@ -91,7 +92,7 @@ func (c *caller) visit(patient bool) (held bool, err error) {
 	if err != nil {
 		return false, c.excuse(err)
 	}
-	c.hold(ctx, lock, token, session)
+	c.hold(ctx, lock, mode, token, session)
 	return true, nil
 }
 
@@ -142,9 +143,9 @@ func granted(hold *recipes.Hold, err error) (int64, error) {
 }
 
 // hold holds until it has had enough, is cancelled, or has lost the lock, and says so before it leaves.
-func (c *caller) hold(ctx context.Context, lock recipes.Lock, token int64, session leased) {
+func (c *caller) hold(ctx context.Context, lock recipes.Lock, mode recipes.Mode, token int64, session leased) {
 	c.total.grants.Add(1)
-	held := c.board.enter(c.stage, lock, token, session)
+	held := c.board.enter(c.stage, lock, mode, token, session)
 	defer c.board.exit(held)
 	enough := upTo(c.dice, time.Second)
 	if c.dice.IntN(3) == 0 {

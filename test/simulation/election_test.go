@@ -217,7 +217,7 @@ func (r *runner) campaign(ctx context.Context, place *recipes.Place) (*recipes.H
 // lead leads until it has had enough, is asked to yield, is cancelled, or has lost the election.
 func (r *runner) lead(ctx context.Context, hold *recipes.Hold, session leased) {
 	r.total.terms.Add(1)
-	term := r.board.enter(r.stage, election, hold.Token, session)
+	term := r.board.enter(r.stage, election, recipes.Exclusive, hold.Token, session)
 	defer r.board.exit(term)
 	lasts := upTo(r.dice, time.Second)
 	if r.dice.IntN(3) == 0 {

@@ -113,3 +113,31 @@ func TestContactThatIsLateIsLateForAll(t *testing.T) {
 		})
 	}
 }
+
+// A server that is cut off from its leader goes on answering reads. All its sessions go to another one in time.
+func TestAServerThatHasLostItsLeaderCostsNoSessionOfMany(t *testing.T) {
+	for _, timeout := range []time.Duration{6 * time.Second, 15 * time.Second} {
+		for seed := range uint64(4) {
+			inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+				c := newCrowd(t, e, w, timeout, 100)
+				defer c.close()
+				c.wantValid(c.sessions, 10*time.Second+time.Duration(seed)*137*time.Millisecond)
+				server, leader := e.ServerOf(c.sessions[0].ID()), e.Leader()
+				if server == leader {
+					return
+				}
+				e.Cut(leader, server)
+				e.Cut(server, leader)
+				time.Sleep(timeout)
+				e.Mend(leader, server)
+				e.Mend(server, leader)
+				time.Sleep(time.Minute)
+				for i, s := range c.sessions {
+					if s.Err() != nil {
+						t.Errorf("timeout %v, seed %d: session %d: %v", timeout, seed, i, s.Err())
+					}
+				}
+			})
+		}
+	}
+}

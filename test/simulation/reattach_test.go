@@ -141,7 +141,7 @@ func (r *returner) visit(patient bool) (had bool, err error) {
 			r.total.held.Add(1)
 		case err == nil:
 			token, known = now, true
-			believed = append(believed, r.board.enter(r.stage, lock, token, session))
+			believed = append(believed, r.board.enter(r.stage, lock, recipes.Exclusive, token, session))
 		}
 		if err == nil {
 			select {
@@ -235,7 +235,7 @@ func (b *board) goOn(s *stage, lock recipes.Lock, token int64, session believing
 			b.accusef("%s: %x is held on while %x is valid for %v", lock.Path, token, other.token, valid)
 		}
 	}
-	if session.ValidFor() > 0 && !s.owns(lock, token, session) {
+	if session.ValidFor() > 0 && !s.owns(lock, recipes.Exclusive, token, session) {
 		b.accusef("%s: %x is held on and does not own the lock", lock.Path, token)
 	}
 	held := &held{session: session, token: token}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/sidekeeper/sidekeeper/recipes"
 	"github.com/sidekeeper/sidekeeper/test/simulation"
 )
 
@@ -109,7 +110,7 @@ func (c *trusting) visit() error {
 	if err := lock.Lock(); err != nil {
 		return err
 	}
-	held := c.board.enter(c.stage, which, 0, connected{conn})
+	held := c.board.enter(c.stage, which, recipes.Exclusive, 0, connected{conn})
 	time.Sleep(2*c.timeout + upTo(c.dice, 2*c.timeout))
 	c.board.exit(held)
 	return lock.Unlock()

@@ -60,7 +60,7 @@ IsLost(c) ==
 \* With all that is promised of it, as it is granted.
 IsGranted(c) ==
   /\ Step.place = place[c] /\ Grant(c)
-  /\ Step.token = place[c] /\ \A b \in Callers : tokens[b] < Step.token
+  /\ Step.token = place[c] /\ \A b \in Callers : Excludes(b, c) => tokens[b] < Step.token
   /\ OneStreamHolds' /\ OneCallerIsSure'
 
 Take(c) ==

@@ -11,13 +11,14 @@ VARIABLES trace, \* which
           position,    \* the step that comes next
           phase, \* how far that is
           newest, \* when the newest transaction that counts was answered
+          beaten, \* when the newest heartbeat was answered
           standing \* "alive"; "given up", by whoever had the session; "over", as far as the sidecar goes
 
-Told == <<trace, position, phase, newest, standing>>
+Told == <<trace, position, phase, newest, beaten, standing>>
 Step == Traces[trace][position]
 Own1 == CHOOSE s \in Own : TRUE
 
-TraceInit == Init /\ trace \in 1..Len(Traces) /\ position = 1 /\ phase = 1 /\ newest = 0 /\ standing = "alive"
+TraceInit == Init /\ trace \in 1..Len(Traces) /\ position = 1 /\ phase = 1 /\ newest = 0 /\ beaten = 0 /\ standing = "alive"
 
 Servers == <<leader, links, ensemble, deaths, now, lost>>
 
@@ -30,7 +31,7 @@ Answered(s) ==
   /\ UNCHANGED <<Servers, at, connection, cut, hand, beats, pair, deadline, attachments>>
 
 Fill(s) ==
-  /\ phase' = phase + 1 /\ UNCHANGED <<trace, position, newest, standing>>
+  /\ phase' = phase + 1 /\ UNCHANGED <<trace, position, newest, beaten, standing>>
   /\ CASE Step.kind = "proved" /\ phase = 1 -> Answered(s)
        [] Step.kind = "attached" /\ phase = 1 -> clock' = Step.sent /\ UNCHANGED <<Servers, sidecar>>
        [] Step.kind = "attached" /\ phase = 2 -> Attach(s)
@@ -45,7 +46,11 @@ Believes(s) == Step.until <= deadline'[s] + 1
 Take(s) ==
   CASE Step.kind = "opened" -> Step.sent = 1 /\ UNCHANGED variables /\ Believes(s)
     [] Step.kind = "attached" -> phase = 4 /\ Answer(s, 1) /\ Believes(s)
-    [] Step.kind = "proved" -> phase = 2 /\ Answer(s, 1) /\ Believes(s)
+    [] Step.kind = "proved" -> phase = 2 /\ Answer(s, 1) /\ Believes(s) /\ (Step.heartbeat => Step.sent >= beaten)
+    [] Step.kind = "vouched" ->
+         /\ connection[s] = 1 /\ Step.answered + Slack <= Step.before + 1 /\ Step.sent >= Step.from
+         /\ deadline' = [deadline EXCEPT ![s] = Later(s, Step.sent)] /\ Believes(s)
+         /\ UNCHANGED <<time, leader, links, ensemble, at, connection, cut, stage, asks, hand, beats, pair, attachments, deaths>>
     [] Step.kind \in {"closing", "over", "died"} -> UNCHANGED variables
     [] Step.kind = "ended" ->
          /\ expired' = [expired EXCEPT ![s] = TRUE] /\ clock' = Step.clock
@@ -58,6 +63,7 @@ Follow(s) ==
   /\ newest' = CASE Step.kind = "proved" /\ Step.sent >= newest -> Step.answered
                  [] Step.kind = "attached" -> 0
                  [] OTHER -> newest
+  /\ beaten' = IF Step.heartbeat THEN Step.answered ELSE beaten
   /\ standing' = CASE standing # "alive" -> standing
                    [] Step.kind = "closing" -> "given up"
                    [] Step.kind \in {"over", "died"} -> "over"

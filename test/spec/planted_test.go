@@ -65,6 +65,48 @@ func toldAndEnded() []traces.LockStep {
 	}
 }
 
+// Two readers hold a lock together, and a writer after them.
+func shared() []traces.LockStep {
+	one, other := traces.Readers+1, traces.Readers+2
+	return []traces.LockStep{
+		{Kind: "asked", Caller: one},
+		{Kind: "created", Caller: one, Place: 1},
+		{Kind: "made", Caller: one, Place: 1},
+		{Kind: "granted", Caller: one, Place: 1, Token: 1},
+		{Kind: "asked", Caller: other},
+		{Kind: "created", Caller: other, Place: 2},
+		{Kind: "made", Caller: other, Place: 2},
+		{Kind: "granted", Caller: other, Place: 2, Token: 2},
+		{Kind: "hold_told", Caller: one},
+		{Kind: "hold_told", Caller: other},
+		{Kind: "asked", Caller: 1},
+		{Kind: "created", Caller: 1, Place: 3},
+		{Kind: "made", Caller: 1, Place: 3},
+		{Kind: "leaving", Caller: one, Place: 1},
+		{Kind: "deleted", Caller: one, Place: 1},
+		{Kind: "left", Caller: one, Place: 1},
+		{Kind: "leaving", Caller: other, Place: 2},
+		{Kind: "deleted", Caller: other, Place: 2},
+		{Kind: "left", Caller: other, Place: 2},
+		{Kind: "granted", Caller: 1, Place: 3, Token: 3},
+		{Kind: "leaving", Caller: 1, Place: 3},
+		{Kind: "deleted", Caller: 1, Place: 3},
+		{Kind: "left", Caller: 1, Place: 3},
+		{Kind: "end"},
+	}
+}
+
+// A writer holds a lock, and a reader after it.
+func sharedAfterwards() []traces.LockStep {
+	steps := handOver()
+	for i := range steps {
+		if steps[i].Caller == 2 {
+			steps[i].Caller = traces.Readers + 1
+		}
+	}
+	return steps
+}
+
 // Each property has a trace that breaks it and nothing else.
 func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
 	t.Parallel()
@@ -100,13 +142,22 @@ func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
 		{"an end is told that is none yet", moved(toldAndEnded(), 8, 6), 7},
 		{"a lost session is closed before its stream has ended", slices.Insert(toldAndEnded(), 7, traces.LockStep{Kind: "buried", Caller: 1}), 8},
 		{"a lost session's stream does not end", append(toldAndEnded()[:7], over, traces.LockStep{Kind: "lost", Caller: 1}), 9},
+		{"readers share a lock, and a writer follows", shared(), 0},
+		{"the second of the readers is granted first", moved(shared(), 3, 7), 0},
+		{"a reader follows a writer", sharedAfterwards(), 0},
+		{"a reader is told beside a writer", moved(sharedAfterwards(), 10, 7), 8},
+		{"a reader is told before a writer's place goes", moved(sharedAfterwards(), 10, 8), 9},
+		{"a writer is told beside readers", moved(shared(), 19, 13), 14},
+		{"a writer is told beside the last of the readers", moved(shared(), 19, 16), 17},
+		{"a writer is told before the last reader's place goes", moved(shared(), 19, 17), 18},
+		{"a reader waits for a reader", changed(shared(), 7, traces.LockStep{Kind: "still", Caller: traces.Readers + 2, Place: 2}), 8},
 		{"a place is taken by another hand", changed(handOver(), 8, traces.LockStep{Kind: "taken", Caller: 1, Place: 1}), 9},
 	}
 	var all []traces.LockTrace
 	for _, each := range planted {
-		all = append(all, traces.LockTrace{Callers: 2, Steps: each.steps})
+		all = append(all, traces.LockTrace{Steps: each.steps})
 	}
-	refused := lockModel(2).refuse(t, all)
+	refused := lockModel(2, 2).refuse(t, all)
 	for i, each := range planted {
 		if got := refused[i]; got != each.at {
 			t.Errorf("%s: refused at step %d, not %d", each.name, got, each.at)
@@ -136,7 +187,12 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 	proved := func(sent, answered, until int64) traces.SessionStep {
 		return traces.SessionStep{Kind: "proved", Sent: sent, Answered: answered, Until: until}
 	}
+	vouched := func(sent, answered, before, from, until int64) traces.SessionStep {
+		return traces.SessionStep{Kind: "vouched", Sent: sent, Answered: answered, Before: before, From: from, Until: until}
+	}
 	back := traces.SessionStep{Kind: "attached", Sent: 3_500_000, Answered: 3_510_000, Until: 3_920_001}
+	underWay := []traces.SessionStep{proved(3_500_000, 3_520_000, 3_920_001), proved(3_510_000, 3_910_000, 3_920_001)}
+	underWay[0].Heartbeat, underWay[1].Heartbeat = true, true
 	late := back
 	late.Until = 3_500_000 + 3_920_000
 	planted := []struct {
@@ -150,8 +206,15 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 		{"a session is valid for a timeout from its newest answer", ending(proved(3_900_000, 3_910_000, 7_820_000), over, end), 5},
 		{"a session is valid for a timeout from the newest answer but one", ending(proved(3_900_000, 3_910_000, 5_920_000), over, end), 5},
 		{"two transactions that were under way together count", ending(proved(3_005_000, 3_910_000, 4_920_000), over, end), 5},
+		{"a heartbeat is sent before the one before was answered", ending(underWay...), 6},
+		{"another transaction is sent before that", ending(underWay[0], proved(3_510_000, 3_910_000, 3_920_001), over, end), 0},
 		{"a handshake counts before a transaction has followed", ending(late, over, end), 5},
 		{"what was answered on an earlier connection counts", ending(back, proved(3_900_000, 3_910_000, 8_420_000), over, end), 6},
+		{"another session vouches for it", ending(vouched(3_400_000, 3_410_000, 4_510_000, 500_000, 7_320_000), over, end), 0},
+		{"another session vouches for it that has come later", ending(vouched(3_400_000, 3_410_000, 4_510_000, 3_450_000, 7_320_000), over, end), 5},
+		{"another session vouches for it too soon", ending(vouched(3_400_000, 3_410_000, 4_509_000, 500_000, 7_320_000), over, end), 5},
+		{"another session vouches for it, and it takes that for more", ending(vouched(3_400_000, 3_410_000, 4_510_000, 9, 7_321_000), over, end), 5},
+		{"another session vouches for it that has come back", ending(back, vouched(3_600_000, 3_610_000, 4_710_000, 9, 7_520_000), over, end), 6},
 		{"a session is ended that is not over", without(proven(), 5), 6},
 		{"a session is ended before what was believed is over", changed(proven(), 6, traces.SessionStep{Kind: "ended", Clock: 4_919_999}), 7},
 	}

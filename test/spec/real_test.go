@@ -47,7 +47,7 @@ func disturb(t *testing.T, sidecar, chaos string, round int) []traces.Line {
 	t.Helper()
 	steps, out := t.TempDir(), t.TempDir()
 	command := exec.CommandContext(t.Context(), chaos, "-sidecar", sidecar, "-rounds=1", fmt.Sprint("-seed=", round+1), "-profile=fast",
-		"-nemesis=N1", "-workload=W1|W8", "-keep", "-out", out)
+		"-nemesis=N1", "-workload=W1|W8|W10", "-keep", "-out", out)
 	command.Env = append(os.Environ(), "SIDEKEEPER_TEST_TRACES="+steps)
 	said, err := command.CombinedOutput()
 	if err != nil {

@@ -114,11 +114,14 @@ func judge(t *testing.T, recorded [][]traces.Line, tick time.Duration) (refused 
 			looked++
 		}
 	}
-	callers := 2
+	writers, readers := 2, 0
 	for _, each := range locks {
-		callers = max(callers, each.Callers)
+		writers, readers = max(writers, each.Writers), max(readers, each.Readers)
 	}
-	for number, at := range lockModel(callers).refuse(t, locks) {
+	if readers < 2 {
+		t.Error("no readers share a lock")
+	}
+	for number, at := range lockModel(writers, readers).refuse(t, locks) {
 		refused = append(refused, refusal("LockTrace", number, at, locks[number].Steps))
 	}
 	for timeout, some := range sessions {
@@ -145,13 +148,17 @@ type traceModel[T traces.Trace] struct {
 }
 
 // lockModel is Lock.tla, of which a trace is as long as it likes.
-func lockModel(callers int) traceModel[traces.LockTrace] {
+func lockModel(writers, readers int) traceModel[traces.LockTrace] {
 	var all []string
-	for i := range callers {
+	for i := range writers {
 		all = append(all, strconv.Itoa(i+1))
 	}
+	for i := range readers {
+		all = append(all, strconv.Itoa(traces.Readers+i+1))
+	}
 	return traceModel[traces.LockTrace]{"LockTrace", "Lock", bounds{
-		"Callers": "{" + strings.Join(all, ", ") + "}", "Readers": "{}", "MaxLog": "1000000", "MaxFailures": "1000000", "Mistake": `"none"`,
+		"Callers": "{" + strings.Join(all, ", ") + "}", "Readers": "{" + strings.Join(all[writers:], ", ") + "}",
+		"MaxLog": "1000000", "MaxFailures": "1000000", "Mistake": `"none"`,
 	}}
 }
 

@@ -4,15 +4,19 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sidekeeper/sidekeeper/internal/trace"
 )
 
+// Readers is above the number of each caller that excludes all others, and below those of readers.
+const Readers = 100
+
 // A LockStep is one step of a LockTrace, in the words of LockTrace.tla.
 type LockStep struct {
 	Kind   string
-	Caller int // 0 if it is nobody of the sidecars'
+	Caller int // 0 if it is nobody of the sidecars'; a reader if it is above Readers
 	Place  int // the place of the log at which the node was made; 0 if there is none
 	Token  int // the same, of the node whose transaction the fencing token is
 }
@@ -26,9 +30,9 @@ var ofHolds = map[trace.Kind]bool{
 // A LockTrace is what was done about one lock. A caller is a session, which has one place in a lock's queue at a time; callers that
 // come when others have gone have their numbers.
 type LockTrace struct {
-	Lock    string
-	Callers int
-	Steps   []LockStep
+	Lock             string
+	Writers, Readers int // how many there are at a time of those that exclude all others, and of readers
+	Steps            []LockStep
 }
 
 // Locks cuts out of a record what was done about each lock.
@@ -36,7 +40,7 @@ func Locks(lines []Line) (cut []LockTrace) {
 	queues, alive := map[string]*lockQueue{}, map[int64]time.Duration{}
 	lines = inOrder(lines)
 	for _, line := range lines {
-		if line.Kind == trace.Opened || line.Kind == trace.Attached || line.Kind == trace.Proved {
+		if line.Kind == trace.Opened || line.Kind == trace.Attached || line.Kind == trace.Proved || line.Kind == trace.Vouched {
 			alive[line.Session] = line.Until
 		}
 		if lock := path.Dir(line.Place); line.Place != "" && queues[lock] == nil {
@@ -44,6 +48,7 @@ func Locks(lines []Line) (cut []LockTrace) {
 				LockTrace: LockTrace{Lock: lock},
 				callers:   map[int64]int{}, places: map[string]int{}, tokens: map[int64]int{}, owners: map[string]int64{},
 				holds: map[int64]int64{}, live: map[int]bool{}, until: map[int]time.Duration{}, alive: alive,
+				turns: map[int]time.Duration{}, settled: map[int]bool{},
 			}
 		}
 		for _, queue := range queues {
@@ -87,21 +92,15 @@ type lockQueue struct {
 	live    map[int]bool            // callers whose hold has not ended
 	until   map[int]time.Duration   // when what a caller was told is over
 	alive   map[int64]time.Duration // until when a session is, as far as its proof goes
-	first   head
+	turns   map[int]time.Duration   // since when it is a place's turn
+	settled map[int]bool            // places that were granted, or of which it was told that they are not
 }
 
 // Clocks of callers are right within one percent.
 const clocks = 100
 
-// stuck is for how long a place may stand ahead of all others before it must have been granted.
+// stuck is for how long a place may stand ahead of all that it excludes before it must have been granted.
 const stuck = time.Minute
-
-// A head is the place that stands ahead of all others.
-type head struct {
-	place, owner int // 0 if there is none
-	since        time.Duration
-	settled      bool // it was granted, or was told of
-}
 
 // expire has what a caller was told be over by then, which is by the sidecar's clock: where that is suspended, so are they.
 func (q *lockQueue) expire(caller int, now time.Duration) {
@@ -111,22 +110,35 @@ func (q *lockQueue) expire(caller int, now time.Duration) {
 	}
 }
 
-// pass has time go by: whoever is the first should have been granted what it waits for.
+// pass has time go by: whoever has its turn should have been granted what it waits for.
 func (q *lockQueue) pass(now time.Duration) {
-	first := head{since: now}
 	for path, session := range q.owners {
-		if place := q.places[path]; first.place == 0 || place < first.place {
-			first.place, first.owner = place, q.callers[session]
+		place := q.places[path]
+		if q.settled[place] || q.waits(path) {
+			continue
+		}
+		since, known := q.turns[place]
+		if !known {
+			q.turns[place] = now
+		} else if now > since+stuck {
+			q.settled[place] = true
+			q.add("still", q.callers[session], place, 0)
 		}
 	}
-	if first.place != q.first.place {
-		q.first = first
-	}
-	if q.first.place != 0 && !q.first.settled && now > q.first.since+stuck {
-		q.first.settled = true
-		q.add("still", q.first.owner, q.first.place, 0)
-	}
 }
+
+// waits says whether anybody stands ahead of a place whom it excludes.
+func (q *lockQueue) waits(place string) bool {
+	for other := range q.owners {
+		if q.places[other] < q.places[place] && !(isReader(other) && isReader(place)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isReader says whether the place of this path, or of a path that begins so, is a reader's, as Curator names it.
+func isReader(place string) bool { return strings.Contains(place, "-__READ__") }
 
 // hold takes in what a service has done with a hold.
 func (q *lockQueue) hold(line Line) {
@@ -170,16 +182,20 @@ func (q *lockQueue) add(kind string, caller, place, token int) {
 	q.Steps = append(q.Steps, LockStep{kind, caller, place, token})
 }
 
-// caller is the number of the session's, which is the first that is free if it has none.
-func (q *lockQueue) caller(session int64) int {
-	if number, known := q.callers[session]; known {
+// caller is the number of the session's, which is the first that is free if it has none, of readers or of the others.
+func (q *lockQueue) caller(session int64, reads bool) int {
+	if number, known := q.callers[session]; known && reads == (number > Readers) {
 		return number
 	}
-	number := 1
+	base, most := 0, &q.Writers
+	if reads {
+		base, most = Readers, &q.Readers
+	}
+	number := base + 1
 	for slices.Contains(slices.Collect(maps.Values(q.callers)), number) {
 		number++
 	}
-	q.callers[session], q.Callers = number, max(q.Callers, number)
+	q.callers[session], *most = number, max(*most, number-base)
 	return number
 }
 
@@ -237,7 +253,7 @@ func (q *lockQueue) place(line Line) {
 			kind = "granted late"
 		}
 		q.holds[line.Token], q.live[q.callers[session]] = session, true
-		q.first.settled = q.first.settled || q.first.place == q.places[line.Place]
+		q.settled[q.places[line.Place]] = true
 		q.add(kind, q.callers[session], q.places[line.Place], q.tokens[line.Token])
 	case trace.Left:
 		if q.callers[line.Session] == 0 {
@@ -246,7 +262,7 @@ func (q *lockQueue) place(line Line) {
 		q.add("left", q.callers[line.Session], q.places[line.Place], 0)
 		q.forget(line.Session)
 	case trace.Asked:
-		q.add("asked", q.caller(line.Session), 0, 0)
+		q.add("asked", q.caller(line.Session, isReader(line.Place)), 0, 0)
 	default:
 		if caller, known := q.callers[line.Session]; known { // else it is about what went with its session, before the sidecar heard of that
 			q.add(string(line.Kind), caller, q.places[line.Place], 0)

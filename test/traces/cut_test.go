@@ -3,6 +3,7 @@ package traces
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,8 +63,8 @@ func TestATraceOfALockTellsWhatTheCodeAndTheEnsembleDo(t *testing.T) {
 	// A grant that is told after the end of its session, in the same instant, was before it.
 	want := "asked 1 0 0, created 1 1 0, made 1 1 0, granted 1 1 1, asked 2 0 0, created 2 2 0, found 2 2 0, leaving 1 1 0, deleted 1 1 0, " +
 		"left 1 1 0, granted 2 2 2, over 2 0 0, lost 2 0 0, end 0 0 0"
-	if len(cut) != 1 || cut[0].Callers != 2 || strings.Join(got, ", ") != want {
-		t.Errorf("of %d callers:\n%s, not\n%s", cut[0].Callers, strings.Join(got, ", "), want)
+	if len(cut) != 1 || cut[0].Writers != 2 || cut[0].Readers != 0 || strings.Join(got, ", ") != want {
+		t.Errorf("of %d callers:\n%s, not\n%s", cut[0].Writers, strings.Join(got, ", "), want)
 	}
 }
 
@@ -123,11 +124,81 @@ func TestATraceOfALockTellsWhoIsTheFirstAndIsNotGrantedIt(t *testing.T) {
 	}
 }
 
+// wanting is what is recorded of a hand-over in which the session that comes first, and the other one, have places with these marks.
+func wanting(t *testing.T, one, other string) []Line {
+	t.Helper()
+	lines := recorded(t, handOver())
+	for i := range lines {
+		mark := one
+		if strings.Contains(lines[i].Place, "_c_2") {
+			mark = other
+		}
+		lines[i].Place = strings.Replace(lines[i].Place, "-lock-", mark, 1)
+	}
+	return lines
+}
+
+const writes, reads = "-__WRIT__", "-__READ__"
+
+func TestATraceOfALockTellsReadersFromOthers(t *testing.T) {
+	cut := Locks(wanting(t, writes, reads))[0]
+	if cut.Writers != 1 || cut.Readers != 1 || cut.Steps[0].Caller != 1 || cut.Steps[4].Caller != Readers+1 {
+		t.Errorf("%+v", cut)
+	}
+}
+
+func TestATraceOfALockTellsWhoIsNotGrantedItThoughNobodyAheadIsExcluded(t *testing.T) {
+	for one, want := range map[string]bool{reads: true, writes: false} {
+		lines := wanting(t, one, reads)
+		lines = slices.DeleteFunc(lines, func(l Line) bool { // the first holds on, and the second is not granted the lock
+			return l.Kind == trace.Leaving || l.Kind == removed || l.Kind == trace.Left || l.Kind == trace.Granted && l.Token == 12
+		})
+		lines[len(lines)-1].At = stuck + 1
+		still := slices.ContainsFunc(Locks(lines)[0].Steps, func(s LockStep) bool { return s.Kind == "still" && s.Place == 2 })
+		if still != want {
+			t.Errorf("behind %s: %v", one, still)
+		}
+	}
+}
+
 func TestATraceOfASessionCountsFromWhenItWasAskedFor(t *testing.T) {
 	cut := Sessions(recorded(t, handOver()))
-	want := "[{opened 1 1000001 8000001 0} {over 0 0 0 0} {ended 0 0 0 6000001}]"
+	want := "[{opened 1 1000001 8000001 0 false} {over 0 0 0 0 false} {ended 0 0 0 6000001 false}]"
 	if len(cut) != 1 || cut[0].Timeout != 4*time.Second || fmt.Sprint(cut[0].Steps) != want {
 		t.Errorf("%+v, not %s", cut, want)
+	}
+}
+
+func TestATraceOfASessionTellsWhichTransactionsAreHeartbeats(t *testing.T) {
+	r := handOver()
+	proved := trace.Step{Kind: trace.Proved, Session: 3, Sent: 3 * time.Second}
+	r.Step(trace.Step{Kind: trace.Opened, Session: 3, Sent: time.Second})
+	for _, step := range []trace.Step{
+		proved, // a session that has no places may read for others
+		{Kind: trace.Asked, Session: 3, Place: "/locks/orders/_c_3-lock-"},
+		proved, // its creation
+		{Kind: trace.Absent, Session: 3, Place: "/locks/orders/_c_3-lock-"},
+		proved, // that of its directory
+		{Kind: trace.Asked, Session: 3, Place: "/locks/orders/_c_4-lock-"},
+		{Kind: trace.Found, Session: 3, Place: "/locks/orders/_c_4-lock-2"},
+		proved,
+		{Kind: trace.Leaving, Session: 3, Place: "/locks/orders/_c_4-lock-2"},
+		proved, // its deletion
+		{Kind: trace.Left, Session: 3, Place: "/locks/orders/_c_4-lock-2"},
+		proved,
+		{Kind: trace.Over, Session: 3},
+	} {
+		r.Step(step)
+	}
+	r.Change(simulation.Change{Session: 3, Ended: true})
+	var got []bool
+	for _, step := range Sessions(recorded(t, r))[0].Steps {
+		if step.Kind == string(trace.Proved) {
+			got = append(got, step.Heartbeat)
+		}
+	}
+	if want := []bool{false, false, false, true, false, true}; !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -33,8 +34,8 @@ func (t LockTrace) records() (all []string) {
 
 func (t SessionTrace) records() (all []string) {
 	for _, s := range t.Steps {
-		all = append(all, fmt.Sprintf("[kind |-> %q, sent |-> %d, answered |-> %d, until |-> %d, clock |-> %d]",
-			s.Kind, s.Sent, s.Answered, s.Until, s.Clock))
+		all = append(all, fmt.Sprintf("[kind |-> %q, sent |-> %d, answered |-> %d, until |-> %d, clock |-> %d, "+
+			"heartbeat |-> %s, before |-> %d, from |-> %d]", s.Kind, s.Sent, s.Answered, s.Until, s.Clock, strings.ToUpper(strconv.FormatBool(s.Heartbeat)), s.Before, s.From))
 	}
 	return all
 }

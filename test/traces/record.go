@@ -29,6 +29,7 @@ type Line struct {
 	At      time.Duration `json:"at"` // since the beginning, in true time
 	Kind    trace.Kind    `json:"kind"`
 	Session int64         `json:"session,omitempty"`
+	By      int64         `json:"by,omitempty"` // the session that vouches for it
 	Place   string        `json:"place,omitempty"`
 	Token   int64         `json:"token,omitempty"` // of a grant; and the transaction that has made a node
 	Owner   int64         `json:"owner,omitempty"` // of a node that is gone, where it was another session that deleted it
@@ -61,7 +62,7 @@ func (r *Recorder) Step(s trace.Step) {
 	if s.Clock != nil {
 		r.clocks[s.Session] = s.Clock
 	}
-	line := Line{Kind: s.Kind, Session: s.Session, Place: s.Place, Token: s.Token, Sent: s.Sent, Answered: s.Answered, Until: s.Until}
+	line := Line{Kind: s.Kind, Session: s.Session, By: s.By, Place: s.Place, Token: s.Token, Sent: s.Sent, Answered: s.Answered, Until: s.Until}
 	switch s.Kind {
 	case trace.Granted:
 		line.Clock = r.clock(r.owners[s.Place])

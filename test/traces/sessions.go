@@ -2,6 +2,7 @@ package traces
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"time"
 
@@ -14,6 +15,8 @@ type SessionStep struct {
 	Kind                  string
 	Sent, Answered, Until int64
 	Clock                 int64 // when the ensemble ended it
+	Heartbeat             bool  // what was proved is a heartbeat for certain
+	Before, From          int64 // of the session that vouches for it: when its newest transaction but one was sent, and its handshake was answered
 }
 
 // A SessionTrace is what was done about one session.
@@ -22,13 +25,18 @@ type SessionTrace struct {
 	Steps   []SessionStep
 
 	began time.Duration
+	busy  map[string]bool // with what else than heartbeats: directories in which it makes a place, and places that it deletes; nil if it had none
 }
 
 // Sessions cuts out of a record what was done about each session that the code has heard of, those first of which there is most to say. All of
 // them have ended.
 func Sessions(lines []Line) (cut []SessionTrace) {
-	timeouts, known := map[int64]time.Duration{}, map[int64]*SessionTrace{}
+	timeouts, known, others := map[int64]time.Duration{}, map[int64]*SessionTrace{}, map[int64]*voucher{}
 	for _, line := range lines {
+		if others[line.Session] == nil {
+			others[line.Session] = &voucher{}
+		}
+		others[line.Session].take(line)
 		session := known[line.Session]
 		switch {
 		case line.Kind == born:
@@ -36,9 +44,15 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 		case line.Kind == trace.Opened:
 			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent}
 			known[line.Session].Steps = known[line.Session].with(line)
-		case session == nil || line.Place != "" || line.Kind == trace.Buried || ofHolds[line.Kind]:
+		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
+		case line.Place != "":
+			session.place(line)
 		default:
 			session.Steps = session.with(line)
+			if by := others[line.By]; line.Kind == trace.Vouched && by != nil {
+				last := &session.Steps[len(session.Steps)-1]
+				last.Before, last.From = session.since(by.before), session.since(by.from)
+			}
 			if line.Kind == ended {
 				cut = append(cut, *session)
 				delete(known, line.Session)
@@ -55,15 +69,60 @@ func (t SessionTrace) with(line Line) []SessionStep {
 	if line.Kind == ended {
 		kind = "ended"
 	}
-	return append(t.Steps, SessionStep{kind, t.since(line.Sent), t.since(line.Answered), t.since(line.Until), t.since(line.Clock)})
+	heartbeat := line.Kind == trace.Proved && t.busy != nil && len(t.busy) == 0
+	return append(t.Steps, SessionStep{
+		Kind: kind, Sent: t.since(line.Sent), Answered: t.since(line.Answered), Until: t.since(line.Until), Clock: t.since(line.Clock),
+		Heartbeat: heartbeat,
+	})
+}
+
+// A voucher is what one session can say of others: by its two newest transactions that count, and the handshake on which it was made.
+type voucher struct {
+	from, before    time.Duration
+	newest, decided time.Duration // when the newest transaction was sent and answered
+}
+
+// never is later than anything that a trace tells of.
+const never = 30 * 24 * time.Hour
+
+func (v *voucher) take(line Line) {
+	switch line.Kind {
+	case trace.Opened:
+		*v = voucher{from: line.Answered}
+	case trace.Attached:
+		*v = voucher{from: never}
+	case trace.Proved:
+		if line.Sent >= v.decided {
+			v.before, v.newest, v.decided = v.newest, line.Sent, line.Answered
+		}
+	}
+}
+
+// place takes in what was done with a place. A place that is not there is made once more, perhaps behind its directory.
+func (t *SessionTrace) place(line Line) {
+	if t.busy == nil {
+		t.busy = map[string]bool{}
+	}
+	switch line.Kind {
+	case trace.Asked:
+		t.busy[path.Dir(line.Place)] = true
+	case trace.Made, trace.Found:
+		delete(t.busy, path.Dir(line.Place))
+	case trace.Leaving:
+		t.busy[line.Place] = true
+	case trace.Left:
+		delete(t.busy, line.Place)
+	}
 }
 
 func (t SessionTrace) since(at time.Duration) int64 {
 	if at == 0 {
 		return 0
 	}
-	return at.Microseconds() - t.began.Microseconds() + 1
+	return min(max(0, at.Microseconds()-t.began.Microseconds()+1), mostTold)
 }
+
+const mostTold = 1<<31 - 1 // of TLC's numbers
 
 // worth is how much there is to say: of sessions that nobody has given up most of all, and of those that have come back.
 func (t SessionTrace) worth() int {
