@@ -18,6 +18,7 @@ const (
 	Opened   Kind = "opened"   // the ensemble has made the session
 	Attached Kind = "attached" // the session has come back over another connection
 	Proved   Kind = "proved"   // a transaction of the session was answered
+	Read     Kind = "read"     // a heartbeat of the session's was answered that is a plain read
 	Vouched  Kind = "vouched"  // a request of the session counts by a transaction of another one
 	Closing  Kind = "closing"  // whoever has the session gives it up
 	Over     Kind = "over"     // the session has ended here: nothing more is written on it

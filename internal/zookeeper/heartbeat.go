@@ -258,6 +258,7 @@ func (s *Session) answered(generation int, heartbeat exchange, told answer, plai
 	case counts && plain:
 		s.proof.answeredRequest(heartbeat)
 		s.plain = heartbeat.sent
+		s.tellProof(trace.Read, heartbeat, 0)
 	case counts:
 		s.proved(heartbeat)
 		s.plain = 0

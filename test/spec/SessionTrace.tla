@@ -25,17 +25,17 @@ Servers == <<leader, links, ensemble, deaths, now, lost>>
 (* ---- what is not told ---- *)
 
 \* The servers have answered what was sent then.
-Answered(s) ==
+Answered(s, read) ==
   /\ clock' = Step.answered /\ stage' = [stage EXCEPT ![s][1] = "answered"]
-  /\ asks' = [asks EXCEPT ![s][1] = [sent |-> Step.sent, read |-> FALSE, late |-> Step.sent < newest]]
+  /\ asks' = [asks EXCEPT ![s][1] = [sent |-> Step.sent, read |-> read, late |-> Step.sent < newest]]
   /\ UNCHANGED <<Servers, at, connection, cut, hand, beats, pair, deadline, attachments>>
 
 Fill(s) ==
   /\ phase' = phase + 1 /\ UNCHANGED <<trace, position, newest, beaten, standing>>
-  /\ CASE Step.kind = "proved" /\ phase = 1 -> Answered(s)
+  /\ CASE Step.kind \in {"proved", "read"} /\ phase = 1 -> Answered(s, Step.kind = "read")
        [] Step.kind = "attached" /\ phase = 1 -> clock' = Step.sent /\ UNCHANGED <<Servers, sidecar>>
        [] Step.kind = "attached" /\ phase = 2 -> Attach(s)
-       [] Step.kind = "attached" /\ phase = 3 -> Answered(s)
+       [] Step.kind = "attached" /\ phase = 3 -> Answered(s, FALSE)
        [] OTHER -> FALSE
 
 (* ---- what is told ---- *)
@@ -47,9 +47,10 @@ Take(s) ==
   CASE Step.kind = "opened" -> Step.sent = 1 /\ UNCHANGED variables /\ Believes(s)
     [] Step.kind = "attached" -> phase = 4 /\ Answer(s, 1) /\ Believes(s)
     [] Step.kind = "proved" -> phase = 2 /\ Answer(s, 1) /\ Believes(s) /\ (Step.heartbeat => Step.sent >= beaten)
+    [] Step.kind = "read" -> phase = 2 /\ Answer(s, 1) /\ Believes(s)
     [] Step.kind = "vouched" ->
-         /\ connection[s] = 1 /\ Step.answered + Slack <= Step.before + 1 /\ Step.sent >= Step.from
-         /\ deadline' = [deadline EXCEPT ![s] = Later(s, Step.sent)] /\ Believes(s)
+         /\ connection[s] = 1
+         /\ deadline' = [deadline EXCEPT ![s] = Later(s, Before(beats[s], Step.before + 2, Step.from))] /\ Believes(s)
          /\ UNCHANGED <<time, leader, links, ensemble, at, connection, cut, stage, asks, hand, beats, pair, attachments, deaths>>
     [] Step.kind \in {"closing", "over", "died"} -> UNCHANGED variables
     [] Step.kind = "ended" ->

@@ -187,8 +187,11 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 	proved := func(sent, answered, until int64) traces.SessionStep {
 		return traces.SessionStep{Kind: "proved", Sent: sent, Answered: answered, Until: until}
 	}
-	vouched := func(sent, answered, before, from, until int64) traces.SessionStep {
-		return traces.SessionStep{Kind: "vouched", Sent: sent, Answered: answered, Before: before, From: from, Until: until}
+	read := func(sent int64) traces.SessionStep {
+		return traces.SessionStep{Kind: "read", Sent: sent, Answered: sent + 10_000, Until: 3_920_001}
+	}
+	vouched := func(before, from, until int64) traces.SessionStep {
+		return traces.SessionStep{Kind: "vouched", Before: before, From: from, Until: until}
 	}
 	back := traces.SessionStep{Kind: "attached", Sent: 3_500_000, Answered: 3_510_000, Until: 3_920_001}
 	underWay := []traces.SessionStep{proved(3_500_000, 3_520_000, 3_920_001), proved(3_510_000, 3_910_000, 3_920_001)}
@@ -210,11 +213,12 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 		{"another transaction is sent before that", ending(underWay[0], proved(3_510_000, 3_910_000, 3_920_001), over, end), 0},
 		{"a handshake counts before a transaction has followed", ending(late, over, end), 5},
 		{"what was answered on an earlier connection counts", ending(back, proved(3_900_000, 3_910_000, 8_420_000), over, end), 6},
-		{"another session vouches for it", ending(vouched(3_400_000, 3_410_000, 4_510_000, 500_000, 7_320_000), over, end), 0},
-		{"another session vouches for it that has come later", ending(vouched(3_400_000, 3_410_000, 4_510_000, 3_450_000, 7_320_000), over, end), 5},
-		{"another session vouches for it too soon", ending(vouched(3_400_000, 3_410_000, 4_509_000, 500_000, 7_320_000), over, end), 5},
-		{"another session vouches for it, and it takes that for more", ending(vouched(3_400_000, 3_410_000, 4_510_000, 9, 7_321_000), over, end), 5},
-		{"another session vouches for it that has come back", ending(back, vouched(3_600_000, 3_610_000, 4_710_000, 9, 7_520_000), over, end), 6},
+		{"another session vouches for it", ending(read(3_400_000), vouched(4_510_000, 500_000, 7_320_000), over, end), 0},
+		{"another session vouches for it that has come later", ending(read(3_400_000), vouched(4_510_000, 3_450_000, 7_320_000), over, end), 6},
+		{"another session vouches for it too soon", ending(read(3_400_000), vouched(4_509_000, 500_000, 7_320_000), over, end), 6},
+		{"another session vouches for it, and it takes that for more", ending(read(3_400_000), vouched(4_510_000, 9, 7_321_000), over, end), 6},
+		{"another session vouches for it that has come back", ending(back, read(3_600_000), vouched(4_710_000, 9, 7_520_000), over, end), 7},
+		{"a read counts as a transaction", ending(read(3_400_000), read(3_900_000), proved(3_910_000, 3_920_000, 6_920_001), over, end), 7},
 		{"a session is ended that is not over", without(proven(), 5), 6},
 		{"a session is ended before what was believed is over", changed(proven(), 6, traces.SessionStep{Kind: "ended", Clock: 4_919_999}), 7},
 	}
