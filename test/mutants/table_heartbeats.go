@@ -28,6 +28,12 @@ var heartbeats = []Mutant{
 		Catchers: []Catcher{simulated("TestABusyLeaseSendsNoHeartbeat/often,_with_a_hold").saying("can no longer be seen")},
 	},
 	{
+		ID: "H6", Bug: "another session's heartbeats prove what was sent before its connection, to a server that may have died since",
+		Catchers: []Catcher{
+			{Package: "internal/zookeeper", Test: "TestABorrowedProofNeverOutlivesTheSession", Complaint: "outlived the session"},
+		},
+	},
+	{
 		ID: "O1", Bug: "the library gives up a connection over which nothing but heartbeats is answered",
 		Catchers: []Catcher{simulated("TestAConnectionOverWhichOnlyHeartbeatsGoIsKept").saying("the session has come back over")},
 	},

@@ -207,6 +207,10 @@ var met = []Mutant{
 		Catchers: []Catcher{simulated("TestNoAnswerRestsOnWhatALaggingServerShows").saying("the member is removed from outside .* too soon")},
 	},
 	{
+		ID: "R13", Bug: "what another session's heartbeat has found changed of a place counts as found unchanged",
+		Catchers: []Catcher{simulated("TestAMarkBoundsWhatIsToldOfAHoldThatAnotherSessionAsksFor").saying("longer than a mark allows")},
+	},
+	{
 		ID: "M32", Bug: "the WriteLock that comes with ZooKeeper is not waited for, nor are the contenders of its manual",
 		Catchers: []Catcher{{Package: "recipes", Test: "TestForeignContendersAreWaitedFor", Complaint: "are holding; want waiting"}},
 	},

@@ -31,17 +31,24 @@ func TestAMarkBoundsWhatIsToldOfAHoldThoughTheReaderIsBlind(t *testing.T) {
 	}
 }
 
-// Another session asks for the place, and another one yet when that has closed.
+// Another session of the same server asks for the place, and another one yet when that has closed: among eight there nearly always are such.
 func TestAMarkBoundsWhatIsToldOfAHoldThatAnotherSessionAsksFor(t *testing.T) {
 	for seed := range uint64(20) {
 		inBubble(t, simulation.Options{Seed: seed, Hosts: 2, SyncLimit: 3}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
-			s := newSceneBeside(t, e, w, zookeeper.ProofQuorum, lasting, 2)
+			s := newSceneBeside(t, e, w, zookeeper.ProofQuorum, lasting, 8)
 			defer s.close()
 			h := s.hold("orders")
 			s.wantValid(10 * time.Second)
-			w.close(s.probers[0])
+			for _, each := range s.probers[:4] {
+				w.close(each)
+			}
 			s.wantValid(10 * time.Second)
-			s.goBlind(seed)
+			if seed%2 == 0 {
+				s.goBlind(seed)
+			} else { // no answer is late: the session asks for nothing itself
+				s.blindfold.put()
+				time.Sleep(time.Duration(seed) * 137 * time.Millisecond)
+			}
 			forced, err := h.lock.Break(t.Context(), s.operator, h.token, "operator", "", patience)
 			s.wantForced(forced, err, h.teller)
 		})
