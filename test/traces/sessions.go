@@ -46,7 +46,7 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 			known[line.Session].Steps = known[line.Session].with(line)
 		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
 		case line.Place != "":
-			session.place(line)
+			notePlace(session, line)
 		default:
 			session.Steps = session.with(line)
 			if by := others[line.By]; line.Kind == trace.Vouched && by != nil {
@@ -98,8 +98,8 @@ func (v *voucher) take(line Line) {
 	}
 }
 
-// place takes in what was done with a place. A place that is not there is made once more, perhaps behind its directory.
-func (t *SessionTrace) place(line Line) {
+// notePlace takes in what was done with a place. A place that is not there is made once more, perhaps behind its directory.
+func notePlace(t *SessionTrace, line Line) {
 	if t.busy == nil {
 		t.busy = map[string]bool{}
 	}
