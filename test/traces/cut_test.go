@@ -79,8 +79,11 @@ func told() *Recorder {
 	r.Step(trace.Step{Kind: trace.Held, Session: 1, Token: 11})
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Token: 11})
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Token: 11, Until: 3 * time.Second})
+	r.Step(trace.Step{Kind: Heard, Token: 11, Until: 3 * time.Second})
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: 2 * time.Second})
+	r.Step(trace.Step{Kind: Heard, Session: 1, Until: 2 * time.Second})
 	r.Step(trace.Step{Kind: trace.Ended, Session: 1, Token: 11})
+	r.Step(trace.Step{Kind: Heard, Token: 11, Until: time.Second}) // which it was told before
 	r.Step(trace.Step{Kind: trace.Status, Session: 1, Token: 11})
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: 9 * time.Second}) // but not of the hold
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1})                         // nothing is said of a lease that is over
@@ -97,7 +100,7 @@ func TestATraceOfALockTellsWhatItsCallerIsTold(t *testing.T) {
 	for _, step := range Locks(recorded(t, told()))[0].Steps {
 		got = append(got, fmt.Sprint(step.Kind, " ", step.Caller))
 	}
-	want := "asked 1, created 1, granted 1, held 1, promised 1, hold_told 1, lease_told 1, ended 1, " +
+	want := "asked 1, created 1, granted 1, held 1, promised 1, hold_told 1, heard 1, lease_told 1, lease_heard 1, ended 1, " +
 		"status 1, lease_told 1, granted late 1, expires 1, lost 1, end 0"
 	if all := strings.Join(got, ", "); all != want {
 		t.Errorf("%s, not\n%s", all, want)
