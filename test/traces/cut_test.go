@@ -228,8 +228,10 @@ Traces == <<
 func TestWhatASessionIsVouchedForByIsTheOthersNewestTransactionButOne(t *testing.T) {
 	second := func(n int) time.Duration { return time.Duration(n) * time.Second }
 	lines := []Line{
-		{Kind: born, Session: 1, Timeout: second(15)}, {Kind: trace.Opened, Session: 1, Sent: second(1), Answered: second(2)},
-		{Kind: born, Session: 2, Timeout: second(15)}, {Kind: trace.Opened, Session: 2, Sent: second(3), Answered: second(4)},
+		{Kind: born, Session: 1, Timeout: second(15)},
+		{Kind: trace.Opened, Session: 1, Sent: second(1), Answered: second(2)},
+		{Kind: born, Session: 2, Timeout: second(15)},
+		{Kind: trace.Opened, Session: 2, Sent: second(3), Answered: second(4)},
 		{Kind: trace.Proved, Session: 1, Sent: second(5), Answered: second(6)},
 		{Kind: trace.Proved, Session: 1, Sent: second(7), Answered: second(9)},
 		{Kind: trace.Proved, Session: 1, Sent: second(8), Answered: second(10)}, // under way together with the one before
