@@ -10,7 +10,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	leasev1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lease/v1"
 	lockv1 "github.com/sidekeeper/sidekeeper/gen/sidekeeper/lock/v1"
+	"github.com/sidekeeper/sidekeeper/internal/trace"
+	"github.com/sidekeeper/sidekeeper/test/traces"
 )
 
 // A simulatedStream is an Acquire stream whose caller leaves some time after it was granted the lock, and asks until then whether it holds it.
@@ -24,7 +27,10 @@ type simulatedStream struct {
 	asks     time.Duration // how often
 	hears    bool          // it acknowledges an end that it did not ask for
 	mode     lockv1.Mode
+	lease    string // empty if it has one of its own
+	session  int64  // on which that stands; 0 if it is over, or the stream's own
 	hold     string
+	token    int64
 	ended    chan struct{}
 	asking   sync.WaitGroup
 }
@@ -33,7 +39,7 @@ func (s *simulatedStream) Context() context.Context     { return s.ctx }
 func (s *simulatedStream) SendHeader(metadata.MD) error { return nil }
 func (s *simulatedStream) Send(m *lockv1.AcquireResponse) error {
 	if granted := m.GetGranted(); granted != nil {
-		s.hold = granted.GetHoldId()
+		s.hold, s.token = granted.GetHoldId(), granted.GetFencingToken()
 		s.enter(s, granted.GetFencingToken())
 		s.asking.Go(s.ask)
 	}
@@ -53,10 +59,26 @@ func (s *simulatedStream) ask() {
 			}
 			return
 		case <-time.After(s.asks):
-			if _, err := s.handler.Check(s.ctx, &lockv1.CheckRequest{HoldIds: []string{s.hold}}); err != nil && s.ctx.Err() == nil {
-				s.Errorf("seed %d: Check: %v", s.seed, err)
-			}
+			s.check()
 		}
+	}
+}
+
+// check asks whether the hold is valid or, where it stands on a lease that stays the same, whether that is.
+func (s *simulatedStream) check() {
+	if s.session != 0 && s.token%2 == 0 {
+		told, err := (&leaseService{services: s.handler.services}).Check(s.ctx, &leasev1.CheckRequest{LeaseId: s.lease})
+		if err == nil { // else it says that the lease is over
+			trace.Tell(trace.Step{Kind: traces.Heard, Session: s.session, Until: told.GetValidFor().AsDuration()})
+		}
+		return
+	}
+	told, err := s.handler.Check(s.ctx, &lockv1.CheckRequest{HoldIds: []string{s.hold}})
+	switch {
+	case err == nil:
+		trace.Tell(trace.Step{Kind: traces.Heard, Token: s.token, Until: told.GetHolds()[0].GetValidFor().AsDuration()})
+	case s.ctx.Err() == nil:
+		s.Errorf("seed %d: Check: %v", s.seed, err)
 	}
 }
 

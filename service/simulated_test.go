@@ -78,6 +78,7 @@ type play struct {
 	dice     *rand.Rand
 	ensemble *simulation.Ensemble
 	hosts    [2]simulatedHost
+	healed   atomic.Bool
 
 	mu                     sync.Mutex
 	open                   map[*simulatedStream]bool // streams that say the lock is held
@@ -85,18 +86,23 @@ type play struct {
 	grants, shared, losses int
 }
 
-type simulatedEnsemble struct{ *zookeeper.Client }
+type simulatedEnsemble struct {
+	*zookeeper.Client
+	from *simulatedHost
+}
 
 func (e simulatedEnsemble) Open(ctx context.Context, timeout time.Duration) (Session, error) {
 	session, err := e.OpenPooled(ctx, timeout)
 	if err != nil {
 		return nil, err
 	}
+	e.from.sessions.Store(session.ID(), true)
 	return session, nil
 }
 
 func (p *play) run(options simulation.Options) {
 	p.open = map[*simulatedStream]bool{}
+	p.suspendBeforeAnswers(&options)
 	p.ensemble = simulation.New(options)
 	defer p.ensemble.Close()
 	p.ensemble.Await()
@@ -112,6 +118,7 @@ func (p *play) run(options simulation.Options) {
 	for range 10 {
 		p.disturb(over)
 	}
+	p.healed.Store(true)
 	p.ensemble.Heal()
 	p.progress()
 	end()
@@ -126,12 +133,32 @@ func (p *play) run(options simulation.Options) {
 	}
 }
 
+// suspendBeforeAnswers has a machine be suspended now and then, for as long as a session lasts, before it hears that a place was made there to
+// which nobody is ahead; until everything is healed.
+func (p *play) suspendBeforeAnswers(options *simulation.Options) {
+	committed, dice, standing := options.Committed, rand.New(rand.NewPCG(p.seed, 2)), 0
+	options.Committed = func(change simulation.Change) {
+		if committed != nil {
+			committed(change)
+		}
+		standing += len(change.Made) - len(change.Gone)
+		if len(change.Made) > 0 && standing == 1 && !p.healed.Load() && dice.IntN(4) == 0 {
+			for i := range p.hosts {
+				if _, its := p.hosts[i].sessions.Load(change.Session); its {
+					p.hosts[i].asleep.Add(int64(p.hosts[i].timeout))
+				}
+			}
+		}
+	}
+}
+
 // A simulatedHost runs a sidecar, one after the other.
 type simulatedHost struct {
 	*play
-	number  int
-	timeout time.Duration
-	asleep  atomic.Int64 // for how long it was suspended, which its clock has counted and its timers have not
+	number   int
+	timeout  time.Duration
+	sessions sync.Map     // that were opened from here
+	asleep   atomic.Int64 // for how long it was suspended, which its clock has counted and its timers have not
 
 	sidecar atomic.Pointer[simulatedSidecar]
 }
@@ -158,7 +185,7 @@ func (h *simulatedHost) start() {
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.sidecar.Store(&simulatedSidecar{New(Options{LockRoot: "/locks", SessionTimeout: h.timeout}, simulatedEnsemble{client}), client})
+	h.sidecar.Store(&simulatedSidecar{New(Options{LockRoot: "/locks", SessionTimeout: h.timeout}, simulatedEnsemble{client, h}), client})
 }
 
 func (h *simulatedHost) stop(patience time.Duration) {
@@ -172,7 +199,7 @@ func (h *simulatedHost) stop(patience time.Duration) {
 // disturb has something fail for some time, not always until the next thing does.
 func (p *play) disturb(over context.Context) {
 	e, server, while := p.ensemble, p.dice.IntN(3), time.Duration(p.dice.Int64N(int64(14*time.Second)))
-	switch p.dice.IntN(6) {
+	switch p.dice.IntN(7) {
 	case 0:
 		e.Kill(server)
 		time.AfterFunc(while, func() { e.Start(server) })
@@ -187,12 +214,12 @@ func (p *play) disturb(over context.Context) {
 		time.AfterFunc(while, func() { e.Heal() })
 	case 4:
 		p.hosts[p.dice.IntN(2)].asleep.Add(int64(while))
-	case 5:
+	case 5, 6:
 		host := &p.hosts[p.dice.IntN(2)]
 		if p.dice.IntN(2) == 0 {
 			host.force(over, while/16)
 		}
-		host.stop(while / 4)
+		host.stop(while / 4 * time.Duration(p.dice.IntN(2)))
 		host.start()
 	}
 	time.Sleep(time.Duration(p.dice.Int64N(int64(12 * time.Second))))
@@ -224,22 +251,25 @@ func from(ctx context.Context) context.Context {
 func (p *play) call(over context.Context, host *simulatedHost, dice *rand.Rand) {
 	over = from(over)
 	for over.Err() == nil {
-		p.acquire(over, host.sidecar.Load(), "", dice)
+		p.acquire(over, host.sidecar.Load(), "", 0, dice)
 	}
 }
 
-// acquire acquires once, on the lease, if there is one.
-func (p *play) acquire(over context.Context, sidecar *simulatedSidecar, lease string, dice *rand.Rand) {
+// acquire acquires once, on the lease, if there is one, which stands on that session.
+func (p *play) acquire(over context.Context, sidecar *simulatedSidecar, lease string, session int64, dice *rand.Rand) {
 	handler := &lockService{services: sidecar.Services, directory: sidecar.lockDirectory()}
 	ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(over, nil))
 	defer cancel()
 	stream := &simulatedStream{
 		play: p, ctx: ctx, cancel: cancel, handler: handler, patience: time.Duration(dice.Int64N(int64(9 * time.Second))),
 		asks: time.Duration(dice.Int64N(int64(5 * time.Second))), hears: dice.IntN(3) > 0, ended: make(chan struct{}),
-		mode: p.mode(dice),
+		mode: p.mode(dice), lease: lease, session: session,
 	}
-	if dice.IntN(4) == 0 { // it does not wait for long
+	switch dice.IntN(8) {
+	case 0: // it does not wait for long
 		time.AfterFunc(stream.patience, cancel)
+	case 1: // perhaps not even until its place is made
+		time.AfterFunc(stream.patience/1000, cancel)
 	}
 	err := handler.Acquire(&lockv1.AcquireRequest{Name: "orders", LeaseId: lease, Mode: stream.mode}, stream)
 	p.ends(stream, err)
@@ -278,10 +308,11 @@ func (p *play) lease(over context.Context, host *simulatedHost, dice *rand.Rand)
 			case <-ctx.Done():
 			case event := <-stream.events:
 				id := event.GetOpened().GetLeaseId()
+				session := sessionOf(ctx, sidecar, id)
 				lasting, stop := context.WithTimeout(ctx, time.Duration(dice.Int64N(int64(40*time.Second))))
 				defer stop()
 				for lasting.Err() == nil {
-					p.acquire(lasting, sidecar, id, dice)
+					p.acquire(lasting, sidecar, id, session, dice)
 					_, _ = handler.Check(ctx, &leasev1.CheckRequest{LeaseId: id}) // says if it is lost
 				}
 			}
@@ -292,6 +323,15 @@ func (p *play) lease(over context.Context, host *simulatedHost, dice *rand.Rand)
 		using.Wait()
 		time.Sleep(time.Duration(dice.Int64N(int64(time.Second))))
 	}
+}
+
+// sessionOf is the session on which a lease stands, if that is not over.
+func sessionOf(ctx context.Context, sidecar *simulatedSidecar, id string) int64 {
+	found, err := sidecar.leases.find(ctx, id)
+	if err != nil {
+		return 0
+	}
+	return found.session.Key().ID
 }
 
 // revoke has whoever holds end by force, once in a while.

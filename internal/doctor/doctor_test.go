@@ -280,6 +280,33 @@ func TestCredentialsWithoutSecrecyAndAnOpenRootAreTold(t *testing.T) {
 	}
 }
 
+// An impostor has all servers tell of one id.
+type impostor struct{ *zookeeper.Client }
+
+func (i impostor) Ask(ctx context.Context, server, word string) (string, error) {
+	answer, err := i.Client.Ask(ctx, server, word)
+	return strings.ReplaceAll(answer, "serverId=0", "serverId=3"), err
+}
+
+func TestServersWithOneIDAreTold(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	other, err := embedded.Serve(p.memory.Ensemble, embedded.ServerOptions{Address: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	p.Servers = append(p.Servers, other.Address())
+	findings, err := doctor.Examine(t.Context(), impostor{p.client}, p.Settings, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "has the id 3, as " + p.Servers[0] + " has: sidecars may take sessions of one for sessions of the other"
+	if !slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.About == other.Address() && f.Text == want }) {
+		t.Errorf("%v", lines(findings))
+	}
+}
+
 func TestAnEnsembleThatDoesNotAnswerIsAnError(t *testing.T) {
 	t.Parallel()
 	settings := settingsFor("127.0.0.1:1")

@@ -17,7 +17,7 @@ import (
 
 // servers asks each server how it is, and how it is set up, as far as it answers four-letter words.
 func (e *examination) servers(ctx context.Context) {
-	told, newest := false, int64(-1)
+	told, newest, byID := false, int64(-1), map[int]string{}
 	for _, server := range e.Servers {
 		answer, err := e.ensemble.Ask(ctx, server, "srvr")
 		switch {
@@ -31,7 +31,7 @@ func (e *examination) servers(ctx context.Context) {
 			e.version(server, answer)
 		}
 		newest = max(newest, zxidIn(answer))
-		told = e.setup(ctx, server) || told
+		told = e.setup(ctx, server, byID) || told
 	}
 	if !told {
 		e.findf(e.unknown(), "ensemble", "allow it with 4lw.commands.whitelist=srvr,conf, or compare by hand",
@@ -147,8 +147,8 @@ func (e *examination) version(server, answer string) {
 	}
 }
 
-// setup compares a server's settings with the sidecar's. It says whether the server tells them.
-func (e *examination) setup(ctx context.Context, server string) bool {
+// setup compares a server's settings with the sidecar's, and its id with those of the servers before it. It says whether the server tells them.
+func (e *examination) setup(ctx context.Context, server string, byID map[int]string) bool {
 	answer, err := e.ensemble.Ask(ctx, server, "conf")
 	if err != nil {
 		return false
@@ -159,6 +159,13 @@ func (e *examination) setup(ctx context.Context, server string) bool {
 	}
 	if limit, ok := conf["syncLimit"]; ok {
 		e.compare(server, "--sync-limit", "syncLimit", time.Duration(limit), time.Duration(e.SyncLimit))
+	}
+	if id := conf["serverId"]; id != 0 { // of a standalone server
+		if other := byID[id]; other != "" {
+			e.findf(Warning, server, "give each server an id of its own in its file myid; if both are names of one server, leave one of them out",
+				"has the id %d, as %s has: sidecars may take sessions of one for sessions of the other", id, other)
+		}
+		byID[id] = server
 	}
 	least, most := milliseconds(conf["minSessionTimeout"]), milliseconds(conf["maxSessionTimeout"])
 	if most > 0 && (e.SessionTimeout < least || e.SessionTimeout > most) {

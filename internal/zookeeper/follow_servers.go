@@ -21,18 +21,8 @@ func (c *Client) followServers(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
 		node, changed, err := c.Watch(ctx, ConfigPath)
-		var config EnsembleConfig
 		if err == nil {
-			config, err = ParseEnsembleConfig(node.Data, c.config.Servers, c.config.TLS != nil)
-		}
-		if err == nil || errors.Is(err, ErrPartServerList) {
-			c.servers.know(slices.Collect(maps.Keys(config.Servers)))
-		}
-		if err == nil && !c.config.Observers { // whose sessions would be proved for too long behind another
-			config = config.withoutObservers(c.config.Servers)
-		}
-		if err == nil {
-			err = c.servers.take(config)
+			err = c.takeServers(node.Data)
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != said {
 			said = err.Error()
@@ -51,6 +41,21 @@ func (c *Client) followServers(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// takeServers takes in the ensemble's list of its servers.
+func (c *Client) takeServers(list []byte) error {
+	config, err := ParseEnsembleConfig(list, c.config.Servers, c.config.TLS != nil)
+	if err == nil || errors.Is(err, ErrPartServerList) {
+		c.servers.know(slices.Collect(maps.Keys(config.Servers)))
+	}
+	if err != nil {
+		return err
+	}
+	if !c.config.Observers { // whose sessions would be proved for too long behind another
+		config = config.withoutObservers(c.config.Servers)
+	}
+	return c.servers.take(config)
 }
 
 // sayUnfollowed has the log say why a list of servers changes nothing.

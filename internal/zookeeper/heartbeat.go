@@ -34,10 +34,7 @@ func (s *Session) heartbeatLoop() {
 		var err error
 		if generation, err = s.prove(began, with); err == nil {
 			failures, interval = 0, s.nextInterval(leads)
-			pause = max(time.Millisecond, s.together(began.add(interval)).since(s.now()))
-			if _, spared := s.spared(interval); spared > 0 && !leads {
-				pause = min(pause, spared)
-			}
+			pause = s.pauseAfter(began, interval, leads)
 		} else {
 			if failures++; failures == 1 {
 				failing = began
@@ -49,6 +46,15 @@ func (s *Session) heartbeatLoop() {
 		}
 		s.checkDeadline()
 	}
+}
+
+// pauseAfter is how long to wait after a heartbeat that began then and was answered.
+func (s *Session) pauseAfter(began instant, interval time.Duration, leads bool) time.Duration {
+	pause := max(time.Millisecond, s.together(began.add(interval)).since(s.now()))
+	if _, spared := s.spared(interval); spared > 0 && !leads {
+		return min(pause, spared)
+	}
+	return pause
 }
 
 // nextInterval is how long after a heartbeat the next one is sent, if not sooner to be sent together with others.
@@ -174,7 +180,11 @@ func (s *Session) heartbeat(checks []check, plain bool, with *company) (generati
 	defer s.giveUpWhenStuck(s.unansweredSince(sent))()
 	told, err := s.sendHeartbeat(checks, plain)
 	answered := s.now()
-	s.client.config.Observe(context.Background(), "heartbeat", answered.since(sent), err != nil)
+	if plain {
+		s.client.config.Observe(context.Background(), "exists", answered.since(sent), err != nil)
+	} else {
+		s.client.config.Observe(context.Background(), "heartbeat", answered.since(sent), err != nil)
+	}
 	if err != nil {
 		return generation, err
 	}

@@ -148,7 +148,10 @@ func (c *caller) hold(ctx context.Context, lock recipes.Lock, mode recipes.Mode,
 	held := c.board.enter(c.stage, lock, mode, token, session)
 	defer c.board.exit(held)
 	enough := upTo(c.dice, time.Second)
-	if c.dice.IntN(3) == 0 {
+	switch {
+	case c.healed.Err() != nil && c.awaitAnother(lock):
+		enough = upTo(c.dice, 10*time.Millisecond) // while that one looks
+	case c.dice.IntN(3) == 0:
 		enough = upTo(c.dice, 2*c.timeout)
 	}
 	select {
@@ -157,4 +160,13 @@ func (c *caller) hold(ctx context.Context, lock recipes.Lock, mode recipes.Mode,
 		c.total.losses.Add(1)
 	case <-ctx.Done():
 	}
+}
+
+// awaitAnother says whether somebody else comes for a lock that nobody else wants yet. It does not wait for that for long.
+func (c *caller) awaitAnother(lock recipes.Lock) (came bool) {
+	alone := func() bool { return len(c.Names(lock.Path)) == 1 }
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && alone(); came = !alone() {
+		time.Sleep(upTo(c.dice, 2*time.Millisecond))
+	}
+	return came
 }

@@ -24,6 +24,8 @@ TraceInit == Init /\ trace \in 1..Len(Traces) /\ position = 1 /\ absent = {} /\ 
 \* What a caller is told for how long counts.
 Promise == [hold_told |-> "hold", lease_told |-> "lease"]
 Promised == Promise[Step.kind]
+\* What a caller says that it was told.
+Heard == [heard |-> "hold", lease_heard |-> "lease"]
 
 (* ---- what is not told ---- *)
 
@@ -74,6 +76,7 @@ Take(c) ==
     [] Step.kind = "held" -> stream[c] = "holds" /\ UNCHANGED variables
     [] Step.kind = "promised" -> stream[c] = "holds" /\ UNCHANGED variables
     [] Step.kind \in DOMAIN Promise -> IsTold(c)
+    [] Step.kind \in DOMAIN Heard -> Heard[Step.kind] \in counts[c] /\ UNCHANGED variables
     [] Step.kind = "expires" -> IF ENABLED Expires(c) THEN Expires(c) ELSE UNCHANGED variables
     [] Step.kind = "released" -> Release(c)
     [] Step.kind = "ended" -> stream[c] = "holds" /\ Force(c)

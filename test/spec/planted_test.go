@@ -110,6 +110,7 @@ func sharedAfterwards() []traces.LockStep {
 // Each property has a trace that breaks it and nothing else.
 func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
 	t.Parallel()
+	heard, leaseHeard := traces.LockStep{Kind: "heard", Caller: 1}, traces.LockStep{Kind: "lease_heard", Caller: 1}
 	leaseTold, over := traces.LockStep{Kind: "lease_told", Caller: 1}, traces.LockStep{Kind: "over", Caller: 1}
 	planted := []struct {
 		name  string
@@ -130,6 +131,9 @@ func TestTracesOfLocksThatBreakAPromiseAreRefused(t *testing.T) {
 		{"whoever is the first waits", append(handOver()[:3], traces.LockStep{Kind: "still", Caller: 1, Place: 1}), 4},
 		{"a lock is granted though its session is not proved", changed(handOver(), 3, traces.LockStep{Kind: "granted late", Caller: 1}), 4},
 		{"a hold ends and is acknowledged", toldAndEnded(), 0},
+		{"a caller hears what it was told", slices.Insert(toldAndEnded(), 7, heard), 0},
+		{"a caller hears of its hold what it was not told", slices.Insert(toldAndEnded(), 6, heard), 7},
+		{"a caller hears of its lease what it was not told", slices.Insert(toldAndEnded(), 7, leaseHeard), 8},
 		{"what was told of a hold is over", changed(toldAndEnded(), 9, traces.LockStep{Kind: "expires", Caller: 1}), 0},
 		{"whoever was told has left", changed(toldAndEnded(), 9, traces.LockStep{Kind: "deserted", Caller: 1}), 0},
 		{"a hold is given up", without(changed(toldAndEnded(), 7, traces.LockStep{Kind: "released", Caller: 1}), 9), 0},

@@ -24,7 +24,7 @@ type LockStep struct {
 // ofHolds are the steps that services take with holds; they name a hold by its token.
 var ofHolds = map[trace.Kind]bool{
 	trace.Held: true, trace.Promised: true, trace.Released: true, trace.Ended: true,
-	trace.Status: true, trace.Acknowledged: true, trace.Deserted: true,
+	trace.Status: true, trace.Acknowledged: true, trace.Deserted: true, Heard: true,
 }
 
 // A LockTrace is what was done about one lock. A caller is a session, which has one place in a lock's queue at a time; callers that
@@ -150,8 +150,13 @@ func (q *lockQueue) hold(line Line) {
 	if !known || line.Token == 0 && line.Until == 0 { // nothing is said of a lease that is over
 		return
 	}
+	if line.Kind == Heard && (line.Until == 0 || !q.live[caller]) { // nobody counts on that
+		return
+	}
 	kind := string(line.Kind)
 	switch {
+	case line.Kind == Heard && line.Token == 0:
+		kind = "lease_heard"
 	case line.Kind == trace.Ended, line.Kind == trace.Released:
 		delete(q.live, caller)
 	case line.Kind == trace.Promised && line.Until > 0:

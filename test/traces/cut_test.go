@@ -79,8 +79,11 @@ func told() *Recorder {
 	r.Step(trace.Step{Kind: trace.Held, Session: 1, Token: 11})
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Token: 11})
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Token: 11, Until: 3 * time.Second})
+	r.Step(trace.Step{Kind: Heard, Token: 11, Until: 3 * time.Second})
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: 2 * time.Second})
+	r.Step(trace.Step{Kind: Heard, Session: 1, Until: 2 * time.Second})
 	r.Step(trace.Step{Kind: trace.Ended, Session: 1, Token: 11})
+	r.Step(trace.Step{Kind: Heard, Token: 11, Until: time.Second}) // which it was told before
 	r.Step(trace.Step{Kind: trace.Status, Session: 1, Token: 11})
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1, Until: 9 * time.Second}) // but not of the hold
 	r.Step(trace.Step{Kind: trace.Promised, Session: 1})                         // nothing is said of a lease that is over
@@ -97,7 +100,7 @@ func TestATraceOfALockTellsWhatItsCallerIsTold(t *testing.T) {
 	for _, step := range Locks(recorded(t, told()))[0].Steps {
 		got = append(got, fmt.Sprint(step.Kind, " ", step.Caller))
 	}
-	want := "asked 1, created 1, granted 1, held 1, promised 1, hold_told 1, lease_told 1, ended 1, " +
+	want := "asked 1, created 1, granted 1, held 1, promised 1, hold_told 1, heard 1, lease_told 1, lease_heard 1, ended 1, " +
 		"status 1, lease_told 1, granted late 1, expires 1, lost 1, end 0"
 	if all := strings.Join(got, ", "); all != want {
 		t.Errorf("%s, not\n%s", all, want)
@@ -163,7 +166,7 @@ func TestATraceOfALockTellsWhoIsNotGrantedItThoughNobodyAheadIsExcluded(t *testi
 
 func TestATraceOfASessionCountsFromWhenItWasAskedFor(t *testing.T) {
 	cut := Sessions(recorded(t, handOver()))
-	want := "[{opened 1 1000001 8000001 0 false} {over 0 0 0 0 false} {ended 0 0 0 6000001 false}]"
+	want := "[{opened 1 1000001 8000001 0 false 0 0} {over 0 0 0 0 false 0 0} {ended 0 0 0 6000001 false 0 0}]"
 	if len(cut) != 1 || cut[0].Timeout != 4*time.Second || fmt.Sprint(cut[0].Steps) != want {
 		t.Errorf("%+v, not %s", cut, want)
 	}
@@ -218,5 +221,30 @@ Traces == <<
 `
 	if text != want {
 		t.Errorf("%s, not\n%s", text, want)
+	}
+}
+
+// What another session can say is taken from its own transactions, and not from who believes it.
+func TestWhatASessionIsVouchedForByIsTheOthersNewestTransactionButOne(t *testing.T) {
+	second := func(n int) time.Duration { return time.Duration(n) * time.Second }
+	lines := []Line{
+		{Kind: born, Session: 1, Timeout: second(15)},
+		{Kind: trace.Opened, Session: 1, Sent: second(1), Answered: second(2)},
+		{Kind: born, Session: 2, Timeout: second(15)},
+		{Kind: trace.Opened, Session: 2, Sent: second(3), Answered: second(4)},
+		{Kind: trace.Proved, Session: 1, Sent: second(5), Answered: second(6)},
+		{Kind: trace.Proved, Session: 1, Sent: second(7), Answered: second(9)},
+		{Kind: trace.Proved, Session: 1, Sent: second(8), Answered: second(10)}, // under way together with the one before
+		{Kind: trace.Proved, Session: 1, Sent: second(11), Answered: second(12)},
+		{Kind: trace.Vouched, Session: 2, By: 1, Sent: second(5), Answered: second(5)},
+		{Kind: ended, Session: 2},
+	}
+	cut := Sessions(lines)
+	if len(cut) != 1 || cut[0].Steps[1].Before != 4_000_001 || cut[0].Steps[1].From != 0 {
+		t.Errorf("%+v", cut)
+	}
+	back := slices.Insert(lines, 8, Line{Kind: trace.Attached, Session: 1, Sent: second(12), Answered: second(12)})
+	if cut := Sessions(back); cut[0].Steps[1].From != mostTold || cut[0].Steps[1].Before != 0 {
+		t.Errorf("by a session that has come back: %+v", cut)
 	}
 }

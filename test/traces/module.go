@@ -35,7 +35,8 @@ func (t LockTrace) records() (all []string) {
 func (t SessionTrace) records() (all []string) {
 	for _, s := range t.Steps {
 		all = append(all, fmt.Sprintf("[kind |-> %q, sent |-> %d, answered |-> %d, until |-> %d, clock |-> %d, "+
-			"heartbeat |-> %s, before |-> %d, from |-> %d]", s.Kind, s.Sent, s.Answered, s.Until, s.Clock, strings.ToUpper(strconv.FormatBool(s.Heartbeat)), s.Before, s.From))
+			"heartbeat |-> %s, before |-> %d, from |-> %d]", s.Kind, s.Sent, s.Answered, s.Until, s.Clock,
+			strings.ToUpper(strconv.FormatBool(s.Heartbeat)), s.Before, s.From))
 	}
 	return all
 }

@@ -24,7 +24,11 @@ const (
 	removed trace.Kind = "node gone"
 )
 
-// A Line is a step of the code's, or one of the ensemble's.
+// Heard is what a caller has read, as it says itself: for how long it holds, Until, counted from no later than now. Token names the hold;
+// without one, the caller was told of its lease.
+const Heard trace.Kind = "heard"
+
+// A Line is a step of the code's, or one of the ensemble's, or of a caller's.
 type Line struct {
 	At      time.Duration `json:"at"` // since the beginning, in true time
 	Kind    trace.Kind    `json:"kind"`

@@ -25,7 +25,7 @@ type SessionTrace struct {
 	Steps   []SessionStep
 
 	began time.Duration
-	busy  map[string]bool // with what else than heartbeats: directories in which it makes a place, and places that it deletes; nil if it had none
+	busy  map[string]bool // with what else than heartbeats: see place
 }
 
 // Sessions cuts out of a record what was done about each session that the code has heard of, those first of which there is most to say. All of
@@ -42,7 +42,7 @@ func Sessions(lines []Line) (cut []SessionTrace) {
 		case line.Kind == born:
 			timeouts[line.Session] = line.Timeout
 		case line.Kind == trace.Opened:
-			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent}
+			known[line.Session] = &SessionTrace{Timeout: timeouts[line.Session], began: line.Sent, busy: map[string]bool{"": true}}
 			known[line.Session].Steps = known[line.Session].with(line)
 		case session == nil || line.Kind == trace.Buried || ofHolds[line.Kind]:
 		case line.Place != "":
@@ -69,7 +69,7 @@ func (t SessionTrace) with(line Line) []SessionStep {
 	if line.Kind == ended {
 		kind = "ended"
 	}
-	heartbeat := line.Kind == trace.Proved && t.busy != nil && len(t.busy) == 0
+	heartbeat := line.Kind == trace.Proved && len(t.busy) == 0
 	return append(t.Steps, SessionStep{
 		Kind: kind, Sent: t.since(line.Sent), Answered: t.since(line.Answered), Until: t.since(line.Until), Clock: t.since(line.Clock),
 		Heartbeat: heartbeat,
@@ -98,11 +98,10 @@ func (v *voucher) take(line Line) {
 	}
 }
 
-// place takes in what was done with a place. A place that is not there is made once more, perhaps behind its directory.
-func (t *SessionTrace) place(line Line) {
-	if t.busy == nil {
-		t.busy = map[string]bool{}
-	}
+// place takes in what was done with a place. Until there is one, the session may be one that reads for others. Then it is busy with a directory
+// until the place that was asked for there is made or found, and with a place until that is deleted.
+func (t SessionTrace) place(line Line) {
+	delete(t.busy, "")
 	switch line.Kind {
 	case trace.Asked:
 		t.busy[path.Dir(line.Place)] = true
