@@ -239,7 +239,7 @@ func (c *permitCaller) hold(ctx context.Context, place *recipes.Permits, count i
 	defer func() { <-left }()
 	lasts := upTo(c.dice, time.Second)
 	if c.dice.IntN(3) == 0 {
-		lasts = upTo(c.dice, 2*c.timeout)
+		lasts = upTo(c.dice, 4*c.timeout)
 	}
 	enough := time.After(lasts)
 	changed := place.Changed()
