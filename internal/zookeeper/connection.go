@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"crypto/tls"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ type connectionState struct {
 	wire        *wire               // the present connection, if any
 	birth       *wire               // on which the session was made; nil if another process has opened it
 	address     string              // of that connection
+	certificate *tls.Config         // with which the newest connection was dialled; nil without
 	generation  int                 // of connections that have answered the handshake
 	attempts    int                 // dials since the last heartbeat that was answered
 	nextAttempt instant             // the earliest for the next one

@@ -135,7 +135,17 @@ func (s *Session) enterGate(address string) (leave func(), err error) {
 func (s *Session) connect(address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(time.Second, s.serverTimeout()))
 	defer cancel()
+	if s.client.config.TLS != nil {
+		s.present(s.client.config.TLS())
+	}
 	return s.client.connect(ctx, address)
+}
+
+// present notes with which certificate the session is about to connect.
+func (s *Session) present(certificate *tls.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.certificate = certificate
 }
 
 // connect opens a connection to a server, secured if the ensemble's are.

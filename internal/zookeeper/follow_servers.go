@@ -3,9 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
-	"maps"
 	"net"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -46,9 +44,7 @@ func (c *Client) followServers(ctx context.Context) {
 // takeServers takes in the ensemble's list of its servers.
 func (c *Client) takeServers(list []byte) error {
 	config, err := ParseEnsembleConfig(list, c.config.Servers, c.config.TLS != nil)
-	if err == nil || errors.Is(err, ErrPartServerList) {
-		c.servers.know(slices.Collect(maps.Keys(config.Servers)))
-	}
+	c.servers.know(config, err == nil || errors.Is(err, ErrPartServerList))
 	if err != nil {
 		return err
 	}

@@ -51,24 +51,28 @@ func (s *Session) heartbeatLoop() {
 // pauseAfter is how long to wait after a heartbeat that began then and was answered.
 func (s *Session) pauseAfter(began instant, interval time.Duration, leads bool) time.Duration {
 	pause := max(time.Millisecond, s.together(began.add(interval)).since(s.now()))
-	if _, spared := s.spared(interval); spared > 0 && !leads {
+	_, spared := s.spared(interval)
+	switch {
+	case leads:
+		return pause
+	case spared > 0:
 		return min(pause, spared)
+	case s.isPlain():
+		return time.Millisecond // the next one is not
 	}
 	return pause
 }
 
 // nextInterval is how long after a heartbeat the next one is sent, if not sooner to be sent together with others.
 func (s *Session) nextInterval(leads bool) time.Duration {
-	next := spread(s.interval, sooner-jitter+(2*jitter-sooner)*s.client.random.Float64())
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	interval := s.interval
 	switch {
 	case leads:
-		next /= 2
-	case s.plain != 0:
-		next = next * 3 / 2 // with a prober's, no less valid than by heartbeats of its own
+		interval /= 2
+	case s.isPlain():
+		interval = s.plainInterval()
 	}
-	return next
+	return spread(interval, sooner-jitter+(2*jitter-sooner)*s.client.random.Float64())
 }
 
 // sooner is by how much of the interval a heartbeat is sent sooner, at most, to be sent together with others of the sidecar, which wakes up
@@ -85,11 +89,8 @@ func (s *Session) together(due instant) instant {
 func (s *Session) spared(interval time.Duration) (generation int, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	newest := s.proof.newest.sent
-	if !s.doubted {
-		newest = max(newest, s.plain)
-	}
-	if s.brief || s.proof.static || newest == 0 {
+	newest := max(s.proof.newest.sent, s.plain)
+	if s.brief || s.proof.static || s.doubted || newest == 0 {
 		return s.generation, 0
 	}
 	due := s.together(min(newest.add(interval), s.validUntil().add(-s.least)))
@@ -143,8 +144,9 @@ func (s *Session) prove(round instant, with *company) (generation int, err error
 			return generation, err
 		}
 	}
+	lacks := s.lacksOneBefore(with, round)
 	generation, err = s.heartbeatRound(round, with)
-	if err == nil && s.needsAnother(with) {
+	if err == nil && lacks {
 		generation, err = s.heartbeat(nil, false, with)
 	}
 	return generation, err
@@ -177,7 +179,7 @@ func (s *Session) heartbeat(checks []check, plain bool, with *company) (generati
 		return generation, err
 	}
 	sent := s.now()
-	defer s.giveUpWhenStuck(s.unansweredSince(sent))()
+	defer s.giveUpWhenStuck(sent)()
 	told, err := s.sendHeartbeat(checks, plain)
 	answered := s.now()
 	if plain {
@@ -290,7 +292,9 @@ func (s *Session) suspend() {
 	if s.err == nil && !s.suspended {
 		s.suspended = true
 		s.change()
-		s.client.config.Late()
+		if !s.doubted {
+			s.client.config.Late()
+		}
 	}
 }
 

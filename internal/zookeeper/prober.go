@@ -12,10 +12,9 @@ import (
 // which the number of each session begins that was made on its connection. And the timeout, so that all need heartbeats equally often, and the
 // credentials, so that each may check the places of all.
 type serverKey struct {
-	id      byte
-	peer    string
-	timeout time.Duration
-	auth    string
+	id   byte
+	peer string
+	poolKey
 }
 
 // companies are the sessions of a sidecar by their servers.
@@ -59,7 +58,8 @@ func (s *Session) accompany() *company {
 	if !s.isAtHome() {
 		s.part()
 	} else if s.company == nil {
-		key := serverKey{serverOf(s.id), s.wire.RemoteAddr().String(), s.negotiated, string(s.auth)}
+		alike := poolKey{timeout: s.negotiated, auth: string(s.auth), tls: s.certificate}
+		key := serverKey{serverOf(s.id), s.wire.RemoteAddr().String(), alike}
 		s.company = s.client.companies.enter(key, s)
 	}
 	return s.company
@@ -95,7 +95,7 @@ func (c *companies) isOneServer(peer string) bool {
 func (s *Session) part() {
 	if s.company != nil {
 		s.company.leave(s)
-		s.company, s.plain = nil, 0
+		s.company = nil
 		s.suspended, s.doubted = s.suspended || s.doubted, false
 	}
 }
@@ -217,16 +217,6 @@ func (s *Session) beDoubted(c *company) {
 	}
 }
 
-// unansweredSince is since when nothing was answered that would prove the session, if a heartbeat that is sent now is not either.
-func (s *Session) unansweredSince(now instant) instant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.doubted {
-		return now.add(-s.interval)
-	}
-	return now
-}
-
 // vouch hands what the heartbeat of a prober has shown to the others, and what was told of their places.
 func (c *company) vouch(prober *Session, shown voucher, told answer) {
 	if !c.takesWord(prober, shown) {
@@ -292,12 +282,32 @@ func (s *Session) borrows(c *company) bool {
 	return s.company == c && !s.suspended && !s.doubted && s.validUntil().since(now) >= least
 }
 
-// needsAnother says whether one heartbeat was not enough, since there is no other from shortly before.
-func (s *Session) needsAnother(with *company) bool {
+// plainInterval is the interval between heartbeats that are plain reads, with which they and a prober's keep the session as valid as heartbeats of
+// its own would: in the worst case, the one that counts was sent that interval and the slack before the prober's newest but one, which was sent
+// an interval before the next one is answered. It is no longer than half as long again as the others.
+func (s *Session) plainInterval() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	age := s.proof.lifetime() - s.least - s.interval - s.proof.slack
+	return min(s.interval*3/2, max(s.interval/2, spread(age, -jitter)-s.interval/16))
+}
+
+// lacksOneBefore says whether a heartbeat that is sent now is not enough, since there is none from shortly before it.
+func (s *Session) lacksOneBefore(with *company, now instant) bool {
+	if s.isPlain() {
+		return true
+	}
 	if with == nil || len(with.others(s)) == 0 {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proof.newest.sent.since(s.proof.before.sent) > 2*s.interval
+	return now.since(s.proof.newest.sent) > 2*s.interval
+}
+
+// isPlain says whether the session's newest heartbeat was a plain read.
+func (s *Session) isPlain() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.plain != 0
 }

@@ -18,7 +18,8 @@ type serverList struct {
 
 	mu          sync.Mutex
 	config      EnsembleConfig
-	ids         []int // of the servers that the ensemble lists; none while it is not known
+	ids         []int  // of the servers that the ensemble lists; none while it is not known
+	newest      uint64 // version of a list that was known
 	proved      map[string]bool
 	removed     map[string]bool // of those given
 	first, rest []string        // in the order in which they are tried
@@ -36,11 +37,17 @@ func (l *serverList) current() (first, rest []string, generation int) {
 	return l.first, l.rest, l.generation
 }
 
-// know takes in which servers there are, whether or not it is listed where clients may reach them.
-func (l *serverList) know(ids []int) {
+// know takes in which servers there are, whether or not it is listed where clients may reach them; or that they are not known any more. A list
+// that is older than one that was known changes nothing.
+func (l *serverList) know(config EnsembleConfig, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ids = ids
+	switch {
+	case !known:
+		l.ids = nil
+	case config.Version >= l.newest:
+		l.ids, l.newest = slices.Collect(maps.Keys(config.Servers)), config.Version
+	}
 }
 
 // knows says whether the ensemble lists a server of this id, which must be from 1 to 254.

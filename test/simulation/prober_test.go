@@ -65,7 +65,7 @@ func (c *crowd) rate() float64 {
 }
 
 func TestSessionsOfOneServerAreProvedTogether(t *testing.T) {
-	for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 15 * time.Second, 30 * time.Second} {
+	for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second} {
 		inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 			c := newCrowd(t, e, w, timeout, 100)
 			defer c.close()
@@ -79,14 +79,19 @@ func TestSessionsOfOneServerAreProvedTogether(t *testing.T) {
 }
 
 func TestWhenTheProberClosesAnotherSessionTakesItsPlace(t *testing.T) {
-	inBubble(t, simulation.Options{}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
-		c := newCrowd(t, e, w, 4*time.Second, 20)
-		defer c.close()
-		for i, s := range c.sessions[:18] {
-			c.wantValid(c.sessions[i:], 3*time.Second)
-			w.close(s)
+	for _, timeout := range []time.Duration{4 * time.Second, 10 * time.Second} {
+		for seed := range uint64(20) {
+			inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+				c := newCrowd(t, e, w, timeout, 4)
+				defer c.close()
+				for i, s := range c.sessions[:3] {
+					c.wantValid(c.sessions[i:], timeout+time.Duration(seed)*53*time.Millisecond)
+					w.close(s)
+				}
+				c.wantValid(c.sessions[3:], 2*timeout)
+			})
 		}
-	})
+	}
 }
 
 // Contact that is late is told as soon as it would be to a session by itself, and ends when it is back.
