@@ -282,9 +282,9 @@ func (s *Session) borrows(c *company) bool {
 	return s.company == c && !s.suspended && !s.doubted && s.validUntil().since(now) >= least
 }
 
-// plainInterval is the interval between heartbeats that are plain reads, with which they and a prober's keep the session as valid as heartbeats of
-// its own would: in the worst case, the one that counts was sent that interval and the slack before the prober's newest but one, which was sent
-// an interval before the next one is answered. It is no longer than half as long again as the others.
+// plainInterval is the interval between heartbeats that are plain reads, with which they and a prober's keep the session as valid as heartbeats
+// of its own would: in the worst case, the one that counts was sent that interval and the slack before the prober's newest but one, which was
+// sent an interval before the next one is answered. It is no longer than half as long again as the others.
 func (s *Session) plainInterval() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
