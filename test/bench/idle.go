@@ -95,7 +95,7 @@ func (i idle) row(ctx context.Context, on *stage, connections int, hold bool) ([
 	perSecond := float64(i.leases) * float64(i.seconds)
 	return []string{
 		i.each(after.resident - before.resident), i.each(after.heap - before.heap), i.each(after.stacks - before.stacks),
-		fmt.Sprintf("%.1f", float64(cost.Microseconds())/perSecond), fmt.Sprintf("%.3f", float64(transactions)/perSecond),
+		fmt.Sprintf("%.1f", float64(cost.Microseconds())/perSecond), fmt.Sprintf("%.4f", float64(transactions)/perSecond),
 	}, nil
 }
 
