@@ -166,8 +166,8 @@ class BarrierServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be out of
-        date by a moment.
+        """List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be
+        out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -227,7 +227,7 @@ class LockServiceServicer(object):
 
     def Get(self, request, context):
         """Get shows who holds the lock and who waits for it, in order. A lock that has never been used has no holders
-        and no waiters. Idempotent.
+        and no waiters. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -242,7 +242,7 @@ class LockServiceServicer(object):
         """Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
         wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
         after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
-        a policy must allow it for all. Idempotent.
+        a policy must allow it for all. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
 
         NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -255,7 +255,8 @@ class LockServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """List returns the locks that have holders or waiters, in the order of names. Idempotent.
+        """List returns the locks that have holders or waiters, in the order of names. It may be out of date by several ticks at worst, where the
+        sidecar's server is behind the others. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -135,7 +135,8 @@ class MembershipServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """Get returns the members of the group. A group that does not exist has no members. Idempotent.
+        """Get returns the members of the group. A group that does not exist has no members. It may be out of date by several
+        ticks at worst, where the sidecar's server is behind the others. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -147,7 +148,8 @@ class MembershipServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """List returns the groups that have members or were created by Create, in the order of names. Idempotent.
+        """List returns the groups that have members or were created by Create, in the order of names. It may be out of date by several
+        ticks at worst, where the sidecar's server is behind the others. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -176,7 +176,8 @@ class SemaphoreServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Get(self, request, context):
-        """Get shows the limit, who holds permits and who waits for some, in order. Idempotent.
+        """Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
+        sidecar's server is behind the others; but it says that there is no such semaphore only where there is none. Idempotent.
 
         NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
         FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -190,7 +191,8 @@ class SemaphoreServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """List returns the semaphores, in the order of names. Idempotent.
+        """List returns the semaphores, in the order of names. It may be out of date by several ticks at worst, where the
+        sidecar's server is behind the others. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

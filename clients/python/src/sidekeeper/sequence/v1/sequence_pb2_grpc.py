@@ -171,7 +171,8 @@ class SequenceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def List(self, request, context):
-        """List returns the sequences, in the order of names. Idempotent.
+        """List returns the sequences, in the order of names. It may be out of date by several ticks at worst, where the
+        sidecar's server is behind the others. Idempotent.
 
         UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
         PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -1351,8 +1351,8 @@ export const BarrierServiceService = {
     responseDeserialize: (value: Buffer): LeaveResponse => LeaveResponse.decode(value),
   },
   /**
-   * List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be out of
-   * date by a moment.
+   * List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be
+   * out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -1442,8 +1442,8 @@ export interface BarrierServiceServer extends UntypedServiceImplementation {
    */
   leave: handleUnaryCall<LeaveRequest, LeaveResponse>;
   /**
-   * List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be out of
-   * date by a moment.
+   * List returns a page of the barriers that are set and of the double barriers at which callers stand, in the order of their names. It may be
+   * out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -2264,7 +2264,7 @@ export const ConfigServiceService = {
   /**
    * List returns keys with their values, in the order of keys, page by page. A page has as many as were requested, or
    * fewer so that it does not exceed 3 MiB. Each key is shown as it was at some moment, not all at the same moment.
-   * Idempotent.
+   * It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2375,7 +2375,7 @@ export interface ConfigServiceServer extends UntypedServiceImplementation {
   /**
    * List returns keys with their values, in the order of keys, page by page. A page has as many as were requested, or
    * fewer so that it does not exceed 3 MiB. Each key is shown as it was at some moment, not all at the same moment.
-   * Idempotent.
+   * It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -2037,7 +2037,7 @@ export const ElectionServiceService = {
   },
   /**
    * Get shows who leads and who the other candidates are, in order. An election in which there is no candidate is empty, not missing.
-   * Idempotent.
+   * It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's directory holds other things than contenders.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -2144,7 +2144,7 @@ export interface ElectionServiceServer extends UntypedServiceImplementation {
   transfer: handleUnaryCall<TransferRequest, TransferResponse>;
   /**
    * Get shows who leads and who the other candidates are, in order. An election in which there is no candidate is empty, not missing.
-   * Idempotent.
+   * It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   FAILED_PRECONDITION (NAME_IS_DIRECTORY): the lock's directory holds other things than contenders.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.

@@ -4052,7 +4052,7 @@ export const LockServiceService = {
   },
   /**
    * Get shows who holds the lock and who waits for it, in order. A lock that has never been used has no holders
-   * and no waiters. Idempotent.
+   * and no waiters. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -4072,7 +4072,7 @@ export const LockServiceService = {
    * Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
    * wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
    * after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
-   * a policy must allow it for all. Idempotent.
+   * a policy must allow it for all. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -4090,7 +4090,8 @@ export const LockServiceService = {
     responseDeserialize: (value: Buffer): ExplainResponse => ExplainResponse.decode(value),
   },
   /**
-   * List returns the locks that have holders or waiters, in the order of names. Idempotent.
+   * List returns the locks that have holders or waiters, in the order of names. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -4237,7 +4238,7 @@ export interface LockServiceServer extends UntypedServiceImplementation {
   break: handleUnaryCall<BreakRequest, BreakResponse>;
   /**
    * Get shows who holds the lock and who waits for it, in order. A lock that has never been used has no holders
-   * and no waiters. Idempotent.
+   * and no waiters. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -4249,7 +4250,7 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    * Explain shows why a lock is waited for, or what a lease waits for: the lock, those who hold it and those who wait for it, what else they
    * wait for in turn, and so on, through whichever sidecar they came; and who waits in a circle. What a lease waits for is known half a second
    * after it has begun to wait, and only of leases that have or want several locks; of others nothing depends on it. It is a view of all names:
-   * a policy must allow it for all. Idempotent.
+   * a policy must allow it for all. It may be out of date by several ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   NOT_FOUND (LEASE_NOT_FOUND): no lease of this sidecar has the number, and none that waits for a lock while it has another one.
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
@@ -4259,7 +4260,8 @@ export interface LockServiceServer extends UntypedServiceImplementation {
    */
   explain: handleUnaryCall<ExplainRequest, ExplainResponse>;
   /**
-   * List returns the locks that have holders or waiters, in the order of names. Idempotent.
+   * List returns the locks that have holders or waiters, in the order of names. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -2391,7 +2391,8 @@ export const MembershipServiceService = {
     responseDeserialize: (value: Buffer): UpdateResponse => UpdateResponse.decode(value),
   },
   /**
-   * Get returns the members of the group. A group that does not exist has no members. Idempotent.
+   * Get returns the members of the group. A group that does not exist has no members. It may be out of date by several
+   * ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2408,7 +2409,8 @@ export const MembershipServiceService = {
     responseDeserialize: (value: Buffer): GetResponse => GetResponse.decode(value),
   },
   /**
-   * List returns the groups that have members or were created by Create, in the order of names. Idempotent.
+   * List returns the groups that have members or were created by Create, in the order of names. It may be out of date by several
+   * ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2530,7 +2532,8 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
    */
   update: handleUnaryCall<UpdateRequest, UpdateResponse>;
   /**
-   * Get returns the members of the group. A group that does not exist has no members. Idempotent.
+   * Get returns the members of the group. A group that does not exist has no members. It may be out of date by several
+   * ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2539,7 +2542,8 @@ export interface MembershipServiceServer extends UntypedServiceImplementation {
    */
   get: handleUnaryCall<GetRequest, GetResponse>;
   /**
-   * List returns the groups that have members or were created by Create, in the order of names. Idempotent.
+   * List returns the groups that have members or were created by Create, in the order of names. It may be out of date by several
+   * ticks at worst, where the sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

@@ -33,8 +33,9 @@ export interface PutRequest {
     { $case: "delay"; value: Duration }
     | undefined;
   /**
-   * Optional. How many items the queue may have at most, this one among them: 1 to 10,000; omitted or 0, 10,000. Callers that put items at the
-   * same moment may exceed it by as many as they are.
+   * Optional. How many items the queue may have at most, this one among them: 1 to 10,000; omitted or 0, 10,000. Puts that have not
+   * heard of each other yet may exceed it by as many as they are: those of the same moment, and those through sidecars whose servers are
+   * behind the others.
    */
   maxItems: number;
 }
@@ -1439,7 +1440,8 @@ export const QueueServiceService = {
     responseDeserialize: (value: Buffer): DoneResponse => DoneResponse.decode(value),
   },
   /**
-   * List returns the queues that have items, in the order of names. Idempotent.
+   * List returns the queues that have items, in the order of names. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -1517,7 +1519,8 @@ export interface QueueServiceServer extends UntypedServiceImplementation {
    */
   done: handleUnaryCall<DoneRequest, DoneResponse>;
   /**
-   * List returns the queues that have items, in the order of names. Idempotent.
+   * List returns the queues that have items, in the order of names. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

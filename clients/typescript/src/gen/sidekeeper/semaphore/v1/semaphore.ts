@@ -2169,7 +2169,8 @@ export const SemaphoreServiceService = {
     responseDeserialize: (value: Buffer): ResizeResponse => ResizeResponse.decode(value),
   },
   /**
-   * Get shows the limit, who holds permits and who waits for some, in order. Idempotent.
+   * Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others; but it says that there is no such semaphore only where there is none. Idempotent.
    *
    *   NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
    *   FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -2188,7 +2189,8 @@ export const SemaphoreServiceService = {
     responseDeserialize: (value: Buffer): GetResponse => GetResponse.decode(value),
   },
   /**
-   * List returns the semaphores, in the order of names. Idempotent.
+   * List returns the semaphores, in the order of names. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -2301,7 +2303,8 @@ export interface SemaphoreServiceServer extends UntypedServiceImplementation {
    */
   resize: handleUnaryCall<ResizeRequest, ResizeResponse>;
   /**
-   * Get shows the limit, who holds permits and who waits for some, in order. Idempotent.
+   * Get shows the limit, who holds permits and who waits for some, in order. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others; but it says that there is no such semaphore only where there is none. Idempotent.
    *
    *   NOT_FOUND (SEMAPHORE_NOT_FOUND): there is no such semaphore.
    *   FAILED_PRECONDITION (SEMAPHORE_MALFORMED): the node of the limit holds something else.
@@ -2312,7 +2315,8 @@ export interface SemaphoreServiceServer extends UntypedServiceImplementation {
    */
   get: handleUnaryCall<GetRequest, GetResponse>;
   /**
-   * List returns the semaphores, in the order of names. Idempotent.
+   * List returns the semaphores, in the order of names. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.

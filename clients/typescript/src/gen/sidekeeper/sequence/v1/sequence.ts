@@ -1211,7 +1211,8 @@ export const SequenceServiceService = {
     responseDeserialize: (value: Buffer): DeleteResponse => DeleteResponse.decode(value),
   },
   /**
-   * List returns the sequences, in the order of names. Idempotent.
+   * List returns the sequences, in the order of names. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
@@ -1300,7 +1301,8 @@ export interface SequenceServiceServer extends UntypedServiceImplementation {
    */
   delete: handleUnaryCall<DeleteRequest, DeleteResponse>;
   /**
-   * List returns the sequences, in the order of names. Idempotent.
+   * List returns the sequences, in the order of names. It may be out of date by several ticks at worst, where the
+   * sidecar's server is behind the others. Idempotent.
    *
    *   UNAVAILABLE (ENSEMBLE_UNREACHABLE): the ensemble does not answer.
    *   PERMISSION_DENIED (ENSEMBLE_DENIED): the ensemble's access control refused the sidecar.
