@@ -88,7 +88,7 @@ func (s *Session) attach(w *wire, address string) bool {
 		return false
 	}
 	s.part()
-	s.wire, s.address = w, address
+	s.wire, s.address, s.plain = w, address, 0
 	return true
 }
 

@@ -122,6 +122,7 @@ func TestContactThatIsLateIsLateForAll(t *testing.T) {
 // A server that is cut off from its leader goes on answering reads. All its sessions go to another one in time.
 func TestAServerThatHasLostItsLeaderCostsNoSessionOfMany(t *testing.T) {
 	for _, timeout := range []time.Duration{6 * time.Second, 15 * time.Second} {
+		followers := 0
 		for seed := range uint64(4) {
 			inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
 				c := newCrowd(t, e, w, timeout, 100)
@@ -131,6 +132,7 @@ func TestAServerThatHasLostItsLeaderCostsNoSessionOfMany(t *testing.T) {
 				if server == leader {
 					return
 				}
+				followers++
 				e.Cut(leader, server)
 				e.Cut(server, leader)
 				time.Sleep(timeout)
@@ -144,5 +146,28 @@ func TestAServerThatHasLostItsLeaderCostsNoSessionOfMany(t *testing.T) {
 				}
 			})
 		}
+		if followers == 0 {
+			t.Errorf("timeout %v: no server was cut off", timeout)
+		}
+	}
+}
+
+// Who comes back over another connection sends a heartbeat at once, also if its last one was a plain read.
+func TestSessionsThatAreProvedByAnotherAreProvedAtOnceWhenTheyComeBack(t *testing.T) {
+	for seed := range uint64(20) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			c := newCrowd(t, e, w, 15*time.Second, 10)
+			defer c.close()
+			c.wantValid(c.sessions, 5*time.Second+time.Duration(seed)*137*time.Millisecond)
+			for server := range 3 {
+				e.Reset(0, server)
+			}
+			time.Sleep(time.Second)
+			for i, s := range c.sessions {
+				if suspended, _ := s.Suspended(); suspended || s.ValidFor() < 12*time.Second {
+					t.Errorf("seed %d: session %d: valid for %v; suspended: %v", seed, i, s.ValidFor(), suspended)
+				}
+			}
+		})
 	}
 }
