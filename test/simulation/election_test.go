@@ -43,7 +43,7 @@ func TestOneCandidateLeadsAtATimeThoughLeadershipIsHandedOver(t *testing.T) {
 	}
 	t.Logf("%d terms, %d lost, %d steps back, %d transfers, %d refused", total.terms.Load(), total.losses.Load(), total.steps.Load(),
 		total.transfers.Load(), total.refused.Load())
-	if n := int64(played); n >= 25 && (total.terms.Load() < 20*n || total.transfers.Load() < 2*n || total.steps.Load() < n) {
+	if n := int64(played); n >= 25 && (total.terms.Load() < 20*n || total.transfers.Load() < 2*n || total.steps.Load() < n || total.losses.Load() < n/5) {
 		t.Error("too little happens")
 	}
 }
@@ -214,22 +214,26 @@ func (r *runner) campaign(ctx context.Context, place *recipes.Place) (*recipes.H
 	}
 }
 
-// lead leads until it has had enough, is asked to yield, is cancelled, or has lost the election.
+// lead leads until it has had enough, is asked to yield and does, is cancelled, or has lost the election.
 func (r *runner) lead(ctx context.Context, hold *recipes.Hold, session leased) {
 	r.total.terms.Add(1)
 	term := r.board.enter(r.stage, election, recipes.Exclusive, hold.Token, session)
-	defer r.board.exit(term)
-	lasts := upTo(r.dice, time.Second)
+	defer func() {
+		if session.ValidFor() <= 0 {
+			r.total.losses.Add(1)
+		}
+		r.board.exit(term)
+	}()
+	lasts, yields := upTo(r.dice, time.Second), true
 	if r.dice.IntN(3) == 0 {
-		lasts = upTo(r.dice, 2*r.timeout)
+		lasts, yields = upTo(r.dice, 2*r.timeout), r.dice.IntN(2) == 0
 	}
 	enough, changed := time.After(lasts), hold.Changed
-	for asked := hold.Revocation; !asked.Asked; {
+	for asked := hold.Revocation; !asked.Asked || !yields; {
 		select {
 		case <-enough:
 			return
 		case <-session.Done():
-			r.total.losses.Add(1)
 			return
 		case <-ctx.Done():
 			return
