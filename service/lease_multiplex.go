@@ -156,6 +156,7 @@ func (m *multiplex) read() error {
 
 // check answers for how long the lease is valid. What is told is noted before it leaves.
 func (m *multiplex) check(id uint64) {
+	m.lease.wake(m.ctx)
 	m.box.add(func() (*leasev1.MultiplexResponse, bool) {
 		checked := &leasev1.Checked{CheckId: id, ValidFor: durationpb.New(m.lease.tell(caller.Of(m.ctx)))}
 		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Checked{Checked: checked}}, true
