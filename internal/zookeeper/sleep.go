@@ -24,7 +24,8 @@ func (s *Session) sleeps() bool {
 	defer s.mu.Unlock()
 	now := s.now()
 	needless := s.bytes == 0 && len(s.places) == 0 && len(s.placeBarriers) == 0 && now.since(s.wanted) >= s.negotiated
-	if !s.client.config.Sleep || !needless || s.brief || s.proof.static || s.closing || s.suspended || s.doubted || !s.asleep && now >= s.validUntil() {
+	may := s.client.config.Sleep && !s.brief && !s.proof.static && !s.closing && !s.suspended && !s.doubted
+	if !needless || !may || !s.asleep && now >= s.validUntil() {
 		return false
 	}
 	if !s.asleep {
@@ -47,6 +48,7 @@ func (s *Session) want() {
 func (s *Session) arise() {
 	if left := s.validUntil().since(s.now()); s.asleep && left > 0 {
 		s.asleep = false
+		trace.Tell(trace.Step{Kind: trace.Woken, Session: s.id})
 		s.guard.Reset(left)
 		s.change()
 	}

@@ -13,12 +13,16 @@ import (
 var bed = recipes.Lock{Path: "/locks/bed"}
 
 // newSleeper is a session on which nothing stands, and which sleeps.
-func newSleeper(t *testing.T, e *simulation.Ensemble, w *witness) (*zookeeper.Client, *zookeeper.Session) {
+func newSleeper(t *testing.T, e *simulation.Ensemble, w *witness, servers ...string) (*zookeeper.Client, *zookeeper.Session) {
 	t.Helper()
+	all := len(servers) == 0
+	if all {
+		servers = e.Addresses()
+	}
 	began := time.Now()
 	client, err := zookeeper.New(zookeeper.Config{
-		Servers: e.Addresses(), SessionTimeout: short, TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second,
-		Directories: []string{"/locks"}, FollowServers: true, Sleep: true,
+		Servers: servers, SessionTimeout: short, TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second,
+		Directories: []string{"/locks"}, FollowServers: all, Sleep: true,
 		Dial: e.Dialer(0), Clock: func() time.Duration { return time.Since(began) },
 	})
 	if err != nil {
@@ -156,4 +160,31 @@ func TestASessionDoesNotSleepWhileSomebodyAsks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A server that is cut off from its leader goes on answering reads, which prove nothing to whoever counts on the session then: the witness
+// looks whether it is valid when it ends.
+func TestASessionThatSleepsIsNotProvedByAServerThatIsCutOff(t *testing.T) {
+	for seed := range uint64(10) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			server := (e.Leader() + 1) % 3
+			client, s := newSleeper(t, e, w, e.Addresses()[server])
+			defer client.Close()
+			defer w.close(s)
+			for _, other := range []int{(server + 1) % 3, (server + 2) % 3} {
+				e.Cut(other, server)
+				e.Cut(server, other)
+			}
+			time.Sleep(time.Duration(seed) * short / 8) // some of what it reads meanwhile the leader does not hear of
+			for range 2 * int(short/glance) {
+				ctx, cancel := context.WithTimeout(t.Context(), glance)
+				_ = s.Prove(ctx)
+				<-ctx.Done()
+				cancel()
+			}
+			if _, ended := e.EndOf(s.ID()); !ended {
+				t.Error("it has not ended")
+			}
+		})
+	}
 }
