@@ -220,7 +220,7 @@ func (s *leaseStream[M]) watchOver(ctx context.Context) error {
 func (s *leaseStream[M]) tellConnectivity(ctx context.Context, suspended bool) {
 	s.box.put(topicConnectivity, func() (M, bool) {
 		if !suspended {
-			tells := s.warned && s.lease.validFor() > 0
+			tells := s.warned && (s.lease.validFor() > 0 || s.lease.session.Asleep() && s.lease.lost() == nil)
 			s.warned = s.warned && !tells
 			return s.words(leaseEvent{resumed: &leasev1.Resumed{}}), tells
 		}

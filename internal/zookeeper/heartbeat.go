@@ -25,7 +25,7 @@ func (s *Session) heartbeatLoop() {
 	for s.restSince(generation, pause, s.summoned) {
 		asleep, with := s.sleeps(), s.accompany()
 		leads := with.isLedBy(s)
-		if failures == 0 && !leads && !asleep {
+		if failures == 0 && !leads && !s.Asleep() {
 			if generation, pause = s.spared(interval); pause > 0 {
 				continue
 			}
@@ -277,6 +277,9 @@ func (s *Session) answered(generation int, heartbeat exchange, told answer, plai
 	case counts && plain:
 		s.proof.answeredRequest(heartbeat)
 		s.plain = heartbeat.sent
+		if s.asleep {
+			s.attempts = 0
+		}
 		s.tellProof(trace.Read, heartbeat, 0)
 	case counts:
 		s.proved(heartbeat)

@@ -39,14 +39,14 @@ func (s *Session) sleeps() bool {
 // want notes that somebody counts on the session from now on, and has it proved again if it sleeps. The lock is held.
 func (s *Session) want() {
 	s.wanted = s.now()
-	if s.arise(); s.asleep {
+	if s.asleep {
 		s.summon()
 	}
 }
 
-// arise ends the sleep of a session that is proved. The lock is held.
+// arise ends the sleep of a session that is proved for as long as it takes to prove it again. The lock is held.
 func (s *Session) arise() {
-	if left := s.validUntil().since(s.now()); s.asleep && left > 0 {
+	if left := s.validUntil().since(s.now()); s.asleep && left >= min(s.least, 2*s.interval) {
 		s.asleep = false
 		trace.Tell(trace.Step{Kind: trace.Woken, Session: s.id})
 		s.guard.Reset(left)
@@ -68,6 +68,8 @@ func (s *Session) overAt() instant {
 	switch {
 	case !s.asleep:
 		return s.validUntil()
+	case len(s.placeBarriers) > 0:
+		return min(s.due, s.barrier.add(s.proof.lifetime()))
 	case s.bytes > 0:
 		return s.due
 	}

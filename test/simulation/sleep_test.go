@@ -15,6 +15,17 @@ var bed = recipes.Lock{Path: "/locks/bed"}
 // newSleeper is a session on which nothing stands, and which sleeps.
 func newSleeper(t *testing.T, e *simulation.Ensemble, w *witness, servers ...string) (*zookeeper.Client, *zookeeper.Session) {
 	t.Helper()
+	client, s := newIdler(t, e, w, servers...)
+	time.Sleep(2 * short)
+	if !s.Asleep() || s.ValidFor() > 0 || s.Err() != nil {
+		t.Fatalf("asleep: %v, valid for %v, %v", s.Asleep(), s.ValidFor(), s.Err())
+	}
+	return client, s
+}
+
+// newIdler is a session on which nothing stands.
+func newIdler(t *testing.T, e *simulation.Ensemble, w *witness, servers ...string) (*zookeeper.Client, *zookeeper.Session) {
+	t.Helper()
 	all := len(servers) == 0
 	if all {
 		servers = e.Addresses()
@@ -28,12 +39,7 @@ func newSleeper(t *testing.T, e *simulation.Ensemble, w *witness, servers ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := w.open(t, client)
-	time.Sleep(2 * short)
-	if !s.Asleep() || s.ValidFor() > 0 || s.Err() != nil {
-		t.Fatalf("asleep: %v, valid for %v, %v", s.Asleep(), s.ValidFor(), s.Err())
-	}
-	return client, s
+	return client, w.open(t, client)
 }
 
 func inBed(t *testing.T, test func(t *testing.T, e *simulation.Ensemble, client *zookeeper.Client, s *zookeeper.Session)) {
@@ -184,6 +190,62 @@ func TestASessionThatSleepsIsNotProvedByAServerThatIsCutOff(t *testing.T) {
 			}
 			if _, ended := e.EndOf(s.ID()); !ended {
 				t.Error("it has not ended")
+			}
+		})
+	}
+}
+
+// Whoever counts on a session when it has just fallen asleep finds it as valid as one that has slept for long.
+func TestASessionIsNotLostWheneverItIsWoken(t *testing.T) {
+	for _, joins := range []bool{false, true} {
+		for at := short; at < 2*short+short/4; at += 29 * time.Millisecond {
+			inBubble(t, simulation.Options{Seed: uint64(at)}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+				client, s := newIdler(t, e, w)
+				defer client.Close()
+				defer w.close(s)
+				time.Sleep(at)
+				began := time.Now()
+				wantAwake(t, s)
+				if joins {
+					place, err := bed.Join(t.Context(), s, recipes.Exclusive, recipes.About{})
+					if err == nil {
+						_, err = acquire(t.Context(), place)
+					}
+					if took := time.Since(began); err != nil || took > 200*time.Millisecond {
+						t.Errorf("%v, %v", took, err)
+					}
+				}
+				for end := time.Now().Add(short); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+					if s.ValidFor() <= 0 && !s.Asleep() {
+						t.Fatalf("woken at %v, valid for %v: %v", at, s.ValidFor(), s.Err())
+					}
+				}
+			})
+		}
+	}
+}
+
+// Who asks in vain, while contact is missing, does a session that sleeps no harm.
+func TestASessionThatSleepsIsNotLostForBeingAskedWithoutContact(t *testing.T) {
+	for seed := range uint64(20) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			client, s := newIdler(t, e, w)
+			defer client.Close()
+			defer w.close(s)
+			time.Sleep(short + 600*time.Millisecond)
+			if !s.Asleep() {
+				t.Fatal("awake")
+			}
+			cutOff(e)
+			time.Sleep(time.Duration(seed) * 50 * time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_ = s.Prove(ctx)
+			time.Sleep(1100*time.Millisecond - time.Duration(seed)*20*time.Millisecond)
+			reconnect(e)
+			time.Sleep(short / 2)
+			if s.Err() != nil {
+				t.Error(s.Err())
 			}
 		})
 	}
