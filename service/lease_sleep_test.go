@@ -48,7 +48,7 @@ func wantLease(t *testing.T, leases *leaseService, state leasev1.State, valid bo
 	}
 }
 
-// A lease on which nothing stands is proved again for whoever asks for how long it is valid, and nobody is told of contact that it does not need.
+// A lease on which nothing stands is proved again for whoever asks for how long it is valid; nobody is told of contact that it does not need.
 func TestALeaseOnWhichNothingStandsSleepsUntilSomebodyAsks(t *testing.T) {
 	inSleep(t, func(p *play, host *simulatedHost, leases *leaseService, ctx context.Context) {
 		stream := &ringStream[*leasev1.OpenResponse]{ctx: ctx, events: make(chan *leasev1.OpenResponse, 1000)}
