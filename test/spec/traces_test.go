@@ -158,7 +158,7 @@ func lockModel(writers, readers int) traceModel[traces.LockTrace] {
 	}
 	return traceModel[traces.LockTrace]{"LockTrace", "Lock", bounds{
 		"Callers": "{" + strings.Join(all, ", ") + "}", "Readers": "{" + strings.Join(all[writers:], ", ") + "}",
-		"MaxLog": "1000000", "MaxFailures": "1000000", "Mistake": `"none"`,
+		"Carried": "{}", "MaxLog": "1000000", "MaxFailures": "1000000", "Mistake": `"none"`, // who is carried, the trace says
 	}}
 }
 

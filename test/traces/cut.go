@@ -23,8 +23,8 @@ type LockStep struct {
 
 // ofHolds are the steps that services take with holds; they name a hold by its token.
 var ofHolds = map[trace.Kind]bool{
-	trace.Held: true, trace.Promised: true, trace.Released: true, trace.Ended: true,
-	trace.Status: true, trace.Acknowledged: true, trace.Deserted: true, Heard: true,
+	trace.Held: true, trace.Carried: true, trace.Promised: true, trace.Released: true, trace.Ended: true,
+	trace.Status: true, trace.Unread: true, trace.Stopped: true, trace.Acknowledged: true, trace.Deserted: true, Heard: true,
 }
 
 // A LockTrace is what was done about one lock. A caller is a session, which has one place in a lock's queue at a time; callers that
@@ -47,7 +47,7 @@ func Locks(lines []Line) (cut []LockTrace) {
 			queues[lock] = &lockQueue{
 				LockTrace: LockTrace{Lock: lock},
 				callers:   map[int64]int{}, places: map[string]int{}, tokens: map[int64]int{}, owners: map[string]int64{},
-				holds: map[int64]int64{}, live: map[int]bool{}, until: map[int]time.Duration{}, alive: alive,
+				holds: map[int64]int64{}, live: map[int]bool{}, carried: map[int]bool{}, until: map[int]time.Duration{}, alive: alive,
 				turns: map[int]time.Duration{}, settled: map[int]bool{},
 			}
 		}
@@ -89,7 +89,8 @@ type lockQueue struct {
 	tokens  map[int64]int
 	owners  map[string]int64        // sessions by place
 	holds   map[int64]int64         // sessions by token
-	live    map[int]bool            // callers whose hold has not ended
+	live    map[int]bool            // callers whose hold has not ended, or is told of on its lease's stream, which has not told that
+	carried map[int]bool            // of those, the latter
 	until   map[int]time.Duration   // when what a caller was told is over
 	alive   map[int64]time.Duration // until when a session is, as far as its proof goes
 	turns   map[int]time.Duration   // since when it is a place's turn
@@ -157,7 +158,11 @@ func (q *lockQueue) hold(line Line) {
 	switch {
 	case line.Kind == Heard && line.Token == 0:
 		kind = "lease_heard"
-	case line.Kind == trace.Ended, line.Kind == trace.Released:
+	case line.Kind == trace.Carried:
+		q.carried[caller] = true
+	case line.Kind == trace.Released, line.Kind == trace.Ended && !q.carried[caller]:
+		delete(q.live, caller)
+	case line.Kind == trace.Status, line.Kind == trace.Unread: // until then, what is told of the lease counts
 		delete(q.live, caller)
 	case line.Kind == trace.Promised && line.Until > 0:
 		kind = "hold_told"
@@ -232,6 +237,7 @@ func (q *lockQueue) session(line Line) {
 func (q *lockQueue) forget(session int64) {
 	delete(q.until, q.callers[session])
 	delete(q.live, q.callers[session])
+	delete(q.carried, q.callers[session])
 	delete(q.callers, session)
 	maps.DeleteFunc(q.holds, func(_, holder int64) bool { return holder == session })
 }
