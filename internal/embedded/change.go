@@ -11,7 +11,8 @@ type Change struct {
 	Ended     bool          // the session has ended, with all that it owned
 	Made      []Owned
 	Gone      []Owned
-	Closed    bool // the ensemble was closed: nothing follows
+	Set       []string // paths of nodes whose data were replaced
+	Closed    bool     // the ensemble was closed: nothing follows
 }
 
 // An Owned node is one that was made or has gone, with the session that owns it, or the number that stands for its kind.

@@ -23,6 +23,7 @@ type transaction struct {
 
 	ended      bool // it is the end of the caller's session
 	made, gone []Owned
+	set        []string
 }
 
 // write runs one transaction. A refused one uses its zxid up too, as in ZooKeeper. The ensemble is locked.
@@ -35,7 +36,7 @@ func (e *Ensemble) write(by caller, change func(*transaction) error) error {
 		t.rollback()
 		return err
 	}
-	e.commits(Change{Zxid: t.zxid, Session: by.session, Ended: t.ended, Made: t.made, Gone: t.gone})
+	e.commits(Change{Zxid: t.zxid, Session: by.session, Ended: t.ended, Made: t.made, Gone: t.gone, Set: t.set})
 	for _, event := range t.events {
 		e.fire(event)
 	}

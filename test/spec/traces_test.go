@@ -82,6 +82,7 @@ func TestTracesAloneCatchMutants(t *testing.T) {
 var stages = []struct{ folder, play string }{
 	{"../simulation", "TestNobodyHoldsBesideAnotherWhateverFails"},
 	{"../../service", "TestAStreamEndsBeforeTheNextGrantWhateverFails"},
+	{"../../service", "TestALeasesStreamTellsOfAnEndBeforeTheNextGrantWhateverFails"},
 }
 
 // play plays random schedules on each stage, of a tree in which some files are replaced, and returns what was recorded.

@@ -37,18 +37,22 @@ type LockTrace struct {
 
 // Locks cuts out of a record what was done about each lock.
 func Locks(lines []Line) (cut []LockTrace) {
-	queues, alive := map[string]*lockQueue{}, map[int64]time.Duration{}
+	queues, alive, condemnedOnes := map[string]*lockQueue{}, map[int64]time.Duration{}, map[int64]bool{}
+	whole := true
 	lines = inOrder(lines)
 	for _, line := range lines {
 		if line.Kind == trace.Opened || line.Kind == trace.Attached || line.Kind == trace.Proved || line.Kind == trace.Vouched {
 			alive[line.Session] = line.Until
 		}
+		condemnedOnes[line.Session] = condemnedOnes[line.Session] || line.Kind == condemned
+		whole = whole && line.Kind != vanished
 		if lock := path.Dir(line.Place); line.Place != "" && queues[lock] == nil {
 			queues[lock] = &lockQueue{
 				LockTrace: LockTrace{Lock: lock},
 				callers:   map[int64]int{}, places: map[string]int{}, tokens: map[int64]int{}, owners: map[string]int64{},
 				holds: map[int64]int64{}, live: map[int]bool{}, carried: map[int]bool{}, until: map[int]time.Duration{}, alive: alive,
-				turns: map[int]time.Duration{}, settled: map[int]bool{},
+				condemned: condemnedOnes,
+				turns:     map[int]time.Duration{}, settled: map[int]bool{},
 			}
 		}
 		for _, queue := range queues {
@@ -56,7 +60,9 @@ func Locks(lines []Line) (cut []LockTrace) {
 		}
 	}
 	for _, lock := range slices.Sorted(maps.Keys(queues)) {
-		queues[lock].add("end", 0, 0, 0)
+		if whole {
+			queues[lock].add("end", 0, 0, 0)
+		}
 		cut = append(cut, queues[lock].LockTrace)
 	}
 	return cut
@@ -93,8 +99,10 @@ type lockQueue struct {
 	carried map[int]bool            // of those, the latter
 	until   map[int]time.Duration   // when what a caller was told is over
 	alive   map[int64]time.Duration // until when a session is, as far as its proof goes
-	turns   map[int]time.Duration   // since when it is a place's turn
-	settled map[int]bool            // places that were granted, or of which it was told that they are not
+
+	condemned map[int64]bool        // sessions that are ended by hand: nobody waits for who was told of them
+	turns     map[int]time.Duration // since when it is a place's turn
+	settled   map[int]bool          // places that were granted, or of which it was told that they are not
 }
 
 // Clocks of callers are right within one percent.
@@ -221,6 +229,9 @@ func (q *lockQueue) session(line Line) {
 	case line.Kind == trace.Over, line.Kind == trace.Closing, line.Kind == trace.Buried, line.Kind == died:
 		q.add(string(line.Kind), caller, 0, 0)
 	case line.Kind == ended:
+		if q.condemned[line.Session] {
+			line.Clock = max(line.Clock, q.until[caller])
+		}
 		q.expire(caller, line.Clock)
 		q.add("lost", caller, 0, 0)
 		for place, owner := range q.owners {
