@@ -46,11 +46,13 @@ type simulatedCarrier struct {
 	requests chan *leasev1.MultiplexRequest
 	closed   bool // nothing more is sent
 	dice     *rand.Rand
+	slow     *rand.Rand // the transport's
 
 	session int64 // 0 if it is over
 	mu      sync.Mutex
 	holds   *simulatedStream // the newest request; it holds if it has a token and has not ended
 	newest  uint64
+	gaveUp  bool // the newest request: its caller counts on nothing any more
 	again   bool // the newest request has ended as its caller asked: its place has gone
 }
 
@@ -75,6 +77,9 @@ func (c *simulatedCarrier) Recv() (*leasev1.MultiplexRequest, error) {
 
 // Send implements grpc.BidiStreamingServer.
 func (c *simulatedCarrier) Send(m *leasev1.MultiplexResponse) error {
+	if m.GetChecked() != nil { // so that others wait behind it while holds end
+		time.Sleep(time.Duration(c.slow.Int64N(int64(200 * time.Millisecond))))
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch of := m.GetResponse().(type) {
@@ -85,7 +90,7 @@ func (c *simulatedCarrier) Send(m *leasev1.MultiplexResponse) error {
 	case *leasev1.MultiplexResponse_Suspended:
 		c.hears(of.Suspended.GetRemaining().AsDuration())
 	case *leasev1.MultiplexResponse_Event:
-		if granted := of.Event.GetAcquire().GetGranted(); granted != nil && c.holds != nil && c.newest == of.Event.GetRequestId() {
+		if granted := of.Event.GetAcquire().GetGranted(); granted != nil && c.holds != nil && !c.gaveUp && c.newest == of.Event.GetRequestId() {
 			c.holds.token = granted.GetFencingToken()
 			c.enter(c.holds, c.holds.token)
 		}
@@ -101,7 +106,7 @@ func (c *simulatedCarrier) Send(m *leasev1.MultiplexResponse) error {
 
 // hears notes what the caller has read of its lease.
 func (c *simulatedCarrier) hears(validFor time.Duration) {
-	if c.holds != nil && c.holds.token != 0 && c.session != 0 {
+	if c.holds != nil && c.holds.token != 0 && !c.gaveUp && c.session != 0 {
 		trace.Tell(trace.Step{Kind: traces.Heard, Session: c.session, Until: validFor})
 	}
 }
@@ -133,7 +138,7 @@ func (p *play) carry(over context.Context, host *simulatedHost, dice *rand.Rand)
 		sidecar := host.sidecar.Load()
 		ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(over, nil))
 		c := &simulatedCarrier{
-			play: p, ctx: ctx, dice: dice, opened: make(chan string, 1), requests: make(chan *leasev1.MultiplexRequest, 1000),
+			play: p, ctx: ctx, dice: dice, slow: rand.New(rand.NewPCG(dice.Uint64(), 3)), opened: make(chan string, 1), requests: make(chan *leasev1.MultiplexRequest, 1000),
 		}
 		c.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}
 		var using sync.WaitGroup
@@ -174,9 +179,9 @@ func (c *simulatedCarrier) use() {
 // acquire acquires once, and asks for the lease again and again until that has ended; it returns whether its place has gone. Most of the ends that the caller has not asked for it
 // acknowledges, some time later.
 func (c *simulatedCarrier) acquire(lasting context.Context) (again bool) {
-	asks, hears := time.Duration(c.dice.Int64N(int64(5*time.Second))), c.dice.IntN(3) > 0
+	asks, hears := time.Second/2+time.Duration(c.dice.Int64N(int64(5*time.Second))), c.dice.IntN(3) > 0
 	c.mu.Lock()
-	c.newest++
+	c.newest, c.gaveUp = c.newest+1, false
 	id := c.newest
 	stopping := sync.OnceFunc(func() { c.stops(id) })
 	s := &simulatedStream{
@@ -207,7 +212,9 @@ func (c *simulatedCarrier) acquire(lasting context.Context) (again bool) {
 			}
 			return again
 		case <-time.After(asks):
-			c.sends(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{CheckId: id}}})
+			for range 2 {
+				c.sends(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{CheckId: id}}})
+			}
 		}
 	}
 }
@@ -216,6 +223,7 @@ func (c *simulatedCarrier) acquire(lasting context.Context) (again bool) {
 func (c *simulatedCarrier) stops(id uint64) {
 	c.mu.Lock()
 	if c.holds != nil && c.newest == id {
+		c.gaveUp = true
 		c.letGo(c.holds)
 	}
 	c.mu.Unlock()
@@ -233,12 +241,12 @@ func (p *play) letGo(s *simulatedStream) {
 func (c *simulatedCarrier) sends(request *leasev1.MultiplexRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
 	select {
+	case c.requests <- request:
 	case <-c.ctx.Done():
-	default:
-		if !c.closed {
-			c.requests <- request
-		}
 	}
 }
 
