@@ -147,7 +147,7 @@ python-env:
 
 SCHEDULES ?= 60
 .PHONY: traces
-traces: python-env ## Hold 1,000 traces of 60 random schedules on each stage against the models, and 5 rounds on real ensembles; goes on where it was stopped. SCHEDULES=600 for more
+traces: python-env ## Hold 1,700 traces of 60 random schedules on each stage against the models, and 5 rounds on real ensembles; goes on where it was stopped. SCHEDULES=600 for more
 	@mkdir -p bin
 	go test -count=1 -v -tags spec -timeout 6h ./test/spec -run 'TheModelsDo$$' -rounds 5 -schedules $(SCHEDULES) -report $(CURDIR)/bin/traces-report \
 		-python $(CURDIR)/.cache/python/bin/python

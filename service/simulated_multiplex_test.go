@@ -26,7 +26,8 @@ func TestALeasesStreamTellsOfAnEndBeforeTheNextGrantWhateverFails(t *testing.T) 
 	grants, shared, losses := 0, 0, 0
 	for seed := *firstSeed; seed < *firstSeed+*simulatedSeeds; seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			p := simulate(t, simulation.Options{Seed: seed, Hosts: 2}, func(p *play) []act { return []act{p.carry, p.carry, p.call, p.revoke} })
+			acts := func(p *play) []act { return []act{p.carry, p.carry, p.call, p.revoke} }
+			p := simulate(t, simulation.Options{Seed: seed, Hosts: 2}, acts)
 			grants, shared, losses = grants+p.grants, shared+p.shared, losses+p.losses
 		})
 	}
@@ -90,10 +91,7 @@ func (c *simulatedCarrier) Send(m *leasev1.MultiplexResponse) error {
 	case *leasev1.MultiplexResponse_Suspended:
 		c.hears(of.Suspended.GetRemaining().AsDuration())
 	case *leasev1.MultiplexResponse_Event:
-		if granted := of.Event.GetAcquire().GetGranted(); granted != nil && c.holds != nil && !c.gaveUp && c.newest == of.Event.GetRequestId() {
-			c.holds.token = granted.GetFencingToken()
-			c.enter(c.holds, c.holds.token)
-		}
+		c.isTold(of.Event.GetRequestId(), of.Event.GetAcquire().GetGranted())
 	case *leasev1.MultiplexResponse_Ended:
 		if c.holds != nil && c.newest == of.Ended.GetRequestId() {
 			c.again = of.Ended.GetCode() == 0
@@ -102,6 +100,14 @@ func (c *simulatedCarrier) Send(m *leasev1.MultiplexResponse) error {
 		}
 	}
 	return nil
+}
+
+// isTold notes that the caller has read that it holds, if it does and waits for that still.
+func (c *simulatedCarrier) isTold(request uint64, granted *lockv1.Granted) {
+	if granted != nil && c.holds != nil && !c.gaveUp && c.newest == request {
+		c.holds.token = granted.GetFencingToken()
+		c.enter(c.holds, c.holds.token)
+	}
 }
 
 // hears notes what the caller has read of its lease.
@@ -138,7 +144,8 @@ func (p *play) carry(over context.Context, host *simulatedHost, dice *rand.Rand)
 		sidecar := host.sidecar.Load()
 		ctx, cancel := context.WithCancel(caller.StatsHandler{}.TagRPC(over, nil))
 		c := &simulatedCarrier{
-			play: p, ctx: ctx, dice: dice, slow: rand.New(rand.NewPCG(dice.Uint64(), 3)), opened: make(chan string, 1), requests: make(chan *leasev1.MultiplexRequest, 1000),
+			play: p, ctx: ctx, dice: dice, slow: rand.New(rand.NewPCG(dice.Uint64(), 3)),
+			opened: make(chan string, 1), requests: make(chan *leasev1.MultiplexRequest, 1000),
 		}
 		c.requests <- &leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Open{Open: &leasev1.OpenRequest{}}}
 		var using sync.WaitGroup
@@ -159,8 +166,8 @@ func (p *play) carry(over context.Context, host *simulatedHost, dice *rand.Rand)
 	}
 }
 
-// use acquires on the stream for some time. A session has one place in a queue, or its trace cannot tell them apart: what comes after a hold that
-// the caller has not given up, comes on another lease.
+// use acquires on the stream for some time. A session has one place in a queue, or its trace cannot tell them apart: what comes after a hold
+// that the caller has not given up comes on another lease.
 func (c *simulatedCarrier) use() {
 	lasting, stop := context.WithTimeout(c.ctx, time.Duration(c.dice.Int64N(int64(40*time.Second))))
 	defer stop()
@@ -176,8 +183,8 @@ func (c *simulatedCarrier) use() {
 	pause(10 * time.Second)
 }
 
-// acquire acquires once, and asks for the lease again and again until that has ended; it returns whether its place has gone. Most of the ends that the caller has not asked for it
-// acknowledges, some time later.
+// acquire acquires once, and asks for the lease again and again until that has ended; it returns whether its place has gone. Most of the ends
+// that the caller has not asked for it acknowledges, some time later.
 func (c *simulatedCarrier) acquire(lasting context.Context) (again bool) {
 	asks, hears := time.Second/2+time.Duration(c.dice.Int64N(int64(5*time.Second))), c.dice.IntN(3) > 0
 	c.mu.Lock()
@@ -191,7 +198,8 @@ func (c *simulatedCarrier) acquire(lasting context.Context) (again bool) {
 	c.holds = s
 	c.mu.Unlock()
 	acquire := &leasev1.Start_Acquire{Acquire: &lockv1.AcquireRequest{Name: "orders", Mode: s.mode}}
-	c.sends(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: &leasev1.Start{RequestId: id, Request: acquire}}})
+	start := &leasev1.Start{RequestId: id, Request: acquire}
+	c.sends(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Start{Start: start}})
 	switch c.dice.IntN(8) {
 	case 0: // it does not wait for long
 		time.AfterFunc(s.patience, stopping)
@@ -213,7 +221,8 @@ func (c *simulatedCarrier) acquire(lasting context.Context) (again bool) {
 			return again
 		case <-time.After(asks):
 			for range 2 {
-				c.sends(&leasev1.MultiplexRequest{Request: &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{CheckId: id}}})
+				check := &leasev1.MultiplexRequest_Check{Check: &leasev1.CheckValidity{CheckId: id}}
+				c.sends(&leasev1.MultiplexRequest{Request: check})
 			}
 		}
 	}

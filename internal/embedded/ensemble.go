@@ -24,7 +24,7 @@ type Options struct {
 	// both: creates that come one by one all get 2147483647, those that are in its pipeline together wrap, and after
 	// them it is 2147483647 again. So past the end numbers neither differ nor order nodes; czxids do.
 	StuckCounters bool
-	// Committed is told each change, in the instant in which it is made: it must not wait for anything, nor call what it is told of. Nobody if nil.
+	// Committed is told each change in the instant in which it is made; nobody if nil. It must not wait for anything, nor call the ensemble.
 	Committed func(Change)
 }
 

@@ -40,7 +40,7 @@ const (
 	Ended        Kind = "ended"        // the same, but it was not asked for
 	Status       Kind = "status"       // the hold's end was handed to the transport: its stream's status or, on its lease's stream, a message
 	Unread       Kind = "unread"       // it was not, for nobody reads its lease's stream any more
-	Stopped      Kind = "stopped"      // the caller has given the hold up on its lease's stream, or acknowledged its end: it counts on nothing of it
+	Stopped      Kind = "stopped"      // the caller has given the hold up on that stream, or acknowledged its end: it counts on nothing of it
 	Acknowledged Kind = "acknowledged" // the caller has said that it does not count on the hold
 	Deserted     Kind = "deserted"     // whoever counted on the ended hold, and had been told for longer, has left
 )

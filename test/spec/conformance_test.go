@@ -13,7 +13,7 @@ import (
 	"github.com/sidekeeper/sidekeeper/test/traces"
 )
 
-var python = flag.String("python", "", "the `interpreter` that has what the tests of the Python client take, which then plays the scenarios, too")
+var python = flag.String("python", "", "the `interpreter` that has what tests of the Python client take, which then plays the scenarios, too")
 
 // devTick is the tick of the ensemble that `sidekeeper dev` has.
 const devTick = time.Second

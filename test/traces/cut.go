@@ -162,27 +162,41 @@ func (q *lockQueue) hold(line Line) {
 	if line.Kind == Heard && (line.Until == 0 || !q.live[caller]) { // nobody counts on that
 		return
 	}
+	q.carried[caller] = q.carried[caller] || line.Kind == trace.Carried
+	if q.settles(caller, line.Kind) {
+		delete(q.live, caller)
+	}
 	kind := string(line.Kind)
 	switch {
 	case line.Kind == Heard && line.Token == 0:
 		kind = "lease_heard"
-	case line.Kind == trace.Carried:
-		q.carried[caller] = true
-	case line.Kind == trace.Released, line.Kind == trace.Ended && !q.carried[caller]:
-		delete(q.live, caller)
-	case line.Kind == trace.Status, line.Kind == trace.Unread: // until then, what is told of the lease counts
-		delete(q.live, caller)
 	case line.Kind == trace.Promised && line.Until > 0:
-		kind = "hold_told"
-		if line.Token == 0 {
-			kind = "lease_told"
-		}
-		if !q.live[caller] {
-			break // what is told of the lease then is not told of the hold
-		}
-		q.until[caller] = max(q.until[caller], line.Clock+line.Until+line.Until/clocks)
+		kind = q.tells(caller, line)
 	}
 	q.add(kind, caller, 0, 0)
+}
+
+// tells takes in for how long a caller is told that it holds, or that its lease is valid.
+func (q *lockQueue) tells(caller int, line Line) (kind string) {
+	if q.live[caller] { // what is told of the lease later is not told of the hold
+		q.until[caller] = max(q.until[caller], line.Clock+line.Until+line.Until/clocks)
+	}
+	if line.Token == 0 {
+		return "lease_told"
+	}
+	return "hold_told"
+}
+
+// settles says whether nothing that is told after this step counts for the hold: of one that is told of on its lease's stream, what is told of
+// the lease counts until its end is.
+func (q *lockQueue) settles(caller int, kind trace.Kind) bool {
+	switch kind {
+	case trace.Released, trace.Status, trace.Unread:
+		return true
+	case trace.Ended:
+		return !q.carried[caller]
+	}
+	return false
 }
 
 func (q *lockQueue) take(line Line) {

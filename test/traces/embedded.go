@@ -72,39 +72,44 @@ func Embedded(folder, root string) (records [][]Line, err error) {
 func (m *merger) committed(commits []commit) (all []Line) {
 	end, lost := Line{Kind: vanished}, m.lost()
 	for _, c := range commits {
-		note := func(line Line) {
-			line.At, line.Session = c.At, c.Session
-			all = m.onSession(all, line)
-		}
-		end.At = c.At
-		m.elsewhere[c.Session] = m.elsewhere[c.Session] || c.elsewhere(m.root)
-		switch {
-		case c.Timeout > 0:
-			note(Line{Kind: born, Timeout: c.Timeout})
-		case c.Condemned:
-			note(Line{Kind: condemned})
-		case c.Closed && len(lost) == 0:
+		if c.Closed && len(lost) == 0 {
 			return all
 		}
 		if c.Ended {
 			delete(lost, c.Session)
 		}
-		for _, made := range c.Made {
-			if made.Owner == c.Session && strings.HasPrefix(made.Path, m.root) {
-				m.owners[made.Path] = c.Session
-				note(Line{Kind: created, Place: made.Path, Token: c.Zxid})
-			}
+		m.elsewhere[c.Session] = m.elsewhere[c.Session] || c.elsewhere(m.root)
+		for _, line := range m.linesOf(c) {
+			line.At, line.Session = c.At, c.Session
+			all = m.onSession(all, line)
 		}
-		for _, gone := range c.Gone {
-			if owner := m.owners[gone.Path]; owner != 0 && !c.Ended {
-				note(Line{Kind: removed, Place: gone.Path, Owner: owner})
-			}
-		}
-		if c.Ended {
-			note(Line{Kind: ended})
-		}
+		end.At = c.At
 	}
 	return append(all, end)
+}
+
+// linesOf are what one transaction has done.
+func (m *merger) linesOf(c commit) (all []Line) {
+	switch {
+	case c.Timeout > 0:
+		return []Line{{Kind: born, Timeout: c.Timeout}}
+	case c.Condemned:
+		return []Line{{Kind: condemned}}
+	case c.Ended: // with all that it owned
+		return []Line{{Kind: ended}}
+	}
+	for _, made := range c.Made {
+		if made.Owner == c.Session && strings.HasPrefix(made.Path, m.root) {
+			m.owners[made.Path] = c.Session
+			all = append(all, Line{Kind: created, Place: made.Path, Token: c.Zxid})
+		}
+	}
+	for _, gone := range c.Gone {
+		if owner := m.owners[gone.Path]; owner != 0 {
+			all = append(all, Line{Kind: removed, Place: gone.Path, Owner: owner})
+		}
+	}
+	return all
 }
 
 // lost are the sessions of which the sidecar has said that they are over: they are the ensemble's to end.

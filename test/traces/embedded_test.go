@@ -18,12 +18,17 @@ func written(t *testing.T, steps []Line, commits []embedded.Change) (folder stri
 	t.Helper()
 	folder = t.TempDir()
 	var texts [2]strings.Builder
+	encode := func(i int, line any) {
+		if err := json.NewEncoder(&texts[i]).Encode(line); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for i, step := range steps {
 		step.At = time.Duration(10 * i)
-		_ = json.NewEncoder(&texts[0]).Encode(step)
+		encode(0, step)
 	}
 	for i, change := range commits {
-		_ = json.NewEncoder(&texts[1]).Encode(struct {
+		encode(1, struct {
 			At int64
 			embedded.Change
 		}{int64(10*i + 5), change})
@@ -49,6 +54,12 @@ func merged(t *testing.T, steps []Line, commits []embedded.Change) (lines []Line
 	return records[0], strings.Join(all, ", ")
 }
 
+// A place is asked for and made.
+var (
+	asked = Line{Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_1-lock-"}
+	made  = Line{Kind: trace.Made, Session: 1, Place: first}
+)
+
 func opened(session int64) Line { return Line{Kind: trace.Opened, Session: session} }
 
 func owned(path string, session int64) []embedded.Owned {
@@ -58,8 +69,11 @@ func owned(path string, session int64) []embedded.Owned {
 func TestASidecarsStepsAndItsEnsemblesTransactionsAreInOneOrder(t *testing.T) {
 	_, told := merged(t,
 		[]Line{
-			{Kind: trace.Read}, opened(1), {Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_1-lock-"}, {Kind: trace.Made, Session: 1, Place: first},
-			{Kind: trace.Leaving, Session: 1, Place: "/groups/web"}, {Kind: trace.Leaving, Session: 1, Place: first}, {Kind: trace.Left, Session: 1, Place: first},
+			{Kind: trace.Read},
+			opened(1), asked, made,
+			{Kind: trace.Leaving, Session: 1, Place: "/groups/web"},
+			{Kind: trace.Leaving, Session: 1, Place: first},
+			{Kind: trace.Left, Session: 1, Place: first},
 		},
 		[]embedded.Change{
 			{Zxid: 1, Session: 1, Timeout: time.Second},
@@ -79,7 +93,8 @@ func TestASidecarsStepsAndItsEnsemblesTransactionsAreInOneOrder(t *testing.T) {
 
 // What stands when an ensemble goes that has not ended its sessions is nobody's fault.
 func TestATraceOfALockIsWholeUnlessItsEnsembleVanishes(t *testing.T) {
-	steps := []Line{opened(1), {Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_1-lock-"}}
+	steps := []Line{opened(1), asked}
+	ends := embedded.Change{Session: 1, Ended: true}
 	commits := []embedded.Change{{Zxid: 1, Session: 1, Timeout: time.Second}, {Zxid: 2, Session: 1, Made: owned(first, 1)}}
 	for _, test := range []struct {
 		steps   []Line
@@ -89,7 +104,7 @@ func TestATraceOfALockIsWholeUnlessItsEnsembleVanishes(t *testing.T) {
 		{steps, commits, false},
 		{steps, append(commits, embedded.Change{Closed: true}), true},
 		{append(steps, Line{Kind: trace.Over, Session: 1}), append(commits, embedded.Change{Closed: true}), false},
-		{append(steps, Line{Kind: trace.Over, Session: 1}), append(commits, embedded.Change{Session: 1, Ended: true}, embedded.Change{Closed: true}), true},
+		{append(steps, Line{Kind: trace.Over, Session: 1}), append(commits, ends, embedded.Change{Closed: true}), true},
 	} {
 		lines, told := merged(t, test.steps, test.commits)
 		if got := Locks(lines)[0].Steps; (got[len(got)-1].Kind == "end") != test.whole {
@@ -102,7 +117,7 @@ func TestATraceOfALockIsWholeUnlessItsEnsembleVanishes(t *testing.T) {
 func TestASessionThatIsEndedByHandIsNobodysPromise(t *testing.T) {
 	lines, _ := merged(t,
 		[]Line{
-			opened(1), {Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_1-lock-"}, {Kind: trace.Made, Session: 1, Place: first},
+			opened(1), asked, made,
 			{Kind: trace.Granted, Place: first, Token: 2}, {Kind: trace.Carried, Session: 1, Token: 2},
 			{Kind: trace.Promised, Session: 1, Until: time.Hour}, {Kind: trace.Over, Session: 1}, {Kind: trace.Ended, Session: 1, Token: 2},
 		},
@@ -127,11 +142,10 @@ func TestATransactionIsNoHeartbeatForCertainWhereMoreIsWritten(t *testing.T) {
 		{Zxid: 3, Session: 1, Set: []string{first}},
 	} {
 		lines, told := merged(t,
-			[]Line{
-				opened(1), {Kind: trace.Asked, Session: 1, Place: "/locks/orders/_c_1-lock-"}, {Kind: trace.Made, Session: 1, Place: first},
-				{Kind: trace.Proved, Session: 1},
-			},
-			[]embedded.Change{{Zxid: 1, Session: 1, Timeout: time.Second}, {Zxid: 2, Session: 1, Made: owned(first, 1)}, other, {Session: 1, Ended: true}})
+			[]Line{opened(1), asked, made, {Kind: trace.Proved, Session: 1}},
+			[]embedded.Change{
+				{Zxid: 1, Session: 1, Timeout: time.Second}, {Zxid: 2, Session: 1, Made: owned(first, 1)}, other, {Session: 1, Ended: true},
+			})
 		if steps := Sessions(lines)[0].Steps; steps[1].Heartbeat != (i == 0) {
 			t.Errorf("%s: %v", told, steps)
 		}

@@ -17,6 +17,16 @@ const died trace.Kind = "died"
 // moment is how exactly a real ensemble tells when it has done something.
 const moment = time.Millisecond
 
+// A merger puts what sidecars have said and what an ensemble has done in one order.
+type merger struct {
+	root   string
+	code   []Line
+	ahead  map[int64]time.Duration // by session, by how much the clock of its sidecar is
+	owners map[string]int64
+
+	elsewhere map[int64]bool // sessions on which more is written
+}
+
 // Real is one record of what sidecars have said, a record each, and of what an ensemble has logged meanwhile, below root. All of them have the
 // same clock, save that the ensemble leaves out parts of milliseconds: it is taken to have done something at the beginning of one, or, if the
 // code's asking for it is told in that millisecond, right after that.
@@ -50,15 +60,6 @@ func (m *merger) merge(changes []Line, moment time.Duration) (all []Line) {
 		all[i].At -= m.code[0].At
 	}
 	return all
-}
-
-type merger struct {
-	root   string
-	code   []Line
-	ahead  map[int64]time.Duration // by session, by how much the clock of its sidecar is
-	owners map[string]int64
-
-	elsewhere map[int64]bool // sessions on which more is written
 }
 
 // told is what one process has said about locks and sessions.
