@@ -118,12 +118,21 @@ func TestASessionThatIsEndedByHandIsNobodysPromise(t *testing.T) {
 	lines, _ := merged(t,
 		[]Line{
 			opened(1), asked, made,
-			{Kind: trace.Granted, Place: first, Token: 2}, {Kind: trace.Carried, Session: 1, Token: 2},
-			{Kind: trace.Promised, Session: 1, Until: time.Hour}, {Kind: trace.Over, Session: 1}, {Kind: trace.Ended, Session: 1, Token: 2},
+			{Kind: trace.Granted, Place: first, Token: 2},
+			{Kind: trace.Carried, Session: 1, Token: 2},
+			{Kind: trace.Promised, Session: 1, Until: time.Hour},
+			{Kind: trace.Over, Session: 1},
+			{Kind: trace.Ended, Session: 1, Token: 2},
 		},
 		[]embedded.Change{
-			{Zxid: 1, Session: 1, Timeout: time.Second}, {Zxid: 2, Session: 1, Made: owned(first, 1)}, {Zxid: 3, Session: 1},
-			{Zxid: 4, Session: 1}, {Zxid: 5, Session: 1}, {Session: 1, Condemned: true}, {Zxid: 6, Session: 1}, {Zxid: 7, Session: 1, Ended: true},
+			{Zxid: 1, Session: 1, Timeout: time.Second},
+			{Zxid: 2, Session: 1, Made: owned(first, 1)},
+			{Zxid: 3, Session: 1},
+			{Zxid: 4, Session: 1},
+			{Zxid: 5, Session: 1},
+			{Session: 1, Condemned: true},
+			{Zxid: 6, Session: 1},
+			{Zxid: 7, Session: 1, Ended: true},
 		})
 	steps := Locks(lines)[0].Steps
 	if last := steps[len(steps)-2:]; last[0].Kind != "expires" || last[1].Kind != "lost" {
