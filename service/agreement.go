@@ -195,6 +195,9 @@ func (v *voteStream) vote(ctx context.Context) error {
 	err := v.take(ctx, func(about recipes.About) (*recipes.Vote, error) {
 		return v.all.Vote(ctx, v.services.ensemble, v.lease.session, v.request.GetAgreement(), participant, about)
 	})
+	if err == nil {
+		_, err = await(ctx, v.heldStream, func(ctx context.Context) (struct{}, error) { return struct{}{}, v.lease.session.Prove(ctx) })
+	}
 	switch {
 	case errors.Is(err, recipes.ErrNoParticipant):
 		return invalid("participant", participant, "one of those that Begin named")

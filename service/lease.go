@@ -30,6 +30,10 @@ type Session interface {
 	// ValidFor is how long the session is certainly this caller's; 0 when it is not any more.
 	ValidFor() time.Duration
 
+	// Asleep says whether the session is kept but not proved, which it may be while nothing stands on it and nobody has counted on it for its
+	// timeout. Its validity is 0 then, until Prove has been called or something has been made on it.
+	Asleep() bool
+
 	// Suspended says whether a heartbeat is late, with a channel that is closed when that changes.
 	Suspended() (bool, <-chan struct{})
 
@@ -115,6 +119,7 @@ type leaseStream[M any] struct {
 	lease    *lease
 	box      *outbox[M]
 	words    func(leaseEvent) M
+	warned   bool // that contact is lost, and not yet told that it is back; only the box reads and sets it
 
 	asked   <-chan error // why the caller has it end, nil if it closes the lease; nil if only the stream's own end can say that
 	settled func()       // called when the lease has ended for its caller, before the status; may be nil
@@ -215,9 +220,12 @@ func (s *leaseStream[M]) watchOver(ctx context.Context) error {
 func (s *leaseStream[M]) tellConnectivity(ctx context.Context, suspended bool) {
 	s.box.put(topicConnectivity, func() (M, bool) {
 		if !suspended {
-			return s.words(leaseEvent{resumed: &leasev1.Resumed{}}), s.lease.validFor() > 0
+			tells := s.warned && (s.lease.validFor() > 0 || s.lease.session.Asleep() && s.lease.lost() == nil)
+			s.warned = s.warned && !tells
+			return s.words(leaseEvent{resumed: &leasev1.Resumed{}}), tells
 		}
 		remaining := s.lease.tell(caller.Of(ctx))
+		s.warned = s.warned || remaining > 0
 		return s.words(leaseEvent{suspended: &leasev1.Suspended{Remaining: durationpb.New(remaining)}}), remaining > 0
 	})
 }
@@ -227,6 +235,7 @@ func (l *leaseService) Check(ctx context.Context, request *leasev1.CheckRequest)
 	if err != nil {
 		return nil, err
 	}
+	found.wake(ctx)
 	validFor := found.tell(caller.Of(ctx))
 	if err := found.lost(); err != nil {
 		return nil, err
@@ -285,6 +294,8 @@ func (l *lease) described() *leasev1.Lease {
 	state := leasev1.State_STATE_CONNECTED
 	if suspended, _ := l.session.Suspended(); suspended {
 		state = leasev1.State_STATE_SUSPENDED
+	} else if l.session.Asleep() {
+		state = leasev1.State_STATE_SLEEPING
 	}
 	described := &leasev1.Lease{
 		Identity: caller.Caller{Identity: l.identity}.Distinct(), Owner: l.about.Owner, Metadata: l.about.Metadata, State: state,

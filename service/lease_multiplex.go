@@ -43,6 +43,7 @@ type multiplex struct {
 	requests map[uint64]*started // those that have not gone
 	over     bool                // nothing starts any more
 	silent   bool                // nothing is told any more
+	checks   []uint64            // that wait until the lease does not sleep
 
 	telling sync.WaitGroup // requests whose end has not been told
 	running sync.WaitGroup // requests that have not gone
@@ -133,7 +134,7 @@ func (m *multiplex) read() error {
 			return nil
 		case err != nil:
 			return err
-		case m.box.unsent() > mostUnsent:
+		case m.unsent() > mostUnsent:
 			return errSlowReader
 		}
 		switch of := message.GetRequest().(type) {
@@ -156,8 +157,45 @@ func (m *multiplex) read() error {
 	}
 }
 
-// check answers for how long the lease is valid. What is told is noted before it leaves.
+// unsent is how many answers wait.
+func (m *multiplex) unsent() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.box.unsent() + len(m.checks)
+}
+
+// check answers for how long the lease is valid, if it sleeps once it does not.
 func (m *multiplex) check(id uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.checks = append(m.checks, id)
+	switch {
+	case len(m.checks) > 1: // it is being woken
+	case m.lease.session.Asleep():
+		go func() {
+			m.lease.wake(m.ctx)
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.answerChecks()
+		}()
+	default:
+		m.lease.wake(m.ctx)
+		m.answerChecks()
+	}
+}
+
+// answerChecks answers those that wait. The lock is held.
+func (m *multiplex) answerChecks() {
+	for _, id := range m.checks {
+		if !m.silent {
+			m.answerCheck(id)
+		}
+	}
+	m.checks = nil
+}
+
+// answerCheck says for how long the lease is valid. What is told is noted before it leaves.
+func (m *multiplex) answerCheck(id uint64) {
 	m.box.add(func() (*leasev1.MultiplexResponse, bool) {
 		checked := &leasev1.Checked{CheckId: id, ValidFor: durationpb.New(m.lease.tell(caller.Of(m.ctx)))}
 		return &leasev1.MultiplexResponse{Response: &leasev1.MultiplexResponse_Checked{Checked: checked}}, true

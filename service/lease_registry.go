@@ -128,6 +128,20 @@ func (l *lease) tell(to caller.Caller) time.Duration {
 	return max(0, validFor)
 }
 
+// longestWaking is how long a lease that sleeps may take to be proved again when its caller asks for how long it is valid.
+const longestWaking = time.Second
+
+// wake keeps a lease from falling asleep for its ttl, and has one that sleeps proved again, unless contact is missing.
+func (l *lease) wake(ctx context.Context) {
+	patience := time.Duration(0)
+	if l.session.Asleep() {
+		patience = longestWaking
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_ = l.session.Prove(ctx) // whatever becomes of it, the validity says
+}
+
 // validFor is how long the lease is certainly its caller's, counted from before the call.
 func (l *lease) validFor() time.Duration {
 	validFor := l.session.ValidFor()

@@ -188,7 +188,7 @@ func (h *simulatedHost) start() {
 	began := time.Now()
 	client, err := zookeeper.New(zookeeper.Config{
 		Servers: h.ensemble.Addresses(), SessionTimeout: h.timeout, TickTime: 2 * time.Second, SyncLimit: 5,
-		Heartbeat: 2 * time.Second, Directories: []string{"/locks"},
+		Heartbeat: 2 * time.Second, Directories: []string{"/locks"}, Sleep: true,
 		Dial: h.ensemble.Dialer(h.number), Clock: func() time.Duration { return time.Since(began) + time.Duration(h.asleep.Load()) },
 	})
 	if err != nil {
@@ -323,6 +323,9 @@ func (p *play) lease(over context.Context, host *simulatedHost, dice *rand.Rand)
 				for lasting.Err() == nil {
 					p.acquire(lasting, sidecar, id, session, dice)
 					_, _ = handler.Check(ctx, &leasev1.CheckRequest{LeaseId: id}) // says if it is lost
+					if dice.IntN(4) == 0 {
+						time.Sleep(time.Duration(dice.Int64N(int64(3 * host.timeout)))) // so that it may sleep
+					}
 				}
 			}
 		})

@@ -60,6 +60,7 @@ func (s *settings) openEnsemble(log *zap.Logger, metrics *server.Metrics, traces
 
 func (s *settings) zookeeperConfig() zookeeper.Config {
 	config := s.ensemble
+	config.Sleep = true
 	config.Proof, config.EphemeralBytes = zookeeper.Proof(s.proof.String()), int(s.ephemeralBytes)
 	return config
 }

@@ -50,8 +50,11 @@ func wireLock(lock *sidekeeper.LockEntry) *lockv1.Lock {
 
 func wireLease(lease *sidekeeper.LeaseInfo) *leasev1.Lease {
 	state := leasev1.State_STATE_CONNECTED
-	if lease.Suspended {
+	switch {
+	case lease.Suspended:
 		state = leasev1.State_STATE_SUSPENDED
+	case lease.Sleeping:
+		state = leasev1.State_STATE_SLEEPING
 	}
 	return &leasev1.Lease{
 		Identity: lease.Identity, Owner: lease.Owner, Metadata: lease.Metadata, State: state, Age: durationpb.New(lease.Age),

@@ -31,7 +31,7 @@ func (s *Session) cover(place string, version int32, since instant) {
 		s.barrier = since
 	}
 	if s.guard != nil && s.err == nil {
-		s.guard.Reset(s.validUntil().since(s.now()))
+		s.guard.Reset(s.overAt().since(s.now()))
 	}
 }
 
@@ -64,7 +64,7 @@ func (s *Session) saw(place string, version int32, since instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := s.placeBarriers[place]
-	if seen == nil || s.now() >= s.validUntil() {
+	if seen == nil || s.now() >= s.overAt() {
 		return
 	}
 	if version > seen.version {
@@ -85,7 +85,7 @@ func (s *Session) Disregard(place string) {
 
 // uncover lets a place bound nothing any more, unless the session is over by it. The lock is held.
 func (s *Session) uncover(place string) {
-	if s.placeBarriers[place] == nil || s.now() >= s.validUntil() {
+	if s.placeBarriers[place] == nil || s.now() >= s.overAt() {
 		return
 	}
 	delete(s.placeBarriers, place)
@@ -102,7 +102,7 @@ func (s *Session) recount() {
 	}
 }
 
-// validUntil is when the session is over, unless something comes in between: by its proof, or by what its places may be asked.
+// validUntil is until when the session is valid: by its proof, and by what its places may be asked.
 // The lock is held.
 func (s *Session) validUntil() instant {
 	if len(s.placeBarriers) == 0 {

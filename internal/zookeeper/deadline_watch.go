@@ -67,5 +67,5 @@ func (v *deadlineWatch) again() {
 func (s *Session) isOver(now instant) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.validUntil() <= now
+	return s.overAt() <= now
 }

@@ -83,6 +83,19 @@
 // half an interval, the next session takes its place; if that one's is not either, contact is late for all, and each sends a heartbeat of its
 // own.
 //
+// # Sessions that sleep
+//
+// A session on which nothing stands, and which nobody has counted on for a timeout (Config.Sleep), sleeps: its heartbeats are plain reads, for
+// which its server reports it to the leader, and which prove nothing. It is not valid then, so that nobody is told anything that rests on it, and
+// not over either, for there is nothing that its end would give to others. So it is not lost while contact is missing, and its end, if the
+// ensemble has expired it, is learned from the ensemble.
+//
+// Whoever makes something on it, or asks for a proof (Prove), wakes it: two transactions are sent, one after the other, and it is valid again when
+// the formula says so, in which the reads are among the requests i. Steps 1 to 5 above do not ask for what was proved before: transaction n was
+// committed, so that the session had not been expired then. What follows from a deadline that has passed, that the session is over, takes
+// another form: a place may be made on it before it is valid again. Then it must be valid within a lifetime of that, or it is over; so the
+// barrier of a place that has passed (see below) ends a session that wakes as it does any other.
+//
 // With static proof there are no transactions: heartbeats are reads, and a heartbeat answered by r_i ≤ Q − Δ counts, where Q
 // is when the newest was sent and Δ bounds how long a server can go on answering after its reports have ceased to arrive:
 // syncLimit ticks until the leader gives it up, as many for what is still under way to it, as many until it notices the

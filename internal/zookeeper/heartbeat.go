@@ -23,16 +23,16 @@ func (s *Session) heartbeatLoop() {
 	pause := interval
 	generation, _ := s.connection()
 	for s.restSince(generation, pause, s.summoned) {
-		with := s.accompany()
+		asleep, with := s.sleeps(), s.accompany()
 		leads := with.isLedBy(s)
-		if failures == 0 && !leads {
+		if failures == 0 && !leads && !s.Asleep() {
 			if generation, pause = s.spared(interval); pause > 0 {
 				continue
 			}
 		}
 		began := s.now()
 		var err error
-		if generation, err = s.prove(began, with); err == nil {
+		if generation, err = s.prove(began, asleep, with); err == nil {
 			failures, interval = 0, s.nextInterval(leads)
 			pause = s.pauseAfter(began, interval, leads)
 		} else {
@@ -55,6 +55,11 @@ func (s *Session) pauseAfter(began instant, interval time.Duration, leads bool) 
 	switch {
 	case leads:
 		return pause
+	case s.Asleep():
+		if s.sleeps() {
+			return pause
+		}
+		return min(pause, s.whileItWakes())
 	case spared > 0:
 		return min(pause, spared)
 	case s.isPlain():
@@ -136,9 +141,10 @@ func (s *Session) restSince(before int, pause time.Duration, summoned <-chan str
 	return s.Err() == nil
 }
 
-// prove has the session proved: by itself, with those that it proves, or by another one, for which a plain read is enough.
-func (s *Session) prove(round instant, with *company) (generation int, err error) {
-	if s.borrows(with) {
+// prove has the session proved: by itself, with those that it proves, or by another one, for which a plain read is enough, as for one that
+// sleeps.
+func (s *Session) prove(round instant, asleep bool, with *company) (generation int, err error) {
+	if asleep || s.borrows(with) {
 		generation, err = s.heartbeat(nil, true, nil)
 		if suspended, _ := s.Suspended(); err != nil || !suspended {
 			return generation, err
@@ -231,7 +237,7 @@ func (s *Session) committed(generation int, sent instant) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if answered := s.now(); generation == s.generation && answered < s.validUntil() {
+	if answered := s.now(); generation == s.generation && answered < s.overAt() {
 		s.proved(exchange{sent: sent, answered: answered})
 	}
 }
@@ -241,6 +247,7 @@ func (s *Session) proved(request exchange) {
 	s.proof.answeredHeartbeat(request)
 	s.tellProof(trace.Proved, request, 0)
 	s.attempts = 0
+	s.arise()
 	if s.suspended || s.doubted {
 		s.suspended, s.doubted = false, false
 		s.change()
@@ -257,7 +264,7 @@ func (s *Session) commit(path string) error {
 // the places counts whichever connection it came over.
 func (s *Session) answered(generation int, heartbeat exchange, told answer, plain bool, with *company) {
 	s.mu.Lock()
-	late, why := s.now() >= s.validUntil(), s.overdue()
+	late, why := s.now() >= s.overAt(), s.overdue()
 	counts := generation == s.generation && !late
 	switch {
 	case late:
@@ -270,6 +277,9 @@ func (s *Session) answered(generation int, heartbeat exchange, told answer, plai
 	case counts && plain:
 		s.proof.answeredRequest(heartbeat)
 		s.plain = heartbeat.sent
+		if s.asleep {
+			s.attempts = 0
+		}
 		s.tellProof(trace.Read, heartbeat, 0)
 	case counts:
 		s.proved(heartbeat)
@@ -332,7 +342,7 @@ func (s *Session) giveUpWhenStuck(asked instant) (stop func()) {
 // checkDeadline ends the session if its deadline has passed, and otherwise sets the timer for it.
 func (s *Session) checkDeadline() {
 	s.mu.Lock()
-	remaining, why := s.validUntil().since(s.now()), s.overdue()
+	remaining, why := s.overAt().since(s.now()), s.overdue()
 	if remaining > 0 && s.err == nil {
 		s.guard.Reset(remaining)
 	}
@@ -342,9 +352,10 @@ func (s *Session) checkDeadline() {
 	}
 }
 
-// Prove returns when the session's validity is running and no heartbeat is late.
+// Prove returns when the session's validity is running and no heartbeat is late. It wakes a session that sleeps.
 func (s *Session) Prove(ctx context.Context) error {
 	for {
+		s.wake()
 		suspended, changed := s.Suspended()
 		if s.ValidFor() > 0 && !suspended {
 			return nil

@@ -20,10 +20,11 @@ func (s *Session) Create(
 		return recipes.Node{}, nil, err
 	}
 	asks, creation := asker{ctx: ctx, session: s}, recipes.Create(member, data)
-	if err := s.client.reader.admit(asks, creation); err != nil {
+	if err := s.reserve(len(member)); err != nil {
 		return recipes.Node{}, nil, err
 	}
-	if err := s.reserve(len(member)); err != nil {
+	if err := s.client.reader.admit(asks, creation); err != nil {
+		s.unreserve(len(member))
 		return recipes.Node{}, nil, err
 	}
 	stat, sent, err := s.createMember(ctx, member, data, guards)

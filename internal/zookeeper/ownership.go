@@ -47,6 +47,7 @@ func (s *Session) reserve(size int) error {
 	case s.bytes+size > s.client.config.EphemeralBytes:
 		return fmt.Errorf("%w: %d", recipes.ErrTooManyBytes, s.client.config.EphemeralBytes)
 	}
+	s.mustBeProved()
 	s.bytes += size
 	return nil
 }
@@ -72,6 +73,7 @@ func (s *Session) own(place string, size int, member bool) <-chan struct{} {
 func (s *Session) forget(place string) {
 	s.bytes -= s.places[place].size
 	delete(s.places, place)
+	s.wanted = s.now()
 }
 
 // release deletes a place or a member that nobody wants any more, and forgets it when it is gone. What the ensemble refuses to

@@ -32,10 +32,11 @@ func (s *Session) Enqueue(ctx context.Context, dir, marker string, data []byte, 
 		return recipes.Enqueued{}, fmt.Errorf("%w: path of %d, data of %d", recipes.ErrTooLarge, size, len(data))
 	}
 	asks, creation := asker{ctx: ctx, session: s}, recipes.Create(dir+"/"+prefix, data)
-	if err := s.client.reader.admitQuota(asks, creation); err != nil {
+	if err := s.reserve(size); err != nil {
 		return recipes.Enqueued{}, err
 	}
-	if err := s.reserve(size); err != nil {
+	if err := s.client.reader.admitQuota(asks, creation); err != nil {
+		s.unreserve(size)
 		return recipes.Enqueued{}, err
 	}
 	made, unasked, err := s.create(ctx, dir, marker, data, beside)

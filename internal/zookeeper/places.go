@@ -21,10 +21,11 @@ func (s *Session) EnqueueAll(ctx context.Context, ends []recipes.QueueEnd, data 
 	for i, end := range ends {
 		creations[i] = recipes.Create(end.Dir+"/"+placePrefix(end.Marker), data)
 	}
-	if err := s.client.reader.admitQuota(asks, creations...); err != nil {
+	if err := s.reserve(sum); err != nil {
 		return nil, err
 	}
-	if err := s.reserve(sum); err != nil {
+	if err := s.client.reader.admitQuota(asks, creations...); err != nil {
+		s.unreserve(sum)
 		return nil, err
 	}
 	made, unasked, err := s.createAll(ctx, ends, data)

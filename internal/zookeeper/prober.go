@@ -71,7 +71,7 @@ func serverOf(session int64) byte { return byte(uint64(session) >> 56) }
 // isAtHome says whether the session is connected to the server that its number names, over the connection on which it was made, and the ensemble
 // lists that server. The lock is held.
 func (s *Session) isAtHome() bool {
-	return s.err == nil && !s.closing && !s.brief && !s.proof.static && s.connected && s.wire == s.birth &&
+	return s.err == nil && !s.closing && !s.brief && !s.asleep && !s.proof.static && s.connected && s.wire == s.birth &&
 		s.client.servers.knows(serverOf(s.id)) && s.client.companies.isOneServer(s.wire.RemoteAddr().String())
 }
 
@@ -253,7 +253,7 @@ func (c *company) takesWord(s *Session, shown voucher) bool {
 func (s *Session) beVouchedFor(by *company, shown voucher, told answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err != nil || s.now() >= s.validUntil() {
+	if s.err != nil || s.now() >= s.overAt() {
 		return
 	}
 	s.take(told, shown.sent)

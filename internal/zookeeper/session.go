@@ -32,6 +32,7 @@ type Session struct {
 	tree
 	connectionState
 	ownership
+	slumber
 
 	client *Client
 	conn   *zk.Conn
@@ -42,7 +43,7 @@ type Session struct {
 	heardOf atomic.Bool   // the ensemble has answered that the session is closed
 	done    chan struct{} // closed when the session has ended
 
-	mu         sync.Mutex // guards what follows, connectionState and ownership
+	mu         sync.Mutex // guards what follows, connectionState, ownership and slumber
 	id         int64
 	negotiated time.Duration
 	interval   time.Duration // between heartbeats
@@ -95,11 +96,11 @@ func (s *Session) Err() error {
 }
 
 // ValidFor returns for how long the session is certainly alive and the end of what it owns can wait, whoever has asked for it; 0
-// once it has ended or begun to close.
+// once it has ended or begun to close, and while it sleeps.
 func (s *Session) ValidFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing || s.err != nil {
+	if s.closing || s.err != nil || s.asleep {
 		return 0
 	}
 	return max(0, s.validUntil().since(s.now()))
@@ -128,6 +129,7 @@ func (s *Session) established(id int64, timeout time.Duration, handshake exchang
 	s.least = s.client.config.Validity(timeout).Least
 	s.proof = s.client.config.proof(timeout)
 	s.proof.opened(handshake)
+	s.wanted = s.now()
 	s.tellProof(trace.Opened, handshake, 0)
 	s.guard = time.AfterFunc(s.proof.deadline.since(s.now()), s.checkDeadline)
 	if !s.brief {

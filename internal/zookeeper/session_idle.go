@@ -66,7 +66,7 @@ func (p *sessionPool) put(back *PooledSession) bool {
 	if !p.hasRoomLocked() || !s.isClean() {
 		return false
 	}
-	s.lentUntil = nil
+	s.lentUntil, s.wanted = nil, s.now()
 	close(back.done)
 	expiry := time.AfterFunc(idleTimeout, func() { p.expire(s) })
 	p.idle = append(p.idle, idleSession{s, back.key, expiry})

@@ -85,6 +85,7 @@ func (p *PooledSession) lend() bool {
 	defer s.mu.Unlock()
 	if s.err == nil {
 		s.lentUntil = p.done
+		s.want()
 	}
 	return s.err == nil
 }
@@ -165,7 +166,7 @@ func (s *Session) isMember(path string) bool {
 
 // isUsable says whether another lease may stand on the session when nothing stands any more that it owns. The lock is held.
 func (s *Session) isUsable() bool {
-	return s.err == nil && !s.closing && !s.doubtful.Load() && s.connected && s.generation == 1 && !s.suspended && !s.doubted &&
+	return s.err == nil && !s.closing && !s.asleep && !s.doubtful.Load() && s.connected && s.generation == 1 && !s.suspended && !s.doubted &&
 		s.validUntil().since(s.now()) > s.negotiated/2
 }
 

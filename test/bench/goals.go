@@ -97,6 +97,8 @@ func otherGoals() []goal {
 		{standalone, "idle", "four connections, each stream holds a lock", "RSS KiB", atMost, 48},
 		{standalone, "idle", "four connections, each stream holds a lock", "sidecar CPU µs/s", atMost, 40},
 		{onEnsemble, "idle", "four connections, each stream holds a lock", "transactions/s", atMost, 0.004},
+		{standalone, "idle", "one connection for all", "transactions/s", atMost, 0.001}, // the reader's, and none
+		{onEnsemble, "idle", "one connection for all", "transactions/s", atMost, 0.001},
 	}
 	for _, on := range []string{standalone, onEnsemble} {
 		all = append(all, []goal{

@@ -62,6 +62,9 @@ func (m many) run(ctx context.Context, on *stage) (*table, error) {
 	return t, nil
 }
 
+// untilAsleep is when a lease sleeps on which nothing stands.
+const untilAsleep = 20 * time.Second
+
 // A footprint is what a sidecar occupies.
 type footprint struct{ resident, heap, stacks int64 }
 
@@ -81,7 +84,11 @@ func (i idle) row(ctx context.Context, on *stage, connections int, hold bool) ([
 	if err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, time.Duration(i.seconds)*time.Second/4); err != nil { // until every heart has begun to beat
+	settles := time.Duration(i.seconds) * time.Second / 4 // until every heart has begun to beat
+	if !hold {
+		settles = untilAsleep
+	}
+	if err := pause(ctx, settles); err != nil {
 		return nil, err
 	}
 	cost, transactions, err := i.watch(ctx, on, sidecar)

@@ -34,6 +34,14 @@ var heartbeats = []Mutant{
 		},
 	},
 	{
+		ID: "H7", Bug: "a session that has slept is taken for alive by the plain reads that it sent meanwhile",
+		Catchers: []Catcher{simulated("TestASessionThatSleepsIsNotProvedByAServerThatIsCutOff").saying("when its end is committed")},
+	},
+	{
+		ID: "H8", Bug: "a session sleeps though something stands on it",
+		Catchers: []Catcher{simulated("TestASessionThatSleepsCommitsNothing").saying("not valid while something stands on it")},
+	},
+	{
 		ID: "O1", Bug: "the library gives up a connection over which nothing but heartbeats is answered",
 		Catchers: []Catcher{simulated("TestAConnectionOverWhichOnlyHeartbeatsGoIsKept").saying("the session has come back over")},
 	},

@@ -76,6 +76,9 @@ func (c *caller) visit(patient bool) (held bool, err error) {
 		return false, err
 	}
 	defer c.close(session)
+	if c.dice.IntN(8) == 0 {
+		c.doze(session)
+	}
 	which := c.dice.IntN(len(locks))
 	lock, mode := locks[which], modes[which][c.dice.IntN(len(modes[which]))]
 	place, err := lock.Join(context.Background(), session, mode, recipes.About{Owner: "caller"})
@@ -94,6 +97,15 @@ func (c *caller) visit(patient bool) (held bool, err error) {
 	}
 	c.hold(ctx, lock, mode, token, session)
 	return true, nil
+}
+
+// doze leaves the session without anything on it, for so long that it may sleep.
+func (c *caller) doze(session leased) {
+	select {
+	case <-time.After(c.timeout + upTo(c.dice, 2*c.timeout)):
+	case <-session.Done():
+	case <-c.healed.Done():
+	}
 }
 
 // excuse fails unless the error is one that a schedule brings about. ErrGone is none: nobody deletes another's node.

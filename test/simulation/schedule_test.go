@@ -187,7 +187,7 @@ func (s *stage) sidecar(host int, dice *rand.Rand, dress ...func(*zookeeper.Conf
 	began, rate := time.Now(), rate(dice)
 	config := zookeeper.Config{
 		Servers: s.Addresses(), SessionTimeout: s.timeout, TickTime: 2 * time.Second, SyncLimit: 5,
-		Heartbeat: 2 * time.Second, Directories: []string{"/locks"}, FollowServers: true,
+		Heartbeat: 2 * time.Second, Directories: []string{"/locks"}, FollowServers: true, Sleep: true,
 		Dial:   s.Dialer(host),
 		Clock:  func() time.Duration { return time.Duration(float64(time.Since(began)) * rate) },
 		Random: &sharedDice{dice: rand.NewPCG(dice.Uint64(), 3)},

@@ -12,7 +12,7 @@ VARIABLES trace, \* which
           phase, \* how far that is
           newest, \* when the newest transaction that counts was answered
           beaten, \* when the newest heartbeat was answered
-          standing \* "alive"; "given up", by whoever had the session; "over", as far as the sidecar goes
+          standing \* "alive"; "asleep"; "given up", by whoever had the session; "over", as far as the sidecar goes
 
 Told == <<trace, position, phase, newest, beaten, standing>>
 Step == Traces[trace][position]
@@ -53,6 +53,8 @@ Take(s) ==
          /\ deadline' = [deadline EXCEPT ![s] = Later(s, Before(beats[s], Step.before + 2, Step.from))] /\ Believes(s)
          /\ UNCHANGED <<time, leader, links, ensemble, at, connection, cut, stage, asks, hand, beats, pair, attachments, deaths>>
     [] Step.kind \in {"closing", "over", "died"} -> UNCHANGED variables
+    [] Step.kind = "slept" -> standing = "alive" /\ UNCHANGED variables
+    [] Step.kind = "woken" -> standing = "asleep" /\ Step.clock < deadline[s] /\ UNCHANGED variables
     [] Step.kind = "ended" ->
          /\ expired' = [expired EXCEPT ![s] = TRUE] /\ clock' = Step.clock
          /\ UNCHANGED <<leader, links, following, touched, expiry, now, lost, sidecar, deaths>>
@@ -65,7 +67,9 @@ Follow(s) ==
                  [] Step.kind = "attached" -> 0
                  [] OTHER -> newest
   /\ beaten' = IF Step.heartbeat THEN Step.answered ELSE beaten
-  /\ standing' = CASE standing # "alive" -> standing
+  /\ standing' = CASE standing \notin {"alive", "asleep"} -> standing
+                   [] Step.kind = "slept" -> "asleep"
+                   [] Step.kind = "woken" -> "alive"
                    [] Step.kind = "closing" -> "given up"
                    [] Step.kind \in {"over", "died"} -> "over"
                    [] OTHER -> standing

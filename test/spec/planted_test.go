@@ -207,6 +207,8 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 	back := traces.SessionStep{Kind: "attached", Sent: 3_500_000, Answered: 3_510_000, Until: 3_920_001}
 	underWay := []traces.SessionStep{proved(3_500_000, 3_520_000, 3_920_001), proved(3_510_000, 3_910_000, 3_920_001)}
 	underWay[0].Heartbeat, underWay[1].Heartbeat = true, true
+	slept, once, twice := traces.SessionStep{Kind: "slept"}, proved(8_000_000, 8_010_000, 3_920_001), proved(8_020_000, 8_030_000, 9_920_000)
+	woken := func(clock int64) traces.SessionStep { return traces.SessionStep{Kind: "woken", Clock: clock} }
 	late := back
 	late.Until = 3_500_000 + 3_920_000
 	planted := []struct {
@@ -230,6 +232,11 @@ func TestTracesOfSessionsThatBreakAPromiseAreRefused(t *testing.T) {
 		{"another session vouches for it, and it takes that for more", ending(read(3_400_000), vouched(4_510_000, 9, 7_321_000), over, end), 6},
 		{"another session vouches for it that has come back", ending(back, read(3_600_000), vouched(4_710_000, 9, 7_520_000), over, end), 7},
 		{"a read counts as a transaction", ending(read(3_400_000), read(3_900_000), proved(3_910_000, 3_920_000, 6_920_001), over, end), 7},
+		{"a session that sleeps is ended", ending(slept, end), 0},
+		{"a session that sleeps is proved again", ending(slept, read(6_000_000), once, twice, woken(8_040_000), over, end), 0},
+		{"a session that sleeps is awake before it is proved", ending(slept, read(6_000_000), once, woken(8_010_000)), 8},
+		{"a session that is awake again is ended", ending(slept, read(6_000_000), once, twice, woken(8_040_000), end), 10},
+		{"a session that sleeps is ended before what was believed is over", ending(slept, traces.SessionStep{Kind: "ended", Clock: 3_900_000}), 6},
 		{"a session is ended that is not over", without(proven(), 5), 6},
 		{"a session is ended before what was believed is over", changed(proven(), 6, traces.SessionStep{Kind: "ended", Clock: 4_919_999}), 7},
 	}

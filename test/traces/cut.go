@@ -52,7 +52,7 @@ func Locks(lines []Line) (cut []LockTrace) {
 				callers:   map[int64]int{}, places: map[string]int{}, tokens: map[int64]int{}, owners: map[string]int64{},
 				holds: map[int64]int64{}, live: map[int]bool{}, carried: map[int]bool{}, until: map[int]time.Duration{}, alive: alive,
 				condemned: condemnedOnes,
-				turns:     map[int]time.Duration{}, settled: map[int]bool{},
+				turns:     map[int]time.Duration{}, settled: map[int]bool{}, asleep: map[int64]bool{},
 			}
 		}
 		for _, queue := range queues {
@@ -99,10 +99,11 @@ type lockQueue struct {
 	carried map[int]bool            // of those, the latter
 	until   map[int]time.Duration   // when what a caller was told is over
 	alive   map[int64]time.Duration // until when a session is, as far as its proof goes
+	turns   map[int]time.Duration   // since when it is a place's turn
+	settled map[int]bool            // places that were granted, or of which it was told that they are not
+	asleep  map[int64]bool          // sessions
 
-	condemned map[int64]bool        // sessions that are ended by hand: nobody waits for who was told of them
-	turns     map[int]time.Duration // since when it is a place's turn
-	settled   map[int]bool          // places that were granted, or of which it was told that they are not
+	condemned map[int64]bool // sessions that are ended by hand: nobody waits for who was told of them
 }
 
 // Clocks of callers are right within one percent.
@@ -239,6 +240,10 @@ func (q *lockQueue) session(line Line) {
 	}
 	caller, known := q.callers[line.Session]
 	switch {
+	case line.Kind == trace.Slept && slices.Contains(slices.Collect(maps.Values(q.owners)), line.Session):
+		q.add("slept", caller, 0, 0)
+	case line.Kind == trace.Slept, line.Kind == trace.Woken:
+		q.asleep[line.Session] = line.Kind == trace.Slept
 	case !known:
 	case line.Kind == trace.Over, line.Kind == trace.Closing, line.Kind == trace.Buried, line.Kind == died:
 		q.add(string(line.Kind), caller, 0, 0)
@@ -247,6 +252,9 @@ func (q *lockQueue) session(line Line) {
 			line.Clock = max(line.Clock, q.until[caller])
 		}
 		q.expire(caller, line.Clock)
+		if q.asleep[line.Session] && !q.live[caller] { // it does not know yet, and waits for nothing any more
+			q.add(string(trace.Over), caller, 0, 0)
+		}
 		q.add("lost", caller, 0, 0)
 		for place, owner := range q.owners {
 			if owner == line.Session {

@@ -52,6 +52,7 @@ type LeaseInfo struct {
 	Owner       string            // as given to OpenLease, or to the call that the lease is for
 	Metadata    map[string]string // as given there
 	Suspended   bool              // a heartbeat is late: what it owns is the caller's until the validity runs out
+	Sleeping    bool              // nothing stands on it, so that it is kept and not proved: ValidFor is 0
 	Age         time.Duration     // how long it has been open
 	ValidFor    time.Duration     // for how long it was certainly still the caller's when the list was made
 	TTL         time.Duration     // the timeout that the ensemble granted
@@ -90,7 +91,8 @@ func lockEntryFrom(wire *lockv1.Lock) *LockEntry {
 func leaseInfoFrom(wire *leasev1.Lease) *LeaseInfo {
 	return &LeaseInfo{
 		Identity: wire.GetIdentity(), Owner: wire.GetOwner(), Metadata: wire.GetMetadata(),
-		Suspended: wire.GetState() == leasev1.State_STATE_SUSPENDED, Age: wire.GetAge().AsDuration(),
+		Suspended: wire.GetState() == leasev1.State_STATE_SUSPENDED, Sleeping: wire.GetState() == leasev1.State_STATE_SLEEPING,
+		Age:      wire.GetAge().AsDuration(),
 		ValidFor: wire.GetValidFor().AsDuration(), TTL: wire.GetTtl().AsDuration(),
 		Possessions: each(wire.GetPossessions(), func(wire *leasev1.Possession) Possession {
 			return Possession{Kind: wire.GetKind(), Name: wire.GetName(), Held: wire.GetHeld()}

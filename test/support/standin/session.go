@@ -197,6 +197,9 @@ func (s *Session) Prove(ctx context.Context) error {
 	return s.call(ctx, s.over(), Operation{Name: "Prove"}, func() error { return nil })
 }
 
+// Asleep implements service.Session. It never sleeps.
+func (s *Session) Asleep() bool { return false }
+
 func (s *Session) over() over { return over{done: s.done, why: s.Err} }
 
 // Children implements recipes.Tree.

@@ -40,6 +40,9 @@ const (
 	State_STATE_CONNECTED State = 1
 	// A heartbeat is late. What the lease owns is still the caller's until the validity expires.
 	State_STATE_SUSPENDED State = 2
+	// Nothing stands on the lease, and nobody has asked for its validity for its ttl: it is kept, and proves nothing, which costs the ensemble
+	// nothing. It is proved again before anything is told that rests on it.
+	State_STATE_SLEEPING State = 3
 )
 
 // Enum value maps for State.
@@ -48,11 +51,13 @@ var (
 		0: "STATE_UNSPECIFIED",
 		1: "STATE_CONNECTED",
 		2: "STATE_SUSPENDED",
+		3: "STATE_SLEEPING",
 	}
 	State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
 		"STATE_CONNECTED":   1,
 		"STATE_SUSPENDED":   2,
+		"STATE_SLEEPING":    3,
 	}
 )
 
@@ -1343,7 +1348,8 @@ type Checked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Always set. From `check`.
 	CheckId uint64 `protobuf:"varint,1,opt,name=check_id,json=checkId,proto3" json:"check_id,omitempty"`
-	// Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent.
+	// Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. 0 if it sleeps and
+	// cannot be proved within a second.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1442,7 +1448,7 @@ func (x *CheckRequest) GetLeaseId() string {
 // CheckResponse says how long a lease is valid.
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Always set. The lease is proved to be the caller's for this long after the request was sent.
+	// Always set. The lease is proved to be the caller's for this long after the request was sent. 0 if it sleeps and cannot be proved now.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,1,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1689,7 +1695,7 @@ type Lease struct {
 	State State `protobuf:"varint,3,opt,name=state,proto3,enum=sidekeeper.lease.v1.State" json:"state,omitempty"`
 	// Always set. How long the lease has been open.
 	Age *durationpb.Duration `protobuf:"bytes,4,opt,name=age,proto3" json:"age,omitempty"`
-	// Always set. How long, from now, it is proved to remain the caller's.
+	// Always set. How long, from now, it is proved to remain the caller's. 0 while it sleeps.
 	ValidFor *durationpb.Duration `protobuf:"bytes,5,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	// Always set. The timeout the ensemble granted.
 	Ttl *durationpb.Duration `protobuf:"bytes,6,opt,name=ttl,proto3" json:"ttl,omitempty"`
@@ -1970,11 +1976,12 @@ const file_sidekeeper_lease_v1_lease_proto_rawDesc = "" +
 	"Possession\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
-	"\x04held\x18\x03 \x01(\bR\x04held*H\n" +
+	"\x04held\x18\x03 \x01(\bR\x04held*\\\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_CONNECTED\x10\x01\x12\x13\n" +
-	"\x0fSTATE_SUSPENDED\x10\x022\xaa\x03\n" +
+	"\x0fSTATE_SUSPENDED\x10\x02\x12\x12\n" +
+	"\x0eSTATE_SLEEPING\x10\x032\xaa\x03\n" +
 	"\fLeaseService\x12M\n" +
 	"\x04Open\x12 .sidekeeper.lease.v1.OpenRequest\x1a!.sidekeeper.lease.v1.OpenResponse0\x01\x12^\n" +
 	"\tMultiplex\x12%.sidekeeper.lease.v1.MultiplexRequest\x1a&.sidekeeper.lease.v1.MultiplexResponse(\x010\x01\x12N\n" +

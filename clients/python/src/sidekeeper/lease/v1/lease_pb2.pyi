@@ -20,9 +20,11 @@ class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STATE_UNSPECIFIED: _ClassVar[State]
     STATE_CONNECTED: _ClassVar[State]
     STATE_SUSPENDED: _ClassVar[State]
+    STATE_SLEEPING: _ClassVar[State]
 STATE_UNSPECIFIED: State
 STATE_CONNECTED: State
 STATE_SUSPENDED: State
+STATE_SLEEPING: State
 
 class OpenRequest(_message.Message):
     __slots__ = ("ttl", "owner", "metadata")

@@ -34,6 +34,11 @@ export enum State {
   CONNECTED = 1,
   /** SUSPENDED - A heartbeat is late. What the lease owns is still the caller's until the validity expires. */
   SUSPENDED = 2,
+  /**
+   * SLEEPING - Nothing stands on the lease, and nobody has asked for its validity for its ttl: it is kept, and proves nothing, which costs the ensemble
+   * nothing. It is proved again before anything is told that rests on it.
+   */
+  SLEEPING = 3,
   UNRECOGNIZED = -1,
 }
 
@@ -287,7 +292,10 @@ export interface Ended_MetadataEntry {
 export interface Checked {
   /** Always set. From `check`. */
   checkId: bigint;
-  /** Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. */
+  /**
+   * Always set. The lease, and what stands on it, is proved to be the caller's for this long after `check` was sent. 0 if it sleeps and
+   * cannot be proved within a second.
+   */
   validFor: Duration | undefined;
 }
 
@@ -299,7 +307,7 @@ export interface CheckRequest {
 
 /** CheckResponse says how long a lease is valid. */
 export interface CheckResponse {
-  /** Always set. The lease is proved to be the caller's for this long after the request was sent. */
+  /** Always set. The lease is proved to be the caller's for this long after the request was sent. 0 if it sleeps and cannot be proved now. */
   validFor: Duration | undefined;
 }
 
@@ -341,7 +349,7 @@ export interface Lease {
   age:
     | Duration
     | undefined;
-  /** Always set. How long, from now, it is proved to remain the caller's. */
+  /** Always set. How long, from now, it is proved to remain the caller's. 0 while it sleeps. */
   validFor:
     | Duration
     | undefined;
@@ -2607,8 +2615,11 @@ export type LeaseServiceService = typeof LeaseServiceService;
 export const LeaseServiceService = {
   /**
    * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
-   * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call
-   * opens another lease. Set no deadline on it: a deadline ends the lease.
+   * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing stands (no lock, permits,
+   * candidacy, member, entry or delivery, held or waited for), and whose validity nobody has asked for during its ttl, sleeps: the ensemble
+   * keeps it, it is not valid, and loses nothing while contact is lost, so that it is not told of that. It is proved again before a grant or
+   * anything else is told that rests on it, and lost only when the ensemble has ended it. Not idempotent: each call opens another lease. Set
+   * no deadline on it: a deadline ends the lease.
    *
    * The stream ends with
    *   OK: closed through Close.
@@ -2657,7 +2668,8 @@ export const LeaseServiceService = {
   },
   /**
    * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
-   * was sent, not from the moment the response arrived. Idempotent.
+   * was sent, not from the moment the response arrived. A lease that sleeps is proved before it answers, and if that takes longer than a
+   * second, since the ensemble does not answer, it returns 0. Idempotent.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.
@@ -2710,8 +2722,11 @@ export const LeaseServiceService = {
 export interface LeaseServiceServer extends UntypedServiceImplementation {
   /**
    * Open opens a lease and keeps it open for as long as the stream lives. It sends `opened` once, immediately, and then
-   * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. Not idempotent: each call
-   * opens another lease. Set no deadline on it: a deadline ends the lease.
+   * `suspended` and `resumed` whenever contact with the ensemble is lost and regained. A lease on which nothing stands (no lock, permits,
+   * candidacy, member, entry or delivery, held or waited for), and whose validity nobody has asked for during its ttl, sleeps: the ensemble
+   * keeps it, it is not valid, and loses nothing while contact is lost, so that it is not told of that. It is proved again before a grant or
+   * anything else is told that rests on it, and lost only when the ensemble has ended it. Not idempotent: each call opens another lease. Set
+   * no deadline on it: a deadline ends the lease.
    *
    * The stream ends with
    *   OK: closed through Close.
@@ -2744,7 +2759,8 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
   multiplex: handleBidiStreamingCall<MultiplexRequest, MultiplexResponse>;
   /**
    * Check returns for how long the lease is proved to remain the caller's. Count the time from the moment the request
-   * was sent, not from the moment the response arrived. Idempotent.
+   * was sent, not from the moment the response arrived. A lease that sleeps is proved before it answers, and if that takes longer than a
+   * second, since the ensemble does not answer, it returns 0. Idempotent.
    *
    *   ABORTED (LEASE_LOST, LEASE_CLOSED, SIDECAR_STOPPING): the lease has ended; remembered for ten minutes.
    *   NOT_FOUND (LEASE_NOT_FOUND): no such lease of this caller.

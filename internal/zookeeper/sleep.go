@@ -1,0 +1,98 @@
+package zookeeper
+
+import (
+	"math"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/trace"
+)
+
+// A slumber is whether a session sleeps: nothing stands on it and nobody has counted on it for a timeout, so that it sends plain reads alone,
+// which the ensemble keeps it for and which commit nothing. See the package comment. The session's lock guards it.
+type slumber struct {
+	asleep bool
+	wanted instant // when somebody began to count on the session last
+	due    instant // by when it must be proved: a lifetime after something was made on it as it slept
+}
+
+// never is an instant that does not come.
+const never = instant(math.MaxInt64)
+
+// sleeps says whether the session sleeps, and has it fall asleep if it may.
+func (s *Session) sleeps() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	needless := s.bytes == 0 && len(s.places) == 0 && len(s.placeBarriers) == 0 && now.since(s.wanted) >= s.negotiated
+	may := s.client.config.Sleep && !s.brief && !s.proof.static && !s.closing && !s.suspended && !s.doubted
+	if !needless || !may || !s.asleep && now >= s.validUntil() {
+		return false
+	}
+	if !s.asleep {
+		s.part()
+		s.asleep = true
+		trace.Tell(trace.Step{Kind: trace.Slept, Session: s.id})
+	}
+	return true
+}
+
+// want notes that somebody counts on the session from now on, and has it proved again if it sleeps. The lock is held.
+func (s *Session) want() {
+	s.wanted = s.now()
+	if s.asleep {
+		s.summon()
+	}
+}
+
+// arise ends the sleep of a session that is proved for as long as it takes to prove it again. The lock is held.
+func (s *Session) arise() {
+	if left := s.validUntil().since(s.now()); s.asleep && left >= min(s.least, 2*s.interval) {
+		s.asleep = false
+		trace.Tell(trace.Step{Kind: trace.Woken, Session: s.id})
+		s.guard.Reset(left)
+		s.change()
+	}
+}
+
+// mustBeProved has a session that sleeps end if it is not proved in time: something is about to be made on it. The lock is held.
+func (s *Session) mustBeProved() {
+	if s.want(); s.asleep && s.bytes == 0 {
+		s.due = s.wanted.add(s.proof.lifetime())
+		s.guard.Reset(s.proof.lifetime())
+	}
+}
+
+// overAt is when the session is over, unless something comes in between: when it is not valid any more or, if it sleeps, when it must be
+// proved. The lock is held.
+func (s *Session) overAt() instant {
+	switch {
+	case !s.asleep:
+		return s.validUntil()
+	case len(s.placeBarriers) > 0:
+		return min(s.due, s.barrier.add(s.proof.lifetime()))
+	case s.bytes > 0:
+		return s.due
+	}
+	return never
+}
+
+// Asleep says whether the session sleeps, or has not been proved since it did.
+func (s *Session) Asleep() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asleep
+}
+
+// wake has the session proved again if it sleeps.
+func (s *Session) wake() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.want()
+}
+
+// whileItWakes is how long to wait after a heartbeat of a session that sleeps and is to be proved: until it counts by the next one.
+func (s *Session) whileItWakes() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proof.slack
+}

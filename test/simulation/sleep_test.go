@@ -1,0 +1,252 @@
+package simulation_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sidekeeper/sidekeeper/internal/zookeeper"
+	"github.com/sidekeeper/sidekeeper/recipes"
+	"github.com/sidekeeper/sidekeeper/test/simulation"
+)
+
+var bed = recipes.Lock{Path: "/locks/bed"}
+
+// newSleeper is a session on which nothing stands, and which sleeps.
+func newSleeper(t *testing.T, e *simulation.Ensemble, w *witness, servers ...string) (*zookeeper.Client, *zookeeper.Session) {
+	t.Helper()
+	client, s := newIdler(t, e, w, servers...)
+	time.Sleep(2 * short)
+	if !s.Asleep() || s.ValidFor() > 0 || s.Err() != nil {
+		t.Fatalf("asleep: %v, valid for %v, %v", s.Asleep(), s.ValidFor(), s.Err())
+	}
+	return client, s
+}
+
+// newIdler is a session on which nothing stands.
+func newIdler(t *testing.T, e *simulation.Ensemble, w *witness, servers ...string) (*zookeeper.Client, *zookeeper.Session) {
+	t.Helper()
+	all := len(servers) == 0
+	if all {
+		servers = e.Addresses()
+	}
+	began := time.Now()
+	client, err := zookeeper.New(zookeeper.Config{
+		Servers: servers, SessionTimeout: short, TickTime: 2 * time.Second, SyncLimit: 5, Heartbeat: 2 * time.Second,
+		Directories: []string{"/locks"}, FollowServers: all, Sleep: true,
+		Dial: e.Dialer(0), Clock: func() time.Duration { return time.Since(began) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, w.open(t, client)
+}
+
+func inBed(t *testing.T, test func(t *testing.T, e *simulation.Ensemble, client *zookeeper.Client, s *zookeeper.Session)) {
+	t.Helper()
+	for seed := range uint64(10) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			client, s := newSleeper(t, e, w)
+			defer client.Close()
+			defer w.close(s)
+			time.Sleep(time.Duration(seed) * 217 * time.Millisecond)
+			test(t, e, client, s)
+		})
+	}
+}
+
+// wantAwake fails unless somebody who counts on the session is told soon that he can.
+func wantAwake(t *testing.T, s *zookeeper.Session) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.Prove(ctx); err != nil || s.ValidFor() <= 0 || s.Asleep() {
+		t.Errorf("%v: asleep: %v, valid for %v, %v", err, s.Asleep(), s.ValidFor(), s.Err())
+	}
+}
+
+func TestASessionThatSleepsCommitsNothing(t *testing.T) {
+	inBed(t, func(t *testing.T, e *simulation.Ensemble, client *zookeeper.Client, s *zookeeper.Session) {
+		const while = 5 * time.Minute
+		before := e.Backup()
+		time.Sleep(while)
+		if rate := float64(e.Backup()-before) / while.Seconds(); rate > 1.2/(0.9*(short*2/15).Seconds()) { // the reader's
+			t.Errorf("%v transactions a second", rate)
+		}
+		wantAwake(t, s)
+		if _, err := bed.Join(t.Context(), s, recipes.Exclusive, recipes.About{}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(3 * short)
+		if s.ValidFor() <= 0 {
+			t.Errorf("not valid while something stands on it: %v", s.Err())
+		}
+	})
+}
+
+// What wakes a session takes two transactions, one after the other.
+func TestASessionThatSleepsIsProvedByTwoTransactionsBeforeAGrant(t *testing.T) {
+	inBed(t, func(t *testing.T, e *simulation.Ensemble, client *zookeeper.Client, s *zookeeper.Session) {
+		before := e.Backup()
+		place, err := bed.Join(t.Context(), s, recipes.Exclusive, recipes.About{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := acquire(t.Context(), place); err != nil || s.ValidFor() <= 0 {
+			t.Fatalf("%v, valid for %v", err, s.ValidFor())
+		}
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		if made := e.Backup() - before; made < 2 {
+			t.Errorf("%d transactions", made)
+		}
+	})
+}
+
+// A lease on which nothing stands outlives an ensemble without a leader, which ends nothing.
+func TestASessionThatSleepsIsNotLostWithoutALeader(t *testing.T) {
+	inBed(t, func(t *testing.T, e *simulation.Ensemble, client *zookeeper.Client, s *zookeeper.Session) {
+		e.Kill(0)
+		e.Kill(1)
+		time.Sleep(time.Minute)
+		if s.Err() != nil || s.ValidFor() > 0 {
+			t.Errorf("%v, valid for %v", s.Err(), s.ValidFor())
+		}
+		e.Start(0)
+		e.Start(1)
+		e.Await()
+		time.Sleep(short)
+		if s.Err() != nil {
+			t.Error(s.Err())
+		}
+		wantAwake(t, s)
+	})
+}
+
+func TestASessionThatSleepsLearnsThatItWasEndedWhenContactIsBack(t *testing.T) {
+	inBed(t, func(t *testing.T, e *simulation.Ensemble, client *zookeeper.Client, s *zookeeper.Session) {
+		cutOff(e)
+		time.Sleep(3 * short)
+		if _, ended := e.EndOf(s.ID()); !ended || s.Err() != nil {
+			t.Errorf("ended: %v, %v", ended, s.Err())
+		}
+		reconnect(e)
+		time.Sleep(short)
+		if s.Err() == nil {
+			t.Error("it does not know that it was ended")
+		}
+	})
+}
+
+// What is made on a session while it sleeps is proved in time, or it is lost.
+func TestASessionThatIsWokenInVainIsLost(t *testing.T) {
+	inBed(t, func(t *testing.T, e *simulation.Ensemble, client *zookeeper.Client, s *zookeeper.Session) {
+		cutOff(e)
+		time.Sleep(short)
+		began := time.Now()
+		if _, err := bed.Join(t.Context(), s, recipes.Exclusive, recipes.About{}); err == nil {
+			t.Error("made")
+		}
+		if took := time.Since(began); s.Err() == nil || took > short {
+			t.Errorf("%v after %v", s.Err(), took)
+		}
+	})
+}
+
+// Who asks for the validity again and again, with contact or without, has it proved.
+func TestASessionDoesNotSleepWhileSomebodyAsks(t *testing.T) {
+	inBed(t, func(t *testing.T, e *simulation.Ensemble, client *zookeeper.Client, s *zookeeper.Session) {
+		for range 100 {
+			wantAwake(t, s)
+			time.Sleep(short / 2)
+			if s.ValidFor() <= 0 {
+				t.Fatalf("valid for %v, %v", s.ValidFor(), s.Err())
+			}
+		}
+	})
+}
+
+// A server that is cut off from its leader goes on answering reads, which prove nothing to whoever counts on the session then: the witness
+// looks whether it is valid when it ends.
+func TestASessionThatSleepsIsNotProvedByAServerThatIsCutOff(t *testing.T) {
+	for seed := range uint64(10) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			server := (e.Leader() + 1) % 3
+			client, s := newSleeper(t, e, w, e.Addresses()[server])
+			defer client.Close()
+			defer w.close(s)
+			for _, other := range []int{(server + 1) % 3, (server + 2) % 3} {
+				e.Cut(other, server)
+				e.Cut(server, other)
+			}
+			time.Sleep(time.Duration(seed) * short / 8) // some of what it reads meanwhile the leader does not hear of
+			for range 2 * int(short/glance) {
+				ctx, cancel := context.WithTimeout(t.Context(), glance)
+				_ = s.Prove(ctx)
+				<-ctx.Done()
+				cancel()
+			}
+			if _, ended := e.EndOf(s.ID()); !ended {
+				t.Error("it has not ended")
+			}
+		})
+	}
+}
+
+// Whoever counts on a session when it has just fallen asleep finds it as valid as one that has slept for long.
+func TestASessionIsNotLostWheneverItIsWoken(t *testing.T) {
+	for _, joins := range []bool{false, true} {
+		for at := short; at < 2*short+short/4; at += 29 * time.Millisecond {
+			inBubble(t, simulation.Options{Seed: uint64(at)}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+				client, s := newIdler(t, e, w)
+				defer client.Close()
+				defer w.close(s)
+				time.Sleep(at)
+				began := time.Now()
+				wantAwake(t, s)
+				if joins {
+					place, err := bed.Join(t.Context(), s, recipes.Exclusive, recipes.About{})
+					if err == nil {
+						_, err = acquire(t.Context(), place)
+					}
+					if took := time.Since(began); err != nil || took > 200*time.Millisecond {
+						t.Errorf("%v, %v", took, err)
+					}
+				}
+				for end := time.Now().Add(short); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+					if s.ValidFor() <= 0 && !s.Asleep() {
+						t.Fatalf("woken at %v, valid for %v: %v", at, s.ValidFor(), s.Err())
+					}
+				}
+			})
+		}
+	}
+}
+
+// Who asks in vain, while contact is missing, does a session that sleeps no harm.
+func TestASessionThatSleepsIsNotLostForBeingAskedWithoutContact(t *testing.T) {
+	for seed := range uint64(20) {
+		inBubble(t, simulation.Options{Seed: seed}, func(t *testing.T, e *simulation.Ensemble, w *witness) {
+			client, s := newIdler(t, e, w)
+			defer client.Close()
+			defer w.close(s)
+			time.Sleep(short + 600*time.Millisecond)
+			if !s.Asleep() {
+				t.Fatal("awake")
+			}
+			cutOff(e)
+			time.Sleep(time.Duration(seed) * 50 * time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_ = s.Prove(ctx)
+			time.Sleep(1100*time.Millisecond - time.Duration(seed)*20*time.Millisecond)
+			reconnect(e)
+			time.Sleep(short / 2)
+			if s.Err() != nil {
+				t.Error(s.Err())
+			}
+		})
+	}
+}
