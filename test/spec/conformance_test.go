@@ -20,8 +20,7 @@ const devTick = time.Second
 
 // What sidecars do while clients play the scenarios that all of them must pass, and what the ensemble commits that each sidecar has of its own,
 // is what the models can do, too. The clients have all that they hold on their leases' streams.
-func TestWhatSidecarsDoForTheClientsTheModelsDo(t *testing.T) {
-	t.Parallel()
+func TestWhatSidecarsDoForTheClientsTheModelsDo(t *testing.T) { // beside no other test: scenarios have their times
 	sidecar := build(t, "cmd/sidekeeper", "-tags=traced")
 	for _, client := range []struct {
 		name, folder string
